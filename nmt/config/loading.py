@@ -1,0 +1,135 @@
+"""Configuration files: strict reading, overrides, one report of everything that is wrong, and writing.
+
+Every mistake is reported at once, with its file and line or its --set option, the value given, what is allowed and the
+nearest name. It does not know what the keys mean; see `schema.py` and `contradictions.py`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from nmt.config.allowed import dotted, nearest
+from nmt.config.contradictions import contradictions
+from nmt.config.overrides import apply_overrides
+from nmt.config.problems import Problem, in_words
+from nmt.config.report import Sources
+from nmt.config.schema import Config
+from nmt.config.validation import Validated, validated
+from nmt.config.yaml_text import Document, KeyPath, YamlError, read_yaml, write_yaml
+from nmt.errors import UserError
+
+Check = Callable[[Config], Iterable[Problem]]
+
+
+def load_config(path: Path, overrides: Sequence[str] = (), checks: Sequence[Check] = ()) -> Config:
+    """Read a configuration file; paths in it are relative to its folder, paths in `overrides` to the current one.
+
+    `overrides` are "KEY=VALUE" with VALUE in YAML. `checks` are further checks between keys, or against what only the
+    caller knows, such as the names of the attention scores; they are run whatever else is wrong.
+    Raises UserError with every mistake.
+    """
+    name = str(path)
+    document = _document(_text(path), name)
+    tree, applied, refused = apply_overrides(document.value, list(overrides))
+    result = validated(tree, path.parent)
+    problems = [*result.problems, *_between_keys(result, [contradictions, *checks])]
+    messages = [*Sources(name, document, applied).messages(problems), *refused]
+    if messages or result.config is None:
+        raise UserError(*messages)
+    return result.config
+
+
+def parse_config(text: str) -> Config:
+    """Read a configuration that `dump_config` wrote. Raises UserError.
+
+    Checks between keys are left out: they passed when the model was trained, and a check that is added later must not
+    make its file unreadable.
+    """
+    name = "the saved configuration"
+    document = _document(text, name)
+    result = validated(document.value, None)
+    if result.problems or result.config is None:
+        raise UserError(*Sources(name, document, []).messages(result.problems))
+    return result.config
+
+
+def dump_config(config: Config) -> str:
+    """The configuration as YAML: every key, defaults included, in the order of the schema."""
+    return write_yaml(config.model_dump(mode="json"))
+
+
+def differences(old: Config, new: Config) -> list[str]:
+    """What differs, one line a key: "training.batch_size: 80 there, 64 here"."""
+    there, here = (dict(_leaves(config.model_dump(mode="json"))) for config in (old, new))
+    return [
+        f"{dotted(path)}: {_shown(there, path)} there, {_shown(here, path)} here"
+        for path in dict.fromkeys([*there, *here])
+        if path not in there or path not in here or there[path] != here[path]
+    ]
+
+
+def _shown(leaves: dict[KeyPath, Any], path: KeyPath) -> str:
+    if path in leaves:
+        return in_words(leaves[path])
+    return "given" if any(other[: len(path)] == path for other in leaves) else "absent"
+
+
+def _leaves(tree: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
+    below: list[tuple[str | int, Any]] = []
+    if isinstance(tree, dict):
+        below = list(tree.items())
+    elif isinstance(tree, list):
+        below = list(enumerate(tree))
+    if not below:
+        yield path, tree
+    for key, value in below:
+        yield from _leaves(value, (*path, key))
+
+
+def _between_keys(result: Validated, checks: Sequence[Check]) -> Iterator[Problem]:
+    """The problems between keys, without those that read a key whose value is only a stand-in."""
+    if result.config is None:
+        return
+    for check in checks:
+        for problem in check(result.config):
+            if not any(_is_consequence(problem, path) for path in result.doubtful):
+                yield problem
+
+
+def _is_consequence(problem: Problem, doubtful: KeyPath) -> bool:
+    """Whether the problem may be there only because of the value at the path `doubtful`."""
+    within = problem.path[: len(doubtful)] == doubtful
+    return within or any(read[: len(doubtful)] == doubtful[: len(read)] for read in problem.reads)
+
+
+def _text(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError as error:
+        others = [other.name for other in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []
+        close = nearest(path.name, others)
+        hint = f"; nearest: {path.parent / close}" if close else ""
+        raise UserError(f"{path}: no such configuration file{hint}") from error
+    except IsADirectoryError as error:
+        raise UserError(f"{path}: this is a folder; expected a YAML configuration file") from error
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
+    try:
+        return content.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        byte = content[error.start]
+        raise UserError(f"{path}, line {line}: not valid UTF-8 (byte 0x{byte:02X}); save the file as UTF-8") from error
+
+
+def _document(text: str, name: str) -> Document:
+    try:
+        document = read_yaml(text)
+    except YamlError as error:
+        place = f"{name}, line {error.line}" if error.line else name
+        raise UserError(f"{place}: {error.message}") from error
+    if document.value is None:
+        raise UserError(f"{name}: the file is empty; expected the keys of a configuration, such as name and data")
+    if not isinstance(document.value, dict):
+        raise UserError(f"{name}: given {in_words(document.value)}; expected keys with values, such as name: demo")
+    return document

@@ -1,0 +1,96 @@
+"""`--set KEY=VALUE`: one key of the configuration from the command line, under the same rules as in the file.
+
+VALUE is YAML. Items of lists are named by their index: data.train.0.source. Relative paths are relative to the current
+folder, as everywhere on the command line.
+"""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nmt.config import trees
+from nmt.config.allowed import Schema, allowed, child, dotted, resolved
+from nmt.config.problems import in_words
+from nmt.config.validation import schema_at
+from nmt.config.yaml_text import KeyPath, YamlError, read_yaml
+
+
+class Override(NamedTuple):
+    """An override that was applied: the option as it was typed, and the key that it sets."""
+
+    text: str
+    path: KeyPath
+
+    def __str__(self) -> str:
+        return f"--set {self.text}"
+
+
+class _Refused(Exception):
+    """An override that cannot be applied; says why."""
+
+
+class Applied(NamedTuple):
+    tree: Any
+    overrides: list[Override]
+    messages: list[str]  # about the overrides that could not be applied
+
+
+def apply_overrides(tree: Any, texts: list[str]) -> Applied:
+    """The values with the overrides applied, one after the other; the later one wins."""
+    done = Applied(tree, [], [])
+    for text in texts:
+        try:
+            path, value = _parsed(text, done.tree)
+        except _Refused as error:
+            done.messages.append(f"--set {text}: {error}")
+            continue
+        with_value = trees.replaced(done.tree, path, value)
+        absolute = _absolute(value, schema_at(path, with_value))
+        done = done._replace(tree=trees.replaced(with_value, path, absolute))
+        done.overrides.append(Override(text, path))
+    return done
+
+
+def _parsed(text: str, tree: Any) -> tuple[KeyPath, Any]:
+    key, equals, written = text.partition("=")
+    if not equals:
+        raise _Refused('expected KEY=VALUE, such as training.batch_size=64; here is no "="')
+    parts = key.strip().split(".")
+    if not all(parts):
+        raise _Refused("expected KEY=VALUE, with the names of the sections before the key: training.batch_size=64")
+    path: KeyPath = ()
+    for part in parts:
+        path = (*path, _step(part, path, tree))
+    try:
+        document = read_yaml(written)
+    except YamlError as error:
+        raise _Refused(error.message) from error
+    if document.repeated:
+        raise _Refused(document.repeated[0][1])
+    return path, document.value
+
+
+def _step(part: str, path: KeyPath, tree: Any) -> str | int:
+    """The key or index that `part` means below `path`."""
+    value, schema = trees.get(tree, path), schema_at(path, tree)
+    is_list = isinstance(value, list) or (value is None and "items" in resolved(schema))
+    if value is not None and not isinstance(value, dict | list):
+        rule = f"; allowed: {allowed(schema)}" if schema else ""
+        raise _Refused(f"{dotted(path)} is {in_words(value)} and has no keys below it{rule}")
+    if not is_list:
+        return part
+    length = len(value or [])
+    if not part.isdecimal() or int(part) > length:
+        last = f"0 to {length - 1} for its items, " if length > 1 else "0 for its item, " if length else ""
+        raise _Refused(f"{dotted(path)} is a list, so an index follows: {last}{length} to add one; given {part}")
+    return int(part)
+
+
+def _absolute(value: Any, schema: Schema) -> Any:
+    """The value with its relative paths made absolute against the current folder."""
+    if isinstance(value, dict):
+        return {key: _absolute(below, child(schema, key, value) or {}) for key, below in value.items()}
+    if isinstance(value, list):
+        return [_absolute(item, child(schema, index, value) or {}) for index, item in enumerate(value)]
+    if isinstance(value, str) and resolved(schema).get("format") == "path" and not value.startswith("~"):
+        return str(Path.cwd() / value)
+    return value

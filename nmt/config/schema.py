@@ -1,0 +1,399 @@
+"""The typed configuration: every section, key, default and range, in one place.
+
+It knows values, not files: `loading.py` reads YAML, applies overrides and reports mistakes. Checks that concern one
+key are field constraints here; checks between keys are in `contradictions.py`.
+"""
+
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    ValidationInfo,
+)
+from pydantic_core import CoreSchema, core_schema
+
+Metric = Literal["bleu", "loss", "perplexity"]
+Tokenizer = Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "flores200"]
+
+
+class Section(BaseModel):
+    """A part of the configuration: immutable, without implicit conversions, refusing unknown keys."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True, allow_inf_nan=False
+    )
+
+
+def changed(section: Section, *keys: str) -> list[str]:
+    """Those of the keys whose values differ from their defaults."""
+    fields = type(section).model_fields
+    return [key for key in keys if getattr(section, key) != fields[key].get_default(call_default_factory=True)]
+
+
+def _relative_to_file(path: Path, info: ValidationInfo) -> Path:
+    """Resolve a path against the folder of the configuration file, which the loader passes as context."""
+    base = (info.context or {}).get("base")
+    with suppress(RuntimeError):  # ~somebody, who has no home folder here: then it is a name like any other
+        path = path.expanduser()
+    return (Path(base) / path).resolve() if base is not None else path
+
+
+FilePath = Annotated[Path, Field(strict=False), AfterValidator(_relative_to_file)]
+Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
+Size = Annotated[int, Field(ge=1)]
+PositiveFloat = Annotated[float, Field(gt=0.0)]
+
+
+INTERVAL = re.compile(r"\s*([1-9][0-9]*)\s*(updates?|epochs?)?\s*")
+
+
+class Interval(str):
+    """How often something happens: "N updates", "N epochs" or a bare number of updates."""
+
+    count: int  # type: ignore[assignment]  # of str's methods nobody counts letters here
+    unit: Literal["updates", "epochs"]
+
+    def __new__(cls, text: object) -> "Interval":
+        match = INTERVAL.fullmatch(str(text))
+        if match is None or isinstance(text, bool):
+            raise ValueError('must be a number of updates such as 500, or text such as "1 epoch" or "500 updates"')
+        count = int(match.group(1))
+        unit: Literal["updates", "epochs"] = "epochs" if (match.group(2) or "").startswith("epoch") else "updates"
+        self = super().__new__(cls, f"{count} {unit[:-1] if count == 1 else unit}")
+        self.count, self.unit = count, unit
+        return self
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(
+            cls,
+            core_schema.union_schema([core_schema.int_schema(ge=1, strict=True), core_schema.str_schema(strict=True)]),
+            serialization=core_schema.plain_serializer_function_ser_schema(str),
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, source: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        text = {
+            "type": "string",
+            "pattern": f"^{INTERVAL.pattern}$",
+            "$comment": 'text such as "1 epoch" or "500 updates"',
+        }
+        return {"anyOf": [{"type": "integer", "minimum": 1}, text]}
+
+
+# ---------------------------------------------------------------------------------------------------------------- data
+
+
+class ParallelFiles(Section):
+    source: FilePath
+    """Source text: UTF-8, one sentence a line, plain or .gz."""
+    target: FilePath
+    """Target text: line i translates line i of `source`."""
+
+
+class DataConfig(Section):
+    source_language: str = Field(min_length=1)
+    """Name of the source language, such as en."""
+    target_language: str = Field(min_length=1)
+    """Name of the target language, such as de."""
+    train: list[ParallelFiles] = Field(min_length=1)
+    """Training corpus: one or several pairs of files, read one after the other."""
+    valid: ParallelFiles
+    """Validation corpus: scored during training, never trained on, never filtered."""
+    max_length: Size = 100
+    """Training pairs with more pieces than this on either side are left out; the log says how many."""
+    max_length_ratio: float | None = Field(default=None, ge=1.0)
+    """Training pairs whose longer side has over this many times the pieces of the shorter are left out; null: off."""
+    cache_folder: FilePath | None = None
+    """Where subword models and token ids are kept between runs; null: `.cache` beside the run folder."""
+
+
+class SubwordSampling(Section):
+    alpha: float = Field(gt=0.0, le=1.0)
+    """bpe: probability of leaving out a merge (BPE-dropout). unigram: smoothing of the segmentation probabilities."""
+    nbest_size: int = Field(default=-1, ge=-1)
+    """unigram only: sample from the best N segmentations; -1: from all of them."""
+
+
+class SubwordsConfig(Section):
+    type: Literal["bpe", "unigram", "char", "word"] = "bpe"
+    """How text is cut into pieces; trained by sentencepiece on the training corpus."""
+    size: int = Field(default=8000, ge=5)
+    """Number of pieces, the four special symbols included; for char and word an upper bound."""
+    joint: bool = True
+    """One model and vocabulary for both languages (true), or one a side (false)."""
+    lowercase: bool = False
+    """Fold case before segmentation, so that everything the model reads and writes is lowercase."""
+    normalisation: Literal["nmt_nfkc", "nfkc", "identity"] = "nmt_nfkc"
+    """Unicode normalisation before segmentation, in sentencepiece's names."""
+    character_coverage: float = Field(default=1.0, ge=0.98, le=1.0)
+    """Share of the corpus's characters that the vocabulary covers; the others become unknown."""
+    byte_fallback: bool = False
+    """Write unknown characters as UTF-8 bytes (256 pieces) instead of the unknown symbol."""
+    model: FilePath | None = None
+    """An existing joint sentencepiece model to use instead of training one."""
+    source_model: FilePath | None = None
+    """An existing sentencepiece model of the source language; `target_model` goes with it."""
+    target_model: FilePath | None = None
+    """An existing sentencepiece model of the target language; `source_model` goes with it."""
+    sampling: SubwordSampling | None = None
+    """Subword regularisation: segment training sentences anew at random in every epoch; null: off."""
+
+
+# --------------------------------------------------------------------------------------------------------------- model
+
+
+class EncoderConfig(Section):
+    cell: Literal["gru", "lstm"] = "gru"
+    """The recurrent cell."""
+    hidden_size: Size = 256
+    """Units a layer and direction."""
+    layers: Size = 1
+    """Number of stacked layers."""
+    bidirectional: bool = True
+    """Read the source in both directions and concatenate; the memory then has 2 × hidden_size units a position."""
+    dropout: Probability = 0.0
+    """On the source embeddings and between layers."""
+    output_dropout: Probability = 0.0
+    """On the annotations that attention reads."""
+
+
+class AttentionConfig(Section):
+    score: str = "additive"
+    """How well a query matches a source position; the names are the keys of SCORES in nmt/models/attention.py."""
+    scope: Literal["global"] = "global"
+    """Which source positions are looked at."""
+    size: Size | None = None
+    """Units of the score's hidden layer; null: the decoder's hidden_size."""
+    bias: bool = False
+    """A bias in the score's hidden layer."""
+
+
+class DecoderConfig(Section):
+    type: Literal["luong"] = "luong"
+    """luong: cell, then attention with its new state, then the attentional vector."""
+    cell: Literal["gru", "lstm"] = "gru"
+    """The recurrent cell."""
+    hidden_size: Size = 512
+    """Units a layer."""
+    layers: Size = 1
+    """Number of stacked layers."""
+    input_feeding: bool = True
+    """Feed the attentional vector of one step to the first layer of the next."""
+    output_size: Size | None = None
+    """Units of the attentional vector; null: hidden_size."""
+    initial_state: Literal["final", "mean", "copy", "zeros"] = "final"
+    """final: tanh(W h), h the encoder's last state (backward direction); mean: tanh(W mean of the memory); copy: the
+    encoder's last states, layer by layer; zeros."""
+    dropout: Probability = 0.0
+    """On the target embeddings and between layers."""
+    output_dropout: Probability | None = None
+    """On the attentional vector; null: the same as dropout."""
+
+
+class UniformInitialisation(Section):
+    name: Literal["uniform"]
+    """Uniform weights."""
+    range: PositiveFloat = 0.1
+    """Every weight is drawn from [-range, range]; biases start at 0."""
+
+
+class XavierInitialisation(Section):
+    name: Literal["xavier"]
+    """Xavier-uniform matrices, orthogonal recurrent matrices, normal embeddings (deviation size ** -0.5), biases 0."""
+
+
+class ModelConfig(Section):
+    embedding_size: Size = 256
+    """Units of the source and target embeddings."""
+    tie_embeddings: Literal["none", "target", "all"] = "none"
+    """target: output layer = target embeddings; all: source embeddings too (needs a joint vocabulary)."""
+    initialisation: Annotated[UniformInitialisation | XavierInitialisation, Field(discriminator="name")] = (
+        XavierInitialisation(name="xavier")
+    )
+    """How the weights start."""
+    encoder: EncoderConfig = EncoderConfig()
+    """The network that reads the source."""
+    attention: AttentionConfig = AttentionConfig()
+    """How the decoder looks at the source."""
+    decoder: DecoderConfig = DecoderConfig()
+    """The network that writes the target."""
+
+
+# ------------------------------------------------------------------------------------------------------------ training
+
+
+class SGDConfig(Section):
+    name: Literal["sgd"]
+    """Stochastic gradient descent."""
+    learning_rate: PositiveFloat = 1.0
+    """Step size before the schedule changes it."""
+    momentum: Probability = 0.0
+    """Share of the previous step that is added to the next; 0: off."""
+    weight_decay: float = Field(default=0.0, ge=0.0)
+    """Weights times this are added to the gradient (L2)."""
+
+
+class AdamConfig(Section):
+    name: Literal["adam", "adamw"]
+    """Adam, with the weight decay inside the gradient (adam) or beside it (adamw)."""
+    learning_rate: PositiveFloat = 5e-4
+    """Step size before the schedule changes it."""
+    beta1: Probability = 0.9
+    """Decay of the running mean of the gradient."""
+    beta2: Probability = 0.999
+    """Decay of the running mean of the squared gradient."""
+    epsilon: PositiveFloat = 1e-8
+    """Added to the denominator."""
+    weight_decay: float = Field(default=0.0, ge=0.0)
+    """adam: added to the gradient (L2); adamw: decoupled, multiplied by the learning rate."""
+
+
+class AdadeltaConfig(Section):
+    name: Literal["adadelta"]
+    """Adadelta."""
+    learning_rate: PositiveFloat = 1.0
+    """Factor on Adadelta's own step, before the schedule changes it."""
+    rho: Probability = 0.95
+    """Decay of the running means of the squared gradient and the squared step."""
+    epsilon: PositiveFloat = 1e-6
+    """Added under both square roots."""
+    weight_decay: float = Field(default=0.0, ge=0.0)
+    """Weights times this are added to the gradient (L2)."""
+
+
+class ConstantSchedule(Section):
+    name: Literal["constant"]
+    """The learning rate stays as it is."""
+
+
+class WarmupSchedule(Section):
+    name: Literal["warmup_inverse_sqrt"]
+    """A linear rise, then a decay with the inverse square root of the update."""
+    warmup_updates: Size = 4000
+    """Linear rise to the learning rate over these updates, then learning_rate × sqrt(warmup_updates / update)."""
+
+
+class PlateauSchedule(Section):
+    name: Literal["plateau"]
+    """The rate is cut when validation no longer improves."""
+    metric: Metric = "bleu"
+    """The validation metric that is watched."""
+    patience: int = Field(default=2, ge=0)
+    """Validations without a new best that are borne before the rate is cut."""
+    factor: float = Field(default=0.5, gt=0.0, lt=1.0)
+    """The rate is multiplied by this."""
+    minimum_learning_rate: float = Field(default=1e-6, ge=0.0)
+    """The rate is never cut below this."""
+
+
+class HalvingSchedule(Section):
+    name: Literal["halving"]
+    """The full rate at first, then a cut at every epoch."""
+    after_epoch: Size = 5
+    """Epochs at the full rate; from the next epoch on the rate is multiplied by `factor` at the start of each."""
+    factor: float = Field(default=0.5, gt=0.0, lt=1.0)
+    """The rate is multiplied by this at the start of every later epoch."""
+
+
+class EarlyStopping(Section):
+    metric: Metric = "bleu"
+    """The validation metric that is watched."""
+    patience: Size = 5
+    """Training ends after this many validations in a row without a new best."""
+
+
+class ValidationConfig(Section):
+    metric: Metric = "bleu"
+    """The metric that chooses the best checkpoints."""
+    beam_size: Size = 1
+    """Beam of the translations that validation scores; 1 is greedy."""
+    tokenize: Tokenizer = "13a"
+    """sacreBLEU's tokenisation for the validation BLEU."""
+    lowercase: bool = False
+    """Whether the validation BLEU ignores case."""
+
+
+class TrainingConfig(Section):
+    optimizer: Annotated[SGDConfig | AdamConfig | AdadeltaConfig, Field(discriminator="name")] = AdamConfig(name="adam")
+    """How gradients become steps."""
+    schedule: Annotated[
+        ConstantSchedule | WarmupSchedule | PlateauSchedule | HalvingSchedule, Field(discriminator="name")
+    ] = ConstantSchedule(name="constant")
+    """How the learning rate changes."""
+    batch_size: Size = 80
+    """Sentence pairs or tokens a batch, as batch_by says."""
+    batch_by: Literal["sentences", "tokens"] = "sentences"
+    """tokens: sentences × longest sentence of either side, padding included, stays within batch_size."""
+    accumulate: Size = 1
+    """Batches whose gradients are added up before one update."""
+    max_epochs: Size | None = None
+    """Training ends after this many passes over the corpus."""
+    max_updates: Size | None = None
+    """Training ends after this many updates."""
+    validate_every: Interval = Interval("1 epoch")
+    """When to validate: "1 epoch", or a number of updates."""
+    validation: ValidationConfig = ValidationConfig()
+    """How checkpoints are compared."""
+    early_stopping: EarlyStopping | None = None
+    """When to end before max_epochs or max_updates; null: never."""
+    label_smoothing: Probability = 0.0
+    """Share of the target probability spread evenly over the vocabulary."""
+    gradient_clip_norm: PositiveFloat | None = None
+    """Gradients with a larger norm are scaled down to it; null: off."""
+    normalise_by: Literal["tokens", "sentences"] = "tokens"
+    """The summed loss is divided by the target tokens, or by the sentences, of an update."""
+    freeze: list[Literal["embeddings", "encoder", "decoder"]] = []
+    """Parts that keep the weights of --init-from."""
+    keep_best: int = Field(default=1, ge=0)
+    """Checkpoints kept for being best, beside best.safetensors."""
+    keep_last: int = Field(default=1, ge=0)
+    """Checkpoints kept for being newest."""
+    average_best: int = Field(default=0, ge=0)
+    """At the end, average the weights of the N best checkpoints; the average becomes best.safetensors if it validates
+    better. 0: off; otherwise 2 to keep_best."""
+    save_every: Interval | None = None
+    """How often the state to resume from is written, besides every validation; null: only then."""
+    log_every: Size = 50
+    """Updates between two lines of the log."""
+
+
+class DecodingConfig(Section):
+    beam_size: Size = 5
+    """Hypotheses kept a sentence; 1 is greedy search."""
+    length_penalty: Literal["none", "average"] | Annotated[float, Field(ge=0.0)] = "average"
+    """none: sum of log-probabilities; average: divided by the length; a number: Wu et al.'s alpha."""
+    max_length_ratio: PositiveFloat = 2.0
+    """A translation has at most this many times the source's pieces, plus 10."""
+    batch_tokens: Size = 2000
+    """Source pieces translated together, padding included."""
+
+
+class Config(Section):
+    """One experiment: data, subwords, model, training and decoding."""
+
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$",
+        json_schema_extra={"$comment": 'text of letters, digits, ".", "_" and "-" that begins with a letter or digit'},
+    )
+    """Name of the run; its folder is `runs/<name>` unless --output says otherwise."""
+    seed: int = Field(default=42, ge=0, lt=2**32)
+    """Seed of initialisation, data order, dropout and subword sampling."""
+    data: DataConfig
+    """The parallel text."""
+    subwords: SubwordsConfig = SubwordsConfig()
+    """How text becomes pieces."""
+    model: ModelConfig = ModelConfig()
+    """The network."""
+    training: TrainingConfig = TrainingConfig()
+    """How the network is trained."""
+    decoding: DecodingConfig = DecodingConfig()
+    """How the trained network translates."""

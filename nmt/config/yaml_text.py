@@ -1,0 +1,173 @@
+"""YAML in and out: text → plain values that remember their lines, and plain values → text.
+
+Stricter than PyYAML: only `true` and `false` are booleans (so the language code `no` stays text), `5e-4` is a number
+without needing a dot, numbers have no octal, base-60 or underscored forms, dates stay text, and a key given twice is a
+mistake. It knows nothing about the configuration's keys.
+"""
+
+import re
+from typing import Any, NamedTuple
+
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+KeyPath = tuple[str | int, ...]  # ("data", "train", 0, "source"), written data.train.0.source
+
+_TEXT = "tag:yaml.org,2002:str"
+_MERGE = "tag:yaml.org,2002:merge"
+_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+# YAML 1.2's core schema, less hexadecimal, octal, infinity and not-a-number.
+_SCALARS = [
+    ("tag:yaml.org,2002:null", re.compile(r"~|null|Null|NULL|"), ["~", "n", "N", ""]),
+    ("tag:yaml.org,2002:bool", re.compile(r"true|True|TRUE|false|False|FALSE"), list("tTfF")),
+    ("tag:yaml.org,2002:int", re.compile(r"[-+]?[0-9]{1,100}"), list("-+0123456789")),
+    ("tag:yaml.org,2002:float", _NUMBER, list("-+.0123456789")),
+    (_MERGE, re.compile(r"<<"), ["<"]),
+]
+_TAB = "a tab; YAML allows only spaces before a key"
+_HINTS = {
+    "cannot start any token": "is this text? then put it in quotes",
+    "mapping values are not allowed": 'a ":" where none can be: check the indentation, or put the text in quotes',
+    "could not find expected ':'": 'a key without ":"',
+    "expected <block end>": "the indentation does not fit the lines before it",
+    "another document": '"---" begins a second document; one file holds one configuration',
+    "undefined alias": "an alias (*name) without its anchor (&name)",
+    "unexpected end of stream": "a quotation mark is missing",
+    "expected the node content": "a value is missing or not complete",
+    "got '<stream end>'": "a closing bracket is missing",
+}
+
+
+class YamlError(Exception):
+    """Text that is not YAML: what is wrong, and the line (from 1) where it was noticed, if that is known."""
+
+    def __init__(self, message: str, line: int | None) -> None:
+        super().__init__(message)
+        self.message, self.line = message, line
+
+
+class _Reader(yaml.SafeLoader):
+    """SafeLoader with the rules of this module."""
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012 (PyYAML's protocol) none of YAML 1.1's; filled below
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.repeated: list[tuple[int, str]] = []
+
+    def compose_node(self, parent: Node | None, index: Any) -> Node | None:
+        event = self.peek_event()
+        if getattr(event, "tag", None) is not None:
+            raise YamlError(f"tags such as {event.tag} are not used here", event.start_mark.line + 1)
+        node: Node | None = super().compose_node(parent, index)
+        return node
+
+    def compose_mapping_node(self, anchor: Any) -> MappingNode:
+        node: MappingNode = super().compose_mapping_node(anchor)
+        first_lines: dict[str, int] = {}
+        for key, _ in node.value:
+            line = key.start_mark.line + 1
+            if not isinstance(key, ScalarNode):
+                raise YamlError("a key is one word, not a list or a section", line)
+            if key.value in first_lines:
+                first = first_lines[key.value]
+                where = f"the first is in line {first}" if first != line else "both in this line"
+                self.repeated.append((line, f"the key {key.value} is given twice; {where}"))
+            first_lines.setdefault(key.value, line)
+            if key.tag != _MERGE:
+                key.tag = _TEXT  # every key is text, also 1 and true
+        return node
+
+    def construct_whole_number(self, node: ScalarNode) -> int:
+        return int(node.value)
+
+    def construct_number(self, node: ScalarNode) -> float:
+        return float(node.value)
+
+
+_Reader.add_constructor("tag:yaml.org,2002:int", _Reader.construct_whole_number)
+_Reader.add_constructor("tag:yaml.org,2002:float", _Reader.construct_number)
+
+
+class _Writer(yaml.SafeDumper):
+    """SafeDumper that quotes text which either YAML 1.1 or this module's reader would take for something else."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def represent_text(self, data: str) -> ScalarNode:
+        # Between single quotes these would be folded into a space.
+        style = '"' if any(line_break in data for line_break in "\x85\u2028\u2029") else None
+        return self.represent_scalar(_TEXT, data, style=style)
+
+
+_Writer.add_representer(str, _Writer.represent_text)
+for _tag, _pattern, _first_letters in _SCALARS:
+    _anchored = re.compile(f"^(?:{_pattern.pattern})$")
+    _Reader.add_implicit_resolver(_tag, _anchored, _first_letters)
+    _Writer.add_implicit_resolver(_tag, _anchored, _first_letters)
+
+
+class Document(NamedTuple):
+    """The values of a YAML text, with enough kept to say where each was written."""
+
+    value: Any
+    repeated: list[tuple[int, str]]  # (line, message) of every key given twice in one section
+    root: Node | None
+
+    def line(self, path: KeyPath) -> tuple[int | None, bool]:
+        """The line of the key at `path` or else of the nearest section around it, and whether the key is there."""
+        node, line = self.root, None
+        for part in path:
+            step = _child(node, part)
+            if step is None:
+                return line, False
+            line, node = step
+        return line, True
+
+
+def _child(node: Node | None, part: str | int) -> tuple[int, Node] | None:
+    if isinstance(node, MappingNode):
+        for key, value in reversed(node.value):  # keys merged in by << come first, the section's own after them
+            if key.value == part:
+                return key.start_mark.line + 1, value
+    if isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.value):
+        item = node.value[part]
+        return item.start_mark.line + 1, item
+    return None
+
+
+def read_yaml(text: str) -> Document:
+    """Parse one YAML document. Raises YamlError."""
+    try:
+        reader = _Reader(text)
+        root = reader.get_single_node()
+        value = None if root is None else reader.construct_document(root)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise YamlError(f"the character U+{ord(text[error.position]):04X} is not allowed in YAML", line) from error
+    except yaml.MarkedYAMLError as error:
+        raise _readable(error, text) from error
+    except RecursionError as error:
+        raise YamlError("nested too deeply", None) from error
+    return Document(value, reader.repeated, root)
+
+
+def _readable(error: yaml.MarkedYAMLError, text: str) -> YamlError:
+    mark = error.problem_mark or error.context_mark
+    problem = str(error.problem or error.context)
+    hint = next((hint for part, hint in _HINTS.items() if part in problem), "")
+    if mark is None:
+        return YamlError(problem, None)
+    lines = text.split("\n")
+    written = lines[mark.line] if mark.line < len(lines) else ""
+    if "\t" in written[: mark.column + 1] or "'\\t'" in problem:
+        hint = _TAB
+    message = f"column {mark.column + 1}: not valid YAML: {hint or problem}"
+    return YamlError(f"{message}; the line reads: {written.strip()}" if written.strip() else message, mark.line + 1)
+
+
+def write_yaml(value: Any) -> str:
+    """Write plain values in the order of their keys; `read_yaml` gives them back equal."""
+    text: str = yaml.dump(value, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=1_000_000)
+    return text

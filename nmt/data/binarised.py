@@ -1,0 +1,131 @@
+"""Token ids of a parallel corpus in memory-mapped files: opened in a moment, larger than memory.
+
+A corpus is a folder of flat arrays, little-endian: `SIDE.ids` (uint16, or uint32 for more than 65536 pieces),
+`SIDE.offsets` (int64: row i is `ids[offsets[i]:offsets[i + 1]]`), with text also `SIDE.text` (UTF-8) and
+`SIDE.text_offsets`; and `meta.json`, with the report and the size of every file. `binarising.py` writes it.
+
+It knows these files; it knows no subwords, no configuration and no cache.
+"""
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+FORMAT = 1  # of the files; part of the cache keys
+
+
+class Filters(NamedTuple):
+    """Which pairs are left out besides those with an empty side; None: that filter is off."""
+
+    max_length: int | None = None  # pieces on either side
+    max_length_ratio: float | None = None  # pieces of the longer side / pieces of the shorter side
+
+
+class CorpusReport(NamedTuple):
+    """What became of the pairs of a corpus; each pair left out counts once, in the order of the fields."""
+
+    read: int
+    kept: int
+    empty: int = 0
+    overlong: int = 0
+    unbalanced: int = 0
+    source_pieces: int = 0
+    target_pieces: int = 0
+    source_unknown: int = 0
+    target_unknown: int = 0
+    max_length: int | None = None  # the filters, as in Filters
+    max_length_ratio: float | None = None
+
+    @property
+    def left_out(self) -> str:
+        """Which filter left out how many pairs; "" when no filter left out any."""
+        reasons = (
+            (self.empty, "empty on one side"),
+            (self.overlong, f"longer than data.max_length = {self.max_length} pieces"),
+            (self.unbalanced, f"over data.max_length_ratio = {self.max_length_ratio}"),
+        )
+        return ", ".join(f"{count:,} {reason}" for count, reason in reasons if count)
+
+    def lines(self) -> list[str]:
+        """The report as text: one line for the pairs, one for the pieces of each side."""
+        left_out = f" (left out: {self.left_out})" if self.left_out else ""
+        return [f"{self.read:,} pairs read, {self.kept:,} kept{left_out}"] + [
+            f"{side}: {pieces:,} pieces, {pieces / max(self.kept, 1):.1f} a sentence, "
+            f"{unknown:,} unknown ({100 * unknown / max(pieces, 1):.2f} %)"
+            for side, pieces, unknown in (
+                ("source", self.source_pieces, self.source_unknown),
+                ("target", self.target_pieces, self.target_unknown),
+            )
+        ]
+
+
+class PairedIds:
+    """An open corpus. Ids are read from the files when asked for; only the lengths are kept in memory."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open a folder written by `binarise`; raises ValueError if it is damaged."""
+        self.folder = folder
+        try:
+            meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
+            sizes = {name: (folder / name).stat().st_size for name in meta["files"]}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{folder}: not a complete corpus of token ids ({error})") from None
+        if meta.get("format") != FORMAT or sizes != meta["files"]:
+            raise ValueError(f"{folder}: damaged corpus of token ids")
+        self.report = CorpusReport(**meta["report"])
+        self.has_text = "source.text" in sizes
+        self._source = _Rows(folder / "source.ids", folder / "source.offsets", meta["id_type"])
+        self._target = _Rows(folder / "target.ids", folder / "target.offsets", meta["id_type"])
+        if self.has_text:
+            self._source_text = _Rows(folder / "source.text", folder / "source.text_offsets", "u1")
+            self._target_text = _Rows(folder / "target.text", folder / "target.text_offsets", "u1")
+
+    def __len__(self) -> int:
+        """Number of pairs."""
+        return self.report.kept
+
+    @cached_property
+    def source_lengths(self) -> npt.NDArray[np.int32]:
+        """Pieces of each source, (pairs,), END not counted."""
+        return self._source.lengths()
+
+    @cached_property
+    def target_lengths(self) -> npt.NDArray[np.int32]:
+        """Pieces of each target, (pairs,), END not counted."""
+        return self._target.lengths()
+
+    def source(self, row: int) -> npt.NDArray[np.integer]:
+        """Ids of a source, without special symbols."""
+        return self._source[row]
+
+    def target(self, row: int) -> npt.NDArray[np.integer]:
+        """Ids of a target, without special symbols."""
+        return self._target[row]
+
+    def text(self, row: int) -> tuple[str, str]:
+        """The lines of a pair; raises ValueError if the corpus was written without its text."""
+        if not self.has_text:
+            raise ValueError(f"{self.folder}: written without its text")
+        return self._source_text[row].tobytes().decode(), self._target_text[row].tobytes().decode()
+
+
+class _Rows:
+    """Rows of different lengths in one flat memory-mapped file, with their offsets in another."""
+
+    def __init__(self, values: Path, offsets: Path, item_type: str) -> None:
+        self._offsets = np.memmap(offsets, dtype="<i8", mode="r").view(np.ndarray)
+        self._values = (  # an empty file cannot be mapped
+            np.memmap(values, dtype=item_type, mode="r").view(np.ndarray)
+            if values.stat().st_size
+            else np.empty(0, dtype=item_type)
+        )
+
+    def __getitem__(self, row: int) -> npt.NDArray[np.integer]:
+        return self._values[self._offsets[row] : self._offsets[row + 1]]
+
+    def lengths(self) -> npt.NDArray[np.int32]:
+        return np.diff(self._offsets).astype(np.int32)

@@ -1,0 +1,187 @@
+"""Writing the token ids of a parallel corpus into the files that `binarised.PairedIds` opens, filters applied.
+
+The corpus is read once as a stream. Its folder is built beside its place and renamed at the end: it exists completely
+or not at all, whenever the process is killed. It knows pairs of lines, subword models and filters; it knows no
+configuration and no cache keys.
+"""
+
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.data.binarised import FORMAT, CorpusReport, Filters, PairedIds
+from nmt.data.subwords import Vocabularies
+from nmt.errors import UserError
+from nmt.files import written_atomically
+from nmt.symbols import UNKNOWN
+
+_CHUNK = 8192  # pairs encoded at once
+_UNFINISHED = ".partial"
+_ABANDONED = 24 * 3600  # seconds after which an unfinished folder that nobody writes to is removed
+
+
+def binarise(
+    pairs: Iterable[tuple[str, str]],
+    folder: Path,
+    *,
+    vocabularies: Vocabularies,
+    filters: Filters | None,
+    with_text: bool = False,
+) -> PairedIds:
+    """Encode pairs of lines into `folder` and open it; the pairs are read once and never held together in memory.
+
+    `filters` None keeps every pair, the empty ones too. `with_text` keeps the lines as well, to sample segmentations.
+
+    Raises:
+        UserError: no pair is left, with the count of every filter.
+    """
+    id_type = "<u2" if max(vocabularies.source.size, vocabularies.target.size) <= 1 << 16 else "<u4"
+    report = CorpusReport(0, 0, **(filters._asdict() if filters else {}))
+    with _built_beside(folder) as partial:
+        with ExitStack() as stack:
+            writers = [_SideWriter(stack, partial, side, id_type, with_text) for side in ("source", "target")]
+            rest = iter(pairs)
+            while chunk := list(islice(rest, _CHUNK)):
+                report = _write_chunk(chunk, writers, vocabularies, filters, report)
+        if report.kept == 0:
+            raise UserError(f"no training pair is left of {report.read:,}: {report.left_out}")
+        files = {path.name: path.stat().st_size for path in sorted(partial.iterdir())}
+        meta = {"format": FORMAT, "id_type": id_type, "report": report._asdict(), "files": files}
+        with written_atomically(partial / "meta.json") as file:
+            json.dump(meta, file, indent=2)
+    return PairedIds(folder)
+
+
+def _write_chunk(
+    chunk: Sequence[tuple[str, str]],
+    writers: Sequence["_SideWriter"],
+    vocabularies: Vocabularies,
+    filters: Filters | None,
+    report: CorpusReport,
+) -> CorpusReport:
+    """Encode, filter and write some pairs; returns the report with their counts added."""
+    texts = list(zip(*chunk, strict=True))
+    ids = [subwords.encode_batch(side) for subwords, side in zip(vocabularies, texts, strict=True)]
+    lengths = [np.array([len(row) for row in side]) for side in ids]
+    empty, overlong, unbalanced = _left_out(lengths[0], lengths[1], filters)
+    kept = np.flatnonzero(~(empty | overlong | unbalanced))
+    unknown = [
+        writer.write([side_ids[row] for row in kept], [side_texts[row] for row in kept])
+        for writer, side_ids, side_texts in zip(writers, ids, texts, strict=True)
+    ]
+    return report._replace(
+        read=report.read + len(chunk),
+        kept=report.kept + len(kept),
+        empty=report.empty + int(empty.sum()),
+        overlong=report.overlong + int(overlong.sum()),
+        unbalanced=report.unbalanced + int(unbalanced.sum()),
+        source_pieces=report.source_pieces + int(lengths[0][kept].sum()),
+        target_pieces=report.target_pieces + int(lengths[1][kept].sum()),
+        source_unknown=report.source_unknown + unknown[0],
+        target_unknown=report.target_unknown + unknown[1],
+    )
+
+
+def _left_out(
+    source_lengths: npt.NDArray[np.int64], target_lengths: npt.NDArray[np.int64], filters: Filters | None
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Which pairs are empty, overlong, unbalanced: each (pairs,), a pair in at most one of them."""
+    none = np.zeros(len(source_lengths), dtype=np.bool_)
+    if filters is None:
+        return none, none, none
+    shorter, longer = np.minimum(source_lengths, target_lengths), np.maximum(source_lengths, target_lengths)
+    empty = shorter == 0
+    overlong = unbalanced = none
+    if filters.max_length is not None:
+        overlong = ~empty & (longer > filters.max_length)
+    if filters.max_length_ratio is not None:
+        unbalanced = ~empty & ~overlong & (longer > filters.max_length_ratio * shorter)
+    return empty, overlong, unbalanced
+
+
+class _RowsWriter:
+    """Writes what `PairedIds` reads; the files are on the disk when the stack closes."""
+
+    def __init__(self, stack: ExitStack, values: Path, offsets: Path, item_type: str) -> None:
+        self._values = stack.enter_context(_synced(values))
+        self._offsets = stack.enter_context(_synced(offsets))
+        self._item_type = item_type
+        self._end = 0
+        self._offsets.write(np.zeros(1, dtype="<i8").tobytes())
+
+    def write(self, rows: Sequence[Sequence[int]]) -> npt.NDArray[np.integer]:
+        """Append the rows and return their values in one array."""
+        offsets = self._end + np.cumsum([len(row) for row in rows], dtype="<i8")
+        values = np.fromiter(chain.from_iterable(rows), dtype=self._item_type)
+        self._end += len(values)
+        self._values.write(values.tobytes())
+        self._offsets.write(offsets.tobytes())
+        return values
+
+
+class _SideWriter:
+    """Writes the ids of one side and, if wanted, its text."""
+
+    def __init__(self, stack: ExitStack, folder: Path, side: str, id_type: str, with_text: bool) -> None:
+        self._ids = _RowsWriter(stack, folder / f"{side}.ids", folder / f"{side}.offsets", id_type)
+        self._text = (
+            _RowsWriter(stack, folder / f"{side}.text", folder / f"{side}.text_offsets", "u1") if with_text else None
+        )
+
+    def write(self, ids: Sequence[Sequence[int]], texts: Sequence[str]) -> int:
+        """Append rows; returns how many of their pieces are unknown."""
+        if self._text:
+            self._text.write([text.encode() for text in texts])
+        return int((self._ids.write(ids) == UNKNOWN).sum())
+
+
+@contextmanager
+def _synced(path: Path) -> Iterator[IO[bytes]]:
+    with open(path, "wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def _built_beside(folder: Path) -> Iterator[Path]:
+    """Give an empty folder to fill, which becomes `folder` once the block ends without an exception.
+
+    Several processes may build the same folder: the first to finish keeps its own, which equals the others'.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _remove_abandoned(folder.parent)
+    partial = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}{_UNFINISHED}")
+    partial.mkdir()
+    try:
+        yield partial
+        try:
+            partial.rename(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+            shutil.rmtree(partial)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Remove what killed processes left: unfinished folders in which nothing was written for a day."""
+    for partial in parent.glob(f"*{_UNFINISHED}"):
+        try:
+            newest = max(path.stat().st_mtime for path in (partial, *partial.iterdir()))
+        except OSError:
+            continue  # its process has just finished it
+        if newest < time.time() - _ABANDONED:
+            shutil.rmtree(partial, ignore_errors=True)

@@ -1,0 +1,197 @@
+"""From the configured files to subword models and binarised corpora, each made once and reused from a cache folder.
+
+A cache entry is named by a hash of everything it was made from: the bytes of the corpus files, the subword settings
+or models, and the filters. An entry is therefore never out of date, and runs may share a cache folder.
+"""
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nmt.config.schema import Config, ParallelFiles, SubwordsConfig
+from nmt.data.binarised import FORMAT, Filters, PairedIds
+from nmt.data.binarising import binarise
+from nmt.data.corpus import check_corpora, digests, read_lines, read_pairs
+from nmt.data.subwords import Subwords, Vocabularies
+from nmt.errors import UserError
+from nmt.files import written_atomically
+
+_TRAINING_LINES = 1_000_000  # subword models are trained on about this many lines at most, evenly spread
+_RECIPE = 1  # of training subword models; part of the cache keys
+Log = Callable[[str], None]
+
+
+class Prepared(NamedTuple):
+    """All the data of one training."""
+
+    vocabularies: Vocabularies
+    train: PairedIds
+    valid: PairedIds
+
+
+def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies | None = None) -> Prepared:
+    """Check the corpora, train or load the subword models, encode both corpora; whatever is in the cache is reused.
+
+    `vocabularies` are used as they are when given, as for fine-tuning. `log` receives a line for each result.
+
+    Raises:
+        UserError: for every problem of the corpora at once; else for the subword models, or when no pair is left.
+    """
+    try:
+        corpora = _checked([*config.data.train, config.data.valid], cache)
+        train, valid = corpora[:-1], corpora[-1:]
+        if vocabularies is None:
+            vocabularies = _given(config.subwords, log) or _trained(config.subwords, train, cache, log)
+        _check_sampling(config.subwords, vocabularies)
+        filters = Filters(config.data.max_length, config.data.max_length_ratio)
+        with_text = config.subwords.sampling is not None
+        return Prepared(
+            vocabularies,
+            _encoded("training corpus", train, vocabularies, filters, with_text, cache, log),
+            _encoded("validation corpus", valid, vocabularies, None, False, cache, log),
+        )
+    except OSError as error:
+        raise UserError(f"{error.filename or cache}: the data cache cannot be used ({error.strerror})") from None
+
+
+class _Corpus(NamedTuple):
+    """One pair of files that was checked: paths and hashes in the order source, target."""
+
+    paths: tuple[Path, Path]
+    digests: tuple[str, str]
+    lines: int
+
+
+def _checked(files: Sequence[ParallelFiles], cache: Path) -> list[_Corpus]:
+    """Hash all files, and read them through once if that has not been done for these bytes before."""
+    pairs = [(pair.source, pair.target) for pair in files]
+    try:
+        hashes = digests(path for pair in pairs for path in pair)
+    except UserError:
+        check_corpora(pairs)  # names every problem, not only the unreadable files
+        raise
+    found = [(hashes[source], hashes[target]) for source, target in pairs]
+    entry = cache / "checked" / f"{_key(found)}.json"
+    if entry.is_file():
+        counts = json.loads(entry.read_text(encoding="utf-8"))
+    else:
+        counts = check_corpora(pairs)
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        with written_atomically(entry) as file:
+            json.dump(counts, file)
+    return [_Corpus(*parts) for parts in zip(pairs, found, counts, strict=True)]
+
+
+def _given(settings: SubwordsConfig, log: Log) -> Vocabularies | None:
+    """Load the models that the configuration names; None if it names none."""
+    given = {"model": settings.model}
+    if settings.model is None:
+        given = {"source_model": settings.source_model, "target_model": settings.target_model}
+    models: list[Subwords] = []
+    problems: list[str] = []
+    for key, path in given.items():
+        if path is None:
+            return None
+        try:
+            models.append(Subwords.from_file(path))
+            log(f"subwords: {models[-1].size:,} pieces, {key} {path}")
+        except UserError as error:
+            problems.extend(f"subwords.{key}: {message}" for message in error.messages)
+    if problems:
+        raise UserError(*problems)
+    return Vocabularies(models[0], models[-1])
+
+
+def _trained(settings: SubwordsConfig, corpora: Sequence[_Corpus], cache: Path, log: Log) -> Vocabularies:
+    """Train a joint model, or one a side; or take them from the cache."""
+    if settings.joint:
+        joint = _trained_on(settings, corpora, (0, 1), "joint", cache, log)
+        return Vocabularies(joint, joint)
+    return Vocabularies(
+        _trained_on(settings, corpora, (0,), "source", cache, log),
+        _trained_on(settings, corpora, (1,), "target", cache, log),
+    )
+
+
+def _trained_on(
+    settings: SubwordsConfig, corpora: Sequence[_Corpus], sides: Sequence[int], name: str, cache: Path, log: Log
+) -> Subwords:
+    used = settings.model_dump(
+        include={"type", "size", "lowercase", "normalisation", "character_coverage", "byte_fallback"}
+    )
+    key = _key([_RECIPE, used, [[corpus.digests[side] for side in sides] for corpus in corpora]])
+    path = cache / "subwords" / f"{key}.model"
+    if path.is_file():
+        try:
+            subwords = Subwords.from_file(path)
+            log(f"subwords: {name} {settings.type}, {subwords.size:,} pieces, reused")
+            return subwords
+        except UserError:
+            path.unlink()  # damaged since it was written: train again
+    began = time.monotonic()
+    stride = -(-sum(corpus.lines for corpus in corpora) * len(sides) // _TRAINING_LINES)
+    subwords = Subwords.train(
+        _lines(corpora, sides, stride),
+        settings=settings,
+        size=settings.size,
+        corpus="this corpus" if len(sides) == 2 else f"the {name} side of this corpus",
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with written_atomically(path, "wb") as file:
+        file.write(subwords.model)
+    lines = "every line" if stride == 1 else f"one line in {stride}"
+    seconds = time.monotonic() - began
+    log(f"subwords: {name} {settings.type}, {subwords.size:,} pieces, trained on {lines} in {seconds:.1f} s")
+    return subwords
+
+
+def _lines(corpora: Sequence[_Corpus], sides: Sequence[int], stride: int) -> Iterator[str]:
+    """Yield the lines of these sides, of every `stride`-th pair."""
+    rows = chain.from_iterable(
+        zip(*(read_lines(corpus.paths[side]) for side in sides), strict=True) for corpus in corpora
+    )
+    return chain.from_iterable(islice(rows, 0, None, stride))
+
+
+def _check_sampling(settings: SubwordsConfig, vocabularies: Vocabularies) -> None:
+    if settings.sampling is None:
+        return
+    for subwords in vocabularies:
+        try:
+            subwords.sample(["a"], sampling=settings.sampling, seed=0)
+        except ValueError as error:
+            raise UserError(f"subwords.sampling: {error}; set it to null") from None
+
+
+def _encoded(
+    name: str,
+    corpora: Sequence[_Corpus],
+    vocabularies: Vocabularies,
+    filters: Filters | None,
+    with_text: bool,
+    cache: Path,
+    log: Log,
+) -> PairedIds:
+    models = [hashlib.blake2b(subwords.model, digest_size=20).hexdigest() for subwords in vocabularies]
+    key = _key([FORMAT, [corpus.digests for corpus in corpora], models, filters, with_text])
+    folder = cache / "ids" / key
+    try:
+        ids, how = PairedIds(folder), "reused"
+    except ValueError:
+        if folder.exists():
+            shutil.rmtree(folder)  # damaged since it was written
+        began = time.monotonic()
+        pairs = chain.from_iterable(read_pairs(*corpus.paths) for corpus in corpora)
+        ids = binarise(pairs, folder, vocabularies=vocabularies, filters=filters, with_text=with_text)
+        how = f"encoded in {time.monotonic() - began:.1f} s"
+    log(f"{name}: {'; '.join(ids.report.lines())}; {how}")
+    return ids
+
+
+def _key(made_from: Any) -> str:
+    return hashlib.blake2b(json.dumps(made_from).encode(), digest_size=16).hexdigest()

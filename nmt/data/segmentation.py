@@ -1,0 +1,191 @@
+"""Random segmentations for subword regularisation, as pure functions of the text and a random number generator.
+
+sentencepiece samples too, but its generator cannot be set back, and what it draws from one seed differs between
+processes in recent releases: an interrupted training could not go on as it would have. So the two algorithms are
+written out here, over the pieces and scores of a sentencepiece model; the text is normalised by sentencepiece.
+
+BPE-dropout: Provilkov et al. 2020, algorithm 1. Sampling from a unigram model: Kudo 2018, section 3.2, with
+forward filtering and backward sampling. It knows a serialised model; it knows no files, seeds or settings.
+"""
+
+import math
+import re
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import accumulate, groupby
+from random import Random
+from typing import Any, NamedTuple
+
+import sentencepiece
+
+from nmt.symbols import UNKNOWN
+
+# Numbers of the fields and values in sentencepiece_model.proto
+_PIECES, _TRAINER, _MODEL_TYPE = 1, 2, 3
+_TEXT, _SCORE, _KIND = 1, 2, 3
+_NORMAL, _USER_DEFINED, _BYTE = 1, 4, 6
+_UNIGRAM, _BPE = 1, 2
+
+_SPACE = "▁"
+_UNKNOWN_PENALTY = 10.0  # an unknown character scores this much less than the worst piece, as in sentencepiece
+_LONGEST_WORD = 500  # characters; longer words are cut, since the time of BPE-dropout grows with their square
+_REMEMBERED = 1 << 15  # words whose lattice is kept
+
+
+class _Lattice(NamedTuple):
+    """All segmentations of a word: for each end position, the pieces that end there and how likely each is."""
+
+    edges: list[list[tuple[int, int]]]  # (start, id) of each piece
+    cumulative: list[list[float]]  # probabilities of the pieces that end here, added up
+
+
+class Segmenter:
+    """Draws segmentations by one model."""
+
+    def __init__(self, model: bytes, processor: sentencepiece.SentencePieceProcessor) -> None:
+        """Read the pieces of a serialised model that `processor` has loaded.
+
+        Raises:
+            ValueError: the model is not of type bpe or unigram, or it has user-defined symbols.
+        """
+        self._processor = processor
+        self._pieces: dict[str, tuple[int, float]] = {}  # text: id, score
+        self._bytes: dict[int, int] = {}
+        self._type = _UNIGRAM
+        self._read(model)
+        if self._type not in (_BPE, _UNIGRAM):
+            raise ValueError("a subword model of this type cannot sample segmentations; bpe and unigram models can")
+        self._unknown_score = min((score for _, score in self._pieces.values()), default=0.0) - _UNKNOWN_PENALTY
+        self._scores = {number: score for number, score in self._pieces.values()} | {UNKNOWN: self._unknown_score}
+        self._longest = max(map(len, self._pieces), default=1)
+        # Words are independent of each other unless a piece reaches from one into the next
+        inside = any(_SPACE in piece[1:] for piece in self._pieces)
+        pattern = ".{1,%d}" if inside else f"{_SPACE}?[^{_SPACE}]{{1,%d}}|{_SPACE}"
+        self._words = re.compile(pattern % _LONGEST_WORD, re.DOTALL)
+        self._lattice = lru_cache(maxsize=_REMEMBERED)(self._build_lattice)
+
+    def sample(self, text: str, *, alpha: float, nbest_size: int, random: Random) -> list[int]:
+        """Return the ids of one segmentation.
+
+        bpe: every merge is left out with probability `alpha` each time it could be made. unigram: segmentation x is
+        drawn with probability proportional to P(x) ** alpha, from all (`nbest_size` -1) or from the best
+        `nbest_size`. Runs of unknown characters are one UNKNOWN, as in sentencepiece, or their bytes.
+        """
+        if self._type == _UNIGRAM and nbest_size != -1:
+            return self._one_of_the_best(text, alpha, nbest_size, random)
+        pieces: list[tuple[int, str]] = []
+        for word in self._words.findall(self._processor.normalize(text)):
+            pieces += self._merge(word, alpha, random) if self._type == _BPE else self._walk(word, alpha, random)
+        ids: list[int] = []
+        for unknown, run in groupby(pieces, key=lambda piece: piece[0] == UNKNOWN):
+            if not unknown:
+                ids += [number for number, _ in run]
+            elif self._bytes:
+                ids += [self._bytes[byte] for _, character in run for byte in character.encode()]
+            else:
+                ids.append(UNKNOWN)
+        return ids
+
+    def _merge(self, word: str, dropout: float, random: Random) -> list[tuple[int, str]]:
+        """BPE-dropout: of the possible merges that are not left out this time, make the best, until none is left."""
+        symbols = list(word)
+        while True:
+            best, at = -math.inf, -1
+            for position in range(len(symbols) - 1):
+                known = self._pieces.get(symbols[position] + symbols[position + 1])
+                if known is not None and random.random() >= dropout and known[1] > best:
+                    best, at = known[1], position
+            if at < 0:
+                return [(self._pieces.get(symbol, (UNKNOWN, 0.0))[0], symbol) for symbol in symbols]
+            symbols[at : at + 2] = [symbols[at] + symbols[at + 1]]
+
+    def _walk(self, word: str, alpha: float, random: Random) -> list[tuple[int, str]]:
+        """Draw a path through the lattice from the end of the word to its start."""
+        lattice = self._lattice(word, alpha)
+        path: list[tuple[int, str]] = []
+        end = len(word)
+        while end > 0:
+            edges = lattice.edges[end]
+            start, number = edges[min(bisect_right(lattice.cumulative[end], random.random()), len(edges) - 1)]
+            path.append((number, word[start:end]))
+            end = start
+        return path[::-1]
+
+    def _build_lattice(self, word: str, alpha: float) -> _Lattice:
+        """The forward pass: total[end] = log sum over the segmentations x of word[:end] of P(x) ** alpha."""
+        total = [0.0]
+        lattice = _Lattice([[]], [[]])
+        for end in range(1, len(word) + 1):
+            edges: list[tuple[int, int]] = []
+            weights: list[float] = []
+            for start in range(max(0, end - self._longest), end):
+                known = self._pieces.get(word[start:end])
+                if known is None and start == end - 1:
+                    known = (UNKNOWN, self._unknown_score)
+                if known is not None:
+                    edges.append((start, known[0]))
+                    weights.append(total[start] + alpha * known[1])
+            highest = max(weights)
+            summed = sum(math.exp(weight - highest) for weight in weights)
+            total.append(highest + math.log(summed))
+            lattice.edges.append(edges)
+            lattice.cumulative.append(list(accumulate(math.exp(weight - highest) / summed for weight in weights)))
+        return lattice
+
+    def _one_of_the_best(self, text: str, alpha: float, nbest_size: int, random: Random) -> list[int]:
+        if nbest_size <= 1:
+            return list(self._processor.encode(text, out_type=int))
+        best = self._processor.nbest_encode_as_ids(text, nbest_size)
+        scores = [alpha * sum(self._scores.get(number, 0.0) for number in ids) for ids in best]
+        highest = max(scores)
+        (chosen,) = random.choices(best, [math.exp(score - highest) for score in scores])
+        return list(chosen)
+
+    def _read(self, model: bytes) -> None:
+        number = 0
+        for field, value in _fields(model):
+            if field == _TRAINER:
+                self._type = next((kind for name, kind in _fields(value) if name == _MODEL_TYPE), _UNIGRAM)
+            if field == _PIECES:
+                piece = dict(_fields(value))
+                text, kind = piece[_TEXT].decode(), piece.get(_KIND, _NORMAL)
+                if kind == _NORMAL:
+                    self._pieces[text] = (number, struct.unpack("<f", piece.get(_SCORE, bytes(4)))[0])
+                elif kind == _BYTE:
+                    self._bytes[int(text[1:-1], 16)] = number  # "<0x41>"
+                elif kind == _USER_DEFINED:
+                    raise ValueError(
+                        f"a subword model with user-defined symbols ({text!r}) cannot sample segmentations"
+                    )
+                number += 1
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
+    """Yield number and value, int or bytes, of each field of a serialised protocol buffer message."""
+    position = 0
+    while position < len(message):
+        key, position = _varint(message, position)
+        wire_type = key & 7
+        if wire_type == 0:
+            number, position = _varint(message, position)
+            yield key >> 3, number
+            continue
+        if wire_type == 2:
+            length, position = _varint(message, position)
+        else:
+            length = {1: 8, 5: 4}[wire_type]
+        yield key >> 3, message[position : position + length]
+        position += length
+
+
+def _varint(message: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = message[position]
+        value |= (byte & 127) << shift
+        position += 1
+        if byte < 128:
+            return value, position
+        shift += 7

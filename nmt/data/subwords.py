@@ -1,0 +1,198 @@
+"""Subword models: text to ids and back, by sentencepiece, with the special symbols of `nmt.symbols`.
+
+It knows sentencepiece and the settings it is trained with; it knows no files of a corpus and no cache. References:
+Sennrich et al. 2016 (BPE), Kudo 2018 (unigram models).
+"""
+
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import sentencepiece
+
+from nmt.config.schema import SubwordSampling, SubwordsConfig
+from nmt.data.segmentation import Segmenter
+from nmt.errors import UserError
+from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
+
+# sentencepiece drops training lines above a length, and its BPE trainer cannot hold a word of 2 ** 16 characters or
+# more. Longer lines are cut instead: 3000 characters stay below both limits even where normalisation expands one
+# character to 18 (U+FDFA), the most that NFKC does.
+_LINE_CHARACTERS = 3000
+_LINE_BYTES = 4 * _LINE_CHARACTERS
+_THREADS = 4  # fixed, so that a model does not depend on the machine it was trained on
+_SPECIAL_NAMES = ("pad", "unk", "bos", "eos")  # what sentencepiece calls PIECES
+_SPECIAL = frozenset((PAD, BEGIN, END))
+
+
+class Subwords:
+    """One sentencepiece model. `size` is the number of pieces, `model` the serialised model."""
+
+    def __init__(self, model: bytes) -> None:
+        """Load a serialised model.
+
+        Raises:
+            ValueError: the bytes are no sentencepiece model, or one with other special ids than `nmt.symbols`.
+        """
+        self.model = model
+        self._processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self._processor.LoadFromSerializedProto(model)
+        except RuntimeError:
+            raise ValueError("not a sentencepiece model, or damaged") from None
+        self.size: int = self._processor.get_piece_size()
+        if self.size == 0:
+            raise ValueError("not a sentencepiece model, it has no pieces")
+        found = tuple(getattr(self._processor, f"{name}_id")() for name in _SPECIAL_NAMES)
+        if found != (PAD, UNKNOWN, BEGIN, END):
+            raise ValueError(_wrong_ids(found))
+
+    @staticmethod
+    def train(lines: Iterable[str], *, settings: SubwordsConfig, size: int, corpus: str = "this corpus") -> "Subwords":
+        """Train a model on the lines, which are read once and not kept as a list here; equal input, equal model.
+
+        `corpus` names the text in messages.
+
+        Raises:
+            UserError: the text holds no character, or too few or too many for `size`.
+        """
+        text = _bounded(lines)
+        first = next(text, None)
+        if first is None:
+            raise UserError(_blank(corpus))  # some releases of sentencepiece end the process here
+        writer = io.BytesIO()
+        special: dict[str, Any] = {}
+        for index, (name, piece) in enumerate(zip(_SPECIAL_NAMES, PIECES, strict=True)):
+            special |= {f"{name}_id": index, f"{name}_piece": piece}
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=chain([first], text),
+                model_writer=writer,
+                model_type=settings.type,
+                vocab_size=size,
+                hard_vocab_limit=settings.type in ("bpe", "unigram"),
+                character_coverage=settings.character_coverage,
+                byte_fallback=settings.byte_fallback,
+                normalization_rule_name=_normalisation(settings),
+                max_sentence_length=_LINE_BYTES,
+                input_sentence_size=0,
+                num_threads=_THREADS,
+                minloglevel=2,
+                **special,
+            )
+        except RuntimeError as error:
+            raise UserError(_explained(str(error), size, corpus)) from None
+        return Subwords(writer.getvalue())
+
+    @staticmethod
+    def from_bytes(model: bytes) -> "Subwords":
+        """Load a serialised model; raises ValueError as the constructor."""
+        return Subwords(model)
+
+    @staticmethod
+    def from_file(path: Path) -> "Subwords":
+        """Load a model file.
+
+        Raises:
+            UserError: the file cannot be read, is no sentencepiece model, or has other special ids.
+        """
+        try:
+            return Subwords(path.read_bytes())
+        except FileNotFoundError:
+            raise UserError(f"{path}: no such file") from None
+        except OSError as error:
+            raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+        except ValueError as error:
+            raise UserError(f"{path}: {error}") from None
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of the best segmentation, without BEGIN and END; [] for blank text."""
+        return list(self._processor.encode(text, out_type=int))
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return `encode` of every text, computed on all cores."""
+        return list(self._processor.encode(list(texts), out_type=int, num_threads=-1))
+
+    def sample(self, texts: Sequence[str], *, sampling: SubwordSampling, seed: int) -> list[list[int]]:
+        """Return a random segmentation of every text: a pure function of the texts, the settings and the seed.
+
+        Raises:
+            ValueError: the model is not of type bpe or unigram, or has user-defined symbols.
+        """
+        random = Random(seed)
+        alpha, nbest_size = sampling.alpha, sampling.nbest_size
+        return [self._segmenter.sample(text, alpha=alpha, nbest_size=nbest_size, random=random) for text in texts]
+
+    @cached_property
+    def _segmenter(self) -> Segmenter:
+        return Segmenter(self.model, self._processor)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the detokenised text on one line; PAD, BEGIN and END are ignored, line breaks become spaces."""
+        text = self._processor.decode([int(token) for token in ids if int(token) not in _SPECIAL])
+        return " ".join(text.splitlines()).strip()
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Return the text of each piece, "▁" marking the start of a word."""
+        return [self._processor.id_to_piece(int(token)) for token in ids]
+
+
+class Vocabularies(NamedTuple):
+    """The subword models of the two sides; a joint model stands in both places."""
+
+    source: Subwords
+    target: Subwords
+
+
+def _bounded(lines: Iterable[str]) -> Iterator[str]:
+    """Leave out blank lines, and cut those of more than _LINE_CHARACTERS characters."""
+    for line in lines:
+        if not line.isspace():
+            for start in range(0, len(line), _LINE_CHARACTERS):
+                yield line[start : start + _LINE_CHARACTERS]
+
+
+def _blank(corpus: str) -> str:
+    return f"{corpus} holds no text to train subwords on: every line is blank"
+
+
+def _normalisation(settings: SubwordsConfig) -> str:
+    if not settings.lowercase:
+        return settings.normalisation
+    if settings.normalisation == "identity":
+        raise UserError(
+            "subwords.lowercase: true needs subwords.normalisation: nmt_nfkc or nfkc; "
+            "sentencepiece folds case as a part of normalisation, and identity has none"
+        )
+    return f"{settings.normalisation}_cf"
+
+
+def _wrong_ids(found: tuple[int, ...]) -> str:
+    present = ", ".join(f"{piece} {index}" for piece, index in zip(PIECES, found, strict=True))
+    needed = ", ".join(f"{piece} {index}" for index, piece in enumerate(PIECES))
+    return (
+        f"the special symbols have the ids {present} (-1: absent), but {needed} are needed; "
+        "train the model with spm_train --pad_id=0 --unk_id=1 --bos_id=2 --eos_id=3, "
+        "or leave the key out and one is trained on the corpus"
+    )
+
+
+def _explained(error: str, size: int, corpus: str) -> str:
+    """Translate an error of the sentencepiece trainer into terms of the configuration."""
+    if match := re.search(r"Vocabulary size too high.*<= (\d+)", error, re.DOTALL):
+        return f"subwords.size is {size}, but {corpus} supports at most {match[1]}"
+    if match := re.search(r"Vocabulary size is smaller than required_chars\. \d+ vs (\d+)", error):
+        return (
+            f"subwords.size is {size}, but {corpus} needs at least {match[1]}: its characters and the special pieces; "
+            "raise it, or lower subwords.character_coverage"
+        )
+    if "(vocab_size) >= (0)" in error:
+        return f"subwords.size is {size}, but subwords.byte_fallback needs more than 260: 256 bytes, 4 special pieces"
+    if "sentences_.empty()" in error or "all_chars_count" in error:
+        return _blank(corpus)
+    return f"sentencepiece cannot train subwords on {corpus}: {error}"

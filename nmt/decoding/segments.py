@@ -1,0 +1,41 @@
+"""Cutting a line that is longer than any sentence into segments that are translated one by one.
+
+A recurrent model has seen sentences of some tens of pieces. Given a paragraph of thousands it translates the beginning
+and loses the rest, and its time and memory grow with the square of the length. It knows pieces, not ids or models.
+"""
+
+import re
+from collections.abc import Sequence
+
+LONGEST_SEGMENT = 250
+"""Pieces of the longest segment: no sentence of the usual corpora is longer, since training leaves them out from some
+100 pieces on (data.max_length)."""
+
+WORD_START = "▁"  # sentencepiece's mark of a word's first piece
+_SENTENCE_END = re.compile(r"[.!?…。!?][\"'”’»)\]」』]*$")
+_WITHOUT_SPACES = re.compile(r"[。!?][”’」』]*$")  # scripts that write no space after a sentence
+
+
+def segment(pieces: Sequence[str], longest: int) -> list[slice]:
+    """The slices of `pieces` to translate one by one, each of at most `longest` pieces, which must be at least 1.
+
+    A cut is made in the second half of what fits: after the last sentence there; if none ends there, before the last
+    word; if no word starts there, after `longest` pieces.
+    """
+    slices = []
+    start = 0
+    while len(pieces) - start > longest:
+        cuts = range(start + longest // 2 + 1, start + longest + 1)
+        cut = max(cuts, key=lambda cut: (_quality(pieces, cut), cut))
+        slices.append(slice(start, cut))
+        start = cut
+    return [*slices, slice(start, len(pieces))]
+
+
+def _quality(pieces: Sequence[str], cut: int) -> int:
+    """How good a cut before piece `cut` is. 2: a sentence ends there, 1: a word, 0: neither."""
+    before = "".join(pieces[max(cut - 3, 0) : cut])  # the end of a sentence may be several pieces: . " )
+    starts_word = pieces[cut].startswith(WORD_START)
+    if _WITHOUT_SPACES.search(before) or (starts_word and _SENTENCE_END.search(before)):
+        return 2
+    return int(starts_word)

@@ -1,0 +1,190 @@
+"""Text in, text out: lines → pieces → batches → beam search → detokenised lines, one for each, in their order.
+
+It knows models and subwords; it knows no files but the model's and no terminal. Lines are read a chunk at a time, so a
+text larger than memory streams. A line's result does not depend on the lines around it: batches only share the work.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from nmt.config.schema import DecodingConfig
+from nmt.data.batching import pad_sources
+from nmt.data.subwords import Subwords, Vocabularies
+from nmt.decoding.beam import Hypothesis, LengthPenalty, beam_search, penalty
+from nmt.decoding.inference import inference
+from nmt.decoding.segments import LONGEST_SEGMENT, segment
+from nmt.models.model_file import load_model, rebuild
+from nmt.models.seq2seq import Seq2Seq
+
+CHUNK_BATCHES = 10  # batches a chunk of lines holds: enough to sort by length with little padding
+CHARACTERS_A_PIECE = 4  # a rough mean, to know how many lines are enough before they are cut into pieces
+
+
+class Translation(NamedTuple):
+    """One translation of a line."""
+
+    text: str  # detokenised, on one line
+    score: float  # log-probability / length penalty; 0.0 for a blank line
+    tokens: list[str]  # the pieces of the translation
+
+
+class _Options(NamedTuple):
+    beam_size: int
+    length_penalty: LengthPenalty
+    max_length_ratio: float
+    batch_tokens: int
+    n_best: int
+
+
+class Translator:
+    """A model with its vocabularies, ready to translate. `decoding` holds the defaults of `translate`."""
+
+    def __init__(
+        self,
+        model: Seq2Seq,
+        vocabularies: Vocabularies,
+        *,
+        decoding: DecodingConfig | None = None,
+        device: torch.device | str = "cpu",
+        longest_segment: int = LONGEST_SEGMENT,
+    ) -> None:
+        """`model` is on `device`; lines of more than `longest_segment` pieces are translated in several segments."""
+        self.model = model
+        self.vocabularies = vocabularies
+        self.decoding = decoding or DecodingConfig()
+        self.device = torch.device(device)
+        self.longest_segment = longest_segment
+
+    @classmethod
+    def load(cls, path: Path | str, *, device: torch.device | str = "cpu") -> "Translator":
+        """Load a model file, or the best model of a run folder; its configuration gives the defaults of `translate`.
+
+        Raises UserError when there is no such file, it is damaged, or holds no model of this toolkit.
+        """
+        file = load_model(Path(path))
+        source = Subwords.from_bytes(file.source_subwords)
+        joint = file.source_subwords == file.target_subwords
+        target = source if joint else Subwords.from_bytes(file.target_subwords)
+        return cls(
+            rebuild(file).to(device),
+            Vocabularies(source, target),
+            decoding=file.config.decoding,
+            device=device,
+            # what the model was trained on is never cut
+            longest_segment=max(LONGEST_SEGMENT, file.config.data.max_length),
+        )
+
+    def translate(
+        self,
+        lines: Iterable[str],
+        *,
+        beam_size: int | None = None,
+        length_penalty: LengthPenalty | None = None,
+        max_length_ratio: float | None = None,
+        batch_tokens: int | None = None,
+        n_best: int = 1,
+        interactive: bool = False,
+    ) -> Iterator[list[Translation]]:
+        """Yield, for each line and in order, its `n_best` best translations, best first; fewer if fewer exist.
+
+        None: as `decoding` says. A blank line gives one empty translation without asking the model. A translation has
+        at most max_length_ratio × the source's pieces (END counted) + 10 tokens. `batch_tokens`: sentences × longest
+        source of a batch, padding included; a longer source is a batch of its own. A line of more than
+        `longest_segment` pieces is cut (see `segment`), its segments' translations are joined with a space, and its
+        score is that of all their tokens together.
+
+        `interactive`: translate each line as soon as it is read, instead of a chunk of lines together.
+        """
+        defaults = self.decoding
+        options = _Options(
+            defaults.beam_size if beam_size is None else beam_size,
+            defaults.length_penalty if length_penalty is None else length_penalty,
+            defaults.max_length_ratio if max_length_ratio is None else max_length_ratio,
+            defaults.batch_tokens if batch_tokens is None else batch_tokens,
+            n_best,
+        )
+        characters = 1 if interactive else CHUNK_BATCHES * CHARACTERS_A_PIECE * options.batch_tokens
+        for chunk in _chunks(lines, characters):
+            yield from self._translate_chunk(chunk, options)
+
+    def _translate_chunk(self, lines: Sequence[str], options: _Options) -> list[list[Translation]]:
+        segments: list[list[int]] = []
+        counts = []  # segments of each line; a blank line has none
+        for ids in self.vocabularies.source.encode_batch(lines):
+            parts = self._segments(ids) if ids else []
+            segments += parts
+            counts.append(len(parts))
+        hypotheses = iter(self._search(segments, options))
+        return [self._join([next(hypotheses) for _ in range(count)], options.length_penalty) for count in counts]
+
+    def _segments(self, ids: list[int]) -> list[list[int]]:
+        if len(ids) <= self.longest_segment:
+            return [ids]
+        return [ids[part] for part in segment(self.vocabularies.source.pieces(ids), self.longest_segment)]
+
+    def _search(self, segments: Sequence[list[int]], options: _Options) -> list[list[Hypothesis]]:
+        """The hypotheses of each segment; segments of like length share a batch."""
+        results: dict[int, list[Hypothesis]] = {}
+        with inference(self.model):
+            for batch in _batches([len(ids) + 1 for ids in segments], options.batch_tokens):
+                source, lengths = pad_sources([segments[index] for index in batch])
+                longest = [math.ceil(options.max_length_ratio * length) + 10 for length in lengths.tolist()]
+                hypotheses = beam_search(
+                    self.model.step,
+                    self.model.start(source.to(self.device), lengths.to(self.device)),
+                    sentences=len(batch),
+                    beam_size=options.beam_size,
+                    length_penalty=options.length_penalty,
+                    max_lengths=torch.tensor(longest),
+                    n_best=options.n_best,
+                    device=self.device,
+                )
+                results.update(zip(batch, hypotheses, strict=True))
+        return [results[index] for index in range(len(segments))]
+
+    def _join(self, segments: Sequence[Sequence[Hypothesis]], length_penalty: LengthPenalty) -> list[Translation]:
+        """The translations of a line: its segments' best, second best … hypotheses, each joined to one."""
+        if not segments:
+            return [Translation("", 0.0, [])]
+        translations = [self._joined(parts, length_penalty) for parts in zip(*segments, strict=False)]
+        return sorted(translations, key=lambda translation: -translation.score)
+
+    def _joined(self, parts: Sequence[Hypothesis], length_penalty: LengthPenalty) -> Translation:
+        target = self.vocabularies.target
+        texts = [target.decode(part.tokens) for part in parts]
+        length = sum(len(part.tokens) + 1 for part in parts)
+        return Translation(
+            " ".join(text for text in texts if text),
+            sum(part.log_probability for part in parts) / penalty(length, length_penalty),
+            [piece for part in parts for piece in target.pieces(part.tokens)],
+        )
+
+
+def _chunks(lines: Iterable[str], characters: int) -> Iterator[list[str]]:
+    """Lines together, until they have `characters` characters, line ends counted."""
+    chunk: list[str] = []
+    size = 0
+    for line in lines:
+        chunk.append(line)
+        size += len(line) + 1
+        if size >= characters:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Indices that go together, longest first: their number × the longest stays within `batch_tokens`, if it can."""
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        if batch and (len(batch) + 1) * lengths[batch[0]] > batch_tokens:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch

@@ -1,0 +1,151 @@
+"""The whole model: source ids → memory → distribution over target ids, for training (all steps) and search (one by one).
+
+Layers take sizes; only the builder at the end of this file reads the configuration.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from nmt.config.schema import ModelConfig
+from nmt.models.attention import SCORES, Attention, Memory
+from nmt.models.cells import CELLS
+from nmt.models.decoder import DECODERS, DecoderState, InitialState, LuongDecoder, Outputs
+from nmt.models.encoder import Encoder
+from nmt.models.initialisation import initialise
+
+
+class SearchState(NamedTuple):
+    """Where a batch of hypotheses stands: the memory has one row a sentence, the decoder's state one a hypothesis."""
+
+    memory: Memory
+    decoder: DecoderState
+
+    def select(self, rows: Tensor) -> "SearchState":
+        """The hypotheses `rows` (sentences, beam): flat indices into the current rows.
+
+        The rows of one line of `rows` must belong to one sentence. This expands a beam, reorders it, and drops
+        sentences whose rows are not named; the memory is copied only in the last case.
+        """
+        hypotheses = self.decoder.layers[0][0].size(0)
+        sentences = self.memory.values.size(0)
+        memory = self.memory
+        if rows.size(0) != sentences:
+            memory = memory.select(torch.div(rows[:, 0], hypotheses // sentences, rounding_mode="floor"))
+        return SearchState(memory, self.decoder.select(rows.reshape(-1)))
+
+
+class Seq2Seq(nn.Module):
+    """Encoder, attention and decoder between embeddings and the output layer p(y_t) = softmax(W_s h̃_t), without bias.
+
+    `output_weight` (vocabulary, output_size) is W_s; with tied embeddings it is the target embedding, and the source
+    embedding too when one vocabulary serves both.
+    """
+
+    def __init__(
+        self,
+        *,
+        source_embedding: nn.Embedding,
+        target_embedding: nn.Embedding | None,
+        encoder: Encoder,
+        initial_state: InitialState,
+        decoder: LuongDecoder,
+        output_layer: nn.Linear | None,
+    ) -> None:
+        """`target_embedding` None: the source's is shared. `output_layer` None: the target embedding is shared."""
+        super().__init__()
+        self.source_embedding = source_embedding
+        self.own_target_embedding = target_embedding
+        self.encoder = encoder
+        self.initial_state = initial_state
+        self.decoder = decoder
+        self.output_layer = output_layer
+
+    @property
+    def target_embedding(self) -> nn.Embedding:
+        return self.source_embedding if self.own_target_embedding is None else self.own_target_embedding
+
+    @property
+    def output_weight(self) -> Tensor:
+        return self.target_embedding.weight if self.output_layer is None else self.output_layer.weight
+
+    def start(self, source: Tensor, source_lengths: Tensor) -> SearchState:
+        """Encode `source` (batch, source_length), ids with END; one row a sentence."""
+        encoded = self.encoder(self.source_embedding(source), source_lengths)
+        memory = self.decoder.attention.remember(encoded.annotations, source_lengths)
+        return SearchState(memory, self.decoder.start(self.initial_state(encoded, memory)))
+
+    def step(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, SearchState]:
+        """Log-probabilities (rows, vocabulary) of the words after `tokens` (rows,), and the next state."""
+        vectors, decoder = self.decoder.step(self.target_embedding(tokens), state.decoder, state.memory)
+        log_probabilities = torch.log_softmax(functional.linear(vectors, self.output_weight), dim=-1)
+        return log_probabilities, SearchState(state.memory, decoder)
+
+    def forward(self, source: Tensor, source_lengths: Tensor, target_input: Tensor) -> Outputs:
+        """Vectors for the output layer, and attention weights, given the true words before each position.
+
+        `target_input` (batch, target_length) begins with BEGIN; position t predicts word t of the target.
+        """
+        state = self.start(source, source_lengths)
+        return self.decoder(self.target_embedding(target_input), state.decoder, state.memory)
+
+
+def build_model(config: ModelConfig, *, source_size: int, target_size: int) -> Seq2Seq:
+    """The model that `config` describes, for vocabularies of these sizes, with freshly drawn weights."""
+    encoder = Encoder(
+        cell=config.encoder.cell,
+        input_size=config.embedding_size,
+        size=config.encoder.hidden_size,
+        layers=config.encoder.layers,
+        bidirectional=config.encoder.bidirectional,
+        dropout=config.encoder.dropout,
+        output_dropout=config.encoder.output_dropout,
+    )
+    decoder = _build_decoder(config, memory_size=encoder.output_size)
+    initial_state = InitialState(
+        config.decoder.initial_state,
+        summary_size=encoder.size,
+        memory_size=encoder.output_size,
+        layers=config.decoder.layers,
+        states=CELLS[config.decoder.cell].states,
+        size=config.decoder.hidden_size,
+    )
+    tied = config.tie_embeddings
+    model = Seq2Seq(
+        source_embedding=nn.Embedding(source_size, config.embedding_size),
+        target_embedding=None if tied == "all" else nn.Embedding(target_size, config.embedding_size),
+        encoder=encoder,
+        initial_state=initial_state,
+        decoder=decoder,
+        output_layer=nn.Linear(decoder.output_size, target_size, bias=False) if tied == "none" else None,
+    )
+    initialise(model, config)
+    return model
+
+
+def _build_decoder(config: ModelConfig, *, memory_size: int) -> LuongDecoder:
+    settings = config.decoder
+    output_dropout = settings.dropout if settings.output_dropout is None else settings.output_dropout
+    return DECODERS[settings.type](
+        build_attention(config, memory_size=memory_size),
+        cell=settings.cell,
+        input_size=config.embedding_size,
+        memory_size=memory_size,
+        size=settings.hidden_size,
+        layers=settings.layers,
+        output_size=settings.output_size or settings.hidden_size,
+        input_feeding=settings.input_feeding,
+        dropout=settings.dropout,
+        output_dropout=output_dropout,
+    )
+
+
+def build_attention(config: ModelConfig, *, memory_size: int) -> Attention:
+    """The attention that `config` describes; a score is given just the options that its class names."""
+    score = SCORES[config.attention.score]
+    available: dict[str, Any] = config.attention.model_dump()
+    available["size"] = config.attention.size or config.decoder.hidden_size
+    options = {name: available[name] for name in score.options}
+    return Attention(score(config.decoder.hidden_size, memory_size, **options))

@@ -1,0 +1,1 @@
+"""The mathematics as pure functions; each fast version stands beside its plain twin, with the same signature."""

@@ -1,0 +1,49 @@
+"""Files of named tensors with a few texts beside them, in the safetensors format: nothing in them is ever executed.
+
+It knows no model and no training; those say what the names mean.
+"""
+
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from nmt.errors import UserError
+from nmt.files import written_atomically
+
+VERSION = "1"  # of what this version of the toolkit writes
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor], *, kind: str, texts: dict[str, str]) -> None:
+    """Write `path` so that a crash leaves the old file or the new one. `kind` says what it is, for `read_tensors`."""
+    content = save(
+        {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()},
+        {"format": f"nmt-toolkit {kind}", "version": VERSION, **texts},
+    )
+    with written_atomically(path, "wb") as file:
+        file.write(content)
+
+
+def read_tensors(path: Path, *, kind: str) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors and texts of a file of this kind. Raises UserError when it is damaged, or something else."""
+    try:
+        with safe_open(path, framework="pt", device="cpu") as file:
+            texts = file.metadata() or {}
+            found = texts.get("format", "a safetensors file of another program")
+            if found != f"nmt-toolkit {kind}":
+                raise UserError(f"{path}: no {kind} of this toolkit, but {found}")
+            if texts.get("version") != VERSION:
+                raise UserError(
+                    f"{path}: format version {texts.get('version')}, but this toolkit reads version {VERSION}"
+                )
+            return {name: file.get_tensor(name) for name in file.keys()}, texts  # noqa: SIM118 - no mapping
+    except SafetensorError as error:
+        raise UserError(f"{path}: damaged, or no {kind} of this toolkit ({error})") from error
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors whose name begins with `prefix`, by the rest of their name."""
+    return {name[len(prefix) :]: tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,62 @@
+"""The state that a run resumes from: one file with weights, optimiser, random states and progress.
+
+Weights are all of the model's; the optimiser's state is stored by the position of its parameter; everything that is no
+tensor is one JSON object. No pickle is written or read.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from nmt.errors import UserError
+from nmt.tensor_file import below, read_tensors, write_tensors
+
+KIND = "training state"
+
+
+class State(NamedTuple):
+    """What `read_state` returns: tensors by name, and the JSON object."""
+
+    tensors: dict[str, Tensor]
+    numbers: dict[str, Any]
+
+
+def write_state(path: Path, *, model: nn.Module, optimizer: Optimizer, numbers: dict[str, Any]) -> None:
+    """Save all that training needs to continue bit for bit, so that a crash leaves the old file or the new one."""
+    tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
+    for index, values in optimizer.state_dict()["state"].items():
+        # A value that is None (SGD's momentum, when there is none) is not stored, and absent again after `restore`.
+        present = {name: value for name, value in values.items() if value is not None}
+        tensors.update({f"optimizer.{index}.{name}": torch.as_tensor(value) for name, value in present.items()})
+    tensors["random.cpu"] = torch.get_rng_state()
+    if torch.cuda.is_available():
+        for index, state in enumerate(torch.cuda.get_rng_state_all()):
+            tensors[f"random.cuda.{index}"] = state
+    write_tensors(path, tensors, kind=KIND, texts={"numbers": json.dumps(numbers)})
+
+
+def read_state(path: Path) -> State:
+    """Read a saved state. Raises UserError when the file is damaged or something else."""
+    tensors, texts = read_tensors(path, kind=KIND)
+    try:
+        return State(tensors, json.loads(texts["numbers"]))
+    except (KeyError, ValueError) as error:
+        raise UserError(f"{path}: damaged, training cannot resume from it ({error})") from error
+
+
+def restore(state: State, *, model: nn.Module, optimizer: Optimizer) -> None:
+    """Put weights, optimiser state and random states back where `write_state` found them."""
+    model.load_state_dict(below(state.tensors, "model."))
+    moments: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in below(state.tensors, "optimizer.").items():
+        index, _, moment = name.partition(".")
+        moments.setdefault(int(index), {})[moment] = tensor
+    optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
+    torch.set_rng_state(state.tensors["random.cpu"])
+    on_devices = below(state.tensors, "random.cuda.")
+    if torch.cuda.is_available() and len(on_devices) == torch.cuda.device_count():
+        torch.cuda.set_rng_state_all([on_devices[str(index)] for index in range(len(on_devices))])

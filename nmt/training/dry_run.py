@@ -1,0 +1,137 @@
+"""What a training would be, without training: data, samples, parameters, and the memory of its largest batch."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from nmt.config import Config
+from nmt.data.batching import Indices, batches, padding_share, plan_batches
+from nmt.data.binarised import CorpusReport
+from nmt.data.preparation import Prepared
+from nmt.models.seq2seq import Seq2Seq
+from nmt.training.optim import build_optimizer
+from nmt.training.update import update
+
+SAMPLES = 3
+_STATUS = Path("/proc/self/statm")
+
+
+def describe(config: Config, prepared: Prepared, model: Seq2Seq) -> Iterator[str]:
+    """The report, line by line. The model's weights and the random states are no longer what they were afterwards."""
+    yield from _corpus("training corpus", prepared.train.report)
+    yield from _corpus("validation corpus", prepared.valid.report)
+    yield from _samples(prepared)
+    yield from _parameters(model)
+    plan = plan_batches(
+        prepared.train.source_lengths,
+        prepared.train.target_lengths,
+        batch_size=config.training.batch_size,
+        batch_by=config.training.batch_by,
+        seed=config.seed,
+        epoch=0,
+    )
+    share = padding_share(plan, prepared.train.source_lengths, prepared.train.target_lengths)
+    yield f"batches: {len(plan):,} an epoch, {share:.2%} padding"
+    yield _largest_batch(config, prepared, model, plan)
+
+
+def _corpus(name: str, report: CorpusReport) -> Iterator[str]:
+    yield f"{name}: {report.read:,} pairs, {report.kept:,} kept ({_share(report.kept, report.read)})"
+    yield (
+        f"  left out: empty {_count(report.empty, report.read)}, overlong {_count(report.overlong, report.read)}, "
+        f"length ratio {_count(report.unbalanced, report.read)}"
+    )
+    for side, unknown, pieces in (
+        ("source", report.source_unknown, report.source_pieces),
+        ("target", report.target_unknown, report.target_pieces),
+    ):
+        mean = pieces / max(report.kept, 1)
+        yield f"  {side}: {pieces:,} pieces, {mean:.1f} a sentence, unknown {_count(unknown, pieces)}"
+
+
+def _count(part: int, whole: int) -> str:
+    return f"{part:,} ({_share(part, whole)})"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / max(whole, 1):.2%}"
+
+
+def _samples(prepared: Prepared) -> Iterator[str]:
+    """Segmented pairs from the beginning, the middle and the end of the training corpus."""
+    rows = np.linspace(0, len(prepared.train) - 1, SAMPLES, dtype=np.int64)
+    for row in dict.fromkeys(rows.tolist()):
+        source, target = prepared.train.source(row).tolist(), prepared.train.target(row).tolist()
+        yield f"sample {row + 1:,}"
+        yield f"  source: {' '.join(prepared.vocabularies.source.pieces(source))}"
+        yield f"  target: {' '.join(prepared.vocabularies.target.pieces(target))}"
+
+
+def _parameters(model: Seq2Seq) -> Iterator[str]:
+    counts = {
+        name: sum(parameter.numel() for parameter in module.parameters())
+        for name, module in model.named_children()
+        if module is not None
+    }
+    yield f"parameters: {sum(counts.values()):,}"
+    for name, count in counts.items():
+        yield f"  {name}: {count:,}"
+
+
+def _largest_batch(config: Config, prepared: Prepared, model: Seq2Seq, plan: Sequence[Indices]) -> str:
+    """Compute one update with the batch that has most (sentence, source, target) positions, and measure its memory."""
+    source, target = prepared.train.source_lengths, prepared.train.target_lengths
+    sizes = [len(rows) * (int(source[rows].max()) + 1) * (int(target[rows].max()) + 1) for rows in plan]
+    rows = plan[int(np.argmax(sizes))]
+    (batch,) = batches(prepared.train, [rows])
+    optimizer = build_optimizer(model.parameters(), config.training)
+    model.train()
+    with _peak_memory(model.output_weight.device) as peak:
+        update(model, optimizer, [batch], rate=config.training.optimizer.learning_rate, config=config.training)
+    shape = f"{len(rows)} sentences, {batch.source.size(1)} source and {batch.target.size(1) - 1} target positions"
+    weights = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
+    used = f"{peak[0] / 2**20:,.0f} MiB" if peak else "not measured on this system"
+    return f"largest batch: {shape}; memory {used} for its update, besides {weights / 2**20:,.0f} MiB of weights"
+
+
+@contextmanager
+def _peak_memory(device: torch.device) -> Iterator[list[int]]:
+    """A list that holds, after the block, the bytes by which the memory in use rose above its level before the block.
+
+    On a GPU PyTorch counts them; elsewhere the resident memory of the process is read every few milliseconds.
+    """
+    peak: list[int] = []
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        yield peak
+        peak.append(torch.cuda.max_memory_allocated(device) - before)
+        return
+    if not _STATUS.exists():
+        yield peak
+        return
+    before, highest, done = _resident(), 0, threading.Event()
+
+    def watch() -> None:
+        nonlocal highest
+        while not done.wait(0.002):
+            highest = max(highest, _resident())
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield peak
+    finally:
+        done.set()
+        watcher.join()
+    peak.append(max(highest, _resident()) - before)
+
+
+def _resident() -> int:
+    import resource
+
+    return int(_STATUS.read_text(encoding="ascii").split()[1]) * resource.getpagesize()

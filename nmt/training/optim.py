@@ -1,0 +1,164 @@
+"""Optimisers and learning-rate schedules, each a literal dictionary from the configuration's name to what it builds.
+
+A schedule is a factor on the configured learning rate; its state is a few numbers, saved with the checkpoint.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from nmt.config.schema import (
+    AdadeltaConfig,
+    AdamConfig,
+    ConstantSchedule,
+    HalvingSchedule,
+    PlateauSchedule,
+    SGDConfig,
+    TrainingConfig,
+    WarmupSchedule,
+)
+
+
+def _sgd(parameters: Iterable[nn.Parameter], config: SGDConfig) -> Optimizer:
+    return torch.optim.SGD(
+        parameters, config.learning_rate, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
+    )
+
+
+def _adam(parameters: Iterable[nn.Parameter], config: AdamConfig) -> Optimizer:
+    kind = torch.optim.AdamW if config.name == "adamw" else torch.optim.Adam
+    betas = (config.beta1, config.beta2)
+    return kind(
+        parameters, config.learning_rate, betas=betas, eps=config.epsilon, weight_decay=config.weight_decay, fused=True
+    )
+
+
+def _adadelta(parameters: Iterable[nn.Parameter], config: AdadeltaConfig) -> Optimizer:
+    return torch.optim.Adadelta(
+        parameters, config.learning_rate, rho=config.rho, eps=config.epsilon, weight_decay=config.weight_decay
+    )
+
+
+OPTIMIZERS: dict[str, Callable[[Iterable[nn.Parameter], Any], Optimizer]] = {
+    "sgd": _sgd,
+    "adam": _adam,
+    "adamw": _adam,
+    "adadelta": _adadelta,
+}
+
+
+def build_optimizer(parameters: Iterable[nn.Parameter], config: TrainingConfig) -> Optimizer:
+    """The configured optimiser over those of `parameters` that are not frozen."""
+    return OPTIMIZERS[config.optimizer.name]([each for each in parameters if each.requires_grad], config.optimizer)
+
+
+HIGHER_IS_BETTER = {"bleu": True, "loss": False, "perplexity": False}  # the metrics that may steer a run
+
+
+def better(metric: str, new: float, old: float | None) -> bool:
+    """Whether `new` improves on `old` (None: nothing yet). A value that is no number never does."""
+    if new != new:
+        return False
+    return old is None or (new > old if HIGHER_IS_BETTER[metric] else new < old)
+
+
+class Schedule:
+    """The factor on the learning rate at an update of an epoch; both count from 1."""
+
+    state_names: ClassVar[tuple[str, ...]] = ()
+
+    def factor(self, update: int, epoch: int) -> float:
+        """The factor for the `update`-th update, in the `epoch`-th epoch."""
+        raise NotImplementedError
+
+    def validated(self, metrics: Mapping[str, float]) -> str | None:
+        """Take note of a validation; returns a line for the log if the rate changes."""
+        return None
+
+    def state(self) -> dict[str, Any]:
+        """The numbers that `restore` takes back."""
+        return {name: getattr(self, name) for name in self.state_names}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from what `state` returned."""
+        for name in self.state_names:
+            setattr(self, name, state[name])
+
+
+class Constant(Schedule):
+    """factor = 1."""
+
+    def __init__(self, config: ConstantSchedule, learning_rate: float) -> None:
+        del config, learning_rate
+
+    def factor(self, update: int, epoch: int) -> float:
+        return 1.0
+
+
+class WarmupInverseSquareRoot(Schedule):
+    """factor = min(u / w, sqrt(w / u)) at update u, with w warm-up updates (Vaswani et al. 2017, peak 1)."""
+
+    def __init__(self, config: WarmupSchedule, learning_rate: float) -> None:
+        del learning_rate
+        self.warmup = config.warmup_updates
+
+    def factor(self, update: int, epoch: int) -> float:
+        return float(min(update / self.warmup, (self.warmup / update) ** 0.5))
+
+
+class Plateau(Schedule):
+    """The factor is multiplied by `factor` once `patience` validations in a row, and one more, brought no new best."""
+
+    state_names = ("current", "best", "waited")
+
+    def __init__(self, config: PlateauSchedule, learning_rate: float) -> None:
+        self.config = config
+        self.learning_rate = learning_rate
+        self.current = 1.0
+        self.best: float | None = None
+        self.waited = 0
+
+    def factor(self, update: int, epoch: int) -> float:
+        return self.current
+
+    def validated(self, metrics: Mapping[str, float]) -> str | None:
+        value = metrics[self.config.metric]
+        if better(self.config.metric, value, self.best):
+            self.best, self.waited = value, 0
+            return None
+        self.waited += 1
+        lowest = min(self.config.minimum_learning_rate / self.learning_rate, 1.0)
+        if self.waited <= self.config.patience or self.current <= lowest:
+            return None
+        self.current, self.waited = max(self.current * self.config.factor, lowest), 0
+        return (
+            f"no better {self.config.metric} in {self.config.patience + 1} validations: "
+            f"learning rate {self.learning_rate * self.current:.3g} from now on"
+        )
+
+
+class Halving(Schedule):
+    """factor = f ** max(0, epoch - after_epoch): Luong's "after 5 epochs, halve the learning rate every epoch"."""
+
+    def __init__(self, config: HalvingSchedule, learning_rate: float) -> None:
+        del learning_rate
+        self.config = config
+
+    def factor(self, update: int, epoch: int) -> float:
+        return float(self.config.factor ** max(0, epoch - self.config.after_epoch))
+
+
+SCHEDULES: dict[str, Callable[[Any, float], Schedule]] = {
+    "constant": Constant,
+    "warmup_inverse_sqrt": WarmupInverseSquareRoot,
+    "plateau": Plateau,
+    "halving": Halving,
+}
+
+
+def build_schedule(config: TrainingConfig) -> Schedule:
+    """The configured schedule, at its start."""
+    return SCHEDULES[config.schedule.name](config.schedule, config.optimizer.learning_rate)

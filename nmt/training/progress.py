@@ -1,0 +1,87 @@
+"""How far a run has come: every number of the trainer that must survive an interruption, and nothing else.
+
+All fields are plain numbers, texts and lists, so that the whole is one JSON object in the saved state.
+"""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from nmt.config.schema import TrainingConfig
+from nmt.training.optim import HIGHER_IS_BETTER, better
+
+
+@dataclass
+class Window:
+    """Sums since the last line of the log."""
+
+    updates: int = 0
+    loss: float = 0.0  # nats, plain negative log-likelihood
+    tokens: int = 0  # target tokens
+    gradient_norm: float = 0.0
+    padding: float = 0.0  # padded positions
+    positions: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class Progress:
+    """The position in the data, the counters, and what validation has found so far."""
+
+    epoch: int = 0  # epochs completed
+    position: int = 0  # batches of the current epoch that have been used
+    update: int = 0
+    seconds: float = 0.0  # of training and validation, over all sittings
+    validated: int = -1  # the update of the last validation
+    best: list[tuple[float, int]] = field(default_factory=list)  # (value, update), best first
+    last: list[int] = field(default_factory=list)  # updates of the newest checkpoints, newest first
+    stopping_best: float | None = None  # early stopping: the best value, and validations since
+    stopping_waited: int = 0
+    finished: str | None = None  # why training ended
+    window: Window = field(default_factory=Window)
+
+    def record(self, metrics: dict[str, float], config: TrainingConfig) -> bool:
+        """Take note of a validation at the current update; returns whether it is the best so far.
+
+        Of equal values the earlier is the better one.
+        """
+        self.validated = self.update
+        value = metrics[config.validation.metric]
+        is_best = better(config.validation.metric, value, self.best[0][0] if self.best else None)
+        if value == value:
+            self.best.append((value, self.update))
+        sign = -1 if HIGHER_IS_BETTER[config.validation.metric] else 1
+        self.best.sort(key=lambda entry: (sign * entry[0], entry[1]))
+        del self.best[max(config.keep_best, 1) :]
+        self.last.insert(0, self.update)
+        del self.last[config.keep_last :]
+        if config.early_stopping is not None:
+            value = metrics[config.early_stopping.metric]
+            if better(config.early_stopping.metric, value, self.stopping_best):
+                self.stopping_best, self.stopping_waited = value, 0
+            else:
+                self.stopping_waited += 1
+        return is_best
+
+    def kept(self, config: TrainingConfig) -> set[int]:
+        """The updates whose checkpoints are kept now."""
+        return {update for _, update in self.best[: config.keep_best]} | set(self.last)
+
+    def end(self, config: TrainingConfig) -> str | None:
+        """Why training is over at this point, or None."""
+        stopping = config.early_stopping
+        if stopping is not None and self.stopping_waited >= stopping.patience:
+            return f"no better {stopping.metric} in {stopping.patience} validations"
+        if config.max_updates is not None and self.update >= config.max_updates:
+            return f"{self.update:,} updates"
+        if config.max_epochs is not None and self.epoch >= config.max_epochs:
+            return f"{self.epoch} epochs"
+        return None
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, saved: dict[str, Any]) -> "Progress":
+        window = Window(**saved["window"])
+        best = [(value, update) for value, update in saved["best"]]
+        return cls(**{**saved, "window": window, "best": best})

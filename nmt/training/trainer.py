@@ -1,0 +1,266 @@
+"""The training loop: updates in a fixed order, validations in turn, and a saved state to resume from bit for bit.
+
+It knows batches, a model and a run folder; how a model is validated and written comes from outside. The state is
+written between updates only, so no position inside an accumulation has to be restored.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+from torch.optim import Optimizer
+
+from nmt.config import Config
+from nmt.config.schema import Interval
+from nmt.data.batching import Batch, Indices, batches, padding_share, plan_batches
+from nmt.data.binarised import PairedIds
+from nmt.data.subwords import Vocabularies
+from nmt.models.seq2seq import Seq2Seq
+from nmt.training.averaging import average_weights
+from nmt.training.checkpoint import State, restore, write_state
+from nmt.training.interruption import StopRequest
+from nmt.training.optim import Schedule, better
+from nmt.training.progress import Progress, Window
+from nmt.training.records import Records, perplexity, readable
+from nmt.training.run_folder import RunFolder
+from nmt.training.update import UpdateResult, update
+
+Validate = Callable[[Seq2Seq], dict[str, float]]
+"""Scores a model on the validation corpus: loss, perplexity, bleu. It must leave all random states alone."""
+
+WriteModel = Callable[[Path, Seq2Seq, dict[str, Any]], None]
+"""Writes a model file; the last argument says how the weights came about."""
+
+
+class Bar(Protocol):
+    """The part of a tqdm progress bar that the trainer uses."""
+
+    def update(self, count: int) -> object: ...
+
+    def close(self) -> None: ...
+
+
+class Trainer:
+    """One run: from its first update, or from a saved state, to its end."""
+
+    def __init__(
+        self,
+        *,
+        config: Config,
+        model: Seq2Seq,
+        optimizer: Optimizer,
+        schedule: Schedule,
+        corpus: PairedIds,
+        vocabularies: Vocabularies,
+        folder: RunFolder,
+        state: State | None,
+        validate: Validate,
+        write_model: WriteModel,
+        log: Callable[[str], None],
+        progress_bar: Callable[[int, int, int], Bar],
+    ) -> None:
+        """`state`: what to resume from, or None. `progress_bar`: a bar for (epoch, batches done, batches in all)."""
+        self.config, self.settings = config, config.training
+        self.model, self.optimizer, self.schedule = model, optimizer, schedule
+        self.corpus, self.vocabularies = corpus, vocabularies
+        self.folder = folder
+        self.validate, self.write_model = validate, write_model
+        self.log, self.progress_bar = log, progress_bar
+        self.stop = StopRequest()
+        self.progress, recorded = Progress(), 0
+        if state is not None:
+            restore(state, model=model, optimizer=optimizer)
+            self.progress = Progress.from_json(state.numbers["progress"])
+            self.schedule.restore(state.numbers["schedule"])
+            recorded = state.numbers["recorded"]
+        self.records = Records(folder.path, size=recorded)
+
+    def train(self) -> Progress:
+        """Train to the end. Raises Interrupted, with the state saved, when a signal asks to stop."""
+        try:
+            with self.stop.installed():
+                while self.progress.finished is None:
+                    self._train_epoch()
+        finally:
+            self.records.close()
+        return self.progress
+
+    def _train_epoch(self) -> None:
+        """From the current position to the end of the epoch, or of training."""
+        progress = self.progress
+        plan = self._plan()
+        if progress.position == 0:
+            share = padding_share(plan, self.corpus.source_lengths, self.corpus.target_lengths)
+            self.log(f"epoch {progress.epoch + 1}: {len(plan):,} batches, {share:.1%} padding")
+        groups = self._groups(plan)
+        bar = self.progress_bar(progress.epoch + 1, progress.position, len(plan))
+        try:
+            while True:
+                if self._is_due(self.settings.validate_every) and progress.validated != progress.update:
+                    self._validate()
+                self._finish_if_over()
+                self._save_if_asked()
+                group = [] if progress.finished else next(groups, [])
+                if not group:
+                    return
+                self._update(group, len(plan))
+                bar.update(len(group))
+                if progress.position == 0:
+                    groups = iter(())  # the epoch has ended; what is due at its end comes first
+        finally:
+            bar.close()
+
+    def _plan(self) -> list[Indices]:
+        return plan_batches(
+            self.corpus.source_lengths,
+            self.corpus.target_lengths,
+            batch_size=self.settings.batch_size,
+            batch_by=self.settings.batch_by,
+            seed=self.config.seed,
+            epoch=self.progress.epoch,
+        )
+
+    def _groups(self, plan: list[Indices]) -> Iterator[list[Batch]]:
+        """The batches from the current position on, as many together as one update takes."""
+        stream = batches(
+            self.corpus,
+            plan,
+            sampling=self.config.subwords.sampling,
+            vocabularies=self.vocabularies,
+            seed=self.config.seed,
+            epoch=self.progress.epoch,
+            start=self.progress.position,
+        )
+        while group := list(islice(stream, self.settings.accumulate)):
+            yield group
+
+    def _update(self, group: list[Batch], batches_in_epoch: int) -> None:
+        """One update, and all counters that move with it."""
+        began = time.perf_counter()
+        progress = self.progress
+        factor = self.schedule.factor(progress.update + 1, progress.epoch + 1)
+        rate = self.settings.optimizer.learning_rate * factor
+        result = update(self.model, self.optimizer, group, rate=rate, config=self.settings)
+        progress.update += 1
+        progress.position += len(group)
+        if progress.position == batches_in_epoch:
+            progress.epoch, progress.position = progress.epoch + 1, 0
+        self._count(group, result, time.perf_counter() - began)
+        if progress.update % self.settings.log_every == 0:
+            self._report(rate, progress.epoch + progress.position / batches_in_epoch)
+
+    def _count(self, group: list[Batch], result: UpdateResult, seconds: float) -> None:
+        window = self.progress.window
+        window.updates += 1
+        window.loss += result.loss
+        window.tokens += result.tokens
+        window.gradient_norm += result.gradient_norm
+        for batch in group:
+            positions = batch.source.numel() + batch.target_output.numel()
+            window.padding += batch.padding_share * positions
+            window.positions += positions
+        window.seconds += seconds
+        self.progress.seconds += seconds
+
+    def _report(self, rate: float, epoch: float) -> None:
+        """Write the means since the last report."""
+        window, self.progress.window = self.progress.window, Window()
+        self._record(
+            "train",
+            epoch,
+            {
+                "loss": window.loss / window.tokens,
+                "perplexity": perplexity(window.loss / window.tokens),
+                "learning_rate": rate,
+                "gradient_norm": window.gradient_norm / window.updates,
+                "target_tokens_per_second": window.tokens / window.seconds,
+                "padding_share": window.padding / window.positions,
+            },
+        )
+
+    def _record(self, split: str, epoch: float, numbers: dict[str, float]) -> None:
+        seconds = round(self.progress.seconds, 3)
+        record = {"step": self.progress.update, "epoch": round(epoch, 4), "split": split, **numbers, "seconds": seconds}
+        self.records.write(record)
+        self.log(readable(record))
+
+    def _is_due(self, interval: Interval | None) -> bool:
+        """Whether the current update ends an interval."""
+        if interval is None or self.progress.update == 0:
+            return False
+        if interval.unit == "updates":
+            return self.progress.update % interval.count == 0
+        return self.progress.position == 0 and self.progress.epoch % interval.count == 0
+
+    def _validate(self) -> None:
+        """Score the model, and let the score steer the rate, the checkpoints and the end of training."""
+        self._save()  # so that an interruption from here on loses nothing
+        began = time.perf_counter()
+        with self.stop.at_once():
+            metrics = self.validate(self.model)
+        progress = self.progress
+        progress.seconds += time.perf_counter() - began
+        is_best = progress.record(metrics, self.settings)
+        self._record("valid", self._epochs(), metrics)
+        if (message := self.schedule.validated(metrics)) is not None:
+            self.log(message)
+        kept = progress.kept(self.settings)
+        training = {"updates": progress.update, "epochs": progress.epoch, "validation": metrics}
+        if progress.update in kept:
+            self.write_model(self.folder.checkpoint_path(progress.update), self.model, training)
+        if is_best:
+            self.write_model(self.folder.best_path, self.model, training)
+        self._save()
+        self.folder.remove_checkpoints(lambda number: number in kept)
+
+    def _epochs(self) -> float:
+        """Epochs trained so far, with the part of the current one."""
+        position = self.progress.position
+        return self.progress.epoch + (position / len(self._plan()) if position else 0.0)
+
+    def _finish_if_over(self) -> None:
+        """At the end of training: a last validation, the average of the best, and the state that says it is over."""
+        reason = self.progress.end(self.settings)
+        if reason is None:
+            return
+        if self.progress.validated != self.progress.update:
+            self._validate()
+        if self.settings.average_best and len(self.progress.best) > 1:
+            self._average()
+        self.progress.finished = reason
+        self._save()
+
+    def _average(self) -> None:
+        """Average the best checkpoints; the average becomes the best model if it validates better than each of them."""
+        progress, metric = self.progress, self.settings.validation.metric
+        updates = [number for _, number in progress.best[: self.settings.average_best]]
+        last = {name: weight.clone() for name, weight in self.model.state_dict().items()}
+        self.model.load_state_dict(average_weights([self.folder.checkpoint_path(number) for number in updates]))
+        try:
+            with self.stop.at_once():
+                metrics = self.validate(self.model)
+            self._record("average", self._epochs(), metrics)
+            wins = better(metric, metrics[metric], progress.best[0][0])
+            if wins:
+                training = {"updates": progress.update, "epochs": progress.epoch, "validation": metrics}
+                self.write_model(self.folder.best_path, self.model, {**training, "average_of_updates": sorted(updates)})
+        finally:
+            self.model.load_state_dict(last)
+        verdict = "better, and now the best model" if wins else "no better than the best checkpoint"
+        self.log(f"average of {len(updates)} checkpoints: {metric} {metrics[metric]:.4g}, {verdict}")
+
+    def _save_if_asked(self) -> None:
+        """Save the state when it is time to, or when a signal has come; then leave, in the latter case."""
+        if self.stop.number is not None or self._is_due(self.settings.save_every):
+            self._save()
+        self.stop.check()
+
+    def _save(self) -> None:
+        numbers = {
+            "progress": self.progress.as_json(),
+            "schedule": self.schedule.state(),
+            "recorded": self.records.size,
+        }
+        write_state(self.folder.state_path, model=self.model, optimizer=self.optimizer, numbers=numbers)

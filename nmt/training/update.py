@@ -1,0 +1,60 @@
+"""One update of the weights from the batches of one accumulation."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from nmt.config.schema import TrainingConfig
+from nmt.data.batching import Batch
+from nmt.errors import UserError
+from nmt.models.seq2seq import Seq2Seq
+from nmt.ops.loss import smoothed_cross_entropy
+
+
+class UpdateResult(NamedTuple):
+    """What an update measured."""
+
+    loss: float  # nats, negative log-likelihood summed over the target tokens
+    tokens: int  # target tokens
+    gradient_norm: float  # before clipping
+
+
+def batch_loss(model: Seq2Seq, batch: Batch, *, smoothing: float) -> tuple[Tensor, Tensor]:
+    """The smoothed loss and the negative log-likelihood of a batch, each summed over its target tokens, in nats."""
+    outputs = model(batch.source, batch.source_lengths, batch.target_input)
+    mask = torch.arange(batch.target_output.size(1), device=batch.target.device) < batch.target_lengths.unsqueeze(1)
+    return smoothed_cross_entropy(
+        outputs.vectors[mask], model.output_weight, batch.target_output[mask], smoothing=smoothing
+    )
+
+
+def update(
+    model: Seq2Seq, optimizer: Optimizer, group: Sequence[Batch], *, rate: float, config: TrainingConfig
+) -> UpdateResult:
+    """Add up the gradients of the batches in `group`, divide by their tokens or sentences, clip, and step at `rate`.
+
+    Raises UserError when the loss or the gradient is no finite number; the weights are then as before.
+    """
+    tokens = sum(batch.target_tokens for batch in group)
+    share = tokens if config.normalise_by == "tokens" else sum(len(batch.indices) for batch in group)
+    device = model.output_weight.device
+    optimizer.zero_grad(set_to_none=True)
+    total = torch.zeros((), device=device)
+    for batch in group:
+        loss, nll = batch_loss(model, batch.to(device), smoothing=config.label_smoothing)
+        (loss / share).backward()
+        total += nll
+    norm = nn.utils.clip_grad_norm_(model.parameters(), config.gradient_clip_norm or float("inf"))
+    result = UpdateResult(float(total), tokens, float(norm))
+    if not torch.isfinite(total + norm):
+        raise UserError(
+            f"training diverged: loss {result.loss / tokens:.4g}, gradient norm {result.gradient_norm:.4g}; "
+            "lower training.optimizer.learning_rate, or set training.gradient_clip_norm"
+        )
+    for parameters in optimizer.param_groups:
+        parameters["lr"] = rate
+    optimizer.step()
+    return result

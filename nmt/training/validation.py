@@ -1,0 +1,23 @@
+"""The loss of a model on a corpus, without touching the model or any random state."""
+
+from collections.abc import Iterable
+
+import torch
+
+from nmt.data.batching import Batch
+from nmt.models.seq2seq import Seq2Seq
+from nmt.training.records import perplexity
+from nmt.training.update import batch_loss
+
+
+def corpus_loss(model: Seq2Seq, batches: Iterable[Batch]) -> dict[str, float]:
+    """`loss` in nats per target token (END counted, no smoothing, no dropout), and `perplexity`, its exponential."""
+    device, was_training = model.output_weight.device, model.training
+    model.eval()
+    total, tokens = 0.0, 0
+    with torch.no_grad():
+        for batch in batches:
+            _, nll = batch_loss(model, batch.to(device), smoothing=0.0)
+            total, tokens = total + float(nll), tokens + batch.target_tokens
+    model.train(was_training)
+    return {"loss": total / tokens, "perplexity": perplexity(total / tokens)}

@@ -1,0 +1,53 @@
+import math
+
+import pytest
+import torch
+
+from nmt.ops import loss as loss_module
+from nmt.ops.loss import smoothed_cross_entropy, smoothed_cross_entropy_plain
+
+TOKENS, SIZE, VOCABULARY = 7, 3, 11
+
+
+def inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    vectors = torch.randn(TOKENS, SIZE, dtype=torch.float64, generator=generator, requires_grad=True)
+    weight = torch.randn(VOCABULARY, SIZE, dtype=torch.float64, generator=generator, requires_grad=True)
+    return vectors, weight, torch.randint(VOCABULARY, (TOKENS,), generator=generator)
+
+
+def test_uniform_distribution_costs_the_logarithm_of_the_vocabulary() -> None:
+    vectors, weight = torch.zeros(2, SIZE), torch.ones(VOCABULARY, SIZE)
+    smoothed, nll = smoothed_cross_entropy(vectors, weight, torch.tensor([0, 5]), smoothing=0.1)
+    assert nll.item() == pytest.approx(2 * math.log(VOCABULARY))
+    assert smoothed.item() == pytest.approx(2 * math.log(VOCABULARY))
+
+
+@pytest.mark.parametrize("chunk", [1, 2, TOKENS, 100])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_chunks_equal_the_plain_twin(monkeypatch: pytest.MonkeyPatch, chunk: int, smoothing: float) -> None:
+    monkeypatch.setattr(loss_module, "CHUNK", chunk)
+    results = []
+    for function in (smoothed_cross_entropy_plain, smoothed_cross_entropy):
+        vectors, weight, targets = inputs()
+        smoothed, nll = function(vectors, weight, targets, smoothing=smoothing)
+        (3.0 * smoothed).backward()
+        results.append((smoothed, nll, vectors.grad, weight.grad))
+    for plain, fast in zip(*results, strict=True):
+        torch.testing.assert_close(fast, plain, rtol=0, atol=1e-12)
+
+
+def test_gradient_against_finite_differences() -> None:
+    vectors, weight, targets = inputs()
+    assert torch.autograd.gradcheck(
+        lambda v, w: smoothed_cross_entropy(v, w, targets, smoothing=0.1)[0], (vectors, weight)
+    )
+
+
+def test_no_gradient_is_formed_where_none_is_asked_for() -> None:
+    vectors, weight, targets = inputs()
+    with torch.no_grad():
+        smoothed, nll = smoothed_cross_entropy(vectors, weight, targets, smoothing=0.0)
+    assert not smoothed.requires_grad
+    assert not nll.requires_grad
+    assert smoothed.item() == pytest.approx(nll.item())
