@@ -1,0 +1,56 @@
+# Every target works in a fresh clone: the virtual environment is made when it is missing.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+SOURCES := nmt scripts benchmarks tests
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo format lint types test slow check bench data clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Make the virtual environment .venv with the versions of constraints.txt
+	@echo "$(VENV) is ready: nmt-train, nmt-translate and nmt-eval are in $(BIN)"
+
+$(READY): pyproject.toml constraints.txt
+	@echo "Making $(VENV) with $$($(PYTHON) --version); the first time this takes a few minutes"
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' \
+		|| { echo "Python 3.10 to 3.13 is needed; choose one with: make PYTHON=/path/to/python $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(READY) ## Train a small model on a synthetic corpus, translate with it and score it, in a few minutes
+	@$(BIN)/python scripts/demo.py
+
+format: $(READY) ## Format the code and mend what ruff can mend
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+lint: $(READY) ## Check style and format with ruff
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+
+types: $(READY) ## Check types with mypy
+	$(BIN)/mypy
+
+test: $(READY) ## Run the fast tests
+	$(BIN)/python -m pytest -m 'not slow'
+
+slow: $(READY) ## Run the slow proofs only: they train models for minutes
+	$(BIN)/python -m pytest -m slow
+
+check: lint types ## Run everything that has to hold: lint, types, the fast tests and the slow proofs
+	$(BIN)/python -m pytest
+
+bench: $(READY) ## Measure the training speed
+	$(BIN)/python benchmarks/train_speed.py
+
+data: $(READY) ## Fetch Multi30k English-German into data/multi30k
+	$(BIN)/python scripts/get_multi30k.py
+
+clean: ## Remove caches and build artefacts; .venv, data and runs stay
+	rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache
+	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +
