@@ -1,0 +1,114 @@
+"""The whole way in a few minutes: a synthetic corpus, a small model, its translations, their score and word alignments.
+
+    make demo
+
+It runs the three commands as a user would, prints each before it runs, and stops at the first that fails, with its exit
+code. The corpus stays between two demos; the model of an earlier demo is replaced, so that every demo shows a whole
+training, and measures the code as it is now. It imports the package only to show the alignments.
+"""
+
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from itertools import islice
+from pathlib import Path
+from textwrap import indent
+
+ROOT = Path(__file__).resolve().parent.parent
+CORPUS = Path("data/synthetic")  # these two relative to ROOT, as the commands show them
+RUN = Path("runs/demo")
+SHOWN = 3  # translations
+FEWEST_WORDS, MOST_WORDS = 6, 10  # of a source that is shown: neither trivial nor wider than a terminal
+
+
+def main() -> int:
+    started = time.perf_counter()
+    try:
+        make_corpus()
+        train_translate_score()
+    except subprocess.CalledProcessError as error:
+        print(f"demo: {Path(error.cmd[0]).name} failed with exit code {error.returncode}", file=sys.stderr)
+        return int(error.returncode)
+    except KeyboardInterrupt:
+        print("demo: interrupted; nothing needs cleaning up, the next demo starts anew", file=sys.stderr)
+        return 130
+    show_translations()
+    show_score(time.perf_counter() - started)
+    return 0
+
+
+def make_corpus() -> None:
+    files = [ROOT / CORPUS / f"{split}.{side}" for split in ("train", "valid", "test") for side in ("en", "de")]
+    if all(file.is_file() for file in files):
+        heading(f"Corpus: {CORPUS} is there")
+        return
+    heading("Corpus: 6,000 English-German sentence pairs from a small grammar")
+    command(sys.executable, "scripts/make_synthetic_corpus.py", "--output", str(CORPUS))
+
+
+def train_translate_score() -> None:
+    if (ROOT / RUN).exists():
+        heading(f"Training: replaces the model of an earlier demo in {RUN}")
+        shutil.rmtree(ROOT / RUN)
+    else:
+        heading("Training: a small GRU encoder-decoder with additive attention")
+    command("nmt-train", "--config", "configs/demo.yaml", "--output", str(RUN))
+
+    heading("Translation: 500 sentences that training has not seen")
+    source, reference, hypotheses = CORPUS / "test.en", CORPUS / "test.de", RUN / "test.de"
+    command("nmt-translate", "--model", str(RUN), "--input", str(source), "--output", str(hypotheses))
+
+    # The grammar writes words and full stops with spaces between them, so BLEU has nothing left to tokenise.
+    heading("Evaluation")
+    files = ("--hypotheses", str(hypotheses), "--reference", str(reference), "--json", str(RUN / "test.json"))
+    command("nmt-eval", *files, "--tokenize", "none")
+
+
+def heading(text: str) -> None:
+    print(f"\n== {text}", flush=True)
+
+
+def command(program: str, *arguments: str) -> None:
+    """Print and run a command in the repository's folder; raises CalledProcessError when it fails."""
+    print(f"$ {shlex.join([Path(program).name, *arguments])}", flush=True)
+    beside = Path(sys.executable).parent / program  # the virtual environment need not be activated
+    subprocess.run([beside, *arguments], cwd=ROOT, check=True)
+
+
+def show_translations() -> None:
+    # Here, not above: importing torch would delay the first line that the user sees.
+    from nmt.decoding.alignment import align, describe_alignment, words
+    from nmt.decoding.translator import Translator
+
+    heading("Translations, each word with the source word that attention read it from")
+    translator = Translator.load(ROOT / RUN)
+    sides = (CORPUS / "test.en", RUN / "test.de", CORPUS / "test.de")
+    rows = zip(*(read(ROOT / side) for side in sides), strict=True)
+    fitting = (row for row in rows if FEWEST_WORDS <= len(row[0].split()) <= MOST_WORDS)
+    for source, hypothesis, reference in islice(fitting, SHOWN):
+        source_ids = translator.vocabularies.source.encode(source)
+        target_ids = translator.vocabularies.target.encode(hypothesis)
+        source_pieces = translator.vocabularies.source.pieces(source_ids)
+        target_pieces = translator.vocabularies.target.pieces(target_ids)
+        links = align(translator.model, (source_ids, source_pieces), (target_ids, target_pieces))
+        print(f"source       {source}")
+        print(f"translation  {hypothesis}")
+        print(f"reference    {'the same' if reference == hypothesis else reference}")
+        print(indent(describe_alignment(words(source_pieces), words(target_pieces), links), " " * 13), end="\n\n")
+
+
+def read(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+
+
+def show_score(seconds: float) -> None:
+    bleu = json.loads((ROOT / RUN / "test.json").read_text(encoding="utf-8"))["bleu"]
+    print(f"BLEU {bleu['score']:.2f} ({bleu['signature']}) after {seconds:.0f} seconds")
+    print(f"The model is in {RUN}; try: echo 'The old dog sleeps .' | .venv/bin/nmt-translate --model {RUN}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+"""Write what can be known about configuration files from the code: docs/configuration.md and configs/schema.json.
+
+    python scripts/make_configuration_reference.py
+
+Both follow from nmt/config/schema.py and the names of the attention scores; a test fails when they are out of date.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from nmt.config import json_schema
+from nmt.config.allowed import Place, allowed, choices, dotted, places, resolved, variants
+from nmt.config.yaml_text import KeyPath
+from nmt.files import written_atomically
+from nmt.models.attention import SCORES
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "docs" / "configuration.md"
+SCHEMA = ROOT / "configs" / "schema.json"
+
+INTRODUCTION = """\
+# Configuration reference
+
+<!-- Written by scripts/make_configuration_reference.py; edit nmt/config/schema.py or that script instead. -->
+
+One YAML file describes one experiment; [`configs/`](../configs) has complete ones. Every key that can be written is in
+the tables below.
+
+**Mistakes.** Unknown keys, wrong types, values out of range, keys given twice, contradictions between keys and options
+that would have no effect are reported all at once, before any work begins:
+
+```
+nmt-train: error: 4 problems:
+  my.yaml, line 9: model.decoder.hiden_size: unknown key; nearest: hidden_size; allowed here: type, cell, hidden_size, …
+  my.yaml, line 10: model.decoder.dropout: given 1.2; allowed: a number, at least 0 and less than 1
+  my.yaml, line 14: training.average_best: 3 checkpoints are to be averaged, but keep_best: 1 keeps fewer
+  --set training.batch_size=big: given 'big' (text); allowed: a whole number, at least 1
+```
+
+An option counts as without effect when its value differs from the default and nothing would read it, so a file may
+spell out defaults.
+
+**YAML.** `true` and `false` are the only booleans (`no` is a language code), `5e-4` and `0.0005` are the same number,
+`null` means "not set". Tags (`!name`) are not used.
+
+**Paths** in a file are relative to the folder of that file, and `~` is the home folder.
+
+**Overrides.** `--set KEY=VALUE` changes one key, under the same rules, and may be given several times; the last one
+wins. `VALUE` is YAML, so a whole section can be replaced. Items of lists are named by their index. Relative paths are
+relative to the current folder, as everywhere on the command line.
+
+```
+nmt-train my.yaml --set model.decoder.hidden_size=512 --set 'training.schedule={name: plateau, patience: 1}' \\
+    --set data.train.0.source=other.en
+```
+
+**What is saved.** The run folder and every model file hold the resolved configuration: each key with its value and each
+path absolute. It is a configuration file like any other and trains the same model again.
+
+**Editors** complete and check keys with [`configs/schema.json`](../configs/schema.json), also printed by
+`nmt-train --print-schema`. With the YAML language server, put this in the first line of a file in `configs/`:
+
+```
+# yaml-language-server: $schema=schema.json
+```
+"""
+
+
+def main() -> None:
+    for path, text in files().items():
+        with written_atomically(path) as file:
+            file.write(text)
+
+
+def files() -> dict[Path, str]:
+    """What the files have to contain."""
+    schema = json.dumps(json_schema(list(SCORES)), indent=2, ensure_ascii=False) + "\n"
+    return {REFERENCE: reference(), SCHEMA: schema}
+
+
+def reference() -> str:
+    parts = [INTRODUCTION, *_section((), "", list(places()))]
+    return "\n".join(parts)
+
+
+def _section(path: KeyPath, variant: str, every: list[Place]) -> Iterable[str]:
+    """The tables of a section and of the sections below it, in the order of the schema."""
+    here = [place for place in every if place.path[:-1] == path and place.variant == variant]
+    if here:
+        yield _heading(path, here)
+        yield "\n".join(["| Key | Allowed | Default | Meaning |", "| --- | --- | --- | --- |", *map(_row, here)]) + "\n"
+    for place in here:
+        below = (*place.path, 0) if "items" in resolved(place.schema) else place.path
+        for name in _distinct_variants(place):
+            yield from _section(below, name, every)
+
+
+def _distinct_variants(place: Place) -> list[str]:
+    """The first name of every variant; names that share their keys, as adam and adamw do, share a table."""
+    distinct: list[str] = []
+    for name, section in variants(place.schema).items():
+        if section not in [variants(place.schema)[other] for other in distinct]:
+            distinct.append(name)
+    return distinct or [""]
+
+
+def _heading(path: KeyPath, here: list[Place]) -> str:
+    title = f"`{dotted(path)}`" if path else "Top level"
+    names = " or ".join(f"`{name}`" for name in choices(here[0].schema)) if here[0].variant else ""
+    return f"## {title}{f', name: {names}' if names else ''}\n"
+
+
+def _row(place: Place) -> str:
+    node = resolved(place.schema)
+    meaning = " ".join(str(node.get("description", "")).split())
+    cells = [f"`{place.path[-1]}`", _allowed(place, node), _default(node), meaning]
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _allowed(place: Place, node: dict[str, Any]) -> str:
+    if place.path == ("model", "attention", "score"):
+        return ", ".join(SCORES)
+    if variants(node):
+        return f"section with `name`: {', '.join(variants(node))}"
+    if "properties" in node:
+        return "section" + (", or null" if "default" in node and node["default"] is None else "")
+    if "items" in node and "properties" in resolved(node["items"]):
+        return "list of sections"
+    return allowed(place.schema)
+
+
+def _default(node: dict[str, Any]) -> str:
+    if "default" not in node:
+        return "**required**"
+    default = node["default"]
+    if variants(node):
+        return f"`name: {default['name']}`"
+    if isinstance(default, dict):
+        return ""
+    return f"`{default if isinstance(default, str) else json.dumps(default)}`"
+
+
+if __name__ == "__main__":
+    main()

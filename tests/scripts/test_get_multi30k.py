@@ -1,0 +1,199 @@
+"""Fetching Multi30k, on a small folder with its own line counts and checksums; the real one where it is there."""
+
+import gzip
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+TEXTS = {
+    "raw/train.en": "A dog .\nTwo cats .\nÄpfel .\n",
+    "raw/train.de": "Ein Hund .\nZwei Katzen .\nÄpfel .\n",
+    "raw/val.fr": "Un chien .\n",
+    "tok/train.lc.norm.tok.en": "a dog .\ntwo cats .\näpfel .\n",
+    "tok/val.lc.norm.tok.de": "ein hund .\nzwei katzen .\n",
+}
+
+
+@pytest.fixture(scope="module")
+def script(load_script: Callable[[str], ModuleType]) -> ModuleType:
+    return load_script("get_multi30k")
+
+
+@pytest.fixture(scope="module")
+def contents(script: ModuleType) -> dict[str, Any]:
+    return {
+        name: script.Content(text.count("\n"), hashlib.sha256(text.encode()).hexdigest())
+        for name, text in TEXTS.items()
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """TEXTS as the public repository has them: raw files compressed, tokenised ones plain."""
+    place = tmp_path / "source"
+    for name, text in TEXTS.items():
+        path = place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if name.startswith("raw/"):
+            path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(text.encode()))
+        else:
+            path.write_bytes(text.encode())
+    return place
+
+
+def files(folder: Path) -> dict[str, str]:
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    return {path.relative_to(folder).as_posix(): path.read_bytes().decode() for path in paths}
+
+
+PLACED = {name.removeprefix("raw/"): text for name, text in TEXTS.items()}
+
+
+def test_files_come_decompressed_from_a_folder(
+    script: ModuleType, contents: dict[str, Any], folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert script.main(["--output", str(tmp_path / "out"), "--from", str(folder)], contents) == 0
+    assert files(tmp_path / "out") == PLACED
+    assert "research and education, not for commercial use" in capsys.readouterr().out
+
+
+def test_plain_and_compressed_files_are_both_taken(
+    script: ModuleType, contents: dict[str, Any], folder: Path, tmp_path: Path
+) -> None:
+    (folder / "raw" / "train.en.gz").unlink()
+    (folder / "raw" / "train.en").write_bytes(TEXTS["raw/train.en"].encode())
+    plain = folder / "tok" / "val.lc.norm.tok.de"
+    plain.with_name(f"{plain.name}.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    plain.unlink()
+    assert script.main(["--output", str(tmp_path / "out"), "--from", str(folder)], contents) == 0
+    assert files(tmp_path / "out") == PLACED
+
+
+def test_addresses_are_those_of_the_public_repository(
+    script: ModuleType, contents: dict[str, Any], folder: Path, tmp_path: Path
+) -> None:
+    # A file: address goes the whole way through urllib without a network.
+    assert script.main(["--output", str(tmp_path / "out")], contents, folder.as_uri()) == 0
+    assert files(tmp_path / "out") == PLACED
+
+
+def test_forms_and_languages_are_chosen(
+    script: ModuleType, contents: dict[str, Any], folder: Path, tmp_path: Path
+) -> None:
+    arguments = ["--output", str(tmp_path / "out"), "--from", str(folder)]
+    assert script.main([*arguments, "--form", "raw", "--languages", "en", "fr"], contents) == 0
+    assert set(files(tmp_path / "out")) == {"train.en", "val.fr"}
+    assert script.main([*arguments, "--form", "tok", "--languages", "de"], contents) == 0
+    assert set(files(tmp_path / "out")) == {"train.en", "val.fr", "tok/val.lc.norm.tok.de"}
+
+
+def test_right_files_are_left_alone_and_wrong_ones_replaced(
+    script: ModuleType, contents: dict[str, Any], folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "out"
+    arguments = ["--output", str(output), "--from", str(folder)]
+    script.main(arguments, contents)
+    (output / "train.de").write_text("Ein Hu")
+    (folder / "raw" / "train.en.gz").unlink()  # not needed any more
+    capsys.readouterr()
+    assert script.main(arguments, contents) == 0
+    out = capsys.readouterr().out
+    assert f"{output / 'train.en'}: already there" in out
+    assert "in place of a file with other content" in out
+    assert files(output) == PLACED
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"A dog .\n", "1 lines, 3 expected"),
+        (b"A cat .\nTwo cats .\nApfel .\n", "SHA-256"),
+        (gzip.compress(TEXTS["raw/train.en"].encode())[:-9], "damaged gzip file"),
+    ],
+)
+def test_wrong_content_is_an_error_that_leaves_nothing(
+    script: ModuleType,
+    contents: dict[str, Any],
+    folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    data: bytes,
+    message: str,
+) -> None:
+    path = folder / "raw" / "train.en.gz"
+    path.write_bytes(data)
+    assert script.main(["--output", str(tmp_path / "out"), "--from", str(folder)], contents) == 2
+    error = capsys.readouterr().err
+    assert str(path) in error
+    assert message in error
+    assert files(tmp_path / "out") == {name: text for name, text in PLACED.items() if name != "train.en"}
+
+
+def test_all_missing_files_are_named_at_once(
+    script: ModuleType, contents: dict[str, Any], folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "raw" / "train.en.gz").unlink()
+    (folder / "tok" / "val.lc.norm.tok.de").unlink()
+    assert script.main(["--output", str(tmp_path / "out"), "--from", str(folder)], contents) == 2
+    error = capsys.readouterr().err
+    assert f"{folder / 'raw' / 'train.en'}: not there, neither plain nor as .gz" in error
+    assert f"{folder / 'tok' / 'val.lc.norm.tok.de'}: not there" in error
+
+
+def test_without_a_network_the_url_and_the_way_out_are_named(
+    script: ModuleType, contents: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nowhere = (tmp_path / "nowhere").as_uri()
+    assert script.main(["--output", str(tmp_path / "out")], contents, nowhere) == 2
+    (line,) = capsys.readouterr().err.splitlines()  # once, not for every file
+    assert f"{nowhere}/raw/train.en.gz: cannot be fetched" in line
+    assert "--from FOLDER" in line
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--output", "out", "--from", "nowhere"], "--from nowhere: no such folder"),
+        (["--output", "file"], "--output file: not a folder"),
+        (["--output", "out", "--languages", "en", "es"], "invalid choice: 'es'"),
+        (["--output", "out", "--form", "bpe"], "invalid choice: 'bpe'"),
+    ],
+)
+def test_mistakes_in_the_options(
+    script: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    with pytest.raises(SystemExit) as exit_code:
+        script.main(arguments)
+    assert exit_code.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_table_covers_every_split_form_and_language(script: ModuleType) -> None:
+    counts = {"train": 29_000, "val": 1_014, "test_2016_flickr": 1_000, "test_2017_flickr": 1_000}
+    expected = {f"raw/{split}.{language}": lines for split, lines in counts.items() for language in ("en", "de", "fr")}
+    expected |= {name.replace("raw/", "tok/").replace(".", ".lc.norm.tok."): n for name, n in expected.items()}
+    assert {name: content.lines for name, content in script.CONTENTS.items()} == expected
+
+
+def test_the_readme_gives_the_same_checksums(script: ModuleType) -> None:
+    readme = (Path(__file__).resolve().parents[2] / "data" / "README.md").read_text(encoding="utf-8")
+    for name, content in script.CONTENTS.items():
+        assert f"    {content.sha256}  {name.removeprefix('raw/')}\n" in readme
+
+
+def test_real_files_are_right(script: ModuleType, shared_data: Path, tmp_path: Path) -> None:
+    source = shared_data / "multi30k"
+    assert script.main(["--output", str(tmp_path / "multi30k"), "--from", str(source)]) == 0
+    assert len(files(tmp_path / "multi30k")) == 24
