@@ -1,0 +1,49 @@
+"""A configuration file from a snippet: what the snippet leaves out is filled in below it."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from nmt.config import Config, load_config
+from nmt.config.loading import Check
+from nmt.errors import UserError
+
+REST = {
+    "name:": "name: demo\n",
+    "data:": (
+        "data:\n"
+        "  source_language: en\n"
+        "  target_language: de\n"
+        "  train: [{source: train.en, target: train.de}]\n"
+        "  valid: {source: valid.en, target: valid.de}\n"
+    ),
+    "training:": "training: {max_epochs: 20}\n",
+}
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Callable[..., Config]:
+    """load(snippet, *overrides, checks=()): the configuration of the file that the snippet completes to."""
+
+    def load(snippet: str, *overrides: str, checks: Sequence[Check] = ()) -> Config:
+        rest = [text for key, text in REST.items() if not any(line.startswith(key) for line in snippet.splitlines())]
+        path = tmp_path / "my.yaml"
+        path.write_text(snippet.rstrip("\n") + "\n" + "".join(rest), encoding="utf-8")
+        return load_config(path, overrides, checks)
+
+    return load
+
+
+@pytest.fixture
+def messages(load: Callable[..., Config], tmp_path: Path) -> Callable[..., list[str]]:
+    """messages(snippet, *overrides, checks=()): what the user reads, with the folder of the file left out."""
+
+    def messages(snippet: str, *overrides: str, checks: Sequence[Check] = ()) -> list[str]:
+        try:
+            load(snippet, *overrides, checks=checks)
+        except UserError as error:
+            return [message.replace(f"{tmp_path}/", "") for message in error.messages]
+        return []
+
+    return messages

@@ -1,0 +1,146 @@
+"""Combinations of keys that contradict each other, and options without effect."""
+
+from collections.abc import Callable
+
+import pytest
+
+from nmt.config import Config, dump_config, parse_config
+from nmt.config.contradictions import contradictions
+
+Load = Callable[..., Config]
+Messages = Callable[..., list[str]]
+
+DATA = (
+    "data: {source_language: a, target_language: b, train: [{source: s, target: t}], valid: {source: %s, target: %s}}"
+)
+
+
+def training(rest: str, end: str = "max_epochs: 20") -> str:
+    return f"training: {{{end}, {rest}}}"
+
+
+@pytest.mark.parametrize(
+    ("snippet", "path", "expected"),
+    [
+        (DATA % ("x", "x"), "data.valid", "source and target are the same file"),
+        (DATA % ("s", "t"), "data.train.0", "these are the files of data.valid"),
+        # subword models that are given
+        ("subwords: {model: m, source_model: s}", "subwords.source_model", "contradicts subwords.model"),
+        ("subwords: {source_model: s, joint: false}", "subwords.source_model", "needs subwords.target_model too"),
+        ("subwords: {target_model: t, joint: false}", "subwords.target_model", "needs subwords.source_model too"),
+        (
+            "subwords: {source_model: s, target_model: t}",
+            "subwords.joint",
+            "true contradicts source_model and",
+        ),
+        ("subwords: {model: m, joint: false}", "subwords.joint", "false contradicts subwords.model, one vocabulary"),
+        ("subwords: {model: m, type: unigram}", "subwords.type", "'unigram' has no effect, because subwords.model is"),
+        ("subwords: {model: m, size: 300}", "subwords.size", "300 has no effect"),
+        ("subwords: {model: m, lowercase: true}", "subwords.lowercase", "true has no effect"),
+        ("subwords: {model: m, normalisation: nfkc}", "subwords.normalisation", "'nfkc' has no effect"),
+        ("subwords: {model: m, character_coverage: 0.99}", "subwords.character_coverage", "0.99 has no effect"),
+        ("subwords: {model: m, byte_fallback: true}", "subwords.byte_fallback", "true has no effect"),
+        # subword models that are trained
+        ("subwords: {lowercase: true, normalisation: identity}", "subwords.lowercase", "use nfkc or nmt_nfkc"),
+        ("subwords: {byte_fallback: true, size: 260}", "subwords.size", "256 bytes and 4 special symbols"),
+        ("subwords: {type: char, sampling: {alpha: 0.1}}", "subwords.sampling", "no effect for type: char"),
+        ("subwords: {type: word, sampling: {alpha: 0.1}}", "subwords.sampling", "no effect for type: word"),
+        (
+            "subwords: {sampling: {alpha: 0.1, nbest_size: 7}}",
+            "subwords.sampling.nbest_size",
+            "7 has no effect for type",
+        ),
+        (
+            "subwords: {type: unigram, sampling: {alpha: 0.1, nbest_size: 1}}",
+            "subwords.sampling.nbest_size",
+            "1 leaves nothing to sample from; allowed: -1 (all segmentations), or 2 and more",
+        ),
+        # the model
+        (
+            "subwords: {joint: false}\nmodel: {tie_embeddings: all, embedding_size: 512}",
+            "model.tie_embeddings",
+            "all needs one vocabulary for both languages, but subwords.joint is false",
+        ),
+        (
+            "model: {tie_embeddings: target, embedding_size: 96}",
+            "model.tie_embeddings",
+            "model.decoder.hidden_size is 512 and model.embedding_size is 96; set model.decoder.output_size: 96",
+        ),
+        (
+            "model: {tie_embeddings: all, embedding_size: 96, decoder: {output_size: 64}}",
+            "model.tie_embeddings",
+            "model.decoder.output_size is 64 and model.embedding_size is 96",
+        ),
+        (
+            "model: {decoder: {initial_state: copy, layers: 2}}",
+            "model.decoder.initial_state",
+            "set model.decoder.layers: 1 (now 2)",
+        ),
+        (
+            "model: {encoder: {cell: lstm}, decoder: {initial_state: copy}}",
+            "model.decoder.initial_state",
+            "set model.decoder.cell: lstm (now gru)",
+        ),
+        (
+            "model: {encoder: {hidden_size: 96}, decoder: {initial_state: copy}}",
+            "model.decoder.initial_state",
+            "(its two directions together): set model.decoder.hidden_size: 192 (now 512)",
+        ),
+        (
+            "model: {encoder: {bidirectional: false}, decoder: {initial_state: copy}}",
+            "model.decoder.initial_state",
+            "set model.decoder.hidden_size: 256 (now 512)",
+        ),
+        # training
+        ("training: {batch_size: 3}", "training.max_epochs", "neither this nor max_updates is set"),
+        (training("save_every: 2 epochs"), "training.save_every", "every validation saves the state too"),
+        (
+            training("schedule: {name: plateau, minimum_learning_rate: 0.1}"),
+            "training.schedule.minimum_learning_rate",
+            "0.1 is not below training.optimizer.learning_rate: 0.0005",
+        ),
+        (training("average_best: 1"), "training.average_best", "one checkpoint has no average"),
+        (training("average_best: 3, keep_best: 2"), "training.average_best", "keep_best: 2 keeps fewer"),
+        (training("freeze: [encoder, encoder]"), "training.freeze", "encoder is given more than once"),
+        # decoding
+        (
+            "decoding: {beam_size: 1, length_penalty: none}",
+            "decoding.length_penalty",
+            "none has no effect on greedy search",
+        ),
+    ],
+)
+def test_one_contradiction(messages: Messages, snippet: str, path: str, expected: str) -> None:
+    (message,) = messages(snippet)
+    assert message.split(": ")[1] == path
+    assert expected in message
+
+
+@pytest.mark.parametrize(
+    "snippet",
+    [
+        "subwords: {model: m, sampling: {alpha: 0.1, nbest_size: 7}}",  # only the model knows its type
+        "subwords: {model: m, type: bpe, size: 8000}",  # the defaults, spelt out
+        "subwords: {source_model: s, target_model: t, joint: false}",
+        "subwords: {type: unigram, sampling: {alpha: 0.1, nbest_size: 7}}",
+        "subwords: {type: word, byte_fallback: true, size: 261}",
+        "model: {tie_embeddings: all, decoder: {output_size: 256}}",
+        "model: {tie_embeddings: target, embedding_size: 512}",
+        "model: {decoder: {initial_state: copy}}",
+        "model: {encoder: {bidirectional: false}, decoder: {initial_state: copy, hidden_size: 256}}",
+        training("max_updates: 1, validate_every: 20 epochs"),
+        training("validate_every: 500, save_every: 300"),
+        training("save_every: 300"),
+        # trial runs: however short, they start with any schedule and patience
+        training("schedule: {name: warmup_inverse_sqrt}", "max_updates: 20"),
+        training("schedule: {name: halving}", "max_epochs: 1"),
+        training("schedule: {name: plateau}, early_stopping: {patience: 9}, save_every: 300", "max_updates: 20"),
+        training("average_best: 2, keep_best: 2"),
+        training("batch_by: tokens, batch_size: 80"),
+        "decoding: {beam_size: 1}",
+        training("validation: {beam_size: 2}") + "\ndecoding: {beam_size: 1, length_penalty: none}",
+    ],
+)
+def test_combinations_with_an_effect(load: Load, snippet: str) -> None:
+    config = load(snippet)
+    assert list(contradictions(parse_config(dump_config(config)))) == [], "nor once every default is spelt out"

@@ -1,0 +1,289 @@
+"""Mistakes in a configuration file: all at once, each with its line, the value, what is allowed, the nearest name."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt.config import Config, Problem, load_config, unknown_choice
+from nmt.errors import UserError
+
+Load = Callable[..., Config]
+Messages = Callable[..., list[str]]
+
+
+@pytest.mark.parametrize(
+    ("snippet", "expected"),
+    [
+        # unknown keys
+        (
+            "decoding:\n  beamsize: 3",
+            "my.yaml, line 2: decoding.beamsize: unknown key; nearest: beam_size; allowed here: beam_size, length",
+        ),
+        ("nonsense: 3", "my.yaml, line 1: nonsense: unknown key; allowed here: name, seed, data,"),
+        ("batchsize: 3", "batchsize: unknown key; nearest: training.batch_size; allowed here: name,"),
+        ("beam_size: 3", "beam_size: unknown key; it belongs to training.validation, or decoding; allowed here: name,"),
+        (
+            "training:\n  max_epochs: 20\n  learning_rate: 1",
+            "line 3: training.learning_rate: unknown key; it belongs to training.optimizer; allowed here: optimizer,",
+        ),
+        (
+            "training:\n  max_epochs: 20\n  schedule:\n    name: constant\n    factor: 0.1",
+            "unknown key; it belongs to training.schedule when its name is halving or plateau; allowed when the name",
+        ),
+        ("1: 2", "line 1: 1: unknown key; allowed here: name,"),
+        # wrong types
+        ("seed: '42'", "line 1: seed: given '42' (text); allowed: a whole number, at least 0"),
+        ("seed: 4.0", "seed: given 4.0; allowed: a whole number"),
+        ("seed: true", "seed: given true; allowed: a whole number"),
+        ("decoding: {max_length_ratio: true}", "decoding.max_length_ratio: given true; allowed: a number, more than 0"),
+        ("decoding: {max_length_ratio: 1e999}", "decoding.max_length_ratio: given inf; allowed: a number, more than 0"),
+        ("subwords: {joint: yes}", "subwords.joint: given 'yes' (text); allowed: true or false"),
+        ("subwords: {model: 7}", "subwords.model: given 7; allowed: a path, or null"),
+        ("model:", "model: the section is empty; allowed: a section with the keys embedding_size,"),
+        ("model: [3]", "model: given a list of 1; allowed: a section with the keys embedding_size,"),
+        ("name: {a: 1}", "name: given a section with the keys a; allowed: text of letters"),
+        ("name: a b", "name: given 'a b' (text); allowed: text of letters, digits,"),
+        # out of range
+        ("model: {embedding_size: 0}", "model.embedding_size: given 0; allowed: a whole number, at least 1"),
+        (
+            "model: {encoder: {dropout: 1}}",
+            "model.encoder.dropout: given 1; allowed: a number, at least 0 and less than 1",
+        ),
+        ("subwords: {character_coverage: 0.9}", "given 0.9; allowed: a number, at least 0.98 and at most 1"),
+        # choices
+        (
+            "model: {decoder: {initial_state: finale}}",
+            "initial_state: given 'finale'; nearest: final; allowed: final, mean, copy, zeros",
+        ),
+        ("model: {decoder: {cell: 3}}", "model.decoder.cell: given 3; allowed: gru, lstm"),
+        (
+            "decoding: {length_penalty: avg}",
+            "given 'avg'; nearest: average; allowed: none, average, or a number, at least 0",
+        ),
+        (
+            "training: {max_epochs: 2, validate_every: 0}",
+            'given 0; allowed: a whole number, at least 1, or text such as "1',
+        ),
+        (
+            "training: {max_epochs: 2, validate_every: 2 hours}",
+            "validate_every: given '2 hours' (text); allowed: a whole",
+        ),
+        (
+            "training: {max_epochs: 2, freeze: [encodr]}",
+            "training.freeze.0: given 'encodr'; nearest: encoder; allowed: emb",
+        ),
+        # sections with variants
+        (
+            "training: {max_epochs: 2, optimizer: {name: adma}}",
+            "training.optimizer.name: given 'adma'; nearest: adam; allowed: adadelta, adam, adamw, sgd",
+        ),
+        (
+            "training: {max_epochs: 2, optimizer: {name: [1]}}",
+            "training.optimizer.name: given a list of 1; allowed: adad",
+        ),
+        (
+            "training: {max_epochs: 2, optimizer: {rho: 0.5}}",
+            "training.optimizer.name: this key is missing; allowed: adad",
+        ),
+        (
+            "training: {max_epochs: 2, optimizer: adam}",
+            "allowed: a section whose name is one of adadelta, adam, adamw, sgd; write optimizer: {name: adam}",
+        ),
+        (
+            "training:\n  max_epochs: 2\n  optimizer:\n    name: sgd\n    momentum: 1",
+            "line 5: training.optimizer.momentum: given 1; allowed: a number, at least 0 and less than 1",
+        ),
+        # missing keys
+        (
+            "subwords:\n  sampling: {}",
+            "line 2: subwords.sampling.alpha: this key is missing; allowed: a number, more than 0",
+        ),
+    ],
+)
+def test_one_mistake(messages: Messages, snippet: str, expected: str) -> None:
+    (message,) = messages(snippet)
+    assert expected in message
+
+
+def test_missing_keys(messages: Messages) -> None:
+    assert messages("data:\n  train:\n  - source: a\n  valid: {}") == [
+        "my.yaml, line 1: data.source_language: this key is missing; allowed: text",
+        "my.yaml, line 1: data.target_language: this key is missing; allowed: text",
+        "my.yaml, line 3: data.train.0.target: this key is missing; allowed: a path",
+        "my.yaml, line 4: data.valid.source: this key is missing; allowed: a path",
+        "my.yaml, line 4: data.valid.target: this key is missing; allowed: a path",
+    ]
+
+
+def test_a_repeated_key_is_reported_with_the_other_mistakes(messages: Messages) -> None:
+    assert messages("seed: 1\nname: demo\nseed: -1") == [
+        "my.yaml, line 3: seed: given -1; allowed: a whole number, at least 0 and less than 4294967296",
+        "my.yaml, line 3: the key seed is given twice; the first is in line 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("snippet", "paths"),
+    [
+        (
+            """
+seeds: 3
+model:
+  embedding_size: big
+  encoder: {dropout: 2}
+  decoder: {cell: gruu}
+subwords: {type: char, sampling: {alpha: 0.1}}
+""",
+            ["seeds", "model.embedding_size", "model.encoder.dropout", "model.decoder.cell", "subwords.sampling"],
+        ),
+        (
+            """
+subwords:
+  sise: 100
+  joint: 3
+  character_coverage: 2.0
+  normalisation: nfd
+  sampling: {alpha: 0.1, nbest_size: 1}
+""",
+            [
+                "subwords.sise",
+                "subwords.joint",
+                "subwords.character_coverage",
+                "subwords.normalisation",
+                "subwords.sampling.nbest_size",
+            ],
+        ),
+        (
+            """
+training:
+  max_epochs: 3
+  accumulat: 2
+  log_every: often
+  label_smoothing: 1.0
+  optimizer: {name: addam, lerning_rate: 1}
+  average_best: 7
+""",
+            [
+                "training.accumulat",
+                "training.log_every",
+                "training.label_smoothing",
+                "training.optimizer.name",
+                "training.optimizer.lerning_rate",
+                "training.average_best",
+            ],
+        ),
+        (
+            """
+data:
+  source_language: 3
+  taget_language: de
+  train:
+  - {source: same, target: same}
+  - {source: a, target: [b]}
+  valid: {source: v.en, target: v.de}
+  max_length: 0
+""",
+            [
+                "data.target_language",
+                "data.source_language",
+                "data.taget_language",
+                "data.train.0",
+                "data.train.1.target",
+                "data.max_length",
+            ],
+        ),
+    ],
+)
+def test_every_kind_of_mistake_in_one_report(messages: Messages, snippet: str, paths: list[str]) -> None:
+    """An unknown key, a wrong type, a value out of range, an unknown choice and a contradiction between keys."""
+    assert [message.split(": ")[1] for message in messages(snippet)] == paths
+
+
+@pytest.mark.parametrize(
+    ("snippet", "path"),
+    [
+        ("training: {max_epoch: 3}", "training.max_epoch"),  # "training has no end" would only be its consequence
+        ("max_epochs: 3\ntraining: {}", "max_epochs"),
+        ("model: {tie_embeddings: target, embedding_size: 512.0}", "model.embedding_size"),
+        ("subwords: {type: wrod, sampling: {alpha: 0.1, nbest_size: 5}}", "subwords.type"),
+        ("training: {max_epochs: 3, schedule: {name: plato, patience: 9}}", "training.schedule.name"),
+    ],
+)
+def test_consequences_of_a_mistake_are_not_reported(messages: Messages, snippet: str, path: str) -> None:
+    (message,) = messages(snippet)
+    assert message.split(": ")[1] == path
+
+
+def test_checks_of_the_caller_join_the_report(messages: Messages, load: Load) -> None:
+    def scores(config: Config) -> list[Problem]:
+        score = config.model.attention.score
+        known = ["additive", "general"]
+        return [] if score in known else [unknown_choice(("model", "attention", "score"), score, known)]
+
+    assert messages("model:\n  attention:\n    score: genral\n  decoder: {layers: 0}", checks=[scores]) == [
+        "my.yaml, line 3: model.attention.score: given 'genral'; nearest: general; allowed: additive, general",
+        "my.yaml, line 4: model.decoder.layers: given 0; allowed: a whole number, at least 1",
+    ]
+    assert load("model: {attention: {score: general}}", checks=[scores]).model.attention.score == "general"
+
+
+def test_paths_are_relative_to_the_file(load: Load, tmp_path: Path) -> None:
+    config = load("subwords: {model: ../joint.model}")
+    assert config.data.train[0].source == tmp_path / "train.en"
+    assert config.subwords.model == tmp_path.parent / "joint.model"
+    assert load("subwords: {model: /else/where.model}").subwords.model == Path("/else/where.model")
+    assert load("subwords: {model: ~/a.model}").subwords.model == Path.home() / "a.model"
+
+
+def test_values_keep_their_types(load: Load) -> None:
+    config = load("""
+decoding: {length_penalty: 1, max_length_ratio: 3}
+training: {max_epochs: 3, optimizer: {name: adam, learning_rate: 5e-4}, save_every: 500, validate_every: 1 epochs}
+""")
+    assert config.decoding.length_penalty == 1.0
+    assert config.training.optimizer.learning_rate == 0.0005
+    assert (config.training.save_every, config.training.validate_every) == ("500 updates", "1 epoch")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", "the file is empty"),
+        (b"# only a comment\n", "the file is empty"),
+        (b"- a\n- b\n", "given a list of 2; expected keys with values"),
+        (b"just text", "given 'just text'; expected keys with values"),
+        (b"name: demo\nseed: \xe9\n", "my.yaml, line 2: not valid UTF-8 (byte 0xE9)"),
+        ("name: demo".encode("utf-16"), "my.yaml, line 1: not valid UTF-8"),
+        (b"name: demo\nmodel:\n\tlayers: 1\n", "my.yaml, line 3: column 1: not valid YAML: a tab"),
+    ],
+)
+def test_files_that_hold_no_configuration(tmp_path: Path, content: bytes, expected: str) -> None:
+    path = tmp_path / "my.yaml"
+    path.write_bytes(content)
+    with pytest.raises(UserError) as error:
+        load_config(path)
+    (message,) = error.value.messages
+    assert message.startswith(str(path))
+    assert expected in message
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_key(load: Load) -> None:
+    assert load("\ufeffseed: 7").seed == 7
+
+
+def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "demo.yaml").touch()
+
+    def refused(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    with pytest.raises(UserError, match=r"dmo.yaml: no such configuration file; nearest: .*demo.yaml"):
+        load_config(tmp_path / "dmo.yaml")
+    with pytest.raises(UserError, match=r"away/x.yaml: no such configuration file$"):
+        load_config(tmp_path / "away" / "x.yaml")
+    with pytest.raises(UserError, match="this is a folder"):
+        load_config(tmp_path)
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    with pytest.raises(UserError, match=r"demo.yaml: cannot be read: Permission denied"):
+        load_config(tmp_path / "demo.yaml")

@@ -1,0 +1,106 @@
+"""`--set KEY=VALUE`: any key, under the same rules as in the file."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt.config import Config
+from nmt.config.schema import ConstantSchedule, PlateauSchedule
+
+Load = Callable[..., Config]
+Messages = Callable[..., list[str]]
+
+
+def test_values_replace_those_of_the_file(load: Load) -> None:
+    config = load(
+        "seed: 7\ntraining: {max_epochs: 3, early_stopping: null}",
+        "seed=11",
+        "model.decoder.hidden_size=13",
+        "data.source_language=no",
+        "training.optimizer={name: sgd, learning_rate: 5e-1}",
+        "training.max_epochs=30",
+        "training.early_stopping.patience=2",
+        "training.max_epochs=40",
+    )
+    assert (config.seed, config.model.decoder.hidden_size, config.data.source_language) == (11, 13, "no")
+    assert (config.training.optimizer.name, config.training.optimizer.learning_rate) == ("sgd", 0.5)
+    assert config.training.max_epochs == 40, "the last one wins"
+    assert config.training.early_stopping is not None
+    assert config.training.early_stopping.patience == 2
+
+
+def test_an_empty_value_is_null(load: Load) -> None:
+    assert load("training: {max_epochs: 3, max_updates: 5}", "training.max_epochs=").training.max_epochs is None
+
+
+def test_items_of_lists_are_named_by_index(load: Load, tmp_path: Path) -> None:
+    here = Path.cwd()
+    config = load("seed: 1", "data.train.0.source=x.en", "data.train.1={source: y.en, target: ~/y.de}")
+    assert [(pair.source, pair.target) for pair in config.data.train] == [
+        (here / "x.en", tmp_path / "train.de"),
+        (here / "y.en", Path.home() / "y.de"),
+    ]
+
+
+def test_relative_paths_are_relative_to_the_current_folder(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    config = load("seed: 1", "data.valid={source: v.en, target: /v.de}", "subwords.model=../s.model")
+    assert config.data.valid.source == elsewhere / "v.en"
+    assert config.data.valid.target == Path("/v.de")
+    assert config.subwords.model == tmp_path / "s.model"
+    assert config.data.train[0].source == tmp_path / "train.en", "of the file"
+
+
+def test_replacing_a_section_drops_its_other_keys(load: Load, messages: Messages) -> None:
+    file = "training:\n  max_epochs: 9\n  schedule:\n    name: plateau\n    patience: 3"
+    assert load(file, "training.schedule={name: constant}").training.schedule == ConstantSchedule(name="constant")
+    assert load(file, "training.schedule={name: plateau}").training.schedule == PlateauSchedule(name="plateau")
+    (message,) = messages(file, "training.schedule.name=constant")
+    assert message.startswith(
+        "my.yaml, line 5: training.schedule.patience: unknown key; it belongs to training.schedule"
+    )
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("training.batch_size=x", ": given 'x' (text); allowed: a whole number, at least 1"),
+        ("training.batchsize=3", ": unknown key; nearest: batch_size; allowed here: optimizer,"),
+        ("modle.encoder.layers=2", ": modle: unknown key; nearest: model; allowed here: name,"),
+        ("training.optimizer.learning_rate=1", ": training.optimizer.name: this key is missing; allowed: adadelta,"),
+        ("training.schedule={name: plateu}", ": training.schedule.name: given 'plateu'; nearest: plateau; allowed:"),
+        ("training.average_best=2", ": 2 checkpoints are to be averaged, but keep_best: 1 keeps fewer"),
+        ("training.max_epochs=", ": neither this nor max_updates is set"),
+        ("seed", ': expected KEY=VALUE, such as training.batch_size=64; here is no "="'),
+        ("=3", ": expected KEY=VALUE, with the names of the sections before the key"),
+        ("training..batch_size=3", ": expected KEY=VALUE, with the names of the sections before the key"),
+        ("name.x=3", ": name is 'demo' and has no keys below it; allowed: text of letters"),
+        ("data.train.x=3", ": data.train is a list, so an index follows: 0 for its item, 1 to add one; given x"),
+        ("data.train.2={}", ": data.train is a list, so an index follows: 0 for its item, 1 to add one; given 2"),
+        ("training.freeze.1=encoder", ": training.freeze is a list, so an index follows: 0 to add one; given 1"),
+        ("seed=[", ": column 2: not valid YAML: a value is missing or not complete"),
+        ("training.schedule={name: a, name: b}", ": the key name is given twice; both in this line"),
+    ],
+)
+def test_mistakes_name_the_override(messages: Messages, override: str, expected: str) -> None:
+    (message,) = messages("name: demo", override)
+    assert message.startswith(f"--set {override}{expected}")
+
+
+def test_mistakes_of_file_and_overrides_come_in_one_report(messages: Messages) -> None:
+    found = messages("seed: -1", "seeds=3", "decoding.beam_size=0", "oops")
+    assert [message.split(":")[0] for message in found] == [
+        "my.yaml, line 1",
+        "--set seeds=3",
+        "--set decoding.beam_size=0",
+        "--set oops",
+    ]
+
+
+def test_the_override_of_a_wrong_value_mends_it(messages: Messages) -> None:
+    assert messages("seed: -1", "seed=1") == []

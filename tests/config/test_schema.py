@@ -1,0 +1,97 @@
+"""The schema itself: described, immutable, and as JSON schema for editors."""
+
+import importlib.util
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from nmt.config import Config, json_schema
+from nmt.config.allowed import allowed, choices, dotted, places, resolved, stand_in, whole_schema
+from nmt.config.schema import Interval
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "scripts" / "make_configuration_reference.py"
+
+
+def test_every_key_is_described() -> None:
+    without = [dotted(place.path) for place in places() if not resolved(place.schema).get("description")]
+    assert without == []
+
+
+def test_every_key_says_in_words_what_it_allows() -> None:
+    words = {dotted(place.path): allowed(place.schema) for place in places()}
+    assert words["training.batch_size"] == "a whole number, at least 1"
+    assert words["model.encoder.dropout"] == "a number, at least 0 and less than 1"
+    assert words["training.save_every"] == (
+        'a whole number, at least 1, or text such as "1 epoch" or "500 updates", or null'
+    )
+    assert words["data.train"] == "a list of at least 1, each item: a section with the keys source, target"
+    assert words["model.decoder.initial_state"] == "final, mean, copy, zeros"
+
+
+def test_the_smallest_configuration_is_valid_and_immutable() -> None:
+    config = Config.model_validate(stand_in(whole_schema(), 1))
+    with pytest.raises(ValidationError, match="frozen"):
+        config.seed = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("written", "text", "count", "unit"),
+    [
+        (500, "500 updates", 500, "updates"),
+        ("500", "500 updates", 500, "updates"),
+        ("1 updates", "1 update", 1, "updates"),
+        ("1 epoch", "1 epoch", 1, "epochs"),
+        (" 3epochs ", "3 epochs", 3, "epochs"),
+    ],
+)
+def test_intervals(written: object, text: str, count: int, unit: str) -> None:
+    interval = Interval(written)
+    assert (interval, interval.count, interval.unit) == (text, count, unit)
+
+
+@pytest.mark.parametrize("written", [0, -1, "0 epochs", "1.5 epochs", "epoch", "", "1 hour", True])
+def test_what_is_no_interval(written: object) -> None:
+    with pytest.raises(ValueError, match="must be a number of updates"):
+        Interval(written)
+
+
+def test_json_schema_offers_the_attention_scores() -> None:
+    schema = json_schema(["additive", "general"])
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["$defs"]["AttentionConfig"]["properties"]["score"]["enum"] == ["additive", "general"]
+    assert choices(json_schema(["additive"])["$defs"]["DecoderConfig"]["properties"]["cell"]) == ["gru", "lstm"]
+    assert "enum" not in whole_schema()["$defs"]["AttentionConfig"]["properties"]["score"], (
+        "the original stays as it is"
+    )
+    (number, text) = schema["$defs"]["TrainingConfig"]["properties"]["validate_every"]["anyOf"]
+    assert number == {"type": "integer", "minimum": 1}
+    assert all(re.search(text["pattern"], interval) for interval in ("1 epoch", "500 updates", "500"))
+    assert not re.search(text["pattern"], "1 hour")
+
+
+def test_reference_and_json_schema_are_up_to_date() -> None:
+    spec = importlib.util.spec_from_file_location("make_configuration_reference", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    for path, text in script.files().items():
+        name = path.relative_to(ROOT)
+        assert path.is_file(), f"{name} is missing; run: python {SCRIPT.relative_to(ROOT)}"
+        assert path.read_text(encoding="utf-8") == text, f"{name} is old; run: python {SCRIPT.relative_to(ROOT)}"
+
+
+def test_the_report_in_the_documentation_is_real(messages: Callable[..., list[str]]) -> None:
+    documentation = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    shown = re.search(r"4 problems:\n((?:  .*\n)*)", documentation)
+    assert shown is not None
+    snippet = "name: my\n\n\n\n\n\nmodel:\n  decoder:\n    hiden_size: 512\n    dropout: 1.2\n\ntraining:\n"
+    given = messages(snippet + "  max_epochs: 9\n  average_best: 3\n", "training.batch_size=big")
+    expected = [line.strip() for line in shown.group(1).splitlines()]
+    assert len(given) == len(expected)
+    for message, line in zip(given, expected, strict=True):
+        assert message == line or message.startswith(line.removesuffix("…"))

@@ -1,0 +1,118 @@
+"""YAML read strictly, and written so that it reads back the same."""
+
+from typing import Any
+
+import pytest
+
+from nmt.config.yaml_text import YamlError, read_yaml, write_yaml
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("no", "no"),
+        ("yes", "yes"),
+        ("on", "on"),
+        ("true", True),
+        ("False", False),
+        ("null", None),
+        ("", None),
+        ("80", 80),
+        ("-1", -1),
+        ("010", 10),
+        ("1_000", "1_000"),
+        ("1:30", "1:30"),
+        ("2020-01-01", "2020-01-01"),
+        ("5e-4", 5e-4),
+        ("1e4", 1e4),
+        ("1.5", 1.5),
+        (".5", 0.5),
+        (".inf", ".inf"),
+        ("'80'", "80"),
+        ("{a: [1, b]}", {"a": [1, "b"]}),
+    ],
+)
+def test_values(written: str, value: Any) -> None:
+    given = read_yaml(f"key: {written}").value["key"]
+    assert given == value
+    assert type(given) is type(value)
+
+
+TEXTS = [
+    "no",
+    "1e5",
+    "5e-4",
+    "",
+    "~",
+    "null",
+    "true",
+    "1_0",
+    "0o7",
+    "1:30",
+    "2020-01-01",
+    "a: b",
+    "- x",
+    "<<",
+    "#",
+    " a",
+]
+UNUSUAL = ["Grüße ☃", "two\nlines", "\x85", "\u2028"]
+OTHERS: list[Any] = [5e-4, 1e-8, 1.0, 1e300, 80, -3, True, None, [], {}, [{"a": None}]]
+
+
+@pytest.mark.parametrize("value", [*TEXTS, *UNUSUAL, *OTHERS])
+def test_written_values_read_back_the_same(value: Any) -> None:
+    again = read_yaml(write_yaml({"key": value})).value["key"]
+    assert again == value
+    assert type(again) is type(value)
+
+
+def test_keys_are_text_and_keep_their_order() -> None:
+    text = "zebra: 1\n2: b\ntrue: c\n"
+    assert list(read_yaml(text).value) == ["zebra", "2", "true"]
+    assert write_yaml({"zebra": 1, "ant": 2}) == "zebra: 1\nant: 2\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "fragment"),
+    [
+        ("a:\n\tb: 1", 2, "column 1: not valid YAML: a tab; YAML allows only spaces"),
+        ("x: 1\n\ty: 2", 2, "a tab"),
+        ("a:\n  b: 1\n   c: 2", 3, "check the indentation"),
+        ("a: b: c", 1, "column 5"),
+        ("a: 'x", 1, "a quotation mark is missing"),
+        ("a: [1, 2", 1, "a closing bracket is missing"),
+        ("a: @x", 1, "put it in quotes"),
+        ("a: *other", 1, "an alias (*name) without its anchor"),
+        ("? [a]\n: 1", 1, "a key is one word"),
+        ("a: !!python/object:os.system x", 1, "are not used here"),
+        ("a: 1\n---\nb: 2", 2, "one file holds one configuration"),
+        ("a: 1\nb: \x07", 2, "U+0007 is not allowed"),
+        ("a: " + "[" * 5000, None, "nested too deeply"),
+    ],
+)
+def test_what_is_not_yaml_is_said_with_its_line(text: str, line: int | None, fragment: str) -> None:
+    with pytest.raises(YamlError) as error:
+        read_yaml(text)
+    assert error.value.line == line
+    assert fragment in error.value.message
+
+
+def test_lines_of_keys_items_and_merged_keys() -> None:
+    document = read_yaml("base: &base\n  p: 1\n  q: 2\nlist:\n  - a: 1\n  - a: 2\nuser:\n  <<: *base\n  q: 3\n")
+    assert document.value["user"] == {"p": 1, "q": 3}
+    assert document.repeated == []
+    assert document.line(("base", "q")) == (3, True)
+    assert document.line(("list", 1, "a")) == (6, True)
+    assert document.line(("user", "q")) == (9, True)
+    assert document.line(("user", "p")) == (2, True)
+    assert document.line(("list", 1, "b")) == (6, False)
+    assert document.line(("nowhere", "b")) == (None, False)
+
+
+def test_keys_given_twice_are_noted_with_both_lines() -> None:
+    document = read_yaml("a: 1\nb: {c: 1, c: 2}\na: 3\n")
+    assert sorted(document.repeated) == [
+        (2, "the key c is given twice; both in this line"),
+        (3, "the key a is given twice; the first is in line 1"),
+    ]
