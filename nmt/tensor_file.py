@@ -3,6 +3,7 @@
 It knows no model and no training; those say what the names mean.
 """
 
+import json
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
@@ -12,15 +13,15 @@ from torch import Tensor
 from nmt.errors import UserError
 from nmt.files import written_atomically
 
+_HEADER = "nmt-toolkit"
 VERSION = "1"  # of what this version of the toolkit writes
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], *, kind: str, texts: dict[str, str]) -> None:
     """Write `path` so that a crash leaves the old file or the new one. `kind` says what it is, for `read_tensors`."""
-    content = save(
-        {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()},
-        {"format": f"nmt-toolkit {kind}", "version": VERSION, **texts},
-    )
+    # One entry only: safetensors writes several in a random order, and equal content is to give equal bytes.
+    header = {_HEADER: json.dumps({"kind": kind, "version": VERSION, **texts})}
+    content = save({name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, header)
     with written_atomically(path, "wb") as file:
         file.write(content)
 
@@ -29,19 +30,27 @@ def read_tensors(path: Path, *, kind: str) -> tuple[dict[str, Tensor], dict[str,
     """The tensors and texts of a file of this kind. Raises UserError when it is damaged, or something else."""
     try:
         with safe_open(path, framework="pt", device="cpu") as file:
-            texts = file.metadata() or {}
-            found = texts.get("format", "a safetensors file of another program")
-            if found != f"nmt-toolkit {kind}":
+            texts = _texts(file.metadata() or {})
+            if texts.get("kind") != kind:
+                found = f"a {texts['kind']}" if "kind" in texts else "a safetensors file of another program"
                 raise UserError(f"{path}: no {kind} of this toolkit, but {found}")
             if texts.get("version") != VERSION:
-                raise UserError(
-                    f"{path}: format version {texts.get('version')}, but this toolkit reads version {VERSION}"
-                )
+                found = texts.get("version", "none")
+                raise UserError(f"{path}: format version {found}, but this toolkit reads version {VERSION}")
             return {name: file.get_tensor(name) for name in file.keys()}, texts  # noqa: SIM118 - no mapping
     except SafetensorError as error:
         raise UserError(f"{path}: damaged, or no {kind} of this toolkit ({error})") from error
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def _texts(metadata: dict[str, str]) -> dict[str, str]:
+    """The texts that `write_tensors` was given; empty for a file of another program."""
+    try:
+        texts = json.loads(metadata.get(_HEADER, "{}"))
+    except ValueError:
+        return {}
+    return texts if isinstance(texts, dict) else {}
 
 
 def below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

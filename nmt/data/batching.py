@@ -125,10 +125,10 @@ def batches(
         targets: list[Ids] = [ids.target(row) for row in rows]
         if sampling is not None and vocabularies is not None:
             source_texts, target_texts = zip(*(ids.text(row) for row in rows), strict=True)
-            seeds = np.random.SeedSequence([seed, epoch, position + 1]).generate_state(2)
-            longest = (ids.source_lengths.max(), ids.target_lengths.max())
-            sources = _sampled(vocabularies.source, source_texts, sources, sampling, int(seeds[0]), 2 * int(longest[0]))
-            targets = _sampled(vocabularies.target, target_texts, targets, sampling, int(seeds[1]), 2 * int(longest[1]))
+            seeds = [int(part) for part in np.random.SeedSequence([seed, epoch, position + 1]).generate_state(2)]
+            limits = 2 * ids.longest_source, 2 * ids.longest_target
+            sources = _sampled(vocabularies.source, source_texts, sources, sampling, seeds[0], limits[0])
+            targets = _sampled(vocabularies.target, target_texts, targets, sampling, seeds[1], limits[1])
         yield make_batch(sources, targets, rows)
 
 

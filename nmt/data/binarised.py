@@ -98,6 +98,16 @@ class PairedIds:
         """Pieces of each target, (pairs,), END not counted."""
         return self._target.lengths()
 
+    @cached_property
+    def longest_source(self) -> int:
+        """Pieces of the longest source."""
+        return int(self.source_lengths.max(initial=0))
+
+    @cached_property
+    def longest_target(self) -> int:
+        """Pieces of the longest target."""
+        return int(self.target_lengths.max(initial=0))
+
     def source(self, row: int) -> npt.NDArray[np.integer]:
         """Ids of a source, without special symbols."""
         return self._source[row]

@@ -58,7 +58,7 @@ class Segmenter:
         if self._type not in (_BPE, _UNIGRAM):
             raise ValueError("a subword model of this type cannot sample segmentations; bpe and unigram models can")
         self._unknown_score = min((score for _, score in self._pieces.values()), default=0.0) - _UNKNOWN_PENALTY
-        self._scores = {number: score for number, score in self._pieces.values()} | {UNKNOWN: self._unknown_score}
+        self._scores = dict(self._pieces.values()) | {UNKNOWN: self._unknown_score}
         self._longest = max(map(len, self._pieces), default=1)
         # Words are independent of each other unless a piece reaches from one into the next
         inside = any(_SPACE in piece[1:] for piece in self._pieces)

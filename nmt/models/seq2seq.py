@@ -1,4 +1,4 @@
-"""The whole model: source ids → memory → distribution over target ids, for training (all steps) and search (one by one).
+"""The whole model: source ids → memory → distribution over target ids, for training (all steps) and search (each).
 
 Layers take sizes; only the builder at the end of this file reads the configuration.
 """

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from nmt.config import Config, differences, dump_config, load_config
+from nmt.config import Config, differences, dump_config, parse_config
 from nmt.errors import UserError
 from nmt.files import written_atomically
 from nmt.models.model_file import BEST
@@ -45,11 +45,11 @@ class RunFolder:
         return folder
 
     def _settle(self, config: Config, *, resume: bool) -> None:
-        if not self.config_path.exists():
+        if not self.state_path.exists():  # a new folder, or a run that ended before it had anything to lose
             with written_atomically(self.config_path) as file:
                 file.write(dump_config(config))
             return
-        changes = differences(load_config(self.config_path), config)
+        changes = differences(parse_config(self.config_path.read_text(encoding="utf-8")), config)
         if changes:
             raise UserError(
                 f"{self.path}: holds a run of another configuration; give another --output, or remove the folder. "

@@ -1,0 +1,319 @@
+"""nmt-eval from its arguments to its output, exit code and messages; the model is a hand-written dictionary."""
+
+import gzip
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sacrebleu
+import torch
+
+from nmt.cli.evaluate import main
+from nmt.config.schema import Config, SubwordsConfig
+from nmt.data.subwords import Subwords
+from nmt.decoding.translator import Translation, Translator
+from nmt.models.model_file import ModelFile, save_model
+from nmt.models.seq2seq import build_model
+
+HYPOTHESES = ["The cat sat on a mat.", "Dogs don't bark, they sing.", "Yes"]
+REFERENCES = ["The cat sat on the mat.", "Dogs don't sing, they bark.", "No"]
+SOURCE = ["Die Katze saß auf einer Matte.", "Hunde bellen nicht, sie singen.", "Ja"]
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder, also the working folder, with the files hyp, ref, src and m, which stands for a model."""
+    (tmp_path / "m").touch()
+    for name, lines in (("hyp", HYPOTHESES), ("ref", REFERENCES), ("src", SOURCE)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def fails(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """Run a command that must fail; returns what it says to the user."""
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+    return captured.err
+
+
+# ---------------------------------------------------------------------------------------------------- scoring a file
+
+
+def test_a_file_is_scored_as_sacrebleu_scores_it(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--hypotheses", "hyp", "--reference", "ref", "--json", "scores.json"]) == 0
+
+    captured = capsys.readouterr()
+    scores = json.loads((files / "scores.json").read_text(encoding="utf-8"))
+    assert scores["bleu"]["score"] == pytest.approx(sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score)
+    assert scores["chrf"]["score"] == pytest.approx(sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score)
+    assert scores["ter"]["score"] == pytest.approx(sacrebleu.corpus_ter(HYPOTHESES, [REFERENCES]).score)
+    assert (scores["sentences"], scores["tokenize"], scores["lowercase"]) == (3, "13a", False)
+    for title, name in (("BLEU", "bleu"), ("chrF2", "chrf"), ("TER", "ter")):
+        (line,) = [line for line in captured.out.splitlines() if line.startswith(title)]
+        assert line.split()[1] == f"{scores[name]['score']:.2f}"
+        assert line.endswith(scores[name]["signature"])
+    assert captured.err == ""
+
+
+def test_json_goes_to_standard_output_instead_of_the_table(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--hypotheses", "ref", "--reference", "ref", "--json", "-"]) == 0
+
+    scores = json.loads(capsys.readouterr().out)
+    assert (scores["bleu"]["score"], scores["chrf"]["score"], scores["ter"]["score"]) == (100, 100, 0)
+    assert not (files / "-").exists()
+
+
+@pytest.mark.usefixtures("files")
+def test_tokenize_and_lowercase_reach_the_signatures(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--hypotheses", "hyp", "--reference", "ref", "--tokenize", "char", "--lowercase", "--json", "-"]) == 0
+
+    scores = json.loads(capsys.readouterr().out)
+    assert "|case:lc|eff:no|tok:char|" in scores["bleu"]["signature"]
+    assert "|case:lc|" in scores["chrf"]["signature"]
+
+
+def test_gzip_and_odd_separators_inside_a_line(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "One\u2028line.\nTwo\x0c lines.\r\n"
+    (files / "hyp.gz").write_bytes(gzip.compress(text.encode()))
+    (files / "ref").write_bytes(text.encode())
+
+    assert main(["--hypotheses", "hyp.gz", "--reference", "ref"]) == 0
+    assert "2 sentences" in capsys.readouterr().out
+
+
+def test_warnings_go_to_standard_error(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "hyp").write_text("The c@@ at .\n\nYes .\n", encoding="utf-8")
+
+    assert main(["--hypotheses", "hyp", "--reference", "ref"]) == 0
+
+    captured = capsys.readouterr()
+    segmented, tokenised, empty = captured.err.splitlines()
+    assert segmented.startswith("nmt-eval: warning: 33% of the hypotheses look cut into subwords")
+    assert tokenised.startswith("nmt-eval: warning: 67% of the hypotheses look tokenised")
+    assert empty == "nmt-eval: warning: 1 of 3 hypotheses is empty"
+    assert "warning" not in captured.out
+
+
+# ----------------------------------------------------------------------------------------------------------- mistakes
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("arguments", "messages"),
+    [
+        ("", ["nothing to score: give --hypotheses FILE, or --model", "--reference FILE is missing"]),
+        ("--reference ref", ["nothing to score"]),
+        ("--hypotheses hyp", ["--reference FILE is missing"]),
+        ("--model m --reference ref", ["--model needs --source FILE"]),
+        ("--model n --reference ref", ["--model needs --source FILE", "n: no such model file or run folder"]),
+        ("--hypotheses hyp --model m --source src --reference ref", ["--hypotheses and --model exclude each other"]),
+        ("--hypotheses hyp --source src --reference ref", ["--source has an effect only with --model"]),
+        ("--hypotheses hyp --reference ref --output out", ["--output has an effect only with --model"]),
+        (
+            "--hypotheses h --beam-size 3 --length-penalty 1 --max-length-ratio 2 --batch-tokens 7 --device cpu",
+            [
+                "--reference FILE is missing",
+                "--beam-size has an effect only",
+                "--length-penalty has an effect only",
+                "--max-length-ratio has an effect only",
+                "--batch-tokens has an effect only",
+                "--device has an effect only",
+            ],
+        ),
+        (
+            "--model m --source s --reference r --beam-size 0 --length-penalty -1 --max-length-ratio 0",
+            [
+                "--beam-size 0: Input should be greater than or equal to 1",
+                "--length-penalty -1.0: Input should be greater than or equal to 0",
+                "--max-length-ratio 0.0: Input should be greater than 0",
+            ],
+        ),
+        (
+            "--hypotheses hyp --reference ref --tokenize 13b --json missing/scores.json",
+            ["tokenize: '13b' is unknown; choose one of 13a, none", "--json missing/scores.json: there is no folder"],
+        ),
+        (
+            "--model m --source src --reference ref --output ./ref --json src",
+            ["--output ref would overwrite --reference", "--json src would overwrite --source"],
+        ),
+        ("--model m --source src --reference ref --output o --json o", ["--json o would overwrite --output"]),
+        ("--hypotheses hyp --reference ref --json .", ["--json .: exists and is not a file"]),
+        (
+            "--hypotheses hpy --reference rfe",
+            ["--hypotheses: hpy: no such file", "--reference: rfe: no such file"],
+        ),
+        ("--hypotheses . --reference ref", ["--hypotheses: .: is a folder"]),
+    ],
+)
+def test_every_mistake_is_reported_at_once(
+    arguments: str, messages: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = fails(arguments.split(), capsys)
+
+    assert [message for message in messages if message not in said] == []
+    assert len(said.splitlines()) == len(messages) + (len(messages) > 1)  # and a line that counts the problems
+
+
+def test_unequal_line_counts_are_both_named(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "hyp").write_text("one\ntwo\n", encoding="utf-8")
+
+    assert "--hypotheses hyp has 2 lines and --reference ref has 3" in fails(
+        ["--hypotheses", "hyp", "--reference", "ref"], capsys
+    )
+
+
+def test_empty_files_are_refused(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "hyp").write_bytes(b"")
+    (files / "ref").write_bytes(b"")
+
+    said = fails(["--hypotheses", "hyp", "--reference", "ref"], capsys)
+    assert "--hypotheses hyp: the file is empty" in said
+    assert "--reference ref: the file is empty" in said
+
+
+def test_invalid_utf8_is_named_with_its_line(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "ref").write_bytes(b"one\nd\xe9j\xe0 vu\nthree\n")
+
+    assert "--reference: ref, line 2: not valid UTF-8 (byte 0xe9 at column 2)" in fails(
+        ["--hypotheses", "hyp", "--reference", "ref"], capsys
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--beam-size many",
+        "--length-penalty long",
+        "--length-penalty nan",
+        "--max-length-ratio inf",
+        "--device gpu",
+        "--beam 3",
+    ],
+)
+def test_what_is_no_number_or_no_option_ends_with_code_2(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments.split())
+    assert exit_.value.code == 2
+    assert arguments.split()[1] in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------------------------ translate and score
+
+
+class DictionaryTranslator:
+    """Translates SOURCE to HYPOTHESES and notes how it was asked to."""
+
+    def __init__(self) -> None:
+        self.devices: list[str] = []
+        self.options: dict[str, Any] = {}
+
+    def translate(self, lines: Iterable[str], **options: Any) -> Iterator[list[Translation]]:
+        self.options = options
+        for line in lines:
+            text = dict(zip(SOURCE, HYPOTHESES, strict=True))[line]
+            yield [Translation(text=text, score=-1.0, tokens=text.split())]
+
+
+@pytest.fixture
+def translator(monkeypatch: pytest.MonkeyPatch) -> DictionaryTranslator:
+    fake = DictionaryTranslator()
+
+    def load(path: Path, *, device: torch.device) -> DictionaryTranslator:
+        assert path == Path("m")
+        fake.devices.append(str(device))
+        return fake
+
+    monkeypatch.setattr(Translator, "load", load)
+    return fake
+
+
+MODEL = ["--model", "m", "--source", "src", "--reference", "ref"]
+
+
+def test_a_model_translates_then_is_scored(
+    files: Path, translator: DictionaryTranslator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*MODEL, "--output", "out", "--json", "model.json"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""  # no progress bar where nobody watches
+    assert main(["--hypotheses", "out", "--reference", "ref", "--json", "file.json"]) == 0
+
+    assert (files / "out").read_bytes() == (files / "hyp").read_bytes()
+    assert (files / "model.json").read_text() == (files / "file.json").read_text()
+    assert capsys.readouterr().out == captured.out
+
+
+@pytest.mark.usefixtures("files")
+def test_only_the_search_options_that_were_given_replace_the_models_own(translator: DictionaryTranslator) -> None:
+    assert main(MODEL) == 0
+    assert translator.options == {}
+    given = "--beam-size 7 --length-penalty average --max-length-ratio 1.5 --batch-tokens 11 --device cpu"
+    assert main([*MODEL, *given.split()]) == 0
+    assert translator.options == {
+        "beam_size": 7,
+        "length_penalty": "average",
+        "max_length_ratio": 1.5,
+        "batch_tokens": 11,
+    }
+    assert translator.devices[1] == "cpu"
+    assert main([*MODEL, "--length-penalty", "0.6"]) == 0
+    assert translator.options == {"length_penalty": 0.6}
+
+
+@pytest.mark.usefixtures("files")
+def test_a_device_that_is_not_there(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+
+    assert "--device cuda: no CUDA device" in fails([*MODEL, "--device", "cuda"], capsys)
+
+
+@pytest.mark.parametrize("given", ["--tokenize 13b", "--output missing/out", "--reference missing"])
+def test_mistakes_are_reported_before_the_model_is_loaded(
+    given: str, files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Translator, "load", lambda *_, **__: pytest.fail("the model was loaded"))
+
+    fails([*MODEL, *given.split()], capsys)
+
+
+def test_source_and_reference_of_different_length(
+    files: Path, translator: DictionaryTranslator, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "src").write_text("Ja\n", encoding="utf-8")
+
+    assert "--source src has 1 lines and --reference ref has 3" in fails(MODEL, capsys)
+    assert translator.options == {}
+
+
+def test_a_model_file_is_loaded_and_scored(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    subwords = Subwords.train(SOURCE + REFERENCES, settings=SubwordsConfig(), size=61)
+    corpus = {"source": files / "src", "target": files / "ref"}
+    config = Config.model_validate(
+        {
+            "name": "untrained",
+            "data": {"source_language": "de", "target_language": "en", "train": [corpus], "valid": corpus},
+            "model": {"embedding_size": 3, "encoder": {"hidden_size": 5}, "decoder": {"hidden_size": 7}},
+        }
+    )
+    model = build_model(config.model, source_size=61, target_size=61)
+    save_model(
+        files / "m",
+        ModelFile(
+            config=config,
+            weights=model.state_dict(),
+            source_subwords=subwords.model,
+            target_subwords=subwords.model,
+            sizes=(61, 61),
+            training={},
+        ),
+    )
+
+    assert main([*MODEL, "--device", "cpu", "--beam-size", "2", "--output", "out"]) == 0
+
+    assert len((files / "out").read_text(encoding="utf-8").split("\n")) == 3 + 1
+    assert "3 sentences" in capsys.readouterr().out

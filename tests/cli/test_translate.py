@@ -1,0 +1,236 @@
+"""nmt-translate with a tiny random model: what goes in, what comes out, and what is said about mistakes."""
+
+import gzip
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.cli.translate import main
+from nmt.config.schema import Config
+from nmt.data.subwords import Subwords
+from nmt.models.model_file import ModelFile, save_model
+from nmt.models.seq2seq import build_model
+
+TEXT = ["A dog runs across the green field.", "Two men are reading.", "Is the boy playing with a ball?"]
+HOSTILE = (
+    b"\xef\xbb\xbfA dog runs.\r\n\n   \nA dog runs.\n\xf0\x9f\x98\x80\x00\x07\r\x0b\x0c\xc2\x85\xe2\x80\xa8x\n"
+    + b"the green field " * 500
+    + b"\nTwo men"
+)  # 7 lines: a byte-order mark, Windows line ends, blank lines, controls, a long line, no line end at the end
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model file whose configuration asks for beams of 3."""
+    pair = {"source": "a", "target": "b"}
+    config = Config.model_validate(
+        {
+            "name": "tiny",
+            "data": {"source_language": "en", "target_language": "en", "train": [pair], "valid": pair},
+            "model": {"embedding_size": 5, "encoder": {"hidden_size": 3}, "decoder": {"hidden_size": 7}},
+            "decoding": {"beam_size": 3, "max_length_ratio": 0.5},
+        }
+    )
+    subwords = Subwords.train(TEXT, settings=config.subwords, size=43)
+    torch.manual_seed(1)
+    network = build_model(config.model, source_size=43, target_size=43)
+    path = tmp_path_factory.mktemp("run") / "best.safetensors"
+    save_model(
+        path,
+        ModelFile(
+            config=config,
+            weights=network.state_dict(),
+            source_subwords=subwords.model,
+            target_subwords=subwords.model,
+            sizes=(43, 43),
+            training={},
+        ),
+    )
+    return path
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "source.txt"
+    path.write_bytes(HOSTILE)
+    return path
+
+
+def translated(model: Path, source: Path, *options: str) -> list[str]:
+    output = source.with_name("output.txt")
+    assert main(["--model", str(model), "--input", str(source), "--output", str(output), *options]) == 0
+    content = output.read_bytes()
+    assert content.endswith(b"\n")
+    return content.decode("utf-8").split("\n")[:-1]
+
+
+def complaints(capsys: pytest.CaptureFixture[str], *options: object) -> list[str]:
+    """The messages of a run that must end with exit code 2 and no traceback."""
+    assert main([str(option) for option in options]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+    return captured.err.splitlines()
+
+
+def test_one_line_out_for_each_line_in(model: Path, source: Path) -> None:
+    lines = translated(model, source)
+    assert len(lines) == 7
+    assert lines[1] == lines[2] == ""
+    assert lines[0] == lines[3]  # the byte-order mark and the carriage return are no part of the text
+    assert not any("\r" in line for line in lines)
+
+
+def test_a_run_folder_and_a_gzip_file(model: Path, source: Path) -> None:
+    packed = source.with_suffix(".gz")
+    packed.write_bytes(gzip.compress(HOSTILE))
+    assert translated(model.parent, packed) == translated(model, source)
+
+
+def test_an_empty_file_gives_an_empty_file(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    assert main(["--model", str(model), "--input", str(tmp_path / "empty"), "--output", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out").read_bytes() == b""
+
+
+def test_options_of_the_search(model: Path, source: Path) -> None:
+    plain = translated(model, source)
+    assert translated(model, source, "--beam-size", "3", "--max-length-ratio", "0.5", "--batch-tokens", "7") == plain
+    other = translated(model, source, "--beam-size", "2", "--length-penalty", "none", "--max-length-ratio", "2")
+    assert other != plain
+    assert len(other) == 7
+
+
+def test_scores_follow_a_tab(model: Path, source: Path) -> None:
+    rows = [line.split("\t") for line in translated(model, source, "--scores")]
+    assert [text for text, _ in rows] == translated(model, source)
+    assert all(float(score) < 0 for text, score in rows if text)
+    assert rows[1] == ["", "0.0000"]
+
+
+def test_n_best_lists_name_their_line(model: Path, source: Path) -> None:
+    rows = [line.split(" ||| ") for line in translated(model, source, "--n-best", "3")]
+    assert [int(index) for index, _, _ in rows] == [0] * 3 + [1, 2] + [3] * 3 + [4] * 3 + [5] * 3 + [6] * 3
+    assert [text for _, text, _ in rows[5:8:3]] == [translated(model, source)[3]]
+    assert [float(score) for *_, score in rows[:3]] == sorted((float(row[2]) for row in rows[:3]), reverse=True)
+
+
+def test_standard_input_and_output(model, source, monkeypatch, capsysbinary) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(HOSTILE)))
+    assert main(["--model", str(model)]) == 0
+    captured = capsysbinary.readouterr()
+    assert captured.out.decode("utf-8").split("\n")[:-1] == translated(model, source)
+    assert captured.err == b""  # a progress bar on a terminal only
+
+
+def run(*options: object, **keywords: object) -> subprocess.Popen:
+    program = "import sys; from nmt.cli.translate import main; sys.exit(main())"
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", program, *map(str, options)]
+    return subprocess.Popen(command, env=environment, stdin=-1, stdout=-1, stderr=-1, **keywords)
+
+
+def test_a_pipe_in_a_locale_without_utf8(model: Path, source: Path) -> None:
+    with run("--model", model) as process:
+        output, errors = process.communicate(HOSTILE)
+    assert errors == b""
+    assert output.decode("utf-8").split("\n")[:-1] == translated(model, source)
+
+
+def test_a_reader_that_has_gone_ends_the_program_quietly(model: Path) -> None:
+    with run("--model", model, "--batch-tokens", "1", "--beam-size", "1") as process:
+        process.stdout.close()
+        process.stdin.write(b"A dog runs.\n" * 1000)
+        process.stdin.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
+
+
+def test_a_device_as_output(model: Path, source: Path) -> None:
+    assert main(["--model", str(model), "--input", str(source), "--output", os.devnull]) == 0
+    assert not Path(os.devnull).is_file()
+
+
+def test_every_mistake_is_reported_at_once(capsys, tmp_path: Path) -> None:
+    messages = complaints(
+        capsys,
+        *("--model", tmp_path / "nowhere"),
+        *("--input", tmp_path / "missing.txt"),
+        *("--output", tmp_path / "no" / "folder.txt"),
+        *("--beam-size", "0"),
+        *("--length-penalty", "avg"),
+        *("--max-length-ratio", "0"),
+        *("--batch-tokens", "many"),
+        *("--n-best", "1.5"),
+        *("--device", "gpu"),
+    )
+    assert "9 problems" in messages[0]
+    text = "\n".join(messages)
+    assert "nowhere: no such model file or run folder" in text
+    assert "missing.txt: no such file" in text
+    assert "there is no folder" in text
+    assert "--beam-size 0: must be a whole number of at least 1" in text
+    assert "--length-penalty avg: must be none, average, or a number of at least 0" in text
+    assert "--max-length-ratio 0: must be a number greater than 0" in text
+    assert "--batch-tokens many: must be a whole number" in text
+    assert "--n-best 1.5: must be a whole number" in text
+    assert "--device gpu: must be auto, cpu or cuda" in text
+
+
+@pytest.mark.parametrize("penalty", ["-1", "nan", "inf"])
+def test_impossible_penalties(capsys, model: Path, source: Path, penalty: str) -> None:
+    (message,) = complaints(capsys, "--model", model, "--input", source, f"--length-penalty={penalty}")
+    assert f"--length-penalty {penalty}: must be" in message
+
+
+def test_n_best_above_the_beam_size(capsys, model: Path, source: Path) -> None:
+    (message,) = complaints(capsys, "--model", model, "--input", source, "--n-best", 3, "--beam-size", 2)
+    assert "--n-best 3: must be at most the beam size, --beam-size 2" in message
+    (message,) = complaints(capsys, "--model", model, "--input", source, "--n-best", 4)
+    assert "--n-best 4: must be at most the beam size, 3 from the model" in message
+
+
+def test_scores_with_n_best(capsys, model: Path, source: Path) -> None:
+    (message,) = complaints(capsys, "--model", model, "--input", source, "--n-best", 2, "--scores")
+    assert "--scores has no effect with --n-best 2" in message
+
+
+def test_the_model_is_missing_from_the_command(capsys, source: Path) -> None:
+    (message,) = complaints(capsys, "--input", source)
+    assert "--model PATH is missing" in message
+
+
+def test_a_file_that_is_no_model(capsys, source: Path) -> None:
+    (message,) = complaints(capsys, "--model", source, "--input", source)
+    assert "source.txt: damaged" in message
+
+
+def test_invalid_utf8_is_named_by_line_before_any_work(capsys, model: Path, source: Path, monkeypatch) -> None:
+    source.write_bytes(b"fine\nfine too\nnot \xff fine\n")
+    output = source.with_name("output.txt")
+    (message,) = complaints(capsys, "--model", model, "--input", source, "--output", output)
+    assert "source.txt, line 3: not valid UTF-8 (byte 0xff at column 5)" in message
+    assert not output.exists()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(source.read_bytes())))
+    (message,) = complaints(capsys, "--model", model, "--output", output)
+    assert "standard input, line 3: not valid UTF-8" in message
+    assert not output.exists()
+    assert list(source.parent.iterdir()) == [source]  # nothing half-written is left
+
+
+def test_the_input_is_not_overwritten(capsys, model: Path, source: Path) -> None:
+    (message,) = complaints(capsys, "--model", model, "--input", source, "--output", source)
+    assert "is the input file" in message
+    assert source.read_bytes() == HOSTILE
+
+
+def test_an_unknown_option_is_refused(capsys, model: Path) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--model", str(model), "--beam", "3"])
+    assert stop.value.code == 2
+    assert "--beam" in capsys.readouterr().err

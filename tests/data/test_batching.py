@@ -1,0 +1,236 @@
+"""Batches: every pair once an epoch, limits kept, little padding, and the same after an interruption."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.config.schema import SubwordSampling, SubwordsConfig
+from nmt.data.batching import Batch, batches, make_batch, pad_sources, padding_share, plan_batches
+from nmt.data.binarised import Filters, PairedIds
+from nmt.data.binarising import binarise
+from nmt.data.corpus import read_lines, read_pairs
+from nmt.data.subwords import Subwords, Vocabularies
+from nmt.symbols import BEGIN, END, PAD
+
+
+def lengths(pairs: int, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    source = random.integers(1, 41, pairs).astype(np.int32)
+    return source, np.clip(source + random.integers(-4, 6, pairs), 1, 60).astype(np.int32)
+
+
+def as_lists(plan: Sequence[np.ndarray]) -> list[list[int]]:
+    return [rows.tolist() for rows in plan]
+
+
+# ---------------------------------------------------------------------------------------------------------------- plan
+
+
+@pytest.mark.parametrize(("batch_by", "batch_size"), [("sentences", 7), ("sentences", 5000), ("tokens", 300)])
+def test_every_pair_once_an_epoch(batch_by: str, batch_size: int) -> None:
+    source, target = lengths(1009)
+    plan = plan_batches(source, target, batch_size=batch_size, batch_by=batch_by, seed=1, epoch=2)
+    assert sorted(np.concatenate(plan).tolist()) == list(range(1009))
+
+
+def test_batches_of_sentences_have_their_size() -> None:
+    plan = plan_batches(*lengths(1009), batch_size=7, batch_by="sentences", seed=1, epoch=2)
+    assert sorted(map(len, plan)) == [1] + [7] * 144
+
+
+def test_batches_of_tokens_never_exceed_the_limit_and_are_full() -> None:
+    source, target = lengths(1009)
+    widths = np.maximum(source, target) + 1
+    plan = plan_batches(source, target, batch_size=300, batch_by="tokens", seed=1, epoch=2)
+    for rows in plan:
+        assert len(rows) * widths[rows].max() <= 300
+    full = sum((len(rows) + 1) * (widths[rows].max() + 3) > 300 for rows in plan)
+    assert full >= len(plan) - 1  # only the last one of the sorted order may be short
+
+
+def test_a_pair_longer_than_the_batch_is_alone() -> None:
+    source, target = np.array([3, 50, 2, 4]), np.array([3, 2, 2, 60])
+    plan = plan_batches(source, target, batch_size=10, batch_by="tokens", seed=1, epoch=2)
+    assert sorted(sorted(rows) for rows in as_lists(plan)) == [[0, 2], [1], [3]]
+
+
+def test_one_batch_may_hold_everything_and_a_corpus_may_be_one_pair() -> None:
+    one = np.array([3])
+    for batch_by in ("sentences", "tokens"):
+        assert as_lists(plan_batches(one, one, batch_size=1, batch_by=batch_by, seed=0, epoch=0)) == [[0]]
+        (rows,) = plan_batches(*lengths(11), batch_size=10_000, batch_by=batch_by, seed=0, epoch=0)
+        assert sorted(rows) == list(range(11))
+
+
+@pytest.mark.parametrize("batch_by", ["sentences", "tokens"])
+def test_the_plan_is_a_pure_function_of_seed_and_epoch(batch_by: str) -> None:
+    def plan(seed: int, epoch: int) -> list[list[int]]:
+        source, target = lengths(503)
+        return as_lists(plan_batches(source, target, batch_size=90, batch_by=batch_by, seed=seed, epoch=epoch))
+
+    np.random.seed(1)
+    state = np.random.get_state()[1].tolist()
+    expected = plan(1, 2)
+    np.random.seed(5)
+    torch.manual_seed(5)
+    assert plan(1, 2) == expected
+    assert len({str(plan(*numbers)) for numbers in ((1, 2), (2, 1), (1, 3), (2, 2), (0, 12))}) == 5
+    np.random.seed(1)
+    plan(1, 2)
+    assert np.random.get_state()[1].tolist() == state  # global random numbers are neither read nor drawn
+
+
+def test_pairs_of_equal_lengths_meet_others_in_the_next_epoch() -> None:
+    same = np.full(100, 6)
+    plans = [plan_batches(same, same, batch_size=10, batch_by="sentences", seed=1, epoch=epoch) for epoch in (1, 2)]
+    first, second = ({tuple(sorted(rows.tolist())) for rows in plan} for plan in plans)
+    assert not first & second
+
+
+def test_padding_share_by_hand() -> None:
+    # sources 2 and 4 pieces, targets 1 and 3, END added: 3 + 5 of 10 and 2 + 4 of 8 positions are real
+    assert padding_share([np.array([0, 1])], np.array([2, 4]), np.array([1, 3])) == pytest.approx(1 - 14 / 18)
+    assert padding_share([np.array([0]), np.array([1])], np.array([2, 4]), np.array([1, 3])) == 0
+
+
+def test_the_plan_pads_as_little_as_the_batches_say() -> None:
+    source, target = lengths(200)
+    plan = plan_batches(source, target, batch_size=9, batch_by="sentences", seed=1, epoch=2)
+    made = [make_batch([[5] * source[row] for row in rows], [[6] * target[row] for row in rows], rows) for rows in plan]
+    positions = [batch.source.numel() + batch.target_output.numel() for batch in made]
+    padded = sum(batch.padding_share * count for batch, count in zip(made, positions, strict=True))
+    assert padding_share(plan, source, target) == pytest.approx(padded / sum(positions))
+
+
+def test_a_large_corpus_is_planned_in_moments() -> None:
+    source, target = lengths(1_000_000)
+    for batch_by, batch_size in (("sentences", 80), ("tokens", 4000)):
+        plan = plan_batches(source, target, batch_size=batch_size, batch_by=batch_by, seed=1, epoch=2)
+        assert sum(map(len, plan)) == 1_000_000
+        assert padding_share(plan, source, target) < 0.01
+
+
+# -------------------------------------------------------------------------------------------------------------- tensors
+
+
+def test_a_batch_by_hand() -> None:
+    batch = make_batch([[7, 8], [9]], [[5], [4, 5, 6]], np.array([11, 3]))
+    assert batch.source.tolist() == [[7, 8, END], [9, END, PAD]]
+    assert batch.source_lengths.tolist() == [3, 2]
+    assert batch.target.tolist() == [[BEGIN, 5, END, PAD, PAD], [BEGIN, 4, 5, 6, END]]
+    assert batch.target_lengths.tolist() == [2, 4]
+    assert batch.target_input.tolist() == [[BEGIN, 5, END, PAD], [BEGIN, 4, 5, 6]]
+    assert batch.target_output.tolist() == [[5, END, PAD, PAD], [4, 5, 6, END]]
+    assert batch.target_tokens == 6
+    assert batch.padding_share == pytest.approx(3 / 14)
+    assert batch.indices.tolist() == [11, 3]
+    assert {tensor.dtype for tensor in batch[:4]} == {torch.int64}
+    moved = batch.to("cpu")
+    assert moved.source.tolist() == batch.source.tolist()
+    assert moved.indices is batch.indices
+
+
+def test_an_empty_source_is_its_end_alone() -> None:
+    source, source_lengths = pad_sources([[], [5, 6]])
+    assert source.tolist() == [[END, PAD, PAD], [5, 6, END]]
+    assert source_lengths.tolist() == [1, 3]
+    assert pad_sources([[]])[0].tolist() == [[END]]
+
+
+# ------------------------------------------------------------------------------------------------------------ iteration
+
+TEXT = [(" ".join("abcdefg"[: n % 7 + 1]), " ".join("gfedcba"[: (n * 3) % 7 + 1])) for n in range(60)]
+TEXT = [(f"{source} abcd efg", f"{target} gfe dcba") for source, target in TEXT]
+
+
+@pytest.fixture(scope="module")
+def vocabularies() -> Vocabularies:
+    lines = [line for pair in TEXT for line in pair]
+    joint = Subwords.train(lines, settings=SubwordsConfig(type="bpe"), size=24)
+    return Vocabularies(joint, joint)
+
+
+@pytest.fixture(scope="module")
+def ids(vocabularies: Vocabularies, tmp_path_factory: pytest.TempPathFactory) -> PairedIds:
+    folder = tmp_path_factory.mktemp("corpus") / "ids"
+    return binarise(TEXT, folder, vocabularies=vocabularies, filters=Filters(), with_text=True)
+
+
+def equal(left: Batch, right: Batch) -> bool:
+    return all(torch.equal(one, other) for one, other in zip(left[:4], right[:4], strict=True)) and (
+        left.indices.tolist() == right.indices.tolist()
+    )
+
+
+@pytest.mark.parametrize("sampling", [None, SubwordSampling(alpha=0.4)])
+def test_a_resumed_iteration_is_the_tail_of_the_uninterrupted_one(
+    ids: PairedIds, vocabularies: Vocabularies, sampling: SubwordSampling | None
+) -> None:
+    plan = plan_batches(ids.source_lengths, ids.target_lengths, batch_size=7, batch_by="sentences", seed=1, epoch=2)
+
+    def run(start: int, epoch: int = 2) -> list[Batch]:
+        options = {"sampling": sampling, "vocabularies": vocabularies, "seed": 1, "epoch": epoch}
+        return list(batches(ids, plan, start=start, **options))
+
+    whole = run(0)
+    assert len(whole) == len(plan) == 9
+    for start in (0, 1, 4, 8, 9):
+        tail = run(start)
+        assert len(tail) == len(plan) - start
+        assert all(equal(one, other) for one, other in zip(tail, whole[start:], strict=True))
+    if sampling is not None:
+        assert not all(equal(one, other) for one, other in zip(run(0, epoch=3), whole, strict=True))
+
+
+@pytest.mark.parametrize("sampling", [None, SubwordSampling(alpha=0.4)])
+def test_batches_hold_the_text_of_their_rows(
+    ids: PairedIds, vocabularies: Vocabularies, sampling: SubwordSampling | None
+) -> None:
+    plan = plan_batches(ids.source_lengths, ids.target_lengths, batch_size=90, batch_by="tokens", seed=1, epoch=2)
+    seen = []
+    for batch in batches(ids, plan, sampling=sampling, vocabularies=vocabularies, seed=1, epoch=2):
+        for row, source, target in zip(batch.indices, batch.source, batch.target, strict=True):
+            assert (vocabularies.source.decode(source), vocabularies.target.decode(target)) == TEXT[row]
+            seen.append(int(row))
+    assert sorted(seen) == list(range(len(TEXT)))
+
+
+def test_sampling_changes_some_segmentations(ids: PairedIds, vocabularies: Vocabularies) -> None:
+    plan = [np.arange(len(TEXT))]
+    (best,) = batches(ids, plan)
+    (sampled,) = batches(ids, plan, sampling=SubwordSampling(alpha=0.4), vocabularies=vocabularies, seed=1)
+    assert (sampled.source_lengths >= best.source_lengths).all()
+    assert (sampled.source_lengths > best.source_lengths).any()
+
+
+def test_sampled_sentences_are_at_most_twice_as_long_as_the_longest(tmp_path: Path) -> None:
+    words = ["abcdefgh", "hgfedcba"]
+    joint = Subwords.train(words * 9, settings=SubwordsConfig(type="bpe"), size=27)
+    both = Vocabularies(joint, joint)
+    text = [(word, word) for word in words]
+    ids = binarise(text, tmp_path / "ids", vocabularies=both, filters=None, with_text=True)
+    assert ids.source_lengths.tolist() == [2, 2]
+    (batch,) = batches(ids, [np.arange(2)], sampling=SubwordSampling(alpha=1.0), vocabularies=both)
+    assert [len(sampled) for sampled in joint.sample(words, sampling=SubwordSampling(alpha=1.0), seed=1)] == [9, 9]
+    assert batch.source_lengths.tolist() == [3, 3]  # not 9 letters and END, but the best segmentation and END
+
+
+def test_sampling_needs_vocabularies(ids: PairedIds) -> None:
+    with pytest.raises(ValueError, match="vocabularies"):
+        next(batches(ids, [np.arange(2)], sampling=SubwordSampling(alpha=0.1)))
+
+
+def test_little_padding_on_real_sentences(shared_data: Path, tmp_path: Path) -> None:
+    source, target = (shared_data / "multi30k" / "raw" / f"train.{side}.gz" for side in ("en", "de"))
+    lines = [line for path in (source, target) for line in read_lines(path)]
+    joint = Subwords.train(lines, settings=SubwordsConfig(type="bpe"), size=8000)
+    pairs = read_pairs(source, target)
+    ids = binarise(pairs, tmp_path / "ids", vocabularies=Vocabularies(joint, joint), filters=Filters(100))
+    assert len(ids) == 29_000
+    for batch_by, batch_size in (("sentences", 80), ("tokens", 2000)):
+        both = ids.source_lengths, ids.target_lengths
+        plan = plan_batches(*both, batch_size=batch_size, batch_by=batch_by, seed=1, epoch=1)
+        assert padding_share(plan, *both) < 0.05

@@ -1,0 +1,197 @@
+"""Binarised corpora: the same ids as before writing, the filters and their counts, and builds that are cut short."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.config.schema import SubwordsConfig
+from nmt.data import binarising
+from nmt.data.binarised import CorpusReport, Filters, PairedIds
+from nmt.data.binarising import binarise
+from nmt.data.subwords import Subwords, Vocabularies
+from nmt.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]
+# A piece of a char model is a letter, and "▁" stands before every word: "ab c" has the 5 pieces ▁ a b ▁ c.
+PAIRS = [("ab c", "ba"), ("", "ab"), ("c", "  "), ("abcabc", "a"), ("aaaaaaaaa", "b"), ("a\u2028b", "a\x00c")]
+PIECES = [(5, 3), (0, 3), (2, 0), (7, 2), (10, 2), (4, 4)]
+
+
+@pytest.fixture(scope="module")
+def vocabularies() -> Vocabularies:
+    lines = ["a b c", "abc", "cab"]
+    source = Subwords.train(lines, settings=SubwordsConfig(type="char"), size=50)
+    target = Subwords.train([*lines, "dd"], settings=SubwordsConfig(type="char"), size=50)
+    return Vocabularies(source, target)
+
+
+def test_what_was_written_is_read(tmp_path: Path, vocabularies: Vocabularies) -> None:
+    ids = binarise(iter(PAIRS), tmp_path / "ids", vocabularies=vocabularies, filters=None, with_text=True)
+    for opened in (ids, PairedIds(tmp_path / "ids")):
+        assert len(opened) == len(PAIRS)  # without filters the empty ones are kept
+        for row, (source, target) in enumerate(PAIRS):
+            assert opened.source(row).tolist() == vocabularies.source.encode(source)
+            assert opened.target(row).tolist() == vocabularies.target.encode(target)
+            assert opened.text(row) == (source, target)
+        assert opened.source_lengths.tolist() == [source for source, _ in PIECES]
+        assert opened.target_lengths.tolist() == [target for _, target in PIECES]
+
+
+def test_text_is_kept_only_when_asked_for(tmp_path: Path, vocabularies: Vocabularies) -> None:
+    ids = binarise(PAIRS, tmp_path / "ids", vocabularies=vocabularies, filters=None)
+    assert not list((tmp_path / "ids").glob("*.text*"))
+    with pytest.raises(ValueError, match="without its text"):
+        ids.text(0)
+
+
+@pytest.mark.parametrize(
+    ("filters", "kept", "counts"),
+    [
+        (Filters(), [0, 3, 4, 5], (2, 0, 0)),
+        (Filters(max_length=7), [0, 3, 5], (2, 1, 0)),
+        (Filters(max_length=6), [0, 5], (2, 2, 0)),
+        (Filters(max_length_ratio=3.5), [0, 3, 5], (2, 0, 1)),
+        (Filters(max_length_ratio=1.5), [5], (2, 0, 3)),
+        (Filters(max_length=7, max_length_ratio=3.0), [0, 5], (2, 1, 1)),
+    ],
+)
+def test_filters(
+    tmp_path: Path, vocabularies: Vocabularies, filters: Filters, kept: list[int], counts: tuple[int, int, int]
+) -> None:
+    ids = binarise(PAIRS, tmp_path / "ids", vocabularies=vocabularies, filters=filters, with_text=True)
+    assert [ids.text(row) for row in range(len(ids))] == [PAIRS[row] for row in kept]
+    report = ids.report
+    assert (report.read, report.kept) == (len(PAIRS), len(kept))
+    assert (report.empty, report.overlong, report.unbalanced) == counts
+    assert report.source_pieces == sum(PIECES[row][0] for row in kept)
+    assert report.target_pieces == sum(PIECES[row][1] for row in kept)
+
+
+def test_chunks_leave_no_trace(tmp_path: Path, vocabularies: Vocabularies, monkeypatch: pytest.MonkeyPatch) -> None:
+    filters = Filters(max_length=7)
+    whole = binarise(PAIRS, tmp_path / "whole", vocabularies=vocabularies, filters=filters)
+    monkeypatch.setattr(binarising, "_CHUNK", 2)
+    parts = binarise(PAIRS, tmp_path / "parts", vocabularies=vocabularies, filters=filters)
+    assert parts.report == whole.report
+    for name in ("source.ids", "source.offsets", "target.ids", "target.offsets"):
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_unknown_pieces_are_counted_a_side(tmp_path: Path, vocabularies: Vocabularies) -> None:
+    # "d" is known to the target model alone, "x" to neither
+    report = binarise([("abd", "xd x")], tmp_path / "ids", vocabularies=vocabularies, filters=Filters()).report
+    assert (report.source_unknown, report.target_unknown) == (1, 2)
+    assert report.lines() == [
+        "1 pairs read, 1 kept",
+        "source: 4 pieces, 4.0 a sentence, 1 unknown (25.00 %)",
+        "target: 5 pieces, 5.0 a sentence, 2 unknown (40.00 %)",
+    ]
+
+
+def test_the_report_names_each_filter() -> None:
+    report = CorpusReport(1010, 1000, empty=1, overlong=2, unbalanced=7, max_length=50, max_length_ratio=2.5)
+    assert report.lines()[0] == (
+        "1,010 pairs read, 1,000 kept (left out: 1 empty on one side, 2 longer than data.max_length = 50 pieces, "
+        "7 over data.max_length_ratio = 2.5)"
+    )
+
+
+def test_everything_filtered_away_says_by_which_filter(tmp_path: Path, vocabularies: Vocabularies) -> None:
+    with pytest.raises(UserError) as error:
+        binarise(PAIRS, tmp_path / "ids", vocabularies=vocabularies, filters=Filters(3, 1.2))
+    assert error.value.messages[0] == (
+        "no training pair is left of 6: 2 empty on one side, 4 longer than data.max_length = 3 pieces"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_corpus_of_blank_lines_can_be_opened(tmp_path: Path, vocabularies: Vocabularies) -> None:
+    ids = binarise([("", ""), (" ", "")], tmp_path / "ids", vocabularies=vocabularies, filters=None)
+    assert ids.source(1).tolist() == []
+    assert ids.target_lengths.tolist() == [0, 0]
+
+
+def test_two_bytes_an_id_while_the_vocabulary_allows(tmp_path: Path) -> None:
+    words = [f"w{number}" for number in range(65_560)]
+    large = Subwords.train(words, settings=SubwordsConfig(type="word"), size=65_537)
+    small = Subwords.train(words, settings=SubwordsConfig(type="word"), size=65_536)
+    pairs = [(word, "w1") for word in words]
+    for subwords, item_type in ((large, np.uint32), (small, np.uint16)):
+        folder = tmp_path / str(subwords.size)
+        ids = binarise(pairs, folder, vocabularies=Vocabularies(subwords, subwords), filters=None)
+        assert ids.source(0).dtype == item_type
+        assert max(int(ids.source(row)[0]) for row in range(len(ids))) == subwords.size - 1
+
+
+# ------------------------------------------------------------------------------------------------------- interruptions
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from nmt.data.binarising import binarise
+from nmt.data.subwords import Subwords, Vocabularies
+
+def pairs():
+    for number in range(20_000):
+        yield "a b", "c"
+    os.kill(os.getpid(), signal.SIGKILL)
+
+model = Subwords.from_file(Path(sys.argv[1]))
+binarise(pairs(), Path(sys.argv[2]), vocabularies=Vocabularies(model, model), filters=None)
+"""
+
+
+def test_a_killed_build_leaves_nothing_that_counts(tmp_path: Path, vocabularies: Vocabularies) -> None:
+    model, cache = tmp_path / "model", tmp_path / "cache"
+    model.write_bytes(vocabularies.source.model)
+    killed = subprocess.run([sys.executable, "-c", KILLED, model, cache / "ids"], cwd=ROOT, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = cache.iterdir()  # half a corpus was written, but not where it would be looked for
+    assert left != cache / "ids"
+    assert (left / "source.ids").stat().st_size > 0
+    with pytest.raises(ValueError, match="not a complete corpus"):
+        PairedIds(cache / "ids")
+
+    assert len(binarise(PAIRS, cache / "ids", vocabularies=vocabularies, filters=None)) == len(PAIRS)
+    assert left.exists()  # its process could still be alive
+    yesterday = time.time() - 25 * 3600
+    for path in (*left.iterdir(), left):
+        os.utime(path, (yesterday, yesterday))
+    binarise(PAIRS, cache / "others", vocabularies=vocabularies, filters=None)
+    assert sorted(path.name for path in cache.iterdir()) == ["ids", "others"]
+
+
+def test_an_exception_leaves_nothing(tmp_path: Path, vocabularies: Vocabularies) -> None:
+    def pairs() -> Iterator[tuple[str, str]]:
+        yield "a", "b"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        binarise(pairs(), tmp_path / "ids", vocabularies=vocabularies, filters=None)
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_builders_of_one_corpus(tmp_path: Path, vocabularies: Vocabularies) -> None:
+    def pairs() -> Iterator[tuple[str, str]]:
+        yield from PAIRS[:3]
+        binarise(PAIRS, tmp_path / "ids", vocabularies=vocabularies, filters=None)  # the other one is faster
+        yield from PAIRS[3:]
+
+    ids = binarise(pairs(), tmp_path / "ids", vocabularies=vocabularies, filters=None)
+    assert ids.source_lengths.tolist() == [source for source, _ in PIECES]
+    assert [path.name for path in tmp_path.iterdir()] == ["ids"]
+
+
+@pytest.mark.parametrize("name", ["source.ids", "target.offsets", "meta.json"])
+def test_a_damaged_folder_is_refused(tmp_path: Path, vocabularies: Vocabularies, name: str) -> None:
+    folder = binarise(PAIRS, tmp_path / "ids", vocabularies=vocabularies, filters=None).folder
+    (folder / name).write_bytes((folder / name).read_bytes()[:-3])
+    with pytest.raises(ValueError, match="corpus of token ids"):
+        PairedIds(folder)

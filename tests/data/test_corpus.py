@@ -1,0 +1,176 @@
+"""Reading of parallel files: which bytes are a line, and what is said about files that cannot be a corpus."""
+
+import gzip
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from nmt.data.corpus import check_corpora, digests, read_lines, read_pairs
+from nmt.errors import UserError
+
+STRANGE = [
+    "a\u2028b",
+    "nul\x00nul",
+    "tab\x0bfeed\x0c",
+    "next\x85line",
+    "lone\rreturn",
+    "😀 🇩🇪",
+    "",
+    "  two  ",
+    "\ufeffinside",
+]
+
+
+def write(path: Path, content: bytes | str) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+def test_only_the_newline_byte_ends_a_line(folder: Path) -> None:
+    file = write(folder / "text", "\n".join(STRANGE) + "\n")
+    assert list(read_lines(file)) == STRANGE
+    assert check_corpora([(file, file)]) == [len(STRANGE)]
+
+
+def test_a_last_line_without_its_end_counts(folder: Path) -> None:
+    file = write(folder / "text", "one\ntwo")
+    assert list(read_lines(file)) == ["one", "two"]
+    assert check_corpora([(file, file)]) == [2]
+
+
+def test_windows_line_ends_and_the_byte_order_mark_are_dropped_once(folder: Path) -> None:
+    file = write(folder / "text", b"\xef\xbb\xbfone\r\ntwo\r\r\n\r\n")
+    assert list(read_lines(file)) == ["one", "two\r", ""]
+
+
+def test_gzip_is_told_by_the_content_not_by_the_name(folder: Path) -> None:
+    packed = write(folder / "packed.txt", gzip.compress(b"one\n") + gzip.compress(b"two\n"))  # two members, as `cat`
+    plain = write(folder / "plain.gz", "one\ntwo\n")
+    assert list(read_lines(packed)) == list(read_lines(plain)) == ["one", "two"]
+    assert check_corpora([(packed, plain)]) == [2]
+
+
+def test_a_line_of_many_words_stays_one_line(folder: Path) -> None:
+    words = "word " * 10_000
+    assert list(read_lines(write(folder / "text", f"{words}\nnext\n"))) == [words, "next"]
+
+
+def test_a_pipe_can_be_read(folder: Path) -> None:
+    pipe = folder / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(gzip.compress(b"one\ntwo\n"),))
+    writer.start()
+    assert list(read_lines(pipe)) == ["one", "two"]
+    writer.join()
+
+
+def test_reading_streams(folder: Path) -> None:
+    file = write(folder / "text", b"good\n" + b"x\n" * 200_000 + b"\xff\n")
+    lines = read_lines(file)
+    assert next(lines) == "good"  # before the invalid end is seen
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_invalid_utf8_names_line_byte_and_column(folder: Path, packed: bool) -> None:
+    content = "gut\nschön\n".encode() + b"sch\xf6n\nend\n"
+    file = write(folder / "latin1", gzip.compress(content) if packed else content)
+    expected = f"{file}, line 3: not valid UTF-8 (byte 0xf6 at column 4)"
+    for read in (lambda: list(read_lines(file)), lambda: check_corpora([(file, file)])):
+        with pytest.raises(UserError) as error:
+            read()
+        assert error.value.messages == (expected,)
+
+
+def test_the_column_counts_characters(folder: Path) -> None:
+    file = write(folder / "text", "äöü".encode() + b"\x80\n")
+    with pytest.raises(UserError, match=r"line 1: .*byte 0x80 at column 4"):
+        list(read_lines(file))
+
+
+def test_utf8_cut_off_at_the_end_of_the_file_is_found(folder: Path) -> None:
+    file = write(folder / "text", b"one\ntwo \xc3")
+    with pytest.raises(UserError, match=r"line 2: not valid UTF-8 \(byte 0xc3 at column 5\)"):
+        check_corpora([(file, file)])
+
+
+def test_utf16_is_named(folder: Path) -> None:
+    file = write(folder / "text", "one\ntwo\n".encode("utf-16"))
+    with pytest.raises(UserError, match="looks like UTF-16"):
+        check_corpora([(file, file)])
+
+
+def test_a_damaged_gzip_file_is_named(folder: Path) -> None:
+    cut = write(folder / "cut.gz", gzip.compress(b"one\ntwo\n" * 1000)[:-10])
+    flipped = bytearray(gzip.compress(os.urandom(1000)))
+    flipped[200] ^= 255
+    changed = write(folder / "changed.gz", bytes(flipped))
+    with pytest.raises(UserError, match=r"cut\.gz: damaged gzip file"):
+        check_corpora([(cut, cut)])
+    with pytest.raises(UserError, match=r"changed\.gz: (damaged gzip file|.*not valid UTF-8)"):
+        check_corpora([(changed, changed)])
+
+
+@pytest.mark.parametrize(("source_lines", "target_lines"), [(5, 3), (2, 7)])
+def test_unequal_files_are_refused_with_both_counts(folder: Path, source_lines: int, target_lines: int) -> None:
+    source = write(folder / "source", "s\n" * source_lines)
+    target = write(folder / "target", "t\n" * target_lines)
+    expected = f"{source} has {source_lines} lines, but {target} has {target_lines}"
+    with pytest.raises(UserError) as error:
+        list(read_pairs(source, target))
+    assert error.value.messages[0].startswith(expected)
+    with pytest.raises(UserError) as error:
+        check_corpora([(source, target)])
+    assert error.value.messages[0].startswith(expected)
+
+
+def test_pairs_come_in_order(folder: Path) -> None:
+    source, target = write(folder / "source", "a\nb\n\n"), write(folder / "target", "c\n\nd")
+    assert list(read_pairs(source, target)) == [("a", "c"), ("b", ""), ("", "d")]
+
+
+def test_every_problem_of_every_file_is_reported_at_once(folder: Path) -> None:
+    good = write(folder / "good", "one\ntwo\n")
+    empty = write(folder / "empty", "")
+    latin1 = write(folder / "latin1", b"\xe9\n\n")
+    short = write(folder / "short", "one\n")
+    (folder / "sub").mkdir()
+    missing = folder / "missing"
+    with pytest.raises(UserError) as error:
+        check_corpora([(good, missing), (folder / "sub", empty), (latin1, good), (good, short), (good, missing)])
+    assert list(error.value.messages) == [
+        f"{missing}: no such file",
+        f"{folder / 'sub'}: is a folder, not a file",
+        f"{empty}: the file is empty; a corpus needs at least one line",
+        f"{latin1}, line 1: not valid UTF-8 (byte 0xe9 at column 1)",
+        f"{good} has 2 lines, but {short} has 1; line i of one file must be the translation of line i of the other",
+    ]
+
+
+def test_an_empty_gzip_file_is_empty(folder: Path) -> None:
+    file = write(folder / "text.gz", gzip.compress(b""))
+    with pytest.raises(UserError, match="the file is empty"):
+        check_corpora([(file, file)])
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read every file")
+def test_an_unreadable_file_is_named(folder: Path) -> None:
+    file = write(folder / "text", "one\n")
+    file.chmod(0)
+    with pytest.raises(UserError, match=r"text: cannot be read \(Permission denied\)"):
+        check_corpora([(file, file)])
+
+
+def test_digests_follow_the_bytes(folder: Path) -> None:
+    one, same, other = (write(folder / name, text) for name, text in (("a", "x\n"), ("b", "x\n"), ("c", "y\n")))
+    hashes = digests([one, same, other])
+    assert hashes[one] == hashes[same] != hashes[other]
+    with pytest.raises(UserError) as error:
+        digests([folder / "no", one, folder / "nor"])
+    assert len(error.value.messages) == 2

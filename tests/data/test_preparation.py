@@ -1,0 +1,266 @@
+"""From a configuration to open corpora: what is made once, what is reused, and what makes it anew."""
+
+import io
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sentencepiece
+
+from nmt.config.schema import Config
+from nmt.data import preparation
+from nmt.data.preparation import Prepared, prepare
+from nmt.data.subwords import Subwords
+from nmt.errors import UserError
+
+SOURCE = ["a small dog runs", "two men walk along the river", "the dogs run", "", "snow", "men and dogs " * 20]
+TARGET = [
+    "ein Hund läuft",
+    "zwei Männer gehen am Fluss",
+    "die Hunde laufen",
+    "leer",
+    "Schnee",
+    "Männer und Hunde " * 20,
+]
+VALID = (["the men run", "", "a river"], ["die Männer laufen", "nichts", ""])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, lines in zip(("train.en", "train.de", "valid.en", "valid.de"), (SOURCE, TARGET, *VALID), strict=True):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return tmp_path
+
+
+def config(folder: Path, **changes: Any) -> Config:
+    """A configuration for the files of the folder; changes are given as section__key."""
+    sections: dict[str, Any] = {
+        "name": "test",
+        "data": {
+            "source_language": "en",
+            "target_language": "de",
+            "train": [{"source": str(folder / "train.en"), "target": str(folder / "train.de")}],
+            "valid": {"source": str(folder / "valid.en"), "target": str(folder / "valid.de")},
+        },
+        "subwords": {"size": 60},
+    }
+    for name, value in changes.items():
+        section, key = name.split("__")
+        sections[section][key] = value
+    return Config.model_validate(sections)
+
+
+def run(folder: Path, log: list[str] | None = None, **changes: Any) -> Prepared:
+    return prepare(config(folder, **changes), cache=folder / "cache", log=(log if log is not None else []).append)
+
+
+def written(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in (folder / "cache").rglob("*") if path.is_file()}
+
+
+def test_train_is_filtered_and_valid_is_not(folder: Path) -> None:
+    log: list[str] = []
+    prepared = run(folder, log, data__max_length=50)
+    joint = prepared.vocabularies.source
+    assert prepared.vocabularies.target is joint
+    assert joint.size == 60
+    kept = [joint.decode(prepared.train.source(row)) for row in range(len(prepared.train))]
+    assert kept == [SOURCE[row] for row in (0, 1, 2, 4)]
+    assert [joint.decode(prepared.valid.target(row)) for row in range(len(prepared.valid))] == VALID[1]
+    assert len(log) == 3
+    assert log[0].startswith("subwords: joint bpe, 60 pieces, trained on every line in ")
+    assert log[1].startswith(
+        "training corpus: 6 pairs read, 4 kept "
+        "(left out: 1 empty on one side, 1 longer than data.max_length = 50 pieces); source: "
+    )
+    assert log[2].startswith("validation corpus: 3 pairs read, 3 kept; source: ")
+
+
+def test_a_second_preparation_reuses_everything(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = run(folder)
+    before = written(folder)
+    for name in ("binarise", "check_corpora"):
+        monkeypatch.delattr(preparation, name)  # neither may be called
+    monkeypatch.delattr(Subwords, "train")
+    log: list[str] = []
+    second = run(folder, log)
+    assert written(folder) == before
+    assert [line.rsplit(" ", 1)[1] for line in log] == ["reused"] * 3
+    assert second.vocabularies.source.model == first.vocabularies.source.model
+    assert second.train.report == first.train.report
+    assert [second.train.target(row).tolist() for row in range(len(second.train))] == [
+        first.train.target(row).tolist() for row in range(len(first.train))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "trained", "encoded"),
+    [
+        ({"data__max_length": 50}, False, (True, False)),
+        ({"data__max_length_ratio": 4.0}, False, (True, False)),
+        ({"subwords__sampling": {"alpha": 0.1}}, False, (True, False)),
+        ({"subwords__size": 61}, True, (True, True)),
+        ({"subwords__type": "char"}, True, (True, True)),
+        ({"subwords__lowercase": True}, True, (True, True)),
+        ({"subwords__joint": False, "subwords__size": 40}, True, (True, True)),
+    ],
+)
+def test_only_what_depends_on_a_change_is_made_anew(
+    folder: Path, changes: dict[str, Any], trained: bool, encoded: tuple[bool, bool]
+) -> None:
+    run(folder)
+    log: list[str] = []
+    run(folder, log, **changes)
+    assert ["trained" in line for line in log[:-2]] == [trained] * (len(log) - 2)
+    assert tuple("encoded" in line for line in log[-2:]) == encoded
+
+
+def test_a_changed_line_makes_everything_anew_and_a_new_name_does_not(folder: Path) -> None:
+    run(folder)
+    for name in ("train.en", "train.de", "valid.en", "valid.de"):
+        shutil.move(folder / name, folder / f"moved.{name}")
+    files = {
+        "data__train": [{"source": str(folder / "moved.train.en"), "target": str(folder / "moved.train.de")}],
+        "data__valid": {"source": str(folder / "moved.valid.en"), "target": str(folder / "moved.valid.de")},
+    }
+    log: list[str] = []
+    run(folder, log, **files)
+    assert all(line.endswith("reused") for line in log)
+    (folder / "moved.train.en").write_text("\n".join([*SOURCE[:-1], "one more dog"]), encoding="utf-8")
+    log.clear()
+    run(folder, log, **files)
+    assert [line.endswith("reused") for line in log] == [False, False, False]
+
+
+def test_several_pairs_of_files_are_read_one_after_the_other(folder: Path) -> None:
+    pair = {"source": str(folder / "train.en"), "target": str(folder / "train.de")}
+    valid = {"source": str(folder / "valid.en"), "target": str(folder / "valid.de")}
+    prepared = run(folder, data__train=[pair, valid, pair])
+    assert prepared.train.report.read == 2 * len(SOURCE) + len(VALID[0])
+    sources = [prepared.vocabularies.source.decode(prepared.train.source(row)) for row in range(len(prepared.train))]
+    kept = [" ".join(SOURCE[row].split()) for row in (0, 1, 2, 4, 5)]
+    assert sources == [*kept, "the men run", *kept]
+
+
+def test_a_model_a_side(folder: Path) -> None:
+    vocabularies = run(folder, subwords__joint=False, subwords__size=40).vocabularies
+    assert vocabularies.source.model != vocabularies.target.model
+    assert vocabularies.source.decode(vocabularies.source.encode("ö")) != "ö"  # no source line has it
+    alone = Subwords.train(SOURCE, settings=config(folder).subwords, size=40)
+    assert vocabularies.source.model == alone.model
+
+
+def test_a_joint_model_sees_both_sides(folder: Path) -> None:
+    joint = run(folder).vocabularies.source
+    assert joint.decode(joint.encode("small Männer")) == "small Männer"
+
+
+def test_large_corpora_train_subwords_on_evenly_spread_pairs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparation, "_TRAINING_LINES", 6)  # of the 12 lines: every second pair
+    log: list[str] = []
+    joint = run(folder, log, subwords__size=40).vocabularies.source
+    assert "trained on one line in 2" in log[0]
+    spread = [line for row in (0, 2, 4) for line in (SOURCE[row], TARGET[row])]
+    assert joint.model == Subwords.train(spread, settings=config(folder).subwords, size=40).model
+
+
+def test_given_vocabularies_are_used_as_they_are(folder: Path) -> None:
+    vocabularies = run(folder).vocabularies
+    shutil.rmtree(folder / "cache")
+    log: list[str] = []
+    again = prepare(
+        config(folder, subwords__size=8000), cache=folder / "cache", log=log.append, vocabularies=vocabularies
+    )
+    assert again.vocabularies is vocabularies
+    assert not (folder / "cache" / "subwords").exists()
+    assert len(log) == 2
+
+
+def test_existing_models(folder: Path) -> None:
+    trained = run(folder, subwords__joint=False, subwords__size=40).vocabularies
+    for side, subwords in zip(("source", "target"), trained, strict=True):
+        (folder / f"{side}.model").write_bytes(subwords.model)
+    both = {f"subwords__{side}_model": str(folder / f"{side}.model") for side in ("source", "target")}
+    log: list[str] = []
+    given = run(folder, log, subwords__joint=False, **both).vocabularies
+    assert [subwords.model for subwords in given] == [subwords.model for subwords in trained]
+    assert log[0] == f"subwords: 40 pieces, source_model {folder / 'source.model'}"
+    joint = run(folder, subwords__model=str(folder / "target.model")).vocabularies
+    assert joint.source is joint.target
+    assert joint.source.model == trained.target.model
+
+
+def test_existing_models_that_cannot_be_used_are_named_by_key(folder: Path) -> None:
+    writer = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(SOURCE), model_writer=writer, vocab_size=25, minloglevel=2
+    )
+    (folder / "other.model").write_bytes(writer.getvalue())
+    (folder / "damaged.model").write_bytes(b"no model")
+    with pytest.raises(UserError) as error:
+        run(
+            folder,
+            subwords__joint=False,
+            subwords__source_model=str(folder / "other.model"),
+            subwords__target_model=str(folder / "damaged.model"),
+        )
+    first, second = error.value.messages
+    assert first.startswith(
+        f"subwords.source_model: {folder / 'other.model'}: the special symbols have the ids <pad> -1"
+    )
+    assert second == f"subwords.target_model: {folder / 'damaged.model'}: not a sentencepiece model, or damaged"
+
+
+def test_damaged_cache_entries_are_made_again(folder: Path) -> None:
+    first = run(folder)
+    for path in (first.train.folder / "source.ids", *(folder / "cache" / "subwords").iterdir()):
+        path.write_bytes(path.read_bytes()[:-5])
+    log: list[str] = []
+    again = run(folder, log)
+    assert ["reused" in line for line in log] == [False, False, True]
+    assert again.vocabularies.source.model == first.vocabularies.source.model
+    assert again.train.report == first.train.report
+
+
+def test_every_problem_of_the_files_is_reported_at_once(folder: Path) -> None:
+    (folder / "train.en").unlink()
+    (folder / "valid.en").write_bytes(b"one\ntwo\n\xff\n")
+    with pytest.raises(UserError) as error:
+        run(folder)
+    assert list(error.value.messages) == [
+        f"{folder / 'train.en'}: no such file",
+        f"{folder / 'valid.en'}, line 3: not valid UTF-8 (byte 0xff at column 1)",
+    ]
+
+
+def test_unequal_files_are_found_before_anything_is_trained(folder: Path) -> None:
+    (folder / "valid.de").write_text("nur eine\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"valid\.en has 3 lines, but .*valid\.de has 1"):
+        run(folder)
+    assert not (folder / "cache").exists()
+
+
+def test_a_vocabulary_too_large_names_the_side(folder: Path) -> None:
+    with pytest.raises(UserError, match=r"subwords\.size is 8000, but this corpus supports at most \d+"):
+        run(folder, subwords__size=8000)
+    with pytest.raises(UserError, match=r"subwords\.size is 8000, but the source side of this corpus supports"):
+        run(folder, subwords__size=8000, subwords__joint=False)
+
+
+def test_everything_filtered_away(folder: Path) -> None:
+    with pytest.raises(UserError, match="no training pair is left of 6: 1 empty on one side, 5 longer than"):
+        run(folder, data__max_length=1)
+
+
+def test_sampling_needs_a_model_that_can(folder: Path) -> None:
+    with pytest.raises(UserError, match=r"subwords\.sampling: a subword model of this type cannot sample"):
+        run(folder, subwords__type="char", subwords__sampling={"alpha": 0.1})
+    prepared = run(folder, subwords__sampling={"alpha": 0.1})
+    assert prepared.train.text(0) == (SOURCE[0], TARGET[0])
+
+
+def test_a_cache_folder_that_cannot_be_written(folder: Path) -> None:
+    (folder / "cache").write_text("a file", encoding="utf-8")
+    with pytest.raises(UserError, match="the data cache cannot be used"):
+        run(folder)

@@ -1,0 +1,141 @@
+"""Random segmentations: the best one where chance is shut out, and the probabilities that the papers promise."""
+
+import io
+from collections import Counter
+from itertools import product
+from math import exp
+from random import Random
+
+import pytest
+import sentencepiece
+
+from nmt.config.schema import SubwordsConfig
+from nmt.data.segmentation import Segmenter
+from nmt.data.subwords import Subwords
+
+LINES = [
+    "a small dog runs along the sandy beach",
+    "two young men are walking along the small river",
+    "the dogs and the men run through deep snow",
+    "Ein kleiner Hund läuft am Strand entlang",
+    "zwei junge Männer gehen an dem kleinen Fluss entlang",
+]
+UNSEEN = ["", " ", "Ωmega 日本 dogs", "a<s>b </s>", "▁▁ snow\u2028\x00", "👩‍👩‍👧 river", "thesnowandthedogs " * 40]
+
+
+def models(kind: str, size: int, **options: object) -> tuple[Subwords, Segmenter]:
+    subwords = Subwords.train(LINES, settings=SubwordsConfig.model_validate({"type": kind, **options}), size=size)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=subwords.model)
+    return subwords, Segmenter(subwords.model, processor)
+
+
+def segmentations(pieces: dict[str, float], word: str) -> dict[tuple[str, ...], float]:
+    """Every segmentation of a word into known pieces, with its score: the reference, by trying every cut."""
+    found = {}
+    for cuts in product((False, True), repeat=len(word) - 1):
+        parts = "".join(letter + " " * cut for letter, cut in zip(word, (*cuts, False), strict=True)).split(" ")
+        if all(part in pieces for part in parts):
+            found[tuple(parts)] = sum(pieces[part] for part in parts)
+    return found
+
+
+@pytest.mark.parametrize("byte_fallback", [False, True])
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_without_chance_it_is_the_segmentation_of_sentencepiece(kind: str, byte_fallback: bool) -> None:
+    subwords, segmenter = models(kind, (90 if kind == "bpe" else 50) + 256 * byte_fallback, byte_fallback=byte_fallback)
+    # bpe: no merge is left out; unigram: the best path has all the weight
+    alpha = {"bpe": 0.0, "unigram": 1e4}[kind]
+    for line in LINES + UNSEEN:
+        assert segmenter.sample(line, alpha=alpha, nbest_size=-1, random=Random(1)) == subwords.encode(line)
+
+
+def test_bpe_dropout_of_every_merge_leaves_letters() -> None:
+    subwords, segmenter = models("bpe", 90)
+    ids = segmenter.sample("dog runs", alpha=1.0, nbest_size=-1, random=Random(1))
+    assert subwords.pieces(ids) == list("▁dog▁runs")
+
+
+def test_bpe_dropout_of_one_merge_by_hand() -> None:
+    # ▁ and x make up the only merge, which is tried once: it comes out whole with probability 1 - 0.3.
+    subwords = Subwords.train(["x x", "x"], settings=SubwordsConfig(type="bpe"), size=7)
+    assert sorted(subwords.pieces([4, 5, 6])) == ["x", "▁", "▁x"]
+    segmenter = Segmenter(subwords.model, sentencepiece.SentencePieceProcessor(model_proto=subwords.model))
+    random, draws = Random(1), 4000
+    lengths = Counter(len(segmenter.sample("x", alpha=0.3, nbest_size=-1, random=random)) for _ in range(draws))
+    assert lengths[1] + lengths[2] == draws
+    assert lengths[1] / draws == pytest.approx(0.7, abs=0.02)
+
+
+@pytest.mark.parametrize(("alpha", "nbest_size"), [(0.5, -1), (1.0, -1), (0.7, 3)])
+def test_unigram_segmentations_have_their_probabilities(alpha: float, nbest_size: int) -> None:
+    subwords, segmenter = models("unigram", 50)
+    processor = sentencepiece.SentencePieceProcessor(model_proto=subwords.model)
+    pieces = {processor.id_to_piece(number): processor.get_score(number) for number in range(4, subwords.size)}
+    scores = segmentations(pieces, "▁entlang")
+    if nbest_size != -1:
+        scores = dict(sorted(scores.items(), key=lambda item: -item[1])[:nbest_size])
+    weights = {parts: exp(alpha * score) for parts, score in scores.items()}
+    random, draws = Random(1), 20_000
+    drawn = Counter(
+        tuple(subwords.pieces(segmenter.sample("entlang", alpha=alpha, nbest_size=nbest_size, random=random)))
+        for _ in range(draws)
+    )
+    assert set(drawn) <= set(weights)
+    assert len(weights) >= 3
+    for parts, weight in weights.items():
+        assert drawn[parts] / draws == pytest.approx(weight / sum(weights.values()), abs=0.015)
+
+
+def test_a_best_list_of_one_is_the_best() -> None:
+    subwords, segmenter = models("unigram", 50)
+    for nbest_size in (0, 1):
+        for line in LINES:
+            assert segmenter.sample(line, alpha=0.1, nbest_size=nbest_size, random=Random(1)) == subwords.encode(line)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_runs_of_unknown_characters_are_one_unknown_in_every_draw(kind: str) -> None:
+    subwords, segmenter = models(kind, 50)
+    for seed in range(20):
+        ids = segmenter.sample("ΩΩΩ dog", alpha=0.5, nbest_size=-1, random=Random(seed))
+        pieces = subwords.pieces(ids)
+        assert pieces[:2] == ["▁", "<unk>"]
+        assert "".join(pieces[2:]) == "▁dog"
+
+
+def test_pieces_across_words_are_found_too() -> None:
+    writer = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["of the of the of the", "in the in the", "of a in a"] * 9),
+        model_writer=writer,
+        model_type="bpe",
+        vocab_size=24,
+        split_by_whitespace=False,
+        hard_vocab_limit=False,
+        minloglevel=2,
+        pad_id=0,
+        unk_id=1,
+        bos_id=2,
+        eos_id=3,
+    )
+    subwords = Subwords(writer.getvalue())
+    assert any("▁" in piece[1:] for piece in subwords.pieces(range(subwords.size)))
+    segmenter = Segmenter(subwords.model, sentencepiece.SentencePieceProcessor(model_proto=subwords.model))
+    for line in ("of the in the", "in a of the of the"):
+        assert segmenter.sample(line, alpha=0.0, nbest_size=-1, random=Random(1)) == subwords.encode(line)
+
+
+def test_user_defined_symbols_are_refused() -> None:
+    writer = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES), model_writer=writer, vocab_size=50, user_defined_symbols=["<2de>"], minloglevel=2
+    )
+    processor = sentencepiece.SentencePieceProcessor(model_proto=writer.getvalue())
+    with pytest.raises(ValueError, match="user-defined symbols"):
+        Segmenter(writer.getvalue(), processor)
+
+
+def test_very_long_words_take_no_quadratic_time() -> None:
+    _, segmenter = models("bpe", 90)
+    ids = segmenter.sample("dog" * 20_000, alpha=0.1, nbest_size=-1, random=Random(1))
+    assert len(ids) > 20_000 / 3

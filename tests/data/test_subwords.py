@@ -1,0 +1,242 @@
+"""Subword models: special symbols, strange text, sampling as a pure function, and messages about bad settings."""
+
+import io
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import sentencepiece
+
+from nmt.config.schema import SubwordSampling, SubwordsConfig
+from nmt.data.subwords import Subwords
+from nmt.errors import UserError
+from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
+
+ROOT = Path(__file__).resolve().parents[2]
+LINES = [
+    "a small dog runs along the sandy beach",
+    "two young men are walking along the small river",
+    "the dogs and the men run through deep snow",
+    "Ein kleiner Hund läuft am Strand entlang",
+    "zwei junge Männer gehen an dem kleinen Fluss entlang",
+    "die Hunde und die Männer laufen durch tiefen Schnee",
+]
+STRANGE = [
+    "\x00",
+    "a\x00b \x01\x02\x1f",
+    "a\u2028b\u2029c\x0bd\x0ce\x85f",
+    "\ufeffdog",
+    "😀 👩‍👩‍👧 🇩🇪",
+    "\u202edog\u200b",
+    "▁ ▁▁ ⁇ ▅",
+    "dog " * 10_000,
+    "x" * 100_000,
+]
+
+
+def train(kind: str = "bpe", size: int = 90, lines: list[str] = LINES, **settings: object) -> Subwords:
+    config = SubwordsConfig.model_validate({"type": kind, **settings})
+    return Subwords.train(lines, settings=config, size=size)
+
+
+@pytest.fixture(scope="module")
+def bpe() -> Subwords:
+    return train("bpe")
+
+
+@pytest.fixture(scope="module")
+def unigram() -> Subwords:
+    return train("unigram", 60)
+
+
+@pytest.mark.parametrize(("kind", "size"), [("bpe", 90), ("unigram", 60), ("char", 500), ("word", 500)])
+def test_text_survives_each_type(kind: str, size: int) -> None:
+    subwords = train(kind, size)
+    assert subwords.pieces([PAD, UNKNOWN, BEGIN, END]) == list(PIECES)
+    assert subwords.size == size if kind in ("bpe", "unigram") else subwords.size < size
+    for line, ids in zip(LINES, subwords.encode_batch(LINES), strict=True):
+        assert ids == subwords.encode(line)
+        assert min(ids) > END
+        assert subwords.decode(ids) == line
+
+
+def test_char_and_word_sizes_are_upper_bounds() -> None:
+    assert train("char", 20).size == 20
+    assert train("word", 11).size == 11
+    letters = {letter for line in LINES for letter in line if letter != " "}
+    assert train("char", 500).size == len(letters) + len(PIECES) + 1  # and the start of a word
+
+
+def test_equal_input_gives_the_equal_model(bpe: Subwords) -> None:
+    assert train("bpe").model == bpe.model
+    assert Subwords.from_bytes(bpe.model).encode(LINES[0]) == bpe.encode(LINES[0])
+
+
+def test_lowercase_folds_case() -> None:
+    subwords = train(lowercase=True)
+    assert subwords.decode(subwords.encode("Ein Hund")) == "ein hund"
+
+
+def test_lowercase_without_normalisation_is_refused() -> None:
+    with pytest.raises(UserError, match=r"subwords\.lowercase"):
+        train(lowercase=True, normalisation="identity")
+
+
+def test_byte_fallback_writes_unknown_characters() -> None:
+    subwords = train(size=360, byte_fallback=True)
+    assert subwords.decode(subwords.encode("ein Ω 😀")) == "ein Ω 😀"
+    assert UNKNOWN not in subwords.encode("Ω")
+
+
+@pytest.mark.parametrize("text", ["", " ", "\t", "\u3000", "\u2028"])
+def test_blank_text_has_no_pieces(bpe: Subwords, text: str) -> None:
+    assert bpe.encode(text) == []
+    assert bpe.encode_batch([text, "dog", text])[::2] == [[], []]
+    assert bpe.decode([]) == ""
+
+
+@pytest.mark.parametrize("text", STRANGE, ids=ascii)
+def test_strange_text_is_encoded_and_comes_back_as_one_line(bpe: Subwords, unigram: Subwords, text: str) -> None:
+    for subwords in (bpe, unigram, train("char", 300, normalisation="identity"), train("word", 300)):
+        ids = subwords.encode(text)
+        assert not {PAD, BEGIN, END} & set(ids)
+        assert len(subwords.decode(ids).splitlines()) <= 1
+
+
+@pytest.mark.parametrize(("kind", "size"), [("bpe", 27), ("unigram", 22), ("char", 100), ("word", 100)])
+def test_special_symbols_in_text_are_only_text(kind: str, size: int) -> None:
+    # sentencepiece leaves such symbols out of what it trains on, so their letters must occur elsewhere too
+    tagged = ["<s> <pad> </s> <unk> tag", "dog</s><s>dog <unk><pad>", "<s></s>", "<pad>"]
+    subwords = train(kind, size, tagged * 3 + ["< > / s p a d u n k t g o", "pad unk dog tag <a> <o>"])
+    for line in tagged:
+        ids = subwords.encode(line)
+        assert not {PAD, BEGIN, END} & set(ids)
+        assert kind == "word" or subwords.decode(ids) == line
+
+
+def test_decoding_ignores_the_special_symbols(bpe: Subwords) -> None:
+    ids = bpe.encode("the dog runs")
+    assert bpe.decode([BEGIN, *ids, END, PAD, PAD]) == "the dog runs"
+
+
+def test_decoding_never_breaks_the_line() -> None:
+    subwords = train("char", 300, ["a\u2028b", "c\x0bd", "e\x85f\rg"], normalisation="identity")
+    assert subwords.decode(subwords.encode("a\u2028b\x0bd\x85f\rg")) == "a b d f g"
+
+
+def test_lines_too_long_for_sentencepiece_are_trained_on_all_the_same() -> None:
+    # sentencepiece by itself drops lines over 4192 bytes, and its BPE trainer dies of a word of 65536 characters
+    subwords = train("bpe", 18, ["q" * 70_000, "z " * 10_000, "ﷺ" * 5_000])
+    assert UNKNOWN not in subwords.encode("qqq z")
+
+
+# ------------------------------------------------------------------------------------------------------------ sampling
+
+
+@pytest.mark.parametrize("sampling", [SubwordSampling(alpha=0.3), SubwordSampling(alpha=0.5, nbest_size=7)])
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_sampling_is_a_pure_function(kind: str, sampling: SubwordSampling, bpe: Subwords, unigram: Subwords) -> None:
+    subwords, other = (bpe, unigram) if kind == "bpe" else (unigram, bpe)
+    expected = {seed: subwords.sample(LINES, sampling=sampling, seed=seed) for seed in (0, 1, 2**32 - 1, 2**63)}
+    assert len({str(sampled) for sampled in expected.values()}) == len(expected)  # the seed matters
+    for seed in reversed(expected):
+        other.sample(LINES * 3, sampling=sampling, seed=seed)  # whatever was sampled in between
+        subwords.encode_batch(LINES)
+        assert subwords.sample(LINES, sampling=sampling, seed=seed) == expected[seed]
+    assert Subwords(subwords.model).sample(LINES, sampling=sampling, seed=1) == expected[1]
+    for sampled in expected.values():
+        assert [subwords.decode(ids) for ids in sampled] == LINES
+
+
+def test_sampling_in_several_threads_gives_the_same(unigram: Subwords) -> None:
+    sampling = SubwordSampling(alpha=0.2)
+    expected = [unigram.sample(LINES, sampling=sampling, seed=seed) for seed in range(40)]
+    found: dict[int, list[list[int]]] = {}
+
+    def work(first: int) -> None:
+        for seed in range(first, 40, 4):
+            found[seed] = unigram.sample(LINES, sampling=sampling, seed=seed)
+
+    threads = [threading.Thread(target=work, args=(first,)) for first in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [found[seed] for seed in range(40)] == expected
+
+
+def test_sampling_in_another_process_gives_the_same(tmp_path: Path, unigram: Subwords) -> None:
+    (tmp_path / "model").write_bytes(unigram.model)
+    program = (
+        "import sys; from pathlib import Path; from nmt.config.schema import SubwordSampling;"
+        "from nmt.data.subwords import Subwords; subwords = Subwords.from_file(Path(sys.argv[1]));"
+        "print(subwords.sample(sys.argv[2:], sampling=SubwordSampling(alpha=0.2), seed=7))"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "model"), *LINES]
+    other = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    here = unigram.sample(LINES, sampling=SubwordSampling(alpha=0.2), seed=7)
+    assert other.stdout.strip() == str(here)
+
+
+@pytest.mark.parametrize("kind", ["char", "word"])
+def test_models_that_cannot_sample_say_so(kind: str) -> None:
+    with pytest.raises(ValueError, match="bpe and unigram models can"):
+        train(kind, 500).sample(LINES, sampling=SubwordSampling(alpha=0.1), seed=1)
+
+
+# ------------------------------------------------------------------------------------------------------------ messages
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_too_large_a_vocabulary_names_the_largest(kind: str) -> None:
+    with pytest.raises(UserError) as error:
+        train(kind, 8000)
+    start, most = error.value.messages[0].rsplit(" ", 1)
+    assert start == "subwords.size is 8000, but this corpus supports at most"
+    assert train(kind, int(most)).size == int(most)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_too_small_a_vocabulary_names_the_smallest(kind: str) -> None:
+    letters = {letter for line in LINES for letter in line if letter != " "}
+    with pytest.raises(UserError, match=rf"subwords\.size is 9, but .* at least {len(letters) + len(PIECES) + 1}"):
+        train(kind, 9)
+
+
+@pytest.mark.parametrize("kind", ["char", "word"])
+def test_too_small_a_vocabulary_for_bytes(kind: str) -> None:
+    with pytest.raises(UserError, match=r"subwords\.size is 99, but subwords\.byte_fallback needs more than 260"):
+        train(kind, 99, byte_fallback=True)
+
+
+@pytest.mark.parametrize("lines", [[], ["", "  ", "\u3000"], ["\x01", "\u200b"]])
+def test_a_corpus_without_text_is_refused(lines: list[str]) -> None:
+    with pytest.raises(UserError, match="this corpus"):
+        train(lines=lines)
+
+
+def test_a_damaged_model_file_is_named(tmp_path: Path, bpe: Subwords) -> None:
+    file = tmp_path / "given.model"
+    for content in (b"", b"no model", bpe.model[: len(bpe.model) // 2]):
+        file.write_bytes(content)
+        with pytest.raises(UserError, match=r"given\.model: not a sentencepiece model"):
+            Subwords.from_file(file)
+    with pytest.raises(UserError, match="no such file"):
+        Subwords.from_file(tmp_path / "missing.model")
+    with pytest.raises(UserError, match="cannot be read"):
+        Subwords.from_file(tmp_path)
+
+
+def test_a_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
+    writer = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES), model_writer=writer, vocab_size=60, minloglevel=2
+    )
+    (tmp_path / "given.model").write_bytes(writer.getvalue())
+    with pytest.raises(UserError) as error:
+        Subwords.from_file(tmp_path / "given.model")
+    message = error.value.messages[0]
+    assert "<pad> -1, <unk> 0, <s> 1, </s> 2" in message
+    assert "--pad_id=0 --unk_id=1 --bos_id=2 --eos_id=3" in message

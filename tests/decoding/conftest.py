@@ -1,0 +1,68 @@
+"""A model whose translation is the source itself, so that every test can see the right answer."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.config.schema import SubwordsConfig
+from nmt.data.subwords import Subwords, Vocabularies
+
+TEXT = [
+    "A dog runs across the green field.",
+    "Two men are sitting on a bench and reading the newspaper.",
+    "The woman in the red dress is dancing!",
+    "Is the boy playing with a ball?",
+    "Children jump into the cold water of the lake.",
+    "An old man sells fruit at the market, as he always does.",
+]
+
+
+class CopyState(NamedTuple):
+    source: Tensor  # (rows, source_length)
+    position: int
+
+    def select(self, rows: Tensor) -> "CopyState":
+        return CopyState(self.source[rows.flatten()], self.position)
+
+
+class CopyModel(nn.Module):
+    """Gives the next piece of the source 0.9 of the probability and spreads the rest; notes what it was asked."""
+
+    def __init__(self, vocabulary: int) -> None:
+        super().__init__()
+        self.vocabulary = vocabulary
+        self.weight = nn.Parameter(torch.zeros(1))
+        self.dropout = nn.Dropout(0.5)
+        self.batches: list[tuple[int, int]] = []
+
+    def start(self, source: Tensor, source_lengths: Tensor) -> CopyState:
+        assert not self.training
+        assert not self.dropout.training
+        assert torch.is_inference_mode_enabled()
+        self.batches.append(tuple(source.shape))
+        return CopyState(source, 0)
+
+    def step(self, tokens: Tensor, state: CopyState) -> tuple[Tensor, CopyState]:
+        position = min(state.position, state.source.shape[1] - 1)
+        probabilities = torch.full((len(tokens), self.vocabulary), 0.1 / (self.vocabulary - 1))
+        probabilities.scatter_(1, state.source[:, position : position + 1], 0.9)
+        return probabilities.log(), CopyState(state.source, state.position + 1)
+
+
+@pytest.fixture(scope="session")
+def vocabularies() -> Vocabularies:
+    subwords = Subwords.train(TEXT, settings=SubwordsConfig(), size=71)
+    return Vocabularies(subwords, subwords)
+
+
+@pytest.fixture
+def copy_model(vocabularies: Vocabularies) -> CopyModel:
+    return CopyModel(vocabularies.source.size)
+
+
+@pytest.fixture(scope="session")
+def text() -> Sequence[str]:
+    return TEXT

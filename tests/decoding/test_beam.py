@@ -1,0 +1,287 @@
+"""Beam search on hand-written transition tables: the next token's probabilities depend on the last token only."""
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.decoding.beam import Hypothesis, LengthPenalty, _best_tokens, _largest, beam_search, penalty
+from nmt.symbols import BEGIN, END, PAD
+
+A, B, C = 4, 5, 6
+PENALTIES: list[LengthPenalty] = ["none", "average", 0.0, 0.6, 2.0]
+
+
+class Rows(NamedTuple):
+    """The state of the tables: which table (sentence) each row belongs to, and a log of the rows that were selected."""
+
+    table: Tensor  # (rows,)
+    selections: list[list[list[int]]]
+
+    def select(self, rows: Tensor) -> "Rows":
+        self.selections.append(rows.tolist())
+        return Rows(self.table[rows.flatten()], self.selections)
+
+
+class Search:
+    """Beam search over one table a sentence; counts the rows of every step."""
+
+    def __init__(self, tables: Tensor) -> None:
+        self.tables = tables  # (sentences, vocabulary, vocabulary) log-probabilities: last token → next token
+        self.rows: list[int] = []
+        self.selections: list[list[list[int]]] = []
+
+    def step(self, tokens: Tensor, state: Rows) -> tuple[Tensor, Rows]:
+        self.rows.append(len(tokens))
+        return self.tables[state.table, tokens], state
+
+    def __call__(
+        self,
+        beam_size: int,
+        *,
+        length_penalty: LengthPenalty = "none",
+        max_lengths: int | list[int] = 10,
+        n_best: int = 1,
+    ) -> list[list[Hypothesis]]:
+        sentences = len(self.tables)
+        limits = [max_lengths] * sentences if isinstance(max_lengths, int) else max_lengths
+        return beam_search(
+            self.step,
+            Rows(torch.arange(sentences), self.selections),
+            sentences=sentences,
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            max_lengths=torch.tensor(limits),
+            n_best=n_best,
+        )
+
+
+def table(transitions: dict[int, dict[int, float]], vocabulary: int = 7) -> Tensor:
+    """Log-probabilities (vocabulary, vocabulary) from probabilities; a token without a row always ends."""
+    probabilities = torch.zeros(vocabulary, vocabulary)
+    probabilities[:, END] = 1.0
+    for last, choices in transitions.items():
+        probabilities[last] = 0.0
+        for token, probability in choices.items():
+            probabilities[last, token] = probability
+    return probabilities.log()
+
+
+def random_tables(sentences: int, vocabulary: int, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    scores = 2 * torch.randn(sentences, vocabulary, vocabulary, generator=generator, dtype=torch.float64)
+    return scores.log_softmax(dim=-1)
+
+
+# The greedy path is A (0.6), B (0.4), C (0.9): 0.216. The path B (0.4), C (0.9) is better: 0.36.
+GARDEN_PATH = table({BEGIN: {A: 0.6, B: 0.4}, A: {B: 0.4, C: 0.3, A: 0.3}, B: {C: 0.9, END: 0.1}})
+
+
+def tokens(results: list[list[Hypothesis]]) -> list[list[list[int]]]:
+    return [[hypothesis.tokens for hypothesis in sentence] for sentence in results]
+
+
+def test_a_chain_is_followed_to_its_end() -> None:
+    chain = table({BEGIN: {A: 1.0}, A: {B: 1.0}, B: {C: 1.0}, C: {END: 1.0}})
+    for beam_size in (1, 2, 3):
+        assert tokens(Search(chain[None])(beam_size)) == [[[A, B, C]]]
+
+
+def test_greedy_takes_the_garden_path_and_beam_2_finds_the_better_translation() -> None:
+    greedy = Search(GARDEN_PATH[None])(1)[0][0]
+    assert greedy.tokens == [A, B, C]
+    assert math.exp(greedy.log_probability) == pytest.approx(0.216)
+    best = Search(GARDEN_PATH[None])(2)[0][0]
+    assert best.tokens == [B, C]
+    assert math.exp(best.log_probability) == pytest.approx(0.36)
+
+
+def test_n_best_hypotheses_are_sorted_and_distinct() -> None:
+    hypotheses = Search(GARDEN_PATH[None])(5, n_best=4)[0]
+    assert len({tuple(hypothesis.tokens) for hypothesis in hypotheses}) == 4
+    assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
+    assert math.exp(hypotheses[0].score) == pytest.approx(0.36)
+
+
+def test_fewer_than_n_best_when_fewer_exist() -> None:
+    only = table({BEGIN: {A: 0.7, B: 0.3}})
+    assert tokens(Search(only[None])(5, n_best=5)) == [[[A], [B]]]
+    assert tokens(Search(only[None])(5, n_best=5, max_lengths=1)) == [[]]  # END has probability 0 at the first step
+
+
+def test_penalties_by_hand() -> None:
+    assert penalty(5, "none") == 1.0
+    assert penalty(5, "average") == 5.0
+    assert penalty(1, 0.7) == 1.0
+    assert penalty(7, 2.0) == pytest.approx(4.0)  # ((5 + 7) / 6) ** 2
+
+
+def test_the_penalty_decides_between_a_short_and_a_long_translation() -> None:
+    # </s> at once has 0.4 (length 1), A B </s> has 0.6 × 0.6 = 0.36 (length 3)
+    both = table({BEGIN: {END: 0.4, A: 0.6}, A: {B: 0.6, C: 0.4}})
+    short, long = math.log(0.4), math.log(0.6 * 0.6)
+    result = Search(both[None])(3)[0][0]
+    assert result.tokens == []
+    assert result.score == pytest.approx(short)
+    result = Search(both[None])(3, length_penalty="average")[0][0]
+    assert result.tokens == [A, B]
+    assert result.score == pytest.approx(long / 3)
+    assert result.log_probability == pytest.approx(long)
+
+
+def test_pad_and_begin_are_never_produced() -> None:
+    tempting = table({BEGIN: {PAD: 0.5, BEGIN: 0.4, A: 0.06, B: 0.04}, A: {PAD: 0.9, C: 0.1}, B: {BEGIN: 0.9, C: 0.1}})
+    for beam_size in (1, 2, 3):
+        assert tokens(Search(tempting[None])(beam_size)) == [[[A, C]]]
+
+
+def test_the_maximal_length_forces_the_end_and_counts_it() -> None:
+    endless = table({BEGIN: {A: 0.9, END: 0.1}, A: {A: 0.75, END: 0.25}})
+    endless = torch.stack([endless, endless, endless])
+    results = Search(endless)(1, max_lengths=[1, 2, 5])
+    assert tokens(results) == [[[]], [[A]], [[A] * 4]]
+    assert results[0][0].log_probability == pytest.approx(math.log(0.1))
+    assert results[2][0].log_probability == pytest.approx(math.log(0.9) + 3 * math.log(0.75) + math.log(0.25))
+
+
+def test_equally_good_tokens_are_taken_in_the_order_of_their_ids() -> None:
+    flat = torch.full((1, 300, 300), -math.log(300.0))
+    flat[:, BEGIN, END] = float("-inf")
+    assert tokens(Search(flat)(3, n_best=3, max_lengths=2)) == [[[1], [4], [5]]]
+
+
+@pytest.mark.parametrize("columns", [63, 257, 1600, 8000, 8037])
+@pytest.mark.parametrize("count", [1, 5, 13])
+def test_the_largest_values_by_blocks_are_those_of_topk(columns: int, count: int) -> None:
+    values = torch.rand(7, columns, generator=torch.Generator().manual_seed(columns), dtype=torch.float64)
+    values[0, -1] = values[1, 0] = 2.0  # at the ends
+    values[2, -3:] = torch.tensor([3.0, 5.0, 4.0])
+    for found, expected in zip(_largest(values, count), values.topk(count, dim=1), strict=True):
+        assert torch.equal(found, expected)
+
+
+def test_equal_values_in_a_large_vocabulary_are_taken_in_the_order_of_their_ids() -> None:
+    values = torch.randint(0, 50, (11, 8000), generator=torch.Generator().manual_seed(1)).float()
+    found, tokens = _best_tokens(values, 3, 0)
+    expected, order = torch.sort(values, dim=1, descending=True, stable=True)
+    assert torch.equal(found, expected[:, :5].double())
+    assert torch.equal(tokens, order[:, :5])
+
+
+def test_greedy_search_moves_no_rows_until_a_sentence_finishes() -> None:
+    chain = table({BEGIN: {A: 1.0}, A: {B: 1.0}, B: {C: 1.0}, C: {END: 1.0}})
+    short = table({BEGIN: {A: 1.0}})
+    search = Search(torch.stack([chain, short, chain]))
+    assert tokens(search(1)) == [[[A, B, C]], [[A]], [[A, B, C]]]
+    assert search.selections == [[[0], [2]]]
+
+
+def test_finished_sentences_leave_and_the_search_ends_with_the_last() -> None:
+    chain = table({BEGIN: {A: 1.0}, A: {B: 1.0}, B: {C: 1.0}, C: {END: 1.0}})
+    short = table({BEGIN: {A: 1.0}})
+    search = Search(torch.stack([short, chain]))
+    search(2)
+    assert search.rows == [2, 4, 2, 2]  # one row a sentence at first, then two; `short` ends at the second step
+
+
+@pytest.mark.parametrize("length_penalty", PENALTIES)
+def test_a_hypothesis_that_can_no_longer_win_ends_the_search(length_penalty: LengthPenalty) -> None:
+    # </s> has 0.99 at once; anything that starts with A has at most 0.01 and runs on with </s> at 0.001
+    sure = table({BEGIN: {END: 0.99, A: 0.01}, A: {A: 0.999, END: 0.001}})
+    search = Search(sure[None])
+    assert tokens(search(4, length_penalty=length_penalty, max_lengths=50)) == [[[]]]
+    assert len(search.rows) == 1
+
+
+def test_finished_junk_does_not_end_the_search_before_the_good_translation_finishes() -> None:
+    # </s> is the second choice at every step, so two hypotheses have finished after two
+    chain = table({BEGIN: {A: 0.9, END: 0.1}, A: {B: 0.9, END: 0.1}, B: {C: 0.9, END: 0.1}})
+    assert tokens(Search(chain[None])(2, length_penalty="average")) == [[[A, B, C]]]
+
+
+def test_nan_is_an_error() -> None:
+    broken = GARDEN_PATH.clone()
+    broken[A, C] = float("nan")
+    with pytest.raises(RuntimeError, match=r"token 2 .*NaN"):
+        Search(broken[None])(2)
+
+
+@pytest.mark.parametrize(("beam_size", "n_best", "limit"), [(0, 1, 5), (2, 3, 5), (2, 0, 5), (2, 1, 0)])
+def test_impossible_sizes_are_errors(beam_size: int, n_best: int, limit: int) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        Search(GARDEN_PATH[None])(beam_size, n_best=n_best, max_lengths=limit)
+
+
+def test_no_sentences() -> None:
+    assert Search(GARDEN_PATH[:0].view(0, 7, 7))(2) == []
+
+
+@pytest.mark.parametrize("length_penalty", PENALTIES)
+def test_a_beam_wide_enough_equals_exhaustive_search(length_penalty: LengthPenalty) -> None:
+    vocabulary, limit = 6, 4  # the words are 1, 4 and 5
+    tables = random_tables(3, vocabulary, seed=11)
+    expected = []
+    for transitions in tables.tolist():
+        scored = []
+        for length in range(limit):
+            for words in itertools.product((1, 4, 5), repeat=length):
+                path = (BEGIN, *words, END)
+                total = sum(transitions[last][token] for last, token in itertools.pairwise(path))
+                scored.append((total / penalty(length + 1, length_penalty), list(words)))
+        expected.append([words for _, words in sorted(scored, reverse=True)[:5]])
+    results = Search(tables)(200, length_penalty=length_penalty, max_lengths=limit, n_best=5)
+    assert tokens(results) == expected
+
+
+def plain_search(
+    next_scores: Callable[[int], list[float]], beam_size: int, length_penalty: LengthPenalty, limit: int, n_best: int
+) -> list[list[int]]:
+    """The same search for one sentence with lists and loops, and without the bound that ends it early."""
+    live: list[tuple[float, list[int]]] = [(0.0, [])]
+    finished: list[tuple[float, list[int]]] = []
+    for length in range(1, limit + 1):
+        candidates = [
+            (total + score, [*words, token])
+            for total, words in live
+            for token, score in enumerate(next_scores(words[-1] if words else BEGIN))
+            if token not in (PAD, BEGIN) and (token == END or length < limit)
+        ]
+        candidates = sorted(candidates, key=lambda candidate: -candidate[0])[: 2 * beam_size]
+        finished += [
+            (total / penalty(length, length_penalty), words[:-1])
+            for total, words in candidates[:beam_size]
+            if words[-1] == END
+        ]
+        live = [candidate for candidate in candidates if candidate[1][-1] != END][:beam_size]
+        best = max((score for score, _ in finished), default=-math.inf)
+        if not live or (len(finished) >= beam_size and best >= live[0][0] / penalty(length, length_penalty)):
+            break
+    return [words for _, words in sorted(finished, key=lambda candidate: -candidate[0])[:n_best]]
+
+
+@pytest.mark.parametrize("length_penalty", PENALTIES)
+@pytest.mark.parametrize(("beam_size", "n_best"), [(1, 1), (2, 1), (3, 3), (5, 2)])
+def test_agrees_with_a_plain_search_that_never_stops_early(
+    beam_size: int, n_best: int, length_penalty: LengthPenalty
+) -> None:
+    tables = random_tables(17, 11, seed=beam_size)
+    limits = [1 + sentence % 13 for sentence in range(17)]
+    results = Search(tables)(beam_size, length_penalty=length_penalty, max_lengths=limits, n_best=n_best)
+    for transitions, limit, result in zip(tables.tolist(), limits, tokens(results), strict=True):
+        assert result == plain_search(transitions.__getitem__, beam_size, length_penalty, limit, n_best)
+
+
+@pytest.mark.parametrize("beam_size", [1, 2, 5])
+def test_a_sentence_alone_and_in_a_batch_gives_the_same_result(beam_size: int) -> None:
+    tables = random_tables(7, 13, seed=3)
+    limits = [2, 3, 5, 7, 11, 13, 17]
+    together = Search(tables)(beam_size, length_penalty="average", max_lengths=limits, n_best=beam_size)
+    for sentence, limit in enumerate(limits):
+        alone = Search(tables[sentence : sentence + 1])(
+            beam_size, length_penalty="average", max_lengths=limit, n_best=beam_size
+        )
+        assert alone == [together[sentence]]

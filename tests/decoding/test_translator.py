@@ -1,0 +1,209 @@
+"""The translator with a model that copies its source, and with a small random network."""
+
+import math
+import random
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from nmt.config.schema import DecodingConfig, ModelConfig
+from nmt.data.subwords import Vocabularies
+from nmt.decoding.translator import Translation, Translator
+from nmt.models.seq2seq import Seq2Seq, build_model
+
+STRANGE = [
+    "",
+    "   ",
+    "\t",
+    "\u3000",
+    "\ufeff",
+    "\x00",
+    "a\x00b \x07\x1b[0m",
+    "😀 😃🏽‍♀️ 🇩🇪",
+    "lone \r carriage return",
+    "line\u2028separator \x85 \x0b \x0c",
+    "A dog runs.\r",
+    "x" * 5000,
+    "¿" * 300,
+    "مرحبا بالعالم",
+    "zu\u0308rich \u202eabc",
+    "<s> </s> <pad> <unk> ▁ ⁇",
+]
+
+
+def hostile(lines: int) -> list[str]:
+    """Strange lines, plain ones, and one of 10,000 words, in random order."""
+    generator = random.Random(7)
+    words = ["a", "dog", "runs", "across", "the", "green", "field", "and", "two", "men", "read"]
+    plain = [" ".join(generator.choices(words, k=generator.randrange(1, 30))) for _ in range(lines)]
+    mixed = STRANGE * 3 + [" ".join(generator.choices(words, k=10_000))]
+    mixed += plain[: lines - len(mixed)]
+    generator.shuffle(mixed)
+    return mixed
+
+
+def network(vocabularies: Vocabularies) -> Seq2Seq:
+    """A random network in float64, where the batch can only change a result through a mistake."""
+    torch.manual_seed(5)
+    config = ModelConfig.model_validate(
+        {"embedding_size": 7, "encoder": {"hidden_size": 5}, "decoder": {"hidden_size": 11}, "attention": {"size": 3}}
+    )
+    model = build_model(config, source_size=vocabularies.source.size, target_size=vocabularies.target.size).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(3)  # away from the uniform distribution
+    return model
+
+
+def translated(translator: Translator, lines: list[str], **options: object) -> list[str]:
+    return [best[0].text for best in translator.translate(lines, **options)]
+
+
+def test_the_copying_model_gives_back_the_text_in_order(copy_model, vocabularies, text) -> None:
+    lines = [*text, "", *reversed(text)]
+    for beam_size in (1, 3):
+        assert translated(Translator(copy_model, vocabularies), lines, beam_size=beam_size) == lines
+
+
+def test_the_score_and_the_pieces(copy_model, vocabularies) -> None:
+    (translation,) = next(Translator(copy_model, vocabularies).translate(["A dog runs."], length_penalty="none"))
+    assert "".join(translation.tokens) == "▁A▁dog▁runs."
+    assert translation.score == pytest.approx((len(translation.tokens) + 1) * math.log(0.9), rel=1e-5)
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t \t", "\u3000"])
+def test_a_blank_line_stays_blank_and_does_not_reach_the_model(copy_model, vocabularies, blank) -> None:
+    assert list(Translator(copy_model, vocabularies).translate([blank])) == [[Translation("", 0.0, [])]]
+    assert copy_model.batches == []
+
+
+def test_no_lines(copy_model, vocabularies) -> None:
+    assert list(Translator(copy_model, vocabularies).translate([])) == []
+
+
+def test_a_thousand_hostile_lines_give_a_thousand_lines(copy_model, vocabularies) -> None:
+    lines = hostile(1000)
+    subwords = vocabularies.source
+    results = translated(Translator(copy_model, vocabularies), lines, beam_size=2, batch_tokens=1500)
+    assert len(results) == len(lines) == 1000
+    assert all(len(result.splitlines()) <= 1 for result in results)
+    for line, result in zip(lines, results, strict=True):
+        ids = subwords.encode(line)
+        if len(ids) <= 250:
+            assert result == subwords.decode(ids)
+        else:
+            assert result.replace(" ", "") == subwords.decode(ids).replace(" ", "")
+
+
+def test_a_random_network_survives_hostile_lines(vocabularies) -> None:
+    lines = hostile(80)
+    translator = Translator(network(vocabularies), vocabularies)
+    results = list(translator.translate(lines, beam_size=3, n_best=2, max_length_ratio=0.1))
+    assert len(results) == 80
+    assert all(1 <= len(best) <= 2 for best in results)
+
+
+def test_a_long_line_is_translated_in_full(copy_model, vocabularies) -> None:
+    line = " ".join(["A dog runs across the green field."] * 100)
+    translator = Translator(copy_model, vocabularies, longest_segment=47)
+    (translation,) = next(translator.translate([line]))
+    assert translation.text == line
+    assert max(length for _, length in copy_model.batches) <= 48  # END counted
+    assert len(translation.tokens) == len(vocabularies.source.encode(line))
+
+
+def test_batches_stay_within_batch_tokens_and_one_long_line_is_its_own(copy_model, vocabularies, text) -> None:
+    lengths = [len(vocabularies.source.encode(line)) + 1 for line in text]
+    list(Translator(copy_model, vocabularies).translate(list(text) * 5, batch_tokens=60))
+    assert sum(sentences for sentences, _ in copy_model.batches) == 30
+    assert all(sentences * length <= 60 or sentences == 1 for sentences, length in copy_model.batches)
+    copy_model.batches.clear()
+    list(Translator(copy_model, vocabularies).translate(text, batch_tokens=1))
+    assert sorted(copy_model.batches) == sorted((1, length) for length in lengths)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_neither_batch_size_nor_order_changes_a_translation(vocabularies, text, beam_size) -> None:
+    translator = Translator(network(vocabularies), vocabularies)
+    lines = [*text, *(line[: len(line) // 2] for line in text)]
+    options = {"beam_size": beam_size, "n_best": beam_size, "max_length_ratio": 1.3}
+    alone = list(translator.translate(lines, batch_tokens=1, **options))
+    assert len({best[0].text for best in alone}) > 3
+    for batch_tokens in (50, 200, 5000):
+        together = list(translator.translate(reversed(lines), batch_tokens=batch_tokens, **options))
+        for expected, found in zip(alone, reversed(together), strict=True):
+            assert [each.tokens for each in found] == [each.tokens for each in expected]
+            assert [each.score for each in found] == pytest.approx([each.score for each in expected], abs=1e-9)
+
+
+def test_n_best_lists_are_sorted_and_start_with_the_best(vocabularies, text) -> None:
+    translator = Translator(network(vocabularies), vocabularies)
+    for single, several in zip(
+        translator.translate(text, beam_size=5), translator.translate(text, beam_size=5, n_best=5), strict=True
+    ):
+        assert single == several[:1]
+        assert [each.score for each in several] == sorted((each.score for each in several), reverse=True)
+        assert len({tuple(each.tokens) for each in several}) == len(several)
+
+
+def test_the_maximal_length(vocabularies, text) -> None:
+    class Endless(torch.nn.Module):
+        def start(self, source, source_lengths):
+            return self
+
+        def select(self, rows):
+            return self
+
+        def step(self, tokens, state):
+            log_probabilities = torch.zeros(len(tokens), vocabularies.target.size)
+            log_probabilities[:, 3] = -100.0
+            return log_probabilities.log_softmax(1), self
+
+    line = text[0]
+    length = len(vocabularies.source.encode(line)) + 1
+    (best,) = next(Translator(Endless(), vocabularies).translate([line], beam_size=1, max_length_ratio=1.5))
+    assert len(best.tokens) + 1 == math.ceil(1.5 * length) + 10
+
+
+def test_lines_stream(copy_model, vocabularies) -> None:
+    read = []
+
+    def endless() -> Iterator[str]:
+        while True:
+            read.append("A dog runs.")
+            yield "A dog runs."
+
+    translations = Translator(copy_model, vocabularies).translate(endless(), batch_tokens=100)
+    assert next(translations)[0].text == "A dog runs."
+    assert len(read) < 1000
+
+
+def test_interactive_reads_no_further_than_the_line_it_translates(copy_model, vocabularies, text) -> None:
+    lines = iter(text)
+    translations = Translator(copy_model, vocabularies).translate(lines, interactive=True)
+    assert next(translations)[0].text == text[0]
+    assert next(lines) == text[1]
+
+
+def test_the_model_s_mode_and_the_random_state_are_left_as_they_were(copy_model, vocabularies, text) -> None:
+    copy_model.train()
+    copy_model.dropout.eval()  # as a frozen part would be
+    state = torch.get_rng_state()
+    translations = Translator(copy_model, vocabularies).translate(text)
+    next(translations)  # also between two translations
+    assert copy_model.training
+    assert not copy_model.dropout.training
+    list(translations)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert torch.is_grad_enabled()
+    assert not torch.is_inference_mode_enabled()
+
+
+def test_what_is_not_given_comes_from_the_configuration(copy_model, vocabularies, text) -> None:
+    decoding = DecodingConfig(beam_size=2, batch_tokens=1, length_penalty="none")
+    configured = list(Translator(copy_model, vocabularies, decoding=decoding).translate(text))
+    assert len(copy_model.batches) == len(text)
+    assert configured == list(
+        Translator(copy_model, vocabularies).translate(text, beam_size=2, batch_tokens=1, length_penalty="none")
+    )

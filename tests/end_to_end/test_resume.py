@@ -1,0 +1,163 @@
+"""Interrupted anywhere and resumed, a run ends with the weights, metrics and files of an uninterrupted one."""
+
+import json
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.training.checkpoint import read_state
+
+Command = Callable[..., list[str]]
+KILLS = 6
+TIMES = {"seconds", "target_tokens_per_second"}
+
+
+def start(command: Command, config: Path, output: Path, *more: str) -> "subprocess.Popen[bytes]":
+    arguments = command("train", "--config", config, "--output", output, "--device", "cpu", *more)
+    return subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def finish(process: "subprocess.Popen[bytes]") -> tuple[int, str]:
+    _, errors = process.communicate(timeout=300)
+    return process.returncode, errors.decode()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, corpus: Path, command: Command) -> tuple[Path, Path]:
+    """The configuration and the folder of a run that nothing interrupted."""
+    import yaml
+
+    from tests.end_to_end.conftest import settings
+
+    folder = tmp_path_factory.mktemp("whole")
+    config = folder / "tiny.yaml"
+    config.write_text(yaml.safe_dump(settings(corpus)), encoding="utf-8")
+    code, errors = finish(start(command, config, folder / "run"))
+    assert code == 0, errors
+    return config, folder / "run"
+
+
+def timeless(path: Path) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [{name: value for name, value in line.items() if name not in TIMES} for line in lines]
+
+
+def assert_same(left: Path, right: Path) -> None:
+    """Both run folders hold the same weights, optimiser, random states, metrics and checkpoints, bit for bit."""
+    mine, theirs = read_state(left / "state.safetensors"), read_state(right / "state.safetensors")
+    assert mine.tensors.keys() == theirs.tensors.keys()
+    for name, tensor in mine.tensors.items():
+        assert torch.equal(tensor, theirs.tensors[name]), name
+    for state in (mine, theirs):
+        del state.numbers["progress"]["seconds"], state.numbers["progress"]["window"]["seconds"]
+        del state.numbers["recorded"]  # bytes of metrics.jsonl; times may have more or fewer digits
+    assert mine.numbers == theirs.numbers
+    assert timeless(left / "metrics.jsonl") == timeless(right / "metrics.jsonl")
+    models = [sorted(path.relative_to(folder) for path in folder.rglob("*.safetensors")) for folder in (left, right)]
+    assert models[0] == models[1]
+    for path in models[0]:
+        if path.name != "state.safetensors":
+            assert (left / path).read_bytes() == (right / path).read_bytes(), path
+
+
+def wait_until_training(output: Path, process: "subprocess.Popen[bytes]", lines: int) -> None:
+    """Wait until the log has a further line that only the training loop writes, or the process has ended."""
+    log = output / "train.log"
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:
+        if log.exists() and training_lines(log) > lines:
+            return
+        time.sleep(0.01)
+
+
+def training_lines(log: Path) -> int:
+    text = log.read_text(encoding="utf-8") if log.exists() else ""
+    return text.count("batches, ") + text.count("resuming after")
+
+
+def test_kill_9_at_random_moments(whole: tuple[Path, Path], tmp_path: Path, command: Command) -> None:
+    config, reference = whole
+    output = tmp_path / "run"
+    moments = random.Random(20)
+    kills = 0
+    while kills < KILLS:
+        process = start(command, config, output, "--resume")
+        if kills == 0:
+            time.sleep(moments.uniform(0.5, 2.0))  # during start-up: imports, preparation, an empty folder
+        else:
+            wait_until_training(output, process, training_lines(output / "train.log"))
+            time.sleep(moments.uniform(0.05, 0.7))
+        process.send_signal(signal.SIGKILL)
+        code, errors = finish(process)
+        assert code == -signal.SIGKILL, f"the run ended before it could be killed {KILLS} times: {errors}"
+        kills += 1
+    code, errors = finish(start(command, config, output, "--resume"))
+    assert code == 0, errors
+    assert_same(reference, output)
+
+
+@pytest.mark.parametrize(("number", "expected"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_signals_save_before_they_leave(
+    whole: tuple[Path, Path], tmp_path: Path, command: Command, number: signal.Signals, expected: int
+) -> None:
+    config, reference = whole
+    output = tmp_path / "run"
+    process = start(command, config, output)
+    wait_until_training(output, process, 0)
+    time.sleep(0.3)
+    process.send_signal(number)
+    code, errors = finish(process)
+    assert code == expected, errors
+    assert "the state is saved, continue with --resume" in errors
+    saved = read_state(output / "state.safetensors").numbers["progress"]
+    assert 0 < saved["update"] < 120
+    code, errors = finish(start(command, config, output, "--resume"))
+    assert code == 0, errors
+    assert f"resuming after update {saved['update']}" in errors
+    assert_same(reference, output)
+
+
+def test_a_finished_run_stays_finished(whole: tuple[Path, Path], command: Command) -> None:
+    config, output = whole
+    before = (output / "state.safetensors").read_bytes()
+    code, errors = finish(start(command, config, output, "--resume"))
+    assert code == 0
+    assert "finished: 8 epochs" in errors
+    assert (output / "state.safetensors").read_bytes() == before
+
+
+def test_folders_are_refused(whole: tuple[Path, Path], tmp_path: Path, command: Command) -> None:
+    """A run that exists, another configuration (with the difference), a stranger's folder, a file, and one in use."""
+    config, output = whole
+    code, errors = finish(start(command, config, output))
+    assert code == 2
+    assert "--resume" in errors
+    code, errors = finish(start(command, config, output, "--resume", "--set", "training.batch_size=21"))
+    assert code == 2
+    assert "training.batch_size: 20 there, 21 here" in errors
+    stranger = tmp_path / "stranger"
+    stranger.mkdir()
+    (stranger / "thesis.tex").write_text("mine", encoding="utf-8")
+    code, errors = finish(start(command, config, stranger, "--resume"))
+    assert code == 2
+    assert "thesis.tex" in errors
+    code, errors = finish(start(command, config, stranger / "thesis.tex"))
+    assert code == 2
+    assert "a file of that name exists" in errors
+    busy = tmp_path / "busy"
+    first = start(command, config, busy)
+    try:
+        wait_until_training(busy, first, 0)
+        code, errors = finish(start(command, config, busy, "--resume"))
+        assert code == 2
+        assert "in use by another training" in errors
+    finally:
+        first.kill()
+        first.communicate()

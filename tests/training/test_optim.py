@@ -1,0 +1,103 @@
+"""Schedules as tables of factors, and optimisers built as configured."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from nmt.config.schema import TrainingConfig
+from nmt.training.optim import HIGHER_IS_BETTER, OPTIMIZERS, SCHEDULES, better, build_optimizer, build_schedule
+
+
+def training(**settings: Any) -> TrainingConfig:
+    return TrainingConfig.model_validate(settings)
+
+
+def test_families_are_those_of_the_configuration() -> None:
+    schema = TrainingConfig.model_json_schema()["$defs"]
+    names = {name for kind in schema.values() for name in _names(kind)}
+    assert set(OPTIMIZERS) | set(SCHEDULES) == names
+
+
+def _names(definition: dict[str, Any]) -> list[str]:
+    name = definition.get("properties", {}).get("name", {})
+    return name.get("enum") or ([name["const"]] if "const" in name else [])
+
+
+def test_constant() -> None:
+    schedule = build_schedule(training(schedule={"name": "constant"}))
+    assert [schedule.factor(update, 1) for update in (1, 1000)] == [1.0, 1.0]
+
+
+def test_warmup_rises_linearly_and_falls_with_the_square_root() -> None:
+    schedule = build_schedule(training(schedule={"name": "warmup_inverse_sqrt", "warmup_updates": 100}))
+    assert [schedule.factor(update, 1) for update in (1, 50, 100, 400)] == pytest.approx([0.01, 0.5, 1.0, 0.5])
+
+
+def test_halving_from_an_epoch_on() -> None:
+    schedule = build_schedule(training(schedule={"name": "halving", "after_epoch": 5}))
+    assert [schedule.factor(1, epoch) for epoch in (1, 5, 6, 7, 8)] == [1.0, 1.0, 0.5, 0.25, 0.125]
+
+
+def test_plateau_bears_patience_validations() -> None:
+    settings = {"name": "plateau", "metric": "bleu", "patience": 2, "factor": 0.5, "minimum_learning_rate": 1.5e-4}
+    schedule = build_schedule(training(schedule=settings, optimizer={"name": "adam", "learning_rate": 1e-3}))
+    factors = []
+    for bleu in (10.0, 9.0, 11.0, 11.0, 10.0, 10.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0):
+        schedule.validated({"bleu": bleu})
+        factors.append(schedule.factor(1, 1))
+    #                      new  -    new  -    -    cut  -    -    cut   ...            lowest: 1.5e-4 / 1e-3
+    assert factors == pytest.approx([1, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.15, 0.15, 0.15, 0.15])
+
+
+def test_plateau_on_a_loss_wants_it_low_and_says_when_it_cuts() -> None:
+    schedule = build_schedule(training(schedule={"name": "plateau", "metric": "loss", "patience": 0}))
+    assert schedule.validated({"loss": 3.0}) is None
+    assert schedule.validated({"loss": 2.0}) is None
+    message = schedule.validated({"loss": 2.5})
+    assert message is not None
+    assert "learning rate 0.00025" in message
+
+
+def test_schedule_state_round_trip() -> None:
+    config = training(schedule={"name": "plateau", "patience": 1})
+    first, second = build_schedule(config), build_schedule(config)
+    for bleu in (5.0, 4.0, 4.0, 3.0):
+        first.validated({"bleu": bleu})
+    second.restore(first.state())
+    assert second.state() == first.state() == {"current": 0.5, "best": 5.0, "waited": 1}
+
+
+def test_better() -> None:
+    assert set(HIGHER_IS_BETTER) == {"bleu", "loss", "perplexity"}
+    assert better("bleu", 2.0, 1.0)
+    assert not better("bleu", 1.0, 1.0)
+    assert better("loss", 1.0, 2.0)
+    assert better("loss", 5.0, None)
+    assert not better("loss", math.nan, None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"name": "sgd", "learning_rate": 0.5}, 2.0 - 0.5 * 4.0),  # gradient of w² at 2
+        ({"name": "sgd", "learning_rate": 0.5, "weight_decay": 0.1}, 2.0 - 0.5 * (4.0 + 0.2)),
+        ({"name": "adam", "learning_rate": 0.1}, 1.9),  # Adam's first step has the size of the rate
+        ({"name": "adamw", "learning_rate": 0.1, "weight_decay": 0.5}, 2.0 * (1 - 0.05) - 0.1),
+        ({"name": "adadelta", "learning_rate": 1.0}, 2.0 - math.sqrt(1e-6) / math.sqrt(0.05 * 16 + 1e-6) * 4.0),
+    ],
+)
+def test_first_step_by_hand(settings: dict[str, Any], expected: float) -> None:
+    weight = nn.Parameter(torch.tensor([2.0]))
+    optimizer = build_optimizer([weight], training(optimizer=settings))
+    weight.square().sum().backward()
+    optimizer.step()
+    assert weight.item() == pytest.approx(expected, abs=1e-5)
+
+
+def test_frozen_parameters_are_left_out() -> None:
+    free, frozen = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(3), requires_grad=False)
+    optimizer = build_optimizer([free, frozen], training())
+    assert [len(group["params"]) for group in optimizer.param_groups] == [1]
