@@ -121,7 +121,7 @@ def build_model(config: ModelConfig, *, source_size: int, target_size: int) -> S
         decoder=decoder,
         output_layer=nn.Linear(decoder.output_size, target_size, bias=False) if tied == "none" else None,
     )
-    initialise(model, config)
+    initialise(model, config, output_weight=model.output_weight)
     return model
 
 

@@ -17,7 +17,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-CHUNK = 256  # tokens; a chunk's logits are then 8 MB for 8,000 words, about a core's cache
+from nmt.ops.products import fast_products
+
+CHUNK = 128  # tokens; the logits of a chunk are then 4 MB for 8,000 words, about what a processor's cache holds
 
 
 def smoothed_cross_entropy_plain(
@@ -48,22 +50,28 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         vectors_gradient = torch.empty_like(vectors) if with_gradient else None
         weight_gradient = torch.zeros_like(weight) if with_gradient else None
         loss, nll = vectors.new_zeros(()), vectors.new_zeros(())
-        for start in range(0, vectors.size(0), CHUNK):
-            chunk, wanted = vectors[start : start + CHUNK], targets[start : start + CHUNK].unsqueeze(1)
-            logits = chunk @ weight.t()
-            normaliser = torch.logsumexp(logits, dim=1, keepdim=True)
-            chunk_nll = (normaliser - logits.gather(1, wanted)).sum()
-            nll += chunk_nll
-            loss += (1.0 - smoothing) * chunk_nll
-            if smoothing:
-                loss += smoothing * (normaliser.sum() - logits.sum() / vocabulary)
-            if vectors_gradient is not None and weight_gradient is not None:
-                gradient = logits.sub_(normaliser).exp_()
+        with fast_products():
+            for start in range(0, vectors.size(0), CHUNK):
+                wanted = targets[start : start + CHUNK].unsqueeze(1)
+                real = wanted.size(0)
+                # The last chunk is filled up with zeros, so that every product has one of three shapes.
+                chunk = functional.pad(vectors[start : start + CHUNK], (0, 0, 0, CHUNK - real))
+                all_logits = chunk @ weight.t()
+                logits = all_logits[:real]
+                normaliser = torch.logsumexp(logits, dim=1, keepdim=True)
+                chunk_nll = (normaliser - logits.gather(1, wanted)).sum()
+                nll += chunk_nll
+                loss += (1.0 - smoothing) * chunk_nll
                 if smoothing:
-                    gradient.sub_(smoothing / vocabulary)
-                gradient.scatter_add_(1, wanted, gradient.new_full(wanted.shape, smoothing - 1.0))
-                torch.mm(gradient, weight, out=vectors_gradient[start : start + CHUNK])
-                weight_gradient.addmm_(gradient.t(), chunk)
+                    loss += smoothing * (normaliser.sum() - logits.sum() / vocabulary)
+                if vectors_gradient is not None and weight_gradient is not None:
+                    logits.sub_(normaliser).exp_()
+                    if smoothing:
+                        logits.sub_(smoothing / vocabulary)
+                    logits.scatter_add_(1, wanted, logits.new_full(wanted.shape, smoothing - 1.0))
+                    all_logits[real:] = 0.0
+                    vectors_gradient[start : start + CHUNK] = (all_logits @ weight)[:real]
+                    weight_gradient.addmm_(all_logits.t(), chunk)
         ctx.save_for_backward(vectors_gradient, weight_gradient)
         ctx.mark_non_differentiable(nll)
         return loss, nll

@@ -30,11 +30,21 @@ def test_xavier_has_orthogonal_recurrent_blocks() -> None:
 
 
 def test_xavier_limits() -> None:
-    """Xavier-uniform: |w| ≤ sqrt(6 / (rows + columns)); embeddings have deviation 30 ** -0.5 ≈ 0.18."""
+    """|w| ≤ sqrt(6 / (rows + columns)), the rows of each gate by themselves: 3 blocks of 50 × 30 in the decoder."""
     built = model()
-    combine = built.decoder.combine.weight
-    assert combine.abs().max() <= (6 / sum(combine.shape)) ** 0.5
-    assert abs(built.source_embedding.weight.std().item() - 30**-0.5) < 0.01
+    for matrix, blocks in ((built.decoder.combine.weight, 1), (built.decoder.cells[0].input_layer.weight, 3)):
+        rows, columns = matrix.size(0) // blocks, matrix.size(1)
+        limit = (6 / (rows + columns)) ** 0.5
+        assert 0.9 * limit < matrix.abs().max() <= limit
+
+
+def test_embeddings_have_unit_size_unless_the_output_shares_them() -> None:
+    built = model()
+    assert abs(built.source_embedding.weight.std().item() - 1.0) < 0.05
+    assert abs(built.target_embedding.weight.std().item() - 1.0) < 0.05
+    tied = model(tie_embeddings="target", decoder={"hidden_size": 50, "output_size": 30})
+    assert abs(tied.source_embedding.weight.std().item() - 1.0) < 0.05
+    assert abs(tied.output_weight.std().item() - 30**-0.5) < 0.01
 
 
 def test_a_seed_gives_one_model() -> None:

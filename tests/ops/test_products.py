@@ -1,27 +1,33 @@
+"""The switch to oneDNN keeps float32, or is not made."""
+
+from collections.abc import Iterator
+
+import pytest
 import torch
 
 from nmt.ops import products
-from nmt.ops.products import FLOAT32_ERROR, TRIAL_SIZES, prefer_onednn_products
+from nmt.ops.products import FLOAT32_ERROR, TRIAL_SIZES, fast_products, onednn_is_exact, product_error
 
 
-def test_products_stay_float32() -> None:
-    """Whatever library is chosen on this processor, its error is that of float32, far below bfloat16's 4e-3."""
+@pytest.fixture(autouse=True)
+def _fresh_trial() -> Iterator[None]:
+    onednn_is_exact.cache_clear()
+    yield
+    onednn_is_exact.cache_clear()
+
+
+def test_products_stay_float32_and_the_setting_is_restored() -> None:
     former = torch.backends.mkldnn.matmul.fp32_precision
-    try:
-        assert prefer_onednn_products() in ("oneDNN", "MKL")
-        assert all(products._error(*sizes) < FLOAT32_ERROR for sizes in [*TRIAL_SIZES, (7, 1000, 33), (1000, 17, 1000)])
-    finally:
-        torch.backends.mkldnn.matmul.fp32_precision = former
+    with fast_products():
+        assert all(product_error(*sizes) < FLOAT32_ERROR for sizes in [*TRIAL_SIZES, (7, 1000, 33), (1000, 17, 1000)])
+    assert torch.backends.mkldnn.matmul.fp32_precision == former
 
 
-def test_rounding_to_bfloat16_is_refused(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_a_processor_that_would_round_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     former = torch.backends.mkldnn.matmul.fp32_precision
-    monkeypatch.setattr(products, "_error", lambda *sizes: 3e-3)
-    try:
-        assert prefer_onednn_products() == "MKL"
-        assert torch.backends.mkldnn.matmul.fp32_precision == "ieee"
-    finally:
-        torch.backends.mkldnn.matmul.fp32_precision = former
+    monkeypatch.setattr(products, "product_error", lambda *sizes: 3e-3)
+    with fast_products():
+        assert torch.backends.mkldnn.matmul.fp32_precision == former
 
 
 def test_the_measure_tells_the_two_apart() -> None:
