@@ -208,8 +208,8 @@ class UniformInitialisation(Section):
 
 class XavierInitialisation(Section):
     name: Literal["xavier"]
-    """Xavier-uniform matrices, orthogonal recurrent matrices, embeddings N(0, 1) (or N(0, 1/size) where the output layer
-    shares them), biases 0."""
+    """Xavier-uniform matrices, orthogonal recurrent matrices, embeddings N(0, 1), or N(0, 1/size) where the output
+    layer shares them, biases 0."""
 
 
 class ModelConfig(Section):

@@ -37,7 +37,7 @@ def _embedding(parameter: Tensor, *, tied: bool) -> None:
 
 
 def _xavier(name: str, parameter: Tensor, *, gates: int) -> None:
-    """Each gate's block by itself: orthogonal for recurrent weights, Xavier-uniform (Glorot & Bengio 2010) for others."""
+    """Each gate's block by itself: orthogonal for recurrent weights, Xavier-uniform (Glorot & Bengio) for others."""
     if "weight_hh" in name or "recurrent_layer" in name:
         for block in parameter.chunk(gates):
             nn.init.orthogonal_(block)
