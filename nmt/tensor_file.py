@@ -3,9 +3,11 @@
 It knows no model and no training; those say what the names mean.
 """
 
+import hashlib
 import json
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -13,15 +15,16 @@ from torch import Tensor
 from nmt.errors import UserError
 from nmt.files import written_atomically
 
-_HEADER = "nmt-toolkit"
+_HEADER, _DIGEST = "nmt-toolkit", "digest"
 VERSION = "1"  # of what this version of the toolkit writes
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], *, kind: str, texts: dict[str, str]) -> None:
     """Write `path` so that a crash leaves the old file or the new one. `kind` says what it is, for `read_tensors`."""
     # One entry only: safetensors writes several in a random order, and equal content is to give equal bytes.
-    header = {_HEADER: json.dumps({"kind": kind, "version": VERSION, **texts})}
-    content = save({name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}, header)
+    tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
+    texts = {"kind": kind, "version": VERSION, **texts}
+    content = save(tensors, {_HEADER: json.dumps({**texts, _DIGEST: _digest(tensors, texts)})})
     with written_atomically(path, "wb") as file:
         file.write(content)
 
@@ -37,11 +40,23 @@ def read_tensors(path: Path, *, kind: str) -> tuple[dict[str, Tensor], dict[str,
             if texts.get("version") != VERSION:
                 found = texts.get("version", "none")
                 raise UserError(f"{path}: format version {found}, but this toolkit reads version {VERSION}")
-            return {name: file.get_tensor(name) for name in file.keys()}, texts  # noqa: SIM118 - no mapping
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
     except SafetensorError as error:
         raise UserError(f"{path}: damaged, or no {kind} of this toolkit ({error})") from error
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
+    if texts.pop(_DIGEST, None) != _digest(tensors, texts):
+        raise UserError(f"{path}: damaged: its content is not what was written (the checksums differ)")
+    return tensors, texts
+
+
+def _digest(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
+    """A checksum of all names, types, shapes, values and texts, whatever their order."""
+    digest = hashlib.blake2b(json.dumps(texts, sort_keys=True).encode(), digest_size=16)
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def _texts(metadata: dict[str, str]) -> dict[str, str]:

@@ -3,11 +3,12 @@
 import os
 import sys
 from collections.abc import Callable
-
-import torch
+from typing import TYPE_CHECKING
 
 from nmt.errors import UserError
-from nmt.ops.products import prefer_onednn_products
+
+if TYPE_CHECKING:
+    import torch
 
 DEVICES = ("auto", "cpu", "cuda")
 
@@ -19,17 +20,24 @@ def run(program: str, body: Callable[[], int | None]) -> int:
     1).
     """
     try:
-        return body() or 0
+        code = body() or 0
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here and not at the interpreter's end, so that a reader that has gone is met below
+        return code
     except UserError as error:
         print(describe(program, error), file=sys.stderr)
         return 2
     except BrokenPipeError:
-        # Whoever read our output has gone; point stdout elsewhere so that the interpreter's own flush stays silent.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        abandon_standard_output()
         return 1
     except KeyboardInterrupt:
         print(f"{program}: interrupted", file=sys.stderr)
         return 130
+
+
+def abandon_standard_output() -> None:
+    """Point standard output nowhere, after it failed, so that the interpreter's own flush at its end stays silent."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def describe(program: str, error: UserError) -> str:
@@ -40,13 +48,14 @@ def describe(program: str, error: UserError) -> str:
     return f"{program}: {len(error.messages)} problems:\n{lines}"
 
 
-def choose_device(name: str) -> torch.device:
-    """The device for "auto", "cpu" or "cuda", made ready for float32 products. Raises UserError where there is none."""
+def choose_device(name: str) -> "torch.device":
+    """The device for "auto", "cpu" or "cuda". Raises UserError where there is none."""
     if name not in DEVICES:
         raise UserError(f"--device {name}: unknown; choose one of {', '.join(DEVICES)}")
+    import torch  # only here: it takes a second, which scoring a file does not need
+
     if name == "cuda" and not torch.cuda.is_available():
         raise UserError("--device cuda: no CUDA device can be used on this machine; give --device cpu, or auto")
     if name == "cuda" or (name == "auto" and torch.cuda.is_available()):
         return torch.device("cuda")
-    prefer_onednn_products()
     return torch.device("cpu")

@@ -6,28 +6,32 @@ given is reported before a model is loaded, and all of it at once.
 
 import argparse
 import json
-import math
-import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
 from tqdm import tqdm
 
-from nmt.cli.common import choose_device, run
-from nmt.config.schema import DecodingConfig
+from nmt.cli.common import run
+from nmt.cli.options import (
+    SEARCH,
+    STANDARD,
+    add_device_option,
+    add_search_options,
+    check_output,
+    collect,
+    device_option,
+    opened_for_writing,
+    search_options,
+)
 from nmt.data.corpus import read_lines
-from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.evaluation.metrics import TOKENIZERS, check_tokenizer, corpus_scores
 from nmt.evaluation.report import json_object, table, text_warnings
-from nmt.files import written_atomically
-from nmt.models.model_file import model_path
 
-DECODING = ("beam_size", "length_penalty", "max_length_ratio", "batch_tokens")
-MODEL_ONLY = ("source", *DECODING, "device", "output")  # options that say how to translate
+MODEL_ONLY = ("source", *SEARCH, "device", "output")  # options that say how to translate
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,73 +58,38 @@ def _parser() -> argparse.ArgumentParser:
         "--tokenize", default="13a", metavar="NAME", help=f"BLEU's tokeniser: {', '.join(TOKENIZERS)} (default: 13a)"
     )
     scoring.add_argument("--lowercase", action="store_true", help="ignore case in BLEU and chrF; TER always does")
-    scoring.add_argument(
-        "--json", type=Path, metavar="FILE", help="write the scores as JSON too; -: instead of the table"
-    )
+    scoring.add_argument("--json", metavar="FILE", help="write the scores as JSON too; -: instead of the table")
 
-    decoding = parser.add_argument_group("translation, with --model (default: as the model's configuration says)")
-    decoding.add_argument("--beam-size", type=int, metavar="N", help="hypotheses kept a sentence; 1 is greedy search")
-    decoding.add_argument(
-        "--length-penalty", type=_length_penalty, metavar="P", help="none, average, or a number: Wu et al.'s alpha"
-    )
-    decoding.add_argument(
-        "--max-length-ratio", type=_number, metavar="R", help="at most R times the source's pieces, plus 10"
-    )
-    decoding.add_argument("--batch-tokens", type=int, metavar="N", help="source pieces translated together")
-    decoding.add_argument("--device", choices=("auto", "cpu", "cuda"), help="where to translate (default: auto)")
-    decoding.add_argument("--output", type=Path, metavar="FILE", help="save the translations")
+    translation = parser.add_argument_group("translation, with --model")
+    add_search_options(translation)
+    add_device_option(translation)
+    translation.add_argument("--output", metavar="FILE", help="save the translations")
     return parser
-
-
-def _number(text: str) -> float:
-    """Read a finite number; argparse reports the ValueError's text."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
-    return number
-
-
-def _length_penalty(text: str) -> str | float:
-    """Read "none", "average" or a number."""
-    if text in ("none", "average"):
-        return text
-    try:
-        return _number(text)
-    except argparse.ArgumentTypeError:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither none, average nor a number") from None
 
 
 def _evaluate(given: argparse.Namespace) -> None:
     """Check, read, translate if asked to, score and report."""
-    problems = [*_contradictions(given), *_range_problems(given)]
-    problems += [*_output_problems("--json", given.json), *_output_problems("--output", given.output)]
-    problems += _problems_of(lambda: check_tokenizer(given.tokenize))
-    if given.model:
-        problems += _problems_of(lambda: model_path(given.model))
-    if given.device:
-        problems += _problems_of(lambda: choose_device(given.device))
+    problems = list(_contradictions(given))
+    search = search_options(given, problems)
+    collect(problems, partial(check_tokenizer, given.tokenize))
+    model = collect(problems, partial(_model_path, given.model)) if given.model else None
+    device = device_option(given, problems) if given.model else None
+    _check_outputs(given, model, problems)
+    text, references = _read_both(given, problems)
     if problems:
         raise UserError(*problems)
 
-    text_option = "--hypotheses" if given.hypotheses else "--source"
-    text, references = _read_both(text_option, given.hypotheses or given.source, given.reference)
-    hypotheses = text if given.hypotheses else _translate(given, text)
+    hypotheses = _translated(text, model, device, search) if model else text
     if given.output:
         _write(given.output, "".join(f"{line}\n" for line in hypotheses))
-
     scoring = {"tokenize": given.tokenize, "lowercase": given.lowercase}
     for warning in text_warnings(hypotheses, references, **scoring):
         print(f"nmt-eval: warning: {warning}", file=sys.stderr)
     scores = corpus_scores(hypotheses, references, **scoring)
     as_json = json.dumps(json_object(scores, sentences=len(references), **scoring), indent=2)
-    if given.json != Path("-"):
-        print(table(scores, sentences=len(references)))
-    if given.json == Path("-"):
-        print(as_json)
-    elif given.json:
+    if given.json != STANDARD:
+        _write(STANDARD, f"{table(scores, sentences=len(references))}\n")
+    if given.json is not None:
         _write(given.json, f"{as_json}\n")
 
 
@@ -134,90 +103,70 @@ def _contradictions(given: argparse.Namespace) -> Iterator[str]:
         yield "--reference FILE is missing"
     if given.model and not given.hypotheses and not given.source:
         yield "--model needs --source FILE, the text to translate"
+    if given.output == STANDARD:
+        yield "--output -: standard output has the scores; give a file, or use nmt-translate"
     if not given.model:
         for name in MODEL_ONLY:
             if getattr(given, name) is not None:
                 yield f"--{name.replace('_', '-')} has an effect only with --model"
-    files: dict[Path, str] = {}
-    for name in ("model", "source", "hypotheses", "reference", "output", "json"):
-        path = getattr(given, name)
-        if name in ("output", "json") and path and path.resolve() in files:
-            yield f"--{name} {path} would overwrite --{files[path.resolve()]}"
-        elif path:
-            files[path.resolve()] = name
 
 
-def _decoding(given: argparse.Namespace) -> dict[str, Any]:
-    """Collect the options of the search that were given."""
-    return {name: getattr(given, name) for name in DECODING if getattr(given, name) is not None}
+def _model_path(path: Path) -> Path:
+    from nmt.models.model_file import model_path  # only here: PyTorch takes longer to import than a file to score
+
+    return model_path(path)
 
 
-def _range_problems(given: argparse.Namespace) -> Iterator[str]:
-    """Check the search's options against the configuration's ranges."""
-    try:
-        DecodingConfig.model_validate(_decoding(given))
-    except ValidationError as error:
-        # The last of an option's errors: for length_penalty, which is text or a number, the one about the number.
-        for name, problem in {str(problem["loc"][0]): problem for problem in error.errors()}.items():
-            yield f"--{name.replace('_', '-')} {problem['input']}: {problem['msg']}"
+def _check_outputs(given: argparse.Namespace, model: Path | None, problems: list[str]) -> None:
+    """Check that the files to write can be written, and overwrite neither what is read nor each other."""
+    others = {"--model": model, "--source": given.source, "--hypotheses": given.hypotheses}
+    others["--reference"] = given.reference
+    for name in ("output", "json"):
+        output = getattr(given, name)
+        if output is not None:
+            collect(problems, partial(check_output, f"--{name}", output, others=others))
+            others = {**others, f"--{name}": Path(output)}
 
 
-def _problems_of(check: Callable[[], object]) -> Sequence[str]:
-    """Run a check now, not after the translation; returns the messages of its UserError, if it raises one."""
-    try:
-        check()
-    except UserError as error:
-        return error.messages
-    return ()
-
-
-def _output_problems(option: str, path: Path | None) -> Iterator[str]:
-    """Find out now, not after the translation, whether a file can be written."""
-    if path is None or (option == "--json" and path == Path("-")):
-        return
-    if path.exists() and not path.is_file():
-        yield f"{option} {path}: exists and is not a file"
-    elif not path.parent.is_dir():
-        yield f"{option} {path}: there is no folder {path.parent}"
-    elif not os.access(path.parent, os.W_OK):
-        yield f"{option} {path}: the folder {path.parent} cannot be written to"
-
-
-def _read_both(option: str, path: Path, reference: Path) -> tuple[list[str], list[str]]:
+def _read_both(given: argparse.Namespace, problems: list[str]) -> tuple[list[str], list[str]]:
     """Read the hypotheses or the source, and the references; they must have equally many lines, at least one."""
-    problems: list[str] = []
-    lines, references = _read(option, path, problems), _read("--reference", reference, problems)
-    if not problems and len(lines) != len(references):
+    option, path = ("--hypotheses", given.hypotheses) if given.hypotheses else ("--source", given.source)
+    lines = _read(option, path, problems)
+    references = _read("--reference", given.reference, problems)
+    if lines and references and len(lines) != len(references):
         problems.append(
-            f"{option} {path} has {len(lines)} lines and --reference {reference} has {len(references)}: line i of the "
-            "one must go with line i of the other"
+            f"{option} {path} has {len(lines)} lines and --reference {given.reference} has {len(references)}: line i "
+            "of the one must go with line i of the other"
         )
-    if problems:
-        raise UserError(*problems)
     return lines, references
 
 
-def _read(option: str, path: Path, problems: list[str]) -> list[str]:
-    """Read a file's lines; what is wrong with it is added to `problems`."""
+def _read(option: str, path: Path | None, problems: list[str]) -> list[str]:
+    """Read a file's lines; what is wrong with it is added to `problems`, and there are no lines."""
+    if path is None:
+        return []
     try:
         lines = list(read_lines(path))
     except UserError as error:
         problems.extend(f"{option}: {message}" for message in error.messages)
-    else:
-        if not lines:
-            problems.append(f"{option} {path}: the file is empty")
-        return lines
-    return []
+        return []
+    if not lines:
+        problems.append(f"{option} {path}: the file is empty")
+    return lines
 
 
-def _translate(given: argparse.Namespace, source: list[str]) -> list[str]:
+def _translated(source: list[str], model: Path, device: Any, search: dict[str, Any]) -> list[str]:
     """Translate each line to the text of its best hypothesis, with a progress bar where a person watches."""
-    translator = Translator.load(given.model, device=choose_device(given.device or "auto"))
-    translations = translator.translate(source, **_decoding(given))
-    return [best[0].text for best in tqdm(translations, total=len(source), unit=" sentences", disable=None)]
+    from nmt.decoding.translator import Translator  # only here, as in _model_path
+
+    translations = Translator.load(model, device=device).translate(source, **search)
+    return [best.text for best, *_ in tqdm(translations, total=len(source), unit=" sentences", disable=None)]
 
 
-def _write(path: Path, text: str) -> None:
-    """Write a whole file or nothing; a link's target is written, not the link replaced."""
-    with written_atomically(path.resolve()) as file:
-        file.write(text)
+def _write(name: str, text: str) -> None:
+    with opened_for_writing(name) as file:
+        file.write(text.encode("utf-8"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,24 +5,30 @@ model is loaded, and every mistake is reported at once.
 """
 
 import argparse
-import math
-import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
 
 from tqdm import tqdm
 
-from nmt.cli.common import choose_device, run
+from nmt.cli.common import run
+from nmt.cli.options import (
+    STANDARD,
+    add_device_option,
+    add_search_options,
+    check_output,
+    collect,
+    decoding_value,
+    device_option,
+    is_device,
+    opened_for_writing,
+    search_options,
+)
 from nmt.data.corpus import lines_of, read_lines
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
-from nmt.files import written_atomically
 from nmt.models.model_file import model_path
-
-STANDARD = "-"  # standard input or output
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,7 +45,6 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Text is UTF-8, one sentence a line; input files may be .gz. Nothing is written to --output FILE before "
         "all of it is translated.",
     )
-    # Numbers are taken as text and read below, so that all mistakes are reported together.
     parser.add_argument("--model", metavar="PATH", help="model file, or run folder (its best model); required")
     parser.add_argument(
         "--input", default=STANDARD, metavar="FILE", help="text to translate; -: standard input (default)"
@@ -47,28 +52,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--output", default=STANDARD, metavar="FILE", help="where translations go; -: standard output (default)"
     )
-    parser.add_argument("--device", default="auto", metavar="NAME", help="auto, cpu or cuda (default: auto)")
-    search = parser.add_argument_group("search")
-    search.add_argument(
-        "--beam-size", metavar="N", help="hypotheses kept a sentence; 1 is greedy (default: from the model)"
-    )
-    search.add_argument(
-        "--length-penalty",
-        metavar="A",
-        help="none: sum of log-probabilities; average: divided by the length; a number from 0: Wu et al.'s alpha "
-        "(default: from the model)",
-    )
-    search.add_argument(
-        "--max-length-ratio",
-        metavar="R",
-        help="a translation has at most R times the source's pieces, plus 10 (default: from the model)",
-    )
-    search.add_argument(
-        "--batch-tokens",
-        metavar="N",
-        help="source pieces translated together, padding included; changes speed and memory, not results "
-        "(default: from the model)",
-    )
+    add_device_option(parser)
+    add_search_options(parser.add_argument_group("search"))
     output = parser.add_argument_group("output")
     output.add_argument(
         "--n-best",
@@ -85,38 +70,50 @@ def _parser() -> argparse.ArgumentParser:
 def _translate(given: argparse.Namespace) -> None:
     """Check, load, translate."""
     problems: list[str] = []
-    search = _search_options(given, problems)
-    n_best = search.setdefault("n_best", 1)
-    if n_best > search.get("beam_size", n_best):
-        problems.append(f"--n-best {n_best}: must be at most the beam size, --beam-size {search['beam_size']}")
-    if n_best > 1 and given.scores:
-        problems.append(f"--scores has no effect with --n-best {n_best}, whose lines hold the scores; leave it out")
-    if given.model is None:
-        problems.append("--model PATH is missing: a model file, or the folder of a run")
-    else:
-        _collect(problems, lambda: model_path(Path(given.model)))
-    device = _collect(problems, lambda: _device(given.device))
-    _check_output(given, problems)
-    total = _collect(problems, lambda: _count(given.input))
-    if problems:
+    search = search_options(given, problems)
+    n_best = _n_best(given, search.get("beam_size"), problems)
+    model = _model(given, problems)
+    device = device_option(given, problems)
+    source = None if given.input == STANDARD else Path(given.input)
+    collect(problems, partial(check_output, "--output", given.output, others={"--model": model, "--input": source}))
+    total = collect(problems, partial(_count, source))
+    if model is None or device is None or problems:
         raise UserError(*problems)
 
-    translator = Translator.load(given.model, device=device)
+    translator = Translator.load(model, device=device)
     if n_best > translator.decoding.beam_size and "beam_size" not in search:
         raise UserError(
             f"--n-best {n_best}: must be at most the beam size, {translator.decoding.beam_size} from the model; "
             f"give --beam-size {n_best} or more"
         )
-    interactive = given.input == STANDARD and sys.stdin.isatty()
-    lines = (
-        lines_of(sys.stdin.buffer, name="standard input") if given.input == STANDARD else read_lines(Path(given.input))
-    )
-    translations = translator.translate(lines, interactive=interactive, **search)
+    interactive = source is None and sys.stdin.isatty()
+    lines = lines_of(sys.stdin.buffer, name="standard input") if source is None else read_lines(source)
+    translations = translator.translate(lines, n_best=n_best, interactive=interactive, **search)
     watched = sys.stderr.isatty() and not interactive
-    with _opened(given.output) as file:
+    with opened_for_writing(given.output) as file:
         for index, best in enumerate(tqdm(translations, total=total, unit=" lines", disable=not watched)):
             file.write(_written(index, best, n_best=n_best, scores=given.scores).encode("utf-8"))
             file.flush()
+
+
+def _n_best(given: argparse.Namespace, beam_size: int | None, problems: list[str]) -> int:
+    """How many translations of a line are wanted; what does not go with it is added to `problems`."""
+    if given.n_best is None:
+        return 1
+    n_best = collect(problems, partial(decoding_value, "--n-best", given.n_best, key="beam_size")) or 1
+    if beam_size is not None and n_best > beam_size:
+        problems.append(f"--n-best {n_best}: must be at most the beam size, --beam-size {beam_size}")
+    if n_best > 1 and given.scores:
+        problems.append(f"--scores has no effect with --n-best {n_best}, whose lines hold the scores; leave it out")
+    return n_best
+
+
+def _model(given: argparse.Namespace, problems: list[str]) -> Path | None:
+    """The model file; None when there is none, which is added to `problems`."""
+    if given.model is None:
+        problems.append("--model PATH is missing: a model file, or the folder of a run")
+        return None
+    return collect(problems, partial(model_path, Path(given.model)))
 
 
 def _written(index: int, translations: Sequence[Translation], *, n_best: int, scores: bool) -> str:
@@ -127,94 +124,12 @@ def _written(index: int, translations: Sequence[Translation], *, n_best: int, sc
     return f"{best.text}\t{best.score:.4f}\n" if scores else f"{best.text}\n"
 
 
-def _search_options(given: argparse.Namespace, problems: list[str]) -> dict[str, Any]:
-    """The options of the search that were given, read and within their ranges."""
-    options: dict[str, Any] = {}
-    for name, read, allowed in (
-        ("beam_size", _count_of, "a whole number of at least 1"),
-        ("length_penalty", _length_penalty, "none, average, or a number of at least 0"),
-        ("max_length_ratio", _ratio, "a number greater than 0"),
-        ("batch_tokens", _count_of, "a whole number of at least 1"),
-        ("n_best", _count_of, "a whole number of at least 1"),
-    ):
-        text = getattr(given, name)
-        if text is None:
-            continue
-        try:
-            options[name] = read(text)
-        except ValueError:
-            problems.append(f"--{name.replace('_', '-')} {text}: must be {allowed}")
-    return options
-
-
-def _count_of(text: str) -> int:
-    return _at_least(1, int(text))
-
-
-def _ratio(text: str) -> float:
-    ratio = _at_least(0.0, float(text))
-    if ratio == 0.0:
-        raise ValueError
-    return ratio
-
-
-def _length_penalty(text: str) -> str | float:
-    return text if text in ("none", "average") else _at_least(0.0, float(text))
-
-
-def _at_least(least: Any, number: Any) -> Any:
-    if not (math.isfinite(number) and number >= least):
-        raise ValueError
-    return number
-
-
-def _device(name: str) -> Any:
-    if name not in ("auto", "cpu", "cuda"):
-        raise UserError(f"--device {name}: must be auto, cpu or cuda")
-    return choose_device(name)
-
-
-def _count(name: str) -> int | None:
+def _count(source: Path | None) -> int | None:
     """The number of lines of a file, which is thereby checked to its end; None for what can be read only once."""
-    path = Path(name)
-    if name == STANDARD or (path.exists() and not path.is_file() and not path.is_dir()):
+    if source is None or is_device(source):
         return None
-    return sum(1 for _ in read_lines(path))
+    return sum(1 for _ in read_lines(source))
 
 
-def _check_output(given: argparse.Namespace, problems: list[str]) -> None:
-    """Find out now, not after the translation, whether the output can be written."""
-    if given.output == STANDARD:
-        return
-    path = Path(given.output)
-    if path.is_dir():
-        problems.append(f"--output {path}: is a folder, not a file")
-    elif not path.parent.is_dir():
-        problems.append(f"--output {path}: there is no folder {path.parent}")
-    elif not os.access(path.parent, os.W_OK) and not path.exists():
-        problems.append(f"--output {path}: the folder {path.parent} cannot be written to")
-    elif given.input != STANDARD and path.is_file() and Path(given.input).exists() and path.samefile(given.input):
-        problems.append(f"--output {path}: is the input file; give another name")
-
-
-@contextmanager
-def _opened(name: str) -> Iterator[IO[bytes]]:
-    """Standard output, a device or named pipe as it is, or a file that appears complete or not at all."""
-    path = Path(name)
-    if name == STANDARD:
-        yield sys.stdout.buffer
-    elif path.exists() and not path.is_file():
-        with open(path, "wb") as file:
-            yield file
-    else:
-        with written_atomically(path.resolve(), "wb") as file:  # of a link, the file it points to
-            yield file
-
-
-def _collect(problems: list[str], check: Callable[[], Any]) -> Any:
-    """The result of `check`, or None and its messages added to `problems`."""
-    try:
-        return check()
-    except UserError as error:
-        problems.extend(error.messages)
-        return None
+if __name__ == "__main__":
+    sys.exit(main())

@@ -368,14 +368,14 @@ class TrainingConfig(Section):
 
 
 class DecodingConfig(Section):
-    beam_size: Size = 5
+    beam_size: int = Field(default=5, ge=1, le=1000)
     """Hypotheses kept a sentence; 1 is greedy search."""
-    length_penalty: Literal["none", "average"] | Annotated[float, Field(ge=0.0)] = "average"
+    length_penalty: Literal["none", "average"] | Annotated[float, Field(ge=0.0, le=10.0)] = "average"
     """none: sum of log-probabilities; average: divided by the length; a number: Wu et al.'s alpha."""
-    max_length_ratio: PositiveFloat = 2.0
+    max_length_ratio: float = Field(default=2.0, gt=0.0, le=100.0)
     """A translation has at most this many times the source's pieces, plus 10."""
     batch_tokens: Size = 2000
-    """Source pieces translated together, padding included."""
+    """Source pieces translated together, padding included; it changes speed and memory, not results."""
 
 
 class Config(Section):

@@ -7,6 +7,7 @@ text larger than memory streams. A line's result does not depend on the lines ar
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import NamedTuple
 
 import torch
@@ -17,6 +18,7 @@ from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.beam import Hypothesis, LengthPenalty, beam_search, penalty
 from nmt.decoding.inference import inference
 from nmt.decoding.segments import LONGEST_SEGMENT, segment
+from nmt.errors import UserError
 from nmt.models.model_file import load_model, rebuild
 from nmt.models.seq2seq import Seq2Seq
 
@@ -66,11 +68,16 @@ class Translator:
         Raises UserError when there is no such file, it is damaged, or holds no model of this toolkit.
         """
         file = load_model(Path(path))
-        source = Subwords.from_bytes(file.source_subwords)
-        joint = file.source_subwords == file.target_subwords
-        target = source if joint else Subwords.from_bytes(file.target_subwords)
+        try:
+            model = rebuild(file)
+            source = Subwords.from_bytes(file.source_subwords)
+            joint = file.source_subwords == file.target_subwords
+            target = source if joint else Subwords.from_bytes(file.target_subwords)
+        except (KeyError, ValueError, UserError) as error:
+            reason = shorten(str(error), 200, placeholder=" …")  # PyTorch names every weight that does not fit
+            raise UserError(f"{path}: damaged: its parts do not fit together ({reason})") from error
         return cls(
-            rebuild(file).to(device),
+            model.to(device),
             Vocabularies(source, target),
             decoding=file.config.decoding,
             device=device,

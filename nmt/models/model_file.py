@@ -73,7 +73,9 @@ def load_model(path: Path) -> ModelFile:
             sizes=(source_size, target_size),
             training=json.loads(texts["training"]),
         )
-    except (KeyError, ValueError, UserError) as error:
+    except UserError as error:  # of another version of the toolkit, with other keys
+        raise UserError(f"{path}: its configuration cannot be read: {'; '.join(error.messages)}") from error
+    except (KeyError, ValueError) as error:
         raise UserError(f"{path}: damaged: its parts do not fit together ({error})") from error
 
 

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -117,6 +119,7 @@ def test_warnings_go_to_standard_error(files: Path, capsys: pytest.CaptureFixtur
         (
             "--hypotheses h --beam-size 3 --length-penalty 1 --max-length-ratio 2 --batch-tokens 7 --device cpu",
             [
+                "--hypotheses: h: no such file",
                 "--reference FILE is missing",
                 "--beam-size has an effect only",
                 "--length-penalty has an effect only",
@@ -126,11 +129,22 @@ def test_warnings_go_to_standard_error(files: Path, capsys: pytest.CaptureFixtur
             ],
         ),
         (
-            "--model m --source s --reference r --beam-size 0 --length-penalty -1 --max-length-ratio 0",
+            "--model m --source s --reference r --beam-size 0 --length-penalty -1 --batch-tokens 1.5 --device gpu",
             [
-                "--beam-size 0: Input should be greater than or equal to 1",
-                "--length-penalty -1.0: Input should be greater than or equal to 0",
-                "--max-length-ratio 0.0: Input should be greater than 0",
+                "--source: s: no such file",
+                "--reference: r: no such file",
+                "--beam-size 0: allowed: a whole number, at least 1",
+                "--length-penalty -1: allowed: none, average, or a number, at least 0",
+                "--batch-tokens 1.5: allowed: a whole number, at least 1",
+                "--device gpu: unknown; choose one of auto, cpu, cuda",
+            ],
+        ),
+        (
+            "--model m --source src --reference ref --beam-size x --length-penalty Avarage --max-length-ratio inf",
+            [
+                "--beam-size x: allowed: a whole number, at least 1",
+                "--length-penalty Avarage: nearest: average; allowed: none, average, or a number, at least 0",
+                "--max-length-ratio inf: allowed: a number, more than 0",
             ],
         ),
         (
@@ -139,10 +153,12 @@ def test_warnings_go_to_standard_error(files: Path, capsys: pytest.CaptureFixtur
         ),
         (
             "--model m --source src --reference ref --output ./ref --json src",
-            ["--output ref would overwrite --reference", "--json src would overwrite --source"],
+            ["--output ./ref: would overwrite --reference ref", "--json src: would overwrite --source src"],
         ),
-        ("--model m --source src --reference ref --output o --json o", ["--json o would overwrite --output"]),
-        ("--hypotheses hyp --reference ref --json .", ["--json .: exists and is not a file"]),
+        ("--model m --source src --reference ref --output o --json o", ["--json o: would overwrite --output o"]),
+        ("--model m --source src --reference ref --json m", ["--json m: would overwrite --model m"]),
+        ("--model m --source src --reference ref --output -", ["--output -: standard output has the scores"]),
+        ("--hypotheses hyp --reference ref --json .", ["--json .: is a folder, not a file"]),
         (
             "--hypotheses hpy --reference rfe",
             ["--hypotheses: hpy: no such file", "--reference: rfe: no such file"],
@@ -185,21 +201,26 @@ def test_invalid_utf8_is_named_with_its_line(files: Path, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        "--beam-size many",
-        "--length-penalty long",
-        "--length-penalty nan",
-        "--max-length-ratio inf",
-        "--device gpu",
-        "--beam 3",
-    ],
+    ("option", "text"), [("length-penalty", "nan"), ("length-penalty", ""), ("max-length-ratio", "nan"), ("device", "")]
 )
-def test_what_is_no_number_or_no_option_ends_with_code_2(arguments: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exit_:
-        main(arguments.split())
-    assert exit_.value.code == 2
-    assert arguments.split()[1] in capsys.readouterr().err
+@pytest.mark.usefixtures("files")
+def test_what_is_no_number_and_no_name(option: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = fails([*MODEL, f"--{option}={text}"], capsys)
+    assert len(said.splitlines()) == 1
+    assert said.startswith(f"nmt-eval: error: --{option} ")
+
+
+def test_an_unknown_option_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--beam", "3"])
+    assert stop.value.code == 2
+    assert "--beam" in capsys.readouterr().err
+
+
+def test_scoring_a_file_does_not_wait_for_torch(files: Path) -> None:
+    program = "import sys; from nmt.cli.evaluate import main; assert main() == 0; assert 'torch' not in sys.modules"
+    command = [sys.executable, "-c", program, "--hypotheses", "hyp", "--reference", "ref"]
+    assert subprocess.run(command, cwd=files, stdout=subprocess.DEVNULL).returncode == 0
 
 
 # ------------------------------------------------------------------------------------------------ translate and score

@@ -163,7 +163,7 @@ def test_every_mistake_is_reported_at_once(capsys, tmp_path: Path) -> None:
         *("--input", tmp_path / "missing.txt"),
         *("--output", tmp_path / "no" / "folder.txt"),
         *("--beam-size", "0"),
-        *("--length-penalty", "avg"),
+        *("--length-penalty", "avrage"),
         *("--max-length-ratio", "0"),
         *("--batch-tokens", "many"),
         *("--n-best", "1.5"),
@@ -174,18 +174,18 @@ def test_every_mistake_is_reported_at_once(capsys, tmp_path: Path) -> None:
     assert "nowhere: no such model file or run folder" in text
     assert "missing.txt: no such file" in text
     assert "there is no folder" in text
-    assert "--beam-size 0: must be a whole number of at least 1" in text
-    assert "--length-penalty avg: must be none, average, or a number of at least 0" in text
-    assert "--max-length-ratio 0: must be a number greater than 0" in text
-    assert "--batch-tokens many: must be a whole number" in text
-    assert "--n-best 1.5: must be a whole number" in text
-    assert "--device gpu: must be auto, cpu or cuda" in text
+    assert "--beam-size 0: allowed: a whole number, at least 1" in text
+    assert "--length-penalty avrage: nearest: average; allowed: none, average, or a number, at least 0" in text
+    assert "--max-length-ratio 0: allowed: a number, more than 0" in text
+    assert "--batch-tokens many: allowed: a whole number, at least 1" in text
+    assert "--n-best 1.5: allowed: a whole number, at least 1" in text
+    assert "--device gpu: unknown; choose one of auto, cpu, cuda" in text
 
 
 @pytest.mark.parametrize("penalty", ["-1", "nan", "inf"])
 def test_impossible_penalties(capsys, model: Path, source: Path, penalty: str) -> None:
     (message,) = complaints(capsys, "--model", model, "--input", source, f"--length-penalty={penalty}")
-    assert f"--length-penalty {penalty}: must be" in message
+    assert message.endswith(f"--length-penalty {penalty}: allowed: none, average, or a number, at least 0")
 
 
 def test_n_best_above_the_beam_size(capsys, model: Path, source: Path) -> None:
@@ -223,10 +223,22 @@ def test_invalid_utf8_is_named_by_line_before_any_work(capsys, model: Path, sour
     assert list(source.parent.iterdir()) == [source]  # nothing half-written is left
 
 
-def test_the_input_is_not_overwritten(capsys, model: Path, source: Path) -> None:
-    (message,) = complaints(capsys, "--model", model, "--input", source, "--output", source)
-    assert "is the input file" in message
-    assert source.read_bytes() == HOSTILE
+def test_neither_the_input_nor_the_model_is_overwritten(capsys, model: Path, source: Path) -> None:
+    weights = model.read_bytes()
+    hard_link = source.with_name("link.txt")
+    os.link(source, hard_link)
+    (message,) = complaints(capsys, "--model", model, "--input", source, "--output", hard_link)
+    assert "link.txt: would overwrite --input" in message
+    (message,) = complaints(capsys, "--model", model.parent, "--input", source, "--output", model)
+    assert "would overwrite --model" in message
+    assert (source.read_bytes(), model.read_bytes()) == (HOSTILE, weights)
+
+
+def test_the_target_of_a_link_is_written(model: Path, source: Path) -> None:
+    (source.parent / "elsewhere").mkdir()
+    source.with_name("output.txt").symlink_to(Path("elsewhere") / "translations")
+    assert len(translated(model, source)) == 7
+    assert source.with_name("output.txt").is_symlink()
 
 
 def test_an_unknown_option_is_refused(capsys, model: Path) -> None:

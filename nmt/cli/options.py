@@ -1,0 +1,165 @@
+"""What nmt-translate and nmt-eval are told alike: how to search, on which device, and where output goes.
+
+The search's options are the keys of the configuration's decoding section; their meaning and ranges are written only
+there. Values are read from text and mistakes are collected, so that all of them are reported together and before any
+work begins. It knows no model, and imports no PyTorch unless a device is asked for.
+"""
+
+import argparse
+import shlex
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, TypeVar
+
+from pydantic import ValidationError
+
+from nmt.cli.common import DEVICES, abandon_standard_output, choose_device
+from nmt.config.allowed import allowed, choices
+from nmt.config.problems import joined, meant
+from nmt.config.schema import DecodingConfig
+from nmt.config.validation import schema_at
+from nmt.errors import UserError
+from nmt.files import written_atomically
+
+if TYPE_CHECKING:
+    import torch
+
+STANDARD = "-"  # standard input or output
+SEARCH = tuple(DecodingConfig.model_fields)  # beam_size, …: the names under which argparse keeps the options
+
+Result = TypeVar("Result")
+
+
+def add_search_options(group: argparse._ActionsContainer) -> None:
+    """Add the options of the search; what they may be is checked by `search_options`, not by argparse."""
+    for name, field in DecodingConfig.model_fields.items():
+        described = str(field.description).rstrip(".")
+        group.add_argument(
+            _option(name),
+            metavar=name.rpartition("_")[2].upper(),
+            help=f"{described[0].lower()}{described[1:]} (default: from the model)",
+        )
+
+
+def add_device_option(group: argparse._ActionsContainer) -> None:
+    """Add --device; its value is checked by `device_option`."""
+    group.add_argument("--device", metavar="NAME", help=f"where to translate: {', '.join(DEVICES)} (default: auto)")
+
+
+def search_options(given: argparse.Namespace, problems: list[str]) -> dict[str, Any]:
+    """The options of the search that were given; those that are wrong are left out and added to `problems`."""
+    options = {}
+    for name in SEARCH:
+        text = getattr(given, name)
+        if text is not None:
+            value = collect(problems, partial(decoding_value, _option(name), text, key=name))
+            if value is not None:
+                options[name] = value
+    return options
+
+
+def device_option(given: argparse.Namespace, problems: list[str]) -> "torch.device | None":
+    """The device to translate on; None, with what is wrong added to `problems`, where there is no such device."""
+    return collect(problems, partial(choose_device, "auto" if given.device is None else given.device))
+
+
+def decoding_value(option: str, text: str, *, key: str) -> Any:
+    """What was given to `option`, under the rules of the configuration's key decoding.`key`. Raises UserError."""
+    try:
+        return getattr(DecodingConfig.model_validate({key: _read(text)}), key)
+    except ValidationError:
+        schema = schema_at(("decoding", key), {})
+        clauses = joined(meant(text, choices(schema)), f"allowed: {allowed(schema)}")
+        raise UserError(f"{option} {shlex.quote(text)}: {clauses}") from None
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _read(text: str) -> int | float | str:
+    """A number if the text is one."""
+    for read in (int, float):
+        with suppress(ValueError):
+            return read(text)
+    return text
+
+
+def collect(problems: list[str], check: Callable[[], Result]) -> Result | None:
+    """The result of `check`; or None, and what was wrong is added to `problems`."""
+    try:
+        return check()
+    except UserError as error:
+        problems.extend(error.messages)
+    except OSError as error:  # a path that cannot even be asked about: too long a name, a folder that is closed to us
+        problems.append(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    return None
+
+
+def check_output(option: str, name: str, *, others: Mapping[str, Path | None]) -> None:
+    """Find out now, not after the translation, whether the output `name` can be written.
+
+    `others` are the files that must not be overwritten, by the options that name them. Raises UserError.
+    """
+    path = Path(name)
+    if name == STANDARD or is_device(path):
+        return
+    given = f"{option} {name}"
+    if path.is_dir():
+        raise UserError(f"{given}: is a folder, not a file")
+    for other, taken in others.items():
+        if taken is not None and _same(path, taken):
+            raise UserError(f"{given}: would overwrite {other} {taken}; give another name")
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise UserError(f"{given}: there is no folder {path.parent}")
+    try:
+        with tempfile.TemporaryFile(dir=folder):  # to try is the only way to know: root, read-only disks, …
+            pass
+    except OSError as error:
+        raise UserError(f"{given}: the folder {path.parent} cannot be written to ({error.strerror})") from None
+
+
+def is_device(path: Path) -> bool:
+    """Whether it is something that is written to as it is, such as /dev/null or a named pipe."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _same(path: Path, other: Path) -> bool:
+    return path.resolve() == other.resolve() or (path.exists() and other.exists() and path.samefile(other))
+
+
+@contextmanager
+def opened_for_writing(name: str) -> Iterator[IO[bytes]]:
+    """Standard output, a device or named pipe as it is, or a file that appears complete or not at all.
+
+    Raises UserError when the disk is full, and the like; a reader that has gone is left to `run`.
+    """
+    try:
+        with _opened(name) as file:
+            yield file
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if name == STANDARD:
+            abandon_standard_output()
+        shown = "standard output" if name == STANDARD else name
+        raise UserError(f"{shown}: cannot be written ({error.strerror or error})") from None
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[IO[bytes]]:
+    path = Path(name)
+    if name == STANDARD:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    elif is_device(path):
+        with open(path, "wb") as file:
+            yield file
+    else:
+        with written_atomically(path.resolve(), "wb") as file:  # of a link, the file it points to
+            yield file

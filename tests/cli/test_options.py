@@ -1,0 +1,89 @@
+"""What nmt-translate and nmt-eval share: values of options, and files to write that cannot be written."""
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.cli.options import add_search_options, check_output, collect, opened_for_writing, search_options
+from nmt.config.schema import DecodingConfig
+from nmt.errors import UserError
+
+FULL = Path("/dev/full")  # a device of Linux on which every write fails as on a full disk
+
+
+def searched(*arguments: str) -> tuple[dict[str, Any], list[str]]:
+    """The options that were read, and the problems."""
+    parser = argparse.ArgumentParser()
+    add_search_options(parser)
+    problems: list[str] = []
+    return search_options(parser.parse_args(arguments), problems), problems
+
+
+def test_every_key_of_the_decoding_section_is_an_option_by_its_name() -> None:
+    given = {"beam_size": 7, "length_penalty": 0.5, "max_length_ratio": 1.5, "batch_tokens": 11}
+    assert given.keys() == DecodingConfig.model_fields.keys()
+    arguments = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
+    assert searched(*arguments) == (given, [])
+    assert searched() == ({}, [])
+
+
+@pytest.mark.parametrize(
+    ("argument", "name", "value"),
+    [
+        ("--length-penalty=none", "length_penalty", "none"),
+        ("--length-penalty=0", "length_penalty", 0.0),
+        ("--length-penalty=1e-1", "length_penalty", 0.1),
+        ("--max-length-ratio=3", "max_length_ratio", 3.0),
+    ],
+)
+def test_values(argument: str, name: str, value: object) -> None:
+    assert searched(argument) == ({name: value}, [])
+
+
+@pytest.mark.parametrize("text", ["0", "-3", "2.0", "1e3", "nan", "true", "", "9" * 5000])
+def test_what_is_no_size(text: str) -> None:
+    options, (problem,) = searched(f"--beam-size={text}", "--batch-tokens=5")
+    assert options == {"batch_tokens": 5}
+    assert problem == f"--beam-size {text or repr('')}: allowed: a whole number, at least 1 and at most 1000"
+
+
+def test_paths_that_cannot_be_asked_about_are_problems_too(tmp_path: Path) -> None:
+    name = str(tmp_path / ("a" * 300))
+    problems: list[str] = []
+    assert collect(problems, lambda: check_output("--output", name, others={"--input": tmp_path})) is None
+    (problem,) = problems
+    assert problem.startswith(name)
+
+
+def test_a_file_in_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
+    """The file itself could be written, but not the new one beside it that is to take its place."""
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    (folder / "out").touch()
+    folder.chmod(0o555)
+    if os.access(folder, os.W_OK):
+        pytest.skip("run by root, who may write everywhere")
+    with pytest.raises(UserError, match=r"the folder .* cannot be written to"):
+        check_output("--output", str(folder / "out"), others={})
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs the device /dev/full")
+def test_a_full_disk() -> None:
+    with pytest.raises(UserError, match="/dev/full: cannot be written"), opened_for_writing(str(FULL)) as file:
+        file.write(b"text")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs the device /dev/full")
+def test_a_full_disk_behind_standard_output(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("Yes.\n", encoding="utf-8")
+    command = [sys.executable, "-m", "nmt.cli.evaluate", "--hypotheses", "text", "--reference", "text"]
+    with FULL.open("wb") as full:
+        done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith("nmt-eval: error: standard output: cannot be written")

@@ -1,0 +1,270 @@
+"""A trained model in a user's hands: hostile text, pipes, one file taken elsewhere, damage; in real processes."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import save
+
+from tests.end_to_end.conftest import settings
+
+Command = Callable[..., list[str]]
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
+
+# A model that is trained for seconds, and yet translates different sentences differently.
+QUICK = {
+    "training.max_epochs": 8,
+    "training.validate_every": "8 epochs",
+    "training.save_every": "null",
+    "training.accumulate": 1,
+    "training.average_best": 0,
+    "training.label_smoothing": 0,
+    "training.optimizer.learning_rate": 0.02,
+    "subwords.sampling": "null",
+    "model.encoder.dropout": 0,
+    "model.decoder.dropout": 0,
+}
+
+
+class Result(NamedTuple):
+    code: int
+    output: bytes
+    errors: str
+
+
+def run(arguments: list[str], text: bytes = b"") -> Result:
+    """Run a command that reads `text` from a pipe and writes to one."""
+    done = subprocess.run(arguments, input=text, capture_output=True, env=ENVIRONMENT, timeout=300)
+    return Result(done.returncode, done.stdout, done.stderr.decode())
+
+
+def succeeds(arguments: list[str], text: bytes = b"") -> bytes:
+    """What a command writes that must succeed."""
+    result = run(arguments, text)
+    assert result.code == 0, result.errors
+    return result.output
+
+
+def complaint(arguments: list[str], text: bytes = b"") -> str:
+    """The one line that a command says when it must refuse."""
+    result = run(arguments, text)
+    assert (result.code, result.output) == (2, b""), result.errors
+    (line,) = result.errors.splitlines()
+    assert line.startswith("nmt-translate: error: ")
+    return line
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory, corpus: Path, command: Command) -> Path:
+    """A folder with all that a training reads and writes: corpus, cache of subwords and ids, and the run folder."""
+    home = tmp_path_factory.mktemp("home") / "home"
+    shutil.copytree(corpus, home / "corpus", ignore=shutil.ignore_patterns("cache"))
+    (home / "tiny.yaml").write_text(yaml.safe_dump(settings(home / "corpus")), encoding="utf-8")
+    changes = [part for key, value in QUICK.items() for part in ("--set", f"{key}={value}")]
+    succeeds(command("train", "--config", home / "tiny.yaml", "--output", home / "run", "--device", "cpu", *changes))
+    return home
+
+
+@pytest.fixture(scope="session")
+def model(home: Path) -> Path:
+    return home / "run" / "best.safetensors"
+
+
+# -------------------------------------------------------------------------------------------------------- hostile text
+
+PLAIN = "the old man buys bread ."
+BLANK = ["", " ", "  \t ", "\u3000", "\r"]
+ODD = [
+    PLAIN,
+    "🙂 🏳️‍🌈 👩🏽‍🚒",
+    "a\x00b",
+    "\x00",
+    "\x01\x02\x07 the\x1b[31m man \x7f",
+    "one\u2028two\u2029three",
+    "next\x85line",
+    "\x0b\x0c\x1c\x1d\x1e",
+    "carriage\rreturn",
+    "?!… — «»()[]{}",
+    ".",
+    "Привет the 世界 مرحبا ελληνικά हिन्दी 한국어 👋",
+    "e\u0301\u0301\u0301 \u200b\u200d\ufeff \ufffd \U0010ffff",
+    "▁ <pad> <unk> <s> </s> ▁▁",
+    "w" * 300,
+    "\ufeff",
+]
+
+
+@pytest.fixture(scope="module")
+def thousand() -> list[str]:
+    """A thousand lines: blank and odd ones in turn, one of 10,000 words, and the plain sentence first and last."""
+    kinds = [*ODD, *BLANK]
+    lines = [PLAIN, *(kinds[number % len(kinds)] for number in range(998)), PLAIN]
+    lines[500] = "the old man buys bread . " * 1666 + "the old man ."
+    assert len(lines[500].split()) == 10_000
+    return lines
+
+
+def test_a_thousand_hostile_lines_by_file_and_by_pipe(
+    model: Path, thousand: list[str], tmp_path: Path, command: Command
+) -> None:
+    ends = ("\n" if number % 3 else "\r\n" for number in range(999))  # the last line has none
+    text = "\ufeff" + "".join(line + end for line, end in zip(thousand, (*ends, ""), strict=True))
+    (tmp_path / "in").write_bytes(text.encode())
+    translate = command("translate", "--model", model, "--device", "cpu")
+
+    piped = succeeds(translate, text.encode())
+    assert succeeds([*translate, "--input", str(tmp_path / "in"), "--output", str(tmp_path / "out")]) == b""
+    assert (tmp_path / "out").read_bytes() == piped
+
+    assert piped.endswith(b"\n")
+    translations = piped.decode().split("\n")[:-1]
+    assert len(translations) == len(thousand)
+    assert all(len(line.splitlines()) <= 1 for line in translations)  # no line break of another kind
+    # Equal lines have equal translations, wherever they stand: after the byte order mark, with Windows line ends, last.
+    pairs = set(zip(thousand, translations, strict=True))
+    assert len(pairs) == len(set(thousand)) == len(ODD) + len(BLANK) + 1
+    assert {translation for line, translation in pairs if line in BLANK} == {""}
+    assert dict(pairs)[PLAIN] != ""
+    assert len(dict(pairs)[thousand[500]].split()) > 100  # all of it was translated, not only its beginning
+
+
+# ----------------------------------------------------------------------------------------------- the model is one file
+
+
+def test_the_model_is_one_file(home: Path, model: Path, corpus: Path, tmp_path: Path, command: Command) -> None:
+    """Elsewhere, and with all that training left behind out of reach, the file alone translates the same."""
+    text = (corpus / "test.en").read_bytes()
+    expected = succeeds(command("translate", "--model", home / "run"), text)
+    assert len(set(expected.splitlines())) > 15  # of 30 lines: the translations depend on the source
+    (tmp_path / "elsewhere").mkdir()
+    moved = shutil.copy(model, tmp_path / "elsewhere" / "german.bin")
+    hidden = home.rename(home.with_name("hidden"))
+    try:
+        assert succeeds(command("translate", "--model", moved), text) == expected
+    finally:
+        hidden.rename(home)
+
+
+def test_scoring_a_model_is_scoring_its_translations(
+    model: Path, corpus: Path, tmp_path: Path, command: Command
+) -> None:
+    source, reference = corpus / "test.en", corpus / "test.de"
+    search = ("--beam-size", 3, "--length-penalty", 0.5)
+    by_hand = tmp_path / "by_hand"
+    succeeds(command("translate", "--model", model, "--input", source, "--output", by_hand, *search))
+    scored = succeeds(
+        command("evaluate", "--hypotheses", by_hand, "--reference", reference, "--json", tmp_path / "file.json")
+    )
+    more = ("--source", source, "--output", tmp_path / "saved", "--json", tmp_path / "model.json", *search)
+    assert succeeds(command("evaluate", "--model", model, "--reference", reference, *more)) == scored
+
+    assert (tmp_path / "saved").read_bytes() == by_hand.read_bytes()
+    assert (tmp_path / "model.json").read_bytes() == (tmp_path / "file.json").read_bytes()
+    scores = json.loads((tmp_path / "model.json").read_text(encoding="utf-8"))
+    for name in ("bleu", "chrf", "ter"):
+        assert scores[name]["score"] > 0
+        assert "|version:" in scores[name]["signature"]
+        assert f"{scores[name]['score']:.2f}" in scored.decode()
+    assert scores["sentences"] == 30
+
+
+# ------------------------------------------------------------------------------------------------------- damaged models
+
+
+def header_end(content: bytes) -> int:
+    """Where the JSON header of a safetensors file ends; its length stands in the first 8 bytes."""
+    return 8 + int.from_bytes(content[:8], "little")
+
+
+def flipped(content: bytes, text: bytes) -> bytes:
+    """The file with one bit changed in its header, in the first character of `text`."""
+    place = content.index(text)
+    assert place < header_end(content)
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+def without_subwords(content: bytes) -> bytes:
+    header = json.loads(content[8 : header_end(content)])
+    start, end = (header_end(content) + offset for offset in header["subwords.source"]["data_offsets"])
+    return content[:start] + bytes(end - start) + content[end:]
+
+
+DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "empty": (lambda content: b"", "damaged, or no model"),
+    "half": (lambda content: content[: len(content) // 2], "damaged, or no model"),
+    "header syntax": (lambda content: flipped(content, b"{"), "damaged, or no model"),
+    "tensor name": (lambda content: flipped(content, b"weights.encoder"), "do not fit together"),
+    "configuration": (lambda content: flipped(content, b"additive"), "do not fit together"),
+    "subwords": (without_subwords, "not a sentencepiece model, or damaged"),
+    "text": (lambda content: b"weights: none\n" * 100, "damaged, or no model"),
+    "another program": (
+        lambda content: save({"weight": torch.zeros(2, 3)}, {"format": "pt"}),
+        "a safetensors file of another program",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_model_is_refused_in_one_line(model: Path, tmp_path: Path, damage: str, command: Command) -> None:
+    change, reason = DAMAGES[damage]
+    (tmp_path / "damaged").write_bytes(change(model.read_bytes()))
+
+    said = complaint(command("translate", "--model", tmp_path / "damaged"), b"text\n")
+    assert str(tmp_path / "damaged") in said
+    assert reason in said
+
+
+def test_a_training_state_is_no_model(home: Path, command: Command) -> None:
+    said = complaint(command("translate", "--model", home / "run" / "state.safetensors"), b"text\n")
+    assert "state.safetensors: no model of this toolkit, but a training state" in said
+
+
+# ----------------------------------------------------------------------------------------------------- input and output
+
+
+def test_invalid_utf8_is_named_by_its_line(model: Path, tmp_path: Path, command: Command) -> None:
+    text = b"fine\nfine too\nnot \xff fine\n"
+    (tmp_path / "in").write_bytes(text)
+    output = tmp_path / "out"
+
+    said = complaint(command("translate", "--model", model, "--input", tmp_path / "in", "--output", output))
+    assert "in, line 3: not valid UTF-8 (byte 0xff at column 5)" in said
+    said = complaint(command("translate", "--model", model, "--output", output), text)
+    assert "standard input, line 3: not valid UTF-8 (byte 0xff at column 5)" in said
+    assert list(tmp_path.iterdir()) == [tmp_path / "in"]
+
+
+def test_a_folder_that_cannot_be_written_to(model: Path, tmp_path: Path, command: Command) -> None:
+    folder = tmp_path / "closed"
+    folder.mkdir(mode=0o555)
+    if os.access(folder, os.W_OK):  # root may write everywhere, but not even root there
+        folder = Path("/proc")
+        if not folder.is_dir():
+            pytest.skip("run by root, and there is no folder that root cannot write to")
+
+    said = complaint(command("translate", "--model", model, "--output", folder / "out"), b"text\n")
+    assert f"--output {folder / 'out'}: the folder {folder} cannot be written to" in said
+
+
+@pytest.mark.parametrize("program", ["translate", "evaluate"])
+def test_a_reader_that_has_gone(model: Path, corpus: Path, program: str, command: Command) -> None:
+    """As with `| head -1`: no traceback, and no success either."""
+    if program == "translate":
+        options = ["--input", corpus / "train.en", "--batch-tokens", 1, "--beam-size", 1]
+    else:
+        options = ["--source", corpus / "test.en", "--reference", corpus / "test.de"]
+    arguments = command(program, "--model", model, *options)
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT) as process:
+        if program == "translate":
+            assert process.stdout.readline().endswith(b"\n")
+        process.stdout.close()
+        errors = process.stderr.read().decode()
+    assert process.returncode == 1
+    assert [line for line in errors.splitlines() if not line.startswith("nmt-eval: warning: ")] == []
