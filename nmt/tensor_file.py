@@ -55,7 +55,7 @@ def _digest(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
     digest = hashlib.blake2b(json.dumps(texts, sort_keys=True).encode(), digest_size=16)
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.flatten().view(torch.uint8).numpy())
+        digest.update(tensor.flatten().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
 
 

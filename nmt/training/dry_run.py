@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import nn
 
 from nmt.config import Config
 from nmt.data.batching import Indices, batches, padding_share, plan_batches
@@ -25,7 +26,7 @@ def describe(config: Config, prepared: Prepared, model: Seq2Seq) -> Iterator[str
     yield from _corpus("training corpus", prepared.train.report)
     yield from _corpus("validation corpus", prepared.valid.report)
     yield from _samples(prepared)
-    yield from _parameters(model)
+    yield from parameters(model)
     plan = plan_batches(
         prepared.train.source_lengths,
         prepared.train.target_lengths,
@@ -71,15 +72,18 @@ def _samples(prepared: Prepared) -> Iterator[str]:
         yield f"  target: {' '.join(prepared.vocabularies.target.pieces(target))}"
 
 
-def _parameters(model: Seq2Seq) -> Iterator[str]:
-    counts = {
-        name: sum(parameter.numel() for parameter in module.parameters())
-        for name, module in model.named_children()
-        if module is not None
-    }
-    yield f"parameters: {sum(counts.values()):,}"
-    for name, count in counts.items():
-        yield f"  {name}: {count:,}"
+def parameters(model: Seq2Seq) -> Iterator[str]:
+    """The number of parameters: in all, of each module, and how many of them are frozen."""
+    modules = {name: module for name, module in model.named_children() if module is not None}
+    yield f"parameters: {_sizes(model)}"
+    for name, module in modules.items():
+        yield f"  {name}: {_sizes(module)}"
+
+
+def _sizes(module: nn.Module) -> str:
+    count = sum(each.numel() for each in module.parameters())
+    frozen = sum(each.numel() for each in module.parameters() if not each.requires_grad)
+    return f"{count:,}" + (f", {frozen:,} of them frozen" if frozen else "")
 
 
 def _largest_batch(config: Config, prepared: Prepared, model: Seq2Seq, plan: Sequence[Indices]) -> str:

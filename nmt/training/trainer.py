@@ -17,6 +17,7 @@ from nmt.config.schema import Interval
 from nmt.data.batching import Batch, Indices, batches, padding_share, plan_batches
 from nmt.data.binarised import PairedIds
 from nmt.data.subwords import Vocabularies
+from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.averaging import average_weights
 from nmt.training.checkpoint import State, restore, write_state
@@ -54,6 +55,7 @@ class Trainer:
         schedule: Schedule,
         corpus: PairedIds,
         vocabularies: Vocabularies,
+        data: str,
         folder: RunFolder,
         state: State | None,
         validate: Validate,
@@ -61,16 +63,26 @@ class Trainer:
         log: Callable[[str], None],
         progress_bar: Callable[[int, int, int], Bar],
     ) -> None:
-        """`state`: what to resume from, or None. `progress_bar`: a bar for (epoch, batches done, batches in all)."""
+        """`state`: what to resume from, or None. `progress_bar`: a bar for (epoch, batches done, batches in all).
+
+        `data` is a fingerprint of the corpora and vocabularies; a run that began with another one is refused with a
+        UserError, because its weights stand for other pieces and its position for other batches.
+        """
         self.config, self.settings = config, config.training
         self.model, self.optimizer, self.schedule = model, optimizer, schedule
-        self.corpus, self.vocabularies = corpus, vocabularies
+        self.corpus, self.vocabularies, self.data = corpus, vocabularies, data
         self.folder = folder
         self.validate, self.write_model = validate, write_model
         self.log, self.progress_bar = log, progress_bar
         self.stop = StopRequest()
         self.progress, recorded = Progress(), 0
+        self.batches_in_epoch = 1  # known once the epoch is planned
         if state is not None:
+            if state.numbers.get("data") != data:
+                raise UserError(
+                    f"{folder.path}: the corpus files or subword models are no longer those that this run began with; "
+                    "put them back to resume it, or give another --output"
+                )
             restore(state, model=model, optimizer=optimizer)
             self.progress = Progress.from_json(state.numbers["progress"])
             self.schedule.restore(state.numbers["schedule"])
@@ -91,6 +103,7 @@ class Trainer:
         """From the current position to the end of the epoch, or of training."""
         progress = self.progress
         plan = self._plan()
+        self.batches_in_epoch = len(plan)
         if progress.position == 0:
             share = padding_share(plan, self.corpus.source_lengths, self.corpus.target_lengths)
             self.log(f"epoch {progress.epoch + 1}: {len(plan):,} batches, {share:.1%} padding")
@@ -105,7 +118,7 @@ class Trainer:
                 group = [] if progress.finished else next(groups, [])
                 if not group:
                     return
-                self._update(group, len(plan))
+                self._update(group)
                 bar.update(len(group))
                 if progress.position == 0:
                     groups = iter(())  # the epoch has ended; what is due at its end comes first
@@ -136,7 +149,7 @@ class Trainer:
         while group := list(islice(stream, self.settings.accumulate)):
             yield group
 
-    def _update(self, group: list[Batch], batches_in_epoch: int) -> None:
+    def _update(self, group: list[Batch]) -> None:
         """One update, and all counters that move with it."""
         began = time.perf_counter()
         progress = self.progress
@@ -145,11 +158,11 @@ class Trainer:
         result = update(self.model, self.optimizer, group, rate=rate, config=self.settings)
         progress.update += 1
         progress.position += len(group)
-        if progress.position == batches_in_epoch:
+        if progress.position == self.batches_in_epoch:
             progress.epoch, progress.position = progress.epoch + 1, 0
         self._count(group, result, time.perf_counter() - began)
         if progress.update % self.settings.log_every == 0:
-            self._report(rate, progress.epoch + progress.position / batches_in_epoch)
+            self._report(rate)
 
     def _count(self, group: list[Batch], result: UpdateResult, seconds: float) -> None:
         window = self.progress.window
@@ -164,12 +177,11 @@ class Trainer:
         window.seconds += seconds
         self.progress.seconds += seconds
 
-    def _report(self, rate: float, epoch: float) -> None:
+    def _report(self, rate: float) -> None:
         """Write the means since the last report."""
         window, self.progress.window = self.progress.window, Window()
         self._record(
             "train",
-            epoch,
             {
                 "loss": window.loss / window.tokens,
                 "perplexity": perplexity(window.loss / window.tokens),
@@ -180,7 +192,8 @@ class Trainer:
             },
         )
 
-    def _record(self, split: str, epoch: float, numbers: dict[str, float]) -> None:
+    def _record(self, split: str, numbers: dict[str, float]) -> None:
+        epoch = self.progress.epoch + self.progress.position / self.batches_in_epoch
         seconds = round(self.progress.seconds, 3)
         record = {"step": self.progress.update, "epoch": round(epoch, 4), "split": split, **numbers, "seconds": seconds}
         self.records.write(record)
@@ -203,7 +216,7 @@ class Trainer:
         progress = self.progress
         progress.seconds += time.perf_counter() - began
         is_best = progress.record(metrics, self.settings)
-        self._record("valid", self._epochs(), metrics)
+        self._record("valid", metrics)
         if (message := self.schedule.validated(metrics)) is not None:
             self.log(message)
         kept = progress.kept(self.settings)
@@ -214,11 +227,6 @@ class Trainer:
             self.write_model(self.folder.best_path, self.model, training)
         self._save()
         self.folder.remove_checkpoints(lambda number: number in kept)
-
-    def _epochs(self) -> float:
-        """Epochs trained so far, with the part of the current one."""
-        position = self.progress.position
-        return self.progress.epoch + (position / len(self._plan()) if position else 0.0)
 
     def _finish_if_over(self) -> None:
         """At the end of training: a last validation, the average of the best, and the state that says it is over."""
@@ -241,7 +249,7 @@ class Trainer:
         try:
             with self.stop.at_once():
                 metrics = self.validate(self.model)
-            self._record("average", self._epochs(), metrics)
+            self._record("average", metrics)
             wins = better(metric, metrics[metric], progress.best[0][0])
             if wins:
                 training = {"updates": progress.update, "epochs": progress.epoch, "validation": metrics}
@@ -261,6 +269,7 @@ class Trainer:
         numbers = {
             "progress": self.progress.as_json(),
             "schedule": self.schedule.state(),
-            "recorded": self.records.size,
+            "recorded": self.records.saved_size(),
+            "data": self.data,
         }
         write_state(self.folder.state_path, model=self.model, optimizer=self.optimizer, numbers=numbers)

@@ -1,0 +1,50 @@
+"""Where the log of a training goes: its file, with the time, and the terminal."""
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tqdm import tqdm
+
+
+@contextmanager
+def logging_to(path: Path) -> Iterator[logging.Logger]:
+    """The logger "nmt", which inside the block writes to `path` and to stderr.
+
+    A line that cannot be written (the disk is full) raises OSError where it was logged.
+    """
+    logger = logging.getLogger("nmt")
+    handlers = [_FileHandler(path, encoding="utf-8"), _ConsoleHandler()]
+    level, propagate = logger.level, logger.propagate
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    for handler in handlers:
+        logger.addHandler(handler)
+    try:
+        yield logger
+    finally:
+        for handler in handlers:
+            logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagate
+        for handler in handlers:
+            handler.close()
+
+
+class _FileHandler(logging.FileHandler):
+    """Lines with their time."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S").format(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        raise  # what could not be written; logging's own version prints a traceback and goes on
+
+
+class _ConsoleHandler(logging.Handler):
+    """Lines on stderr, above the progress bar instead of through it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        tqdm.write(self.format(record), file=sys.stderr)

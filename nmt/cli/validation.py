@@ -1,0 +1,50 @@
+"""How a training scores its model on the validation corpus: by loss, and by translating the sources.
+
+It joins training and search, which know nothing of each other.
+"""
+
+import torch
+
+from nmt.config import Config
+from nmt.data.batching import batches, plan_batches
+from nmt.data.corpus import read_lines
+from nmt.data.preparation import Prepared
+from nmt.decoding.segments import LONGEST_SEGMENT
+from nmt.decoding.translator import Translator
+from nmt.evaluation.metrics import corpus_scores
+from nmt.models.seq2seq import Seq2Seq
+from nmt.training.trainer import Validate
+from nmt.training.validation import corpus_loss
+
+
+def build_validation(config: Config, prepared: Prepared, model: Seq2Seq, device: torch.device) -> Validate:
+    """The function that returns loss, perplexity and BLEU of `model`; the texts are read now, and kept."""
+    settings = config.training.validation
+    sources = list(read_lines(config.data.valid.source))
+    references = list(read_lines(config.data.valid.target))
+    valid = prepared.valid
+    plan = plan_batches(
+        valid.source_lengths,
+        valid.target_lengths,
+        batch_size=config.training.batch_size,
+        batch_by=config.training.batch_by,
+        seed=0,
+        epoch=0,
+    )
+    translator = Translator(
+        model,
+        prepared.vocabularies,
+        decoding=config.decoding,
+        device=device,
+        longest_segment=max(LONGEST_SEGMENT, config.data.max_length),  # as `Translator.load` has it for the saved model
+    )
+
+    def validate(model: Seq2Seq) -> dict[str, float]:
+        metrics = corpus_loss(model, batches(valid, plan))
+        hypotheses = [best.text for best, *_ in translator.translate(sources, beam_size=settings.beam_size)]
+        scores = corpus_scores(
+            hypotheses, references, tokenize=settings.tokenize, lowercase=settings.lowercase, metrics=("bleu",)
+        )
+        return {**metrics, "bleu": scores["bleu"].score}
+
+    return validate

@@ -1,0 +1,111 @@
+"""A corpus of sentences such as "the dog sees the cat .", and a model for it that trains in a second."""
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from nmt.cli.train import main
+
+NOUNS = {"dog": "Hund", "cat": "Kater", "man": "Mann", "boy": "Junge", "bird": "Vogel", "horse": "Hengst"}
+VERBS = {"sees": "sieht", "hears": "hört", "likes": "mag", "finds": "findet"}
+TRAINING_PAIRS = 108
+
+Train = Callable[..., int]
+
+
+def write_corpus(folder: Path) -> None:
+    """108 pairs for training and 12 for validation."""
+    pairs = [
+        (f"the {subject} {verb} the {thing} .", f"der {NOUNS[subject]} {VERBS[verb]} den {NOUNS[thing]} .")
+        for subject in NOUNS
+        for verb in VERBS
+        for thing in NOUNS
+        if subject != thing
+    ]
+    random.Random(1).shuffle(pairs)
+    for name, part in (("train", pairs[:TRAINING_PAIRS]), ("valid", pairs[TRAINING_PAIRS:])):
+        for language, side in (("en", 0), ("de", 1)):
+            text = "".join(f"{pair[side]}\n" for pair in part)
+            (folder / f"{name}.{language}").write_text(text, encoding="utf-8", newline="\n")
+
+
+def settings(corpus: Path) -> dict[str, Any]:
+    return {
+        "name": "tiny",
+        "seed": 3,
+        "data": {
+            "source_language": "en",
+            "target_language": "de",
+            "train": [{"source": str(corpus / "train.en"), "target": str(corpus / "train.de")}],
+            "valid": {"source": str(corpus / "valid.en"), "target": str(corpus / "valid.de")},
+            "cache_folder": str(corpus / "cache"),
+        },
+        "subwords": {"size": 60},
+        "model": {
+            "embedding_size": 7,
+            "encoder": {"hidden_size": 6, "dropout": 0.1},
+            "decoder": {"hidden_size": 11, "output_size": 7},
+        },
+        "training": {
+            "optimizer": {"name": "adam", "learning_rate": 0.02},
+            "batch_size": 12,
+            "max_epochs": 3,
+            "gradient_clip_norm": 0.2,
+            "validation": {"metric": "loss"},
+            "log_every": 4,
+        },
+    }
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> Iterator[None]:
+    """Several would only wait for each other over products this small."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    write_corpus(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> Path:
+    """The configuration file: 9 updates an epoch, 3 epochs."""
+    path = tmp_path_factory.mktemp("config") / "tiny.yaml"
+    path.write_text(yaml.safe_dump(settings(corpus)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def train() -> Train:
+    """train(config, output, "training.max_epochs=1", …, "--resume", …): nmt-train in this process; its exit code.
+
+    What begins with -- is an option, what is no text is the value of one, and the rest is for --set.
+    """
+
+    def run(config: Path, output: Path, *more: str | Path) -> int:
+        arguments = ["--config", str(config), "--output", str(output), "--device", "cpu"]
+        for each in more:
+            option = isinstance(each, Path) or each.startswith("--")
+            arguments += [str(each)] if option else ["--set", each]
+        return main(arguments)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory, tiny: Path, train: Train) -> Path:
+    """The folder of a finished run of `tiny`."""
+    output = tmp_path_factory.mktemp("runs") / "trained"
+    assert train(tiny, output, "training.keep_best=2", "training.keep_last=2") == 0
+    return output

@@ -1,0 +1,354 @@
+"""nmt-train from the configuration to the files of the run folder. Mistakes and fine-tuning have files of their own."""
+
+import errno
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from nmt.cli import validation
+from nmt.cli.logs import logging_to
+from nmt.cli.train import main
+from nmt.config import parse_config
+from nmt.models.model_file import load_model
+from nmt.training.checkpoint import read_state
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TRAIN = {
+    *("step", "epoch", "split", "loss", "perplexity", "learning_rate", "gradient_norm"),
+    *("target_tokens_per_second", "padding_share", "seconds"),
+}
+VALID = {"step", "epoch", "split", "loss", "perplexity", "bleu", "seconds"}
+
+MODULES = {
+    "source_embedding": 60 * 7,  # pieces × units
+    "own_target_embedding": 60 * 7,
+    "encoder": 2 * 3 * (7 * 6 + 6 * 6 + 2 * 6),  # two directions of a GRU, 7 → 6 units, with two biases
+    "initial_state": 6 * 11 + 11,
+    "decoder": 3 * 11 * (7 + 11 + 7 + 2)  # GRU, 7 → 11 units, feeding 7, with two biases
+    + (11 * 11 + 12 * 11 + 11)  # attention: query 11, memory 12, hidden layer 11
+    + (12 + 11) * 7,  # context and state → attentional vector
+    "output_layer": 7 * 60,
+}
+
+Train = Callable[..., int]
+
+
+def records(output: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (output / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def weights(path: Path) -> dict[str, torch.Tensor]:
+    return load_model(path).weights
+
+
+def assert_equal(mine: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) -> None:
+    assert mine.keys() == theirs.keys()
+    for name, weight in mine.items():
+        assert torch.equal(weight, theirs[name]), name
+
+
+# ------------------------------------------------------------------------------------------------- what a run leaves
+
+
+def test_files_of_a_run(trained: Path) -> None:
+    files = {path.relative_to(trained).as_posix() for path in trained.rglob("*") if path.is_file()}
+    (events,) = (name for name in files if name.startswith("tensorboard/"))
+    assert files - {events} == {
+        *(".lock", "config.yaml", "train.log", "metrics.jsonl", "state.safetensors", "best.safetensors"),
+        *(f"checkpoints/update-{update:08d}.safetensors" for update in (18, 27)),
+    }
+    assert (trained / "best.safetensors").read_bytes() == (
+        trained / "checkpoints" / "update-00000027.safetensors"
+    ).read_bytes()
+
+
+def test_metrics(trained: Path) -> None:
+    """9 updates an epoch, a line every 4 updates and at each of 3 validations."""
+    lines = records(trained)
+    assert [(line["step"], line["split"]) for line in lines if line["split"] == "valid"] == [
+        (9, "valid"),
+        (18, "valid"),
+        (27, "valid"),
+    ]
+    assert [line["step"] for line in lines if line["split"] == "train"] == [4, 8, 12, 16, 20, 24]
+    for line in lines:
+        assert set(line) == (TRAIN if line["split"] == "train" else VALID)
+        assert line["perplexity"] == pytest.approx(2.718281828 ** line["loss"])
+        assert line["epoch"] == pytest.approx(line["step"] / 9, abs=1e-4)
+    first, last = lines[0], lines[-1]
+    assert 3.5 < first["loss"] < 4.5  # ln 60 = 4.09, the loss of a model that knows nothing
+    assert last["loss"] < first["loss"] - 1
+    assert first["learning_rate"] == 0.02
+    assert 0 < first["padding_share"] < 0.2
+    assert all(earlier["seconds"] <= later["seconds"] for earlier, later in pairwise(lines))
+
+
+def test_tensorboard_has_the_scalars_of_the_metrics(trained: Path) -> None:
+    board = EventAccumulator(str(trained / "tensorboard"), size_guidance={"scalars": 0})
+    board.Reload()
+    shown = {(tag, event.step): event.value for tag in board.Tags()["scalars"] for event in board.Scalars(tag)}
+    written = {
+        (f"{line['split']}/{name}", line["step"]): value
+        for line in records(trained)
+        for name, value in line.items()
+        if name not in ("step", "epoch", "split")
+    }
+    assert shown == pytest.approx(written, rel=1e-6)  # TensorBoard holds float32
+
+
+def test_log(trained: Path) -> None:
+    text = (trained / "train.log").read_text(encoding="utf-8")
+    lines = text.splitlines()
+    assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (  )?\S", line) for line in lines), text
+    messages = [line[len("2026-01-01 00:00:00 ") :] for line in lines]
+    assert messages[0].startswith(f"run folder {trained}, cpu, PyTorch {torch.__version__}")
+    assert sum(message.startswith("training corpus: 108 pairs read, 108 kept") for message in messages) == 1
+    assert sum(message.startswith("epoch 1: 9 batches, ") for message in messages) == 1
+    assert any(
+        re.fullmatch(
+            r"epoch 0\.44 · update 4 · loss [\d.]+ · perplexity [\d.]+ · rate 0\.02 · gradient [\d.]+ · "
+            r"[\d,]+ tokens/s · padding [\d.]+%",
+            message,
+        )
+        for message in messages
+    )
+    assert any(message.startswith("validation · epoch 3.00 · update 27 · loss") for message in messages)
+    best = re.escape(str(trained / "best.safetensors"))
+    assert re.fullmatch(rf"finished: 3 epochs, \d+\.\d minutes; the best model is {best}", messages[-1])
+
+
+def test_the_saved_configuration_trains_the_same_model(trained: Path, tmp_path: Path, train: Train) -> None:
+    assert train(trained / "config.yaml", tmp_path / "again") == 0
+    assert (tmp_path / "again" / "config.yaml").read_bytes() == (trained / "config.yaml").read_bytes()
+    assert (tmp_path / "again" / "best.safetensors").read_bytes() == (trained / "best.safetensors").read_bytes()
+
+
+def test_the_model_holds_the_configuration_and_its_history(trained: Path) -> None:
+    model = load_model(trained)
+    assert model.config == parse_config((trained / "config.yaml").read_text(encoding="utf-8"))
+    assert model.sizes == (60, 60)
+    assert model.training["updates"] == 27
+    assert model.training["validation"]["loss"] == records(trained)[-1]["loss"]
+
+
+@pytest.mark.parametrize(("best", "last", "kept"), [(0, 0, []), (1, 2, [9, 18, 27]), (2, 1, [9, 18, 27]), (1, 0, [9])])
+def test_checkpoints_that_are_kept(
+    tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch, best: int, last: int, kept: list[int]
+) -> None:
+    scripted_losses(monkeypatch, 1.0, 2.0, 3.0)  # the first is the best
+    output = tmp_path / "run"
+    assert train(tiny, output, f"training.keep_best={best}", f"training.keep_last={last}") == 0
+    assert [int(path.stem[len("update-") :]) for path in sorted((output / "checkpoints").iterdir())] == kept
+    assert load_model(output).training["updates"] == 9
+
+
+def scripted_losses(monkeypatch: pytest.MonkeyPatch, *values: float) -> None:
+    """Let the validations of the next run give these losses, one after the other."""
+    script = iter(values)
+
+    def scripted(*_: object) -> dict[str, float]:
+        loss = next(script)
+        return {"loss": loss, "perplexity": 2.718281828**loss}
+
+    monkeypatch.setattr(validation, "corpus_loss", scripted)
+
+
+@pytest.mark.parametrize(("average", "wins"), [(0.5, True), (1.0, False), (9.0, False)])
+def test_average_of_the_best_checkpoints(
+    tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch, average: float, wins: bool
+) -> None:
+    """The average of updates 9 and 27 becomes the best model if its loss is below 1.0, the best of them."""
+    scripted_losses(monkeypatch, 1.0, 3.0, 2.0, average)
+    output = tmp_path / "run"
+    assert train(tiny, output, "training.keep_best=2", "training.average_best=2") == 0
+    *_, last = records(output)
+    assert set(last) == VALID
+    assert (last["split"], last["step"], last["loss"]) == ("average", 27, average)
+    parts = [weights(output / "checkpoints" / f"update-{update:08d}.safetensors") for update in (9, 27)]
+    best = load_model(output)
+    if wins:
+        assert best.training["average_of_updates"] == [9, 27]
+        for name, weight in best.weights.items():
+            torch.testing.assert_close(weight, (parts[0][name] + parts[1][name]) / 2, rtol=0, atol=1e-6)
+    else:
+        assert_equal(best.weights, parts[0])
+    state = read_state(output / "state.safetensors")  # the average is no part of training
+    assert_equal({name: state.tensors[f"model.{name}"] for name in parts[1]}, parts[1])
+    text = (output / "train.log").read_text(encoding="utf-8")
+    assert "average of checkpoints · epoch 3.00 · update 27" in text
+    assert f"average of 2 checkpoints: loss {average:.4g}, {'better' if wins else 'no better'}" in text
+
+
+# -------------------------------------------------------------------------------------------------------- the command
+
+
+def test_dry_run(tmp_path: Path, tiny: Path, train: Train, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train(tiny, tmp_path / "run", "data.max_length=12", "--dry-run") == 0
+    text = capsys.readouterr().out
+    for pattern in (
+        r"training corpus: 108 pairs, (?!108)\d+ kept \(\d+\.\d\d%\)",
+        r"  left out: empty 0 \(0\.00%\), overlong (?!0)\d+ \(\d+\.\d\d%\), length ratio 0 \(0\.00%\)",
+        r"validation corpus: 12 pairs, 12 kept \(100\.00%\)",
+        r"  source: [\d,]+ pieces, \d+\.\d a sentence, unknown 0 \(0\.00%\)",
+        "\n".join([f"parameters: {sum(MODULES.values()):,}", *(f"  {name}: {n:,}" for name, n in MODULES.items())]),
+        r"batches: \d an epoch, \d\.\d\d% padding",
+        r"largest batch: \d+ sentences, \d+ source and \d+ target positions; memory (\d+ MiB|not measured)",
+    ):
+        assert re.search(pattern, text), (pattern, text)
+    assert len(re.findall(r"sample \d+\n  source: ▁the .*\n  target: ▁der ", text)) == 3
+    assert not list(tmp_path.iterdir())
+
+
+def test_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--print-schema"]) == 0
+    assert capsys.readouterr().out == (ROOT / "configs" / "schema.json").read_text(encoding="utf-8")
+
+
+def test_output_in_a_locale_without_utf8(tmp_path: Path, tiny: Path) -> None:
+    command = [*script("module"), "--config", tiny, "--output", tmp_path / "run", "--dry-run"]
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    process = subprocess.run(command, capture_output=True, check=False, env=environment)
+    assert process.returncode == 0, process.stderr
+    assert "  target: ▁der ".encode() in process.stdout
+
+
+def test_default_output(tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["--config", str(tiny), "--set", "training.max_updates=1", "--set", "name=other"]) == 0
+    assert (tmp_path / "runs" / "other" / "best.safetensors").is_file()
+
+
+def test_the_cache_lies_beside_the_run_folder(tmp_path: Path, tiny: Path, train: Train) -> None:
+    assert train(tiny, tmp_path / "runs" / "tiny", "data.cache_folder=null", "--dry-run") == 0
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [".cache"]
+
+
+def test_each_call_logs_to_its_own_folder(
+    tmp_path: Path, tiny: Path, train: Train, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = list(logging.getLogger("nmt").handlers)
+    for name in ("first", "second"):
+        assert train(tiny, tmp_path / name, "training.max_updates=1") == 0
+        lines = capsys.readouterr().err.splitlines()
+        assert sum(line.startswith("finished: ") for line in lines) == 1
+        log = (tmp_path / name / "train.log").read_text(encoding="utf-8")
+        assert log.count("finished: ") == 1
+        assert [line[20:] for line in log.splitlines()] == lines
+    assert logging.getLogger("nmt").handlers == before
+
+
+def script(name: str) -> list[str]:
+    return [sys.executable, "-m", "nmt.cli.train"] if name == "module" else [str(Path(sys.executable).with_name(name))]
+
+
+@pytest.mark.parametrize("name", ["module", "nmt-train"])
+def test_ways_to_start_it(tmp_path: Path, tiny: Path, name: str) -> None:
+    """Both start; nothing but the log, and no warning, reaches stderr."""
+    if name != "module" and not Path(script(name)[0]).exists():
+        pytest.skip("nmt-train is not installed beside this Python")
+    command = [*script(name), "--config", tiny, "--output", tmp_path / "run", "--set", "training.max_updates=2"]
+    process = subprocess.run(command, capture_output=True, text=True, check=False, encoding="utf-8")
+    assert process.returncode == 0
+    assert process.stdout == ""
+    log = (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
+    assert process.stderr.splitlines() == [line[20:] for line in log.splitlines()]
+
+
+# -------------------------------------------------------------------------------------------------- while it is running
+
+
+def interrupt_at(monkeypatch: pytest.MonkeyPatch, number: int, action: Callable[[], None]) -> None:
+    """Do something at the beginning of the `number`-th validation, counted from 1."""
+    original, calls = validation.corpus_loss, []
+
+    def counted(*arguments: Any) -> dict[str, float]:
+        calls.append(1)
+        if len(calls) == number:
+            action()
+        return original(*arguments)
+
+    monkeypatch.setattr(validation, "corpus_loss", counted)
+
+
+@pytest.mark.parametrize("limit", [10, 20_000])
+def test_a_full_disk(
+    tmp_path: Path,
+    tiny: Path,
+    trained: Path,
+    train: Train,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    limit: int,
+) -> None:
+    """The system lets no file grow beyond `limit` bytes: the metrics fail (10), or the models and the state do."""
+    resource = pytest.importorskip("resource", reason="limits of a process are a thing of Unix")
+    output = tmp_path / "run"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    saved: list[bytes] = []
+
+    def fill() -> None:
+        saved.append((output / "state.safetensors").read_bytes())
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 2, fill)
+        try:
+            code = train(tiny, output)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert code == 2
+    errors = capsys.readouterr().err
+    assert f"nmt-train: error: {output}" in errors
+    assert "File too large" in errors
+    assert "--resume continues it" in errors
+    assert "Traceback" not in errors
+    assert [(output / "state.safetensors").read_bytes()] == saved
+    assert train(tiny, output, "--resume") == 0
+    assert_equal(weights(output), weights(trained))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_log_that_cannot_be_written_ends_the_run() -> None:
+    with pytest.raises(OSError, match="No space left") as caught, logging_to(Path("/dev/full")) as logger:
+        logger.info("lost")
+    assert caught.value.errno == errno.ENOSPC
+    assert not logging.getLogger("nmt").handlers
+
+
+def test_a_changed_corpus_is_not_resumed(
+    tmp_path: Path,
+    tiny: Path,
+    corpus: Path,
+    train: Train,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("train.en", "train.de"):
+        (tmp_path / name).write_bytes((corpus / name).read_bytes())
+    files = f"data.train=[{{source: {tmp_path / 'train.en'}, target: {tmp_path / 'train.de'}}}]"
+
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 2, stop)
+        assert train(tiny, tmp_path / "run", files) == 130
+    before = (tmp_path / "run" / "state.safetensors").read_bytes()
+    text = (tmp_path / "train.en").read_text(encoding="utf-8")
+    (tmp_path / "train.en").write_text(text.replace("the dog", "a dog"), encoding="utf-8")
+    assert train(tiny, tmp_path / "run", files, "--resume") == 2
+    assert "no longer those that this run began with" in capsys.readouterr().err
+    assert (tmp_path / "run" / "state.safetensors").read_bytes() == before
+    (tmp_path / "train.en").write_text(text, encoding="utf-8")
+    assert train(tiny, tmp_path / "run", files, "--resume") == 0

@@ -1,0 +1,271 @@
+"""nmt-train --init-from: what is inherited, what is refused, what is frozen, and resuming without the first model."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from nmt.cli import validation
+from nmt.config import parse_config
+from nmt.config.schema import Config
+from nmt.models.model_file import ModelFile, load_model
+
+Train = Callable[..., int]
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def short(tmp_path: Path, tiny: Path) -> Path:
+    """The configuration `tiny` without the sections `model` and `subwords`."""
+    return without(tiny, tmp_path / "short.yaml", "model", "subwords")
+
+
+def without(config: Path, path: Path, *sections: str, **changes: Any) -> Path:
+    settings = yaml.safe_load(config.read_text(encoding="utf-8"))
+    kept = {name: value for name, value in settings.items() if name not in sections}
+    path.write_text(yaml.safe_dump({**kept, **changes}), encoding="utf-8")
+    return path
+
+
+def saved_config(output: Path) -> Config:
+    return parse_config((output / "config.yaml").read_text(encoding="utf-8"))
+
+
+def largest_change(mine: ModelFile, theirs: ModelFile) -> float:
+    return max(float((weight - theirs.weights[name]).abs().max()) for name, weight in mine.weights.items())
+
+
+def test_weights_architecture_and_subwords_are_inherited(
+    tmp_path: Path, short: Path, trained: Path, train: Train
+) -> None:
+    """With steps of 1e-12, the weights at the end are those of the first model."""
+    output = tmp_path / "run"
+    still = "training.optimizer={name: sgd, learning_rate: 1.0e-12}"
+    assert train(short, output, still, "training.max_updates=5", "seed=8", "--init-from", trained) == 0
+    config, first = saved_config(output), load_model(trained)
+    assert (config.model, config.subwords) == (first.config.model, first.config.subwords)
+    assert (config.seed, config.training.max_updates) == (8, 5)
+    assert largest_change(load_model(output), first) < 1e-9
+    assert load_model(output).source_subwords == first.source_subwords
+    assert (output / "init_from.safetensors").read_bytes() == (trained / "best.safetensors").read_bytes()
+    assert "starting from the weights of" in (output / "train.log").read_text(encoding="utf-8")
+
+
+def test_the_vocabulary_is_the_model_s_on_another_corpus(
+    tmp_path: Path, short: Path, trained: Path, train: Train
+) -> None:
+    """Subwords trained on this corpus would have other pieces."""
+    for language, line in (("en", "the zebra jumps .\n"), ("de", "das Zebra springt .\n")):
+        (tmp_path / f"new.{language}").write_text(line * 40, encoding="utf-8")
+    files = f"data.train=[{{source: {tmp_path / 'new.en'}, target: {tmp_path / 'new.de'}}}]"
+    assert train(short, tmp_path / "run", files, "training.max_epochs=1", "--init-from", trained) == 0
+    assert load_model(tmp_path / "run").source_subwords == load_model(trained).source_subwords
+
+
+def test_the_saved_configuration_tunes_the_same_model(tmp_path: Path, short: Path, trained: Path, train: Train) -> None:
+    assert train(short, tmp_path / "one", "training.max_epochs=1", "--init-from", trained) == 0
+    copy = tmp_path / "one" / "init_from.safetensors"
+    assert train(tmp_path / "one" / "config.yaml", tmp_path / "two", "--init-from", copy) == 0
+    for name in ("config.yaml", "best.safetensors"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_dropout_may_change(tmp_path: Path, tiny: Path, trained: Path, train: Train) -> None:
+    changes = {"encoder": {"dropout": 0.4}, "decoder": {"output_dropout": 0.3}}
+    config = without(tiny, tmp_path / "dropout.yaml", "subwords", model=changes)
+    assert train(config, tmp_path / "run", "training.max_updates=1", "--init-from", trained) == 0
+    first, new = load_model(trained).config.model, saved_config(tmp_path / "run").model
+    assert (first.encoder.dropout, new.encoder.dropout) == (0.1, 0.4)
+    assert (first.decoder.output_dropout, new.decoder.output_dropout) == (None, 0.3)
+    assert new.encoder.hidden_size == first.encoder.hidden_size == 6
+
+
+def test_other_sizes_are_refused_with_every_difference(
+    tmp_path: Path, tiny: Path, trained: Path, train: Train, capsys: Capture
+) -> None:
+    model = {
+        "embedding_size": 9,
+        "encoder": {"hidden_size": 6, "layers": 2, "dropout": 0.5},
+        "decoder": {"hidden_size": 13, "cell": "lstm"},
+        "initialisation": {"name": "uniform", "range": 0.2},
+    }
+    config = without(tiny, tmp_path / "other.yaml", model=model, subwords={"size": 70, "lowercase": True})
+    assert train(config, tmp_path / "run", "--init-from", trained) == 2
+    errors = capsys.readouterr().err
+    for problem in (
+        "model.embedding_size: 7 in the model, 9 here",
+        "model.encoder.layers: 1 in the model, 2 here",
+        "model.decoder.hidden_size: 11 in the model, 13 here",
+        "model.decoder.cell: 'gru' in the model, 'lstm' here",
+        "model.initialisation: 'xavier' in the model, 'uniform' here",
+        "subwords.size: 60 in the model, 70 here",
+        "subwords.lowercase: false in the model, true here",
+    ):
+        assert problem in errors
+    assert "7 problems" in errors
+    assert f"--init-from {trained / 'best.safetensors'} cannot change it" in errors
+    assert not (tmp_path / "run").exists()
+
+
+def test_options_of_the_new_configuration_are_checked_too(
+    tmp_path: Path, tiny: Path, trained: Path, train: Train, capsys: Capture
+) -> None:
+    config = without(tiny, tmp_path / "wrong.yaml", model={"attention": {"score": "additive", "window": 3}})
+    assert train(config, tmp_path / "run", "--init-from", trained) == 2
+    assert "model.attention.window: unknown key" in capsys.readouterr().err
+
+
+def test_subword_model_files(
+    tmp_path: Path, tiny: Path, corpus: Path, trained: Path, train: Train, capsys: Capture
+) -> None:
+    """The model's own subword model may be given as a file; another one, of equal size, may not."""
+    path = tmp_path / "pieces.model"
+    config = without(tiny, tmp_path / "given.yaml", "model", subwords={"model": str(path)})
+    path.write_bytes(load_model(trained).source_subwords)
+    assert train(config, tmp_path / "same", "training.max_updates=1", "--init-from", trained) == 0
+    assert saved_config(tmp_path / "same").subwords.model == path
+    other = tmp_path / "runs" / "other"
+    text = (corpus / "train.en").read_text(encoding="utf-8")
+    (tmp_path / "train.en").write_text(text.replace("horse", "zebra"), encoding="utf-8")
+    files = f"data.train=[{{source: {tmp_path / 'train.en'}, target: {corpus / 'train.de'}}}]"
+    assert train(tiny, other, files, "training.max_updates=1") == 0
+    path.write_bytes(load_model(other).source_subwords)
+    assert load_model(other).sizes == (60, 60)
+    capsys.readouterr()
+    assert train(config, tmp_path / "run", "--init-from", trained) == 2
+    errors = capsys.readouterr().err
+    assert f"subwords.model: {path} is another vocabulary than the model's, whose embeddings it would not fit" in errors
+    path.unlink()
+    assert train(config, tmp_path / "run", "--init-from", trained) == 2
+    assert f"subwords.model: {path}: cannot be read (No such file or directory)" in capsys.readouterr().err
+
+
+# -------------------------------------------------------------------------------------------------------------- frozen
+
+EMBEDDINGS = {"source_embedding.weight", "own_target_embedding.weight"}
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory, tiny: Path, trained: Path, train: Train) -> dict[str, Path]:
+    """A model for each way to tie the embeddings."""
+    found = {"none": trained}
+    for tied in ("target", "all"):
+        found[tied] = tmp_path_factory.mktemp("runs") / tied
+        assert train(tiny, found[tied], f"model.tie_embeddings={tied}", "training.max_updates=2") == 0
+    return found
+
+
+@pytest.mark.parametrize("tied", ["none", "target", "all"])
+@pytest.mark.parametrize("parts", ["[embeddings]", "[encoder]", "[decoder]", "[embeddings, encoder]"])
+def test_frozen_parts(
+    tmp_path: Path, short: Path, models: dict[str, Path], train: Train, capsys: Capture, parts: str, tied: str
+) -> None:
+    """Frozen weights keep every bit, in spite of weight decay and clipping; all others change."""
+    optimizer = "training.optimizer={name: adamw, learning_rate: 0.02, weight_decay: 0.1}"
+    output, frozen = tmp_path / "run", f"training.freeze={parts}"
+    assert train(short, output, optimizer, frozen, "training.max_updates=6", "--init-from", models[tied]) == 0
+    before, after = load_model(models[tied]).weights, load_model(output).weights
+    same = {name for name, weight in after.items() if torch.equal(weight, before[name])}
+    expected: set[str] = set()
+    if "embeddings" in parts:
+        expected |= EMBEDDINGS & after.keys()
+    if "encoder" in parts:
+        expected |= {name for name in after if name.startswith("encoder.")}
+    if "decoder" in parts:
+        expected |= {name for name in after if name.startswith(("decoder.", "initial_state.", "output_layer."))}
+    assert same == expected
+    assert ("output_layer.weight" in after) == (tied == "none")
+    numbers = sum(after[name].numel() for name in expected)
+    assert f"{numbers:,} of them frozen" in capsys.readouterr().err
+
+
+def test_frozen_parts_in_a_dry_run(tmp_path: Path, short: Path, trained: Path, train: Train, capsys: Capture) -> None:
+    frozen = "training.freeze=[encoder]"
+    assert train(short, tmp_path / "run", frozen, "--init-from", trained, "--dry-run") == 0
+    text = capsys.readouterr().out
+    assert "parameters: 3,193, 540 of them frozen\n" in text
+    assert "  encoder: 540, 540 of them frozen\n" in text
+    assert not (tmp_path / "run").exists()
+
+
+def test_nothing_left_to_train(tmp_path: Path, short: Path, trained: Path, train: Train, capsys: Capture) -> None:
+    frozen = "training.freeze=[embeddings, encoder, decoder]"
+    assert train(short, tmp_path / "run", frozen, "--init-from", trained) == 2
+    assert "training.freeze: names every part, so nothing is left to train" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+# -------------------------------------------------------------------------------------------------------------- resumed
+
+
+def stop_at_validation(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    original, calls = validation.corpus_loss, []
+
+    def stopping(*arguments: Any) -> dict[str, float]:
+        calls.append(1)
+        if len(calls) == number:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    monkeypatch.setattr(validation, "corpus_loss", stopping)
+
+
+def test_resuming_needs_the_first_model_no_more(
+    tmp_path: Path, short: Path, trained: Path, train: Train, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """Interrupted, and resumed after the first model has gone: as if uninterrupted. Another first model is refused."""
+    first = tmp_path / "first.safetensors"
+    shutil.copy(trained / "best.safetensors", first)
+    frozen = "training.freeze=[encoder]"
+    assert train(short, tmp_path / "whole", frozen, "--init-from", first) == 0
+    output = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        stop_at_validation(patch, 2)
+        assert train(short, output, frozen, "--init-from", first) == 130
+    state = (output / "state.safetensors").read_bytes()
+    capsys.readouterr()
+
+    other = trained / "checkpoints" / "update-00000018.safetensors"
+    assert train(short, output, frozen, "--resume", "--init-from", other) == 2
+    errors = capsys.readouterr().err
+    assert f"--init-from {other}: the run in {output} did not start from this model but from {output}" in errors
+    assert (output / "state.safetensors").read_bytes() == state
+
+    with monkeypatch.context() as patch:
+        stop_at_validation(patch, 2)
+        assert train(short, output, frozen, "--resume", "--init-from", first) == 130
+    first.unlink()
+    assert train(short, output, frozen, "--resume") == 0
+    assert "resuming after update 27" in capsys.readouterr().err
+    for name in ("config.yaml", "best.safetensors"):
+        assert (output / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_start_that_was_killed_is_begun_again(
+    tmp_path: Path, short: Path, trained: Path, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a saved state there is nothing to resume: the recorded model is taken, or another one if it is given."""
+    output = tmp_path / "run"
+    output.mkdir()  # so that it is kept
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("nmt.cli.train.prepare", killed)
+        assert train(short, output, "--init-from", trained) == 130
+    assert sorted(path.name for path in output.iterdir()) == [
+        *(".lock", "checkpoints", "config.yaml", "init_from.safetensors", "train.log")
+    ]
+    other = trained / "checkpoints" / "update-00000018.safetensors"
+    with monkeypatch.context() as patch:
+        patch.setattr("nmt.cli.train.prepare", killed)
+        assert train(short, output, "--resume", "--init-from", other) == 130
+    assert (output / "init_from.safetensors").read_bytes() == other.read_bytes()
+    assert train(short, output, "--resume", "training.max_updates=1") == 0
+    assert saved_config(output).model == load_model(trained).config.model
+    assert (output / "init_from.safetensors").read_bytes() == other.read_bytes()

@@ -1,0 +1,289 @@
+"""Mistakes in what nmt-train is given: exit code 2, one clear message, nothing trained, nothing left in the way."""
+
+import gzip
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from nmt.cli.train import main
+from nmt.models.model_file import load_model, save_model
+from nmt.training.run_folder import RunFolder
+
+Train = Callable[..., int]
+Capture = pytest.CaptureFixture[str]
+
+
+def complaint(capsys: Capture) -> str:
+    """What was reported; never a traceback."""
+    errors = capsys.readouterr().err
+    assert "Traceback" not in errors
+    assert "nmt-train: " in errors
+    return errors[errors.index("nmt-train: ") :]
+
+
+@pytest.fixture
+def own(tmp_path: Path, corpus: Path, tiny: Path) -> Path:
+    """A configuration beside a corpus of its own, to be damaged."""
+    folder = tmp_path / "own"
+    folder.mkdir()
+    for name in ("train.en", "train.de", "valid.en", "valid.de"):
+        shutil.copy(corpus / name, folder / name)
+    settings = yaml.safe_load(tiny.read_text(encoding="utf-8"))
+    settings["data"] |= {
+        "train": [{"source": "train.en", "target": "train.de"}],
+        "valid": {"source": "valid.en", "target": "valid.de"},
+        "cache_folder": "cache",
+    }
+    path = folder / "own.yaml"
+    path.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    return path
+
+
+def drop_last_line(path: Path) -> None:
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
+
+
+def break_line(path: Path, number: int) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[number - 1] = b"caf\xe9\n"
+    path.write_bytes(b"".join(lines))
+
+
+CORPORA: dict[str, tuple[Callable[[Path], object], list[str]]] = {
+    "a missing file": (lambda folder: (folder / "train.de").unlink(), ["train.de: no such file"]),
+    "a folder": (
+        lambda folder: ((folder / "train.de").unlink(), (folder / "train.de").mkdir()),
+        ["train.de: is a folder, not a file"],
+    ),
+    "files of unequal length": (
+        lambda folder: drop_last_line(folder / "train.de"),
+        ["train.en has 108 lines, but", "train.de has 107"],
+    ),
+    "validation files of unequal length": (
+        lambda folder: drop_last_line(folder / "valid.en"),
+        ["valid.en has 11 lines, but", "valid.de has 12"],
+    ),
+    "invalid UTF-8": (
+        lambda folder: break_line(folder / "train.en", 5),
+        ["train.en, line 5: not valid UTF-8 (byte 0xe9 at column 4)"],
+    ),
+    "an empty file": (lambda folder: (folder / "valid.de").write_bytes(b""), ["valid.de: the file is empty"]),
+    "blank lines only": (
+        lambda folder: [(folder / name).write_bytes(b" \n" * 3) for name in ("train.en", "train.de")],
+        ["holds no text to train subwords on"],
+    ),
+    "a damaged gzip file": (
+        lambda folder: (folder / "train.en").write_bytes(gzip.compress(b"the dog\n" * 108)[:-9]),
+        ["train.en: damaged gzip file"],
+    ),
+    "several at once": (
+        lambda folder: ((folder / "train.en").unlink(), break_line(folder / "valid.de", 2)),
+        ["2 problems", "train.en: no such file", "valid.de, line 2: not valid UTF-8"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_corpora(tmp_path: Path, own: Path, train: Train, capsys: Capture, name: str) -> None:
+    damage, fragments = CORPORA[name]
+    damage(own.parent)
+    for mode in ([], ["--dry-run"]):
+        assert train(own, tmp_path / "run", *mode) == 2
+        errors = complaint(capsys)
+        for fragment in fragments:
+            assert fragment in errors
+        assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("override", "fragment"),
+    [
+        ("data.max_length=1", "no training pair is left of 108: 108 longer than data.max_length = 1 pieces"),
+        ("subwords.size=5000", "subwords.size is 5000, but this corpus supports at most "),
+        ("subwords.size=10", "subwords.size is 10, but this corpus needs at least "),
+        ("subwords.model=missing.model", "subwords.model: "),
+        ("data.cache_folder=/dev/null/cache", "the data cache cannot be used"),
+        ("training.batch_sise=3", "nearest: batch_size"),
+        ("model.attention.score=addditive", "nearest: additive"),
+        ("training.freeze=[encoder]", "training.freeze: needs --init-from"),
+        ("training=3", "training"),
+    ],
+)
+def test_configurations(
+    tmp_path: Path, tiny: Path, train: Train, capsys: Capture, override: str, fragment: str
+) -> None:
+    more = ["subwords.size=8000"] if override.startswith("subwords.model") else []  # its default: has no effect then
+    assert train(tiny, tmp_path / "run", *more, override) == 2
+    assert fragment in complaint(capsys)
+    assert not (tmp_path / "run").exists()
+
+
+def test_every_mistake_of_a_configuration_at_once(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
+    wrong = ["seed=-1", "model.embeding_size=3", "decoding.beam_size=0"]
+    assert train(tiny, tmp_path / "run", *wrong) == 2
+    errors = complaint(capsys)
+    assert "3 problems" in errors
+    assert all(override.split("=")[0] in errors for override in wrong)
+
+
+def test_no_configuration(tmp_path: Path, capsys: Capture) -> None:
+    assert main([]) == 2
+    assert "--config FILE is missing" in complaint(capsys)
+    assert main(["--config", str(tmp_path / "missing.yaml")]) == 2
+    assert "missing.yaml: no such configuration file" in complaint(capsys)
+
+
+@pytest.mark.parametrize("arguments", [["--epochs", "3"], ["--device", "gpu"], ["--out", "x"], ["extra"]])
+def test_unknown_options(tiny: Path, capsys: Capture, arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["--config", str(tiny), *arguments])
+    assert stop.value.code == 2
+    assert arguments[0] in capsys.readouterr().err
+
+
+def test_cuda_where_there_is_none(tmp_path: Path, tiny: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert main(["--config", str(tiny), "--output", str(tmp_path / "run"), "--device", "cuda"]) == 2
+    assert "--device cuda: no CUDA device" in complaint(capsys)
+    assert not (tmp_path / "run").exists()
+
+
+def write_damaged(path: Path, kind: str, trained: Path) -> None:
+    content = (trained / "best.safetensors").read_bytes()
+    model = load_model(trained)
+    larger = model.config.model.model_copy(update={"embedding_size": 8})
+    contents = {
+        "cut off": content[:-5],
+        "only the beginning": content[:100],
+        "empty": b"",
+        "something else": b"\xff" * 1000,
+        "a state to resume from": (trained / "state.safetensors").read_bytes(),
+    }
+    if kind in contents:
+        path.write_bytes(contents[kind])
+    elif kind == "other sizes inside":
+        save_model(path, model._replace(config=model.config.model_copy(update={"model": larger})))
+    else:
+        save_model(path, model._replace(source_subwords=b"pieces"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "fragment"),
+    [
+        ("cut off", "damaged, or no model of this toolkit"),
+        ("only the beginning", "damaged, or no model of this toolkit"),
+        ("empty", "damaged, or no model of this toolkit"),
+        ("something else", "damaged, or no model of this toolkit"),
+        ("a state to resume from", "no model of this toolkit, but a training state"),
+        ("other sizes inside", "damaged: its weights do not fit its configuration"),
+        ("no subword model inside", "damaged: its subword model is not a sentencepiece model, or damaged"),
+    ],
+)
+def test_models_to_start_from(
+    tmp_path: Path, tiny: Path, trained: Path, train: Train, capsys: Capture, kind: str, fragment: str
+) -> None:
+    model = tmp_path / "model.safetensors"
+    write_damaged(model, kind, trained)
+    settings = yaml.safe_load(tiny.read_text(encoding="utf-8"))
+    del settings["model"]
+    config = tmp_path / "new.yaml"
+    config.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    assert train(config, tmp_path / "run", "--init-from", model) == 2
+    errors = complaint(capsys)
+    assert f"{model}: {fragment}" in errors
+    assert not (tmp_path / "run").exists()
+
+
+def test_models_that_are_missing(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
+    assert train(tiny, tmp_path / "run", "--init-from", tmp_path / "nowhere") == 2
+    assert "nowhere: no such model file or run folder" in complaint(capsys)
+    assert train(tiny, tmp_path / "run", "--init-from", tmp_path) == 2
+    assert f"{tmp_path}: holds no best.safetensors" in complaint(capsys)
+    assert not (tmp_path / "run").exists()
+
+
+def test_outputs_that_cannot_be_written(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    assert train(tiny, tmp_path / "file") == 2
+    assert "file: the output folder cannot be made, because a file of that name exists" in complaint(capsys)
+    assert train(tiny, tmp_path / "file" / "run") == 2
+    assert "the output folder cannot be written (Not a directory)" in complaint(capsys)
+    (tmp_path / "others").mkdir()
+    (tmp_path / "others" / "thesis.tex").write_text("mine", encoding="utf-8")
+    assert train(tiny, tmp_path / "others") == 2
+    assert "others: is not empty and holds no run (found thesis.tex)" in complaint(capsys)
+    assert [path.name for path in (tmp_path / "others").iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_a_folder_without_permission(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
+    (tmp_path / "closed").mkdir(mode=0o500)
+    for output in (tmp_path / "closed", tmp_path / "closed" / "run"):
+        assert train(tiny, output) == 2
+        assert "the output folder cannot be written (Permission denied)" in complaint(capsys)
+
+
+def test_permission_lost(
+    tmp_path: Path, tiny: Path, train: Train, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file that cannot be opened for writing is named, and the folder can be used once it is mended."""
+
+    def refused(self: RunFolder, origin: Path | None) -> None:
+        raise PermissionError(13, "Permission denied", str(self.config_path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "_keep_origin", refused)
+        assert train(tiny, tmp_path / "run") == 2
+    assert "config.yaml: the output folder cannot be written (Permission denied)" in complaint(capsys)
+    assert train(tiny, tmp_path / "run", "training.max_updates=1") == 0
+
+
+def test_a_log_that_is_a_folder(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
+    output = tmp_path / "run"
+    assert train(tiny, output, "training.max_updates=1") == 0
+    (output / "train.log").unlink()
+    (output / "train.log").mkdir()
+    capsys.readouterr()
+    assert train(tiny, output, "training.max_updates=1", "--resume") == 2
+    assert "train.log: Is a directory" in complaint(capsys)
+
+
+def test_an_empty_folder_of_the_user_is_kept(tmp_path: Path, own: Path, train: Train, capsys: Capture) -> None:
+    """It stays when preparation fails, and another configuration may use it then."""
+    output = tmp_path / "run"
+    output.mkdir()
+    assert train(own, output, "data.max_length=1") == 2
+    assert output.is_dir()
+    assert train(own, output, "training.max_updates=1") == 0
+
+
+def test_a_damaged_state_is_not_resumed(
+    tmp_path: Path, tiny: Path, trained: Path, train: Train, capsys: Capture
+) -> None:
+    output = tmp_path / "run"
+    shutil.copytree(trained, output)
+    config = trained / "config.yaml"
+    (output / "state.safetensors").write_bytes((trained / "state.safetensors").read_bytes()[:-1])
+    assert train(config, output, "--resume") == 2
+    assert "state.safetensors: damaged" in complaint(capsys)
+    (output / "config.yaml").write_text("name: [", encoding="utf-8")
+    assert train(config, output, "--resume") == 2
+    assert "config.yaml: damaged (" in complaint(capsys)
+
+
+def test_a_run_is_not_overwritten(tmp_path: Path, trained: Path, train: Train, capsys: Capture) -> None:
+    before = {path: path.read_bytes() for path in trained.rglob("*") if path.is_file()}
+    assert train(trained / "config.yaml", trained) == 2
+    assert "continue it with --resume" in complaint(capsys)
+    assert train(trained / "config.yaml", trained, "--resume", "training.batch_size=11", "seed=4") == 2
+    errors = complaint(capsys)
+    assert "holds a run of another configuration; give another --output, or remove the folder" in errors
+    assert errors.splitlines()[1:] == ["  seed: 3 there, 4 here", "  training.batch_size: 12 there, 11 here"]
+    assert train(trained / "config.yaml", trained, "--resume", "--init-from", trained) == 2
+    assert f"--init-from {trained / 'best.safetensors'}: the run in {trained} did not start from" in complaint(capsys)
+    assert {path: path.read_bytes() for path in trained.rglob("*") if path.is_file()} == before

@@ -1,0 +1,95 @@
+"""The report on a training, from a corpus whose shares a person can count."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.config.schema import Config
+from nmt.data.binarised import Filters
+from nmt.data.binarising import binarise
+from nmt.data.preparation import Prepared
+from nmt.data.subwords import Subwords, Vocabularies
+from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.training.dry_run import describe, parameters
+from nmt.training.finetuning import freeze
+
+MODEL = {"embedding_size": 5, "encoder": {"hidden_size": 3}, "decoder": {"hidden_size": 7}}
+
+
+@pytest.fixture
+def config() -> Config:
+    pair = {"source": "a", "target": "b"}
+    data: dict[str, Any] = {"source_language": "en", "target_language": "de", "train": [pair], "valid": pair}
+    return Config.model_validate({"name": "run", "data": data, "model": MODEL, "training": {"batch_size": 2}})
+
+
+@pytest.fixture
+def prepared(tmp_path: Path, config: Config) -> Prepared:
+    """Characters are the pieces: "a b" is ▁ a ▁ b. Ten training pairs: 1 empty, 2 overlong, 1 unbalanced, 6 kept."""
+    settings = config.subwords.model_copy(update={"type": "char"})
+    subwords = Subwords.train(["abc bca cab"] * 5, settings=settings, size=8)
+    pairs = [
+        *(("a", ""), ("abcabcabc", "a"), ("a", "abcabcabc"), ("a", "abcab")),
+        *(("abc", "cab"), ("a", "b"), ("xb", "c"), ("ab", "ba"), ("b", "a"), ("c", "yyy")),
+    ]
+    both = Vocabularies(subwords, subwords)
+    filters = Filters(max_length=7, max_length_ratio=2.5)
+    return Prepared(
+        both,
+        binarise(pairs, tmp_path / "train", vocabularies=both, filters=filters),
+        binarise(pairs[4:6], tmp_path / "valid", vocabularies=both, filters=None),
+    )
+
+
+@pytest.fixture
+def model(config: Config) -> Seq2Seq:
+    torch.manual_seed(1)
+    return build_model(config.model, source_size=8, target_size=8)
+
+
+def test_shares_samples_and_batches(config: Config, prepared: Prepared, model: Seq2Seq) -> None:
+    """Kept sources: ▁abc ▁a ▁xb ▁ab ▁b ▁c, 16 pieces, x unknown. Targets: ▁cab ▁b ▁c ▁ba ▁a ▁yyy, 15 with 1 for yyy."""
+    lines = list(describe(config, prepared, model))
+    assert lines[:8] == [
+        "training corpus: 10 pairs, 6 kept (60.00%)",
+        "  left out: empty 1 (10.00%), overlong 2 (20.00%), length ratio 1 (10.00%)",
+        "  source: 16 pieces, 2.7 a sentence, unknown 1 (6.25%)",
+        "  target: 15 pieces, 2.5 a sentence, unknown 1 (6.67%)",
+        "validation corpus: 2 pairs, 2 kept (100.00%)",
+        "  left out: empty 0 (0.00%), overlong 0 (0.00%), length ratio 0 (0.00%)",
+        "  source: 6 pieces, 3.0 a sentence, unknown 0 (0.00%)",
+        "  target: 6 pieces, 3.0 a sentence, unknown 0 (0.00%)",
+    ]
+    assert lines[8:17] == [
+        *("sample 1", "  source: ▁ a b c", "  target: ▁ c a b"),
+        *("sample 3", "  source: ▁ <unk> b", "  target: ▁ c"),
+        *("sample 6", "  source: ▁ c", "  target: ▁ <unk>"),
+    ]
+    assert lines[-2].startswith("batches: 3 an epoch, ")
+    assert lines[-1].startswith("largest batch: 2 sentences, 5 source and 5 target positions; memory ")
+
+
+def test_fewer_pairs_than_samples(tmp_path: Path, config: Config, prepared: Prepared, model: Seq2Seq) -> None:
+    two = binarise([("a", "b"), ("b", "a")], tmp_path / "two", vocabularies=prepared.vocabularies, filters=None)
+    lines = list(describe(config, prepared._replace(train=two), model))
+    assert [line for line in lines if line.startswith("sample")] == ["sample 1", "sample 2"]
+
+
+def test_parameters_by_module(model: Seq2Seq) -> None:
+    counts = {
+        "source_embedding": 8 * 5,
+        "own_target_embedding": 8 * 5,
+        "encoder": 2 * 3 * (5 * 3 + 3 * 3 + 2 * 3),
+        "initial_state": 3 * 7 + 7,
+        "decoder": 3 * 7 * (5 + 7 + 7 + 2) + (7 * 7 + 6 * 7 + 7) + (6 + 7) * 7,
+        "output_layer": 7 * 8,
+    }
+    whole = f"parameters: {sum(counts.values()):,}"
+    assert list(parameters(model)) == [whole, *(f"  {name}: {count:,}" for name, count in counts.items())]
+    freeze(model, ["embeddings"])
+    frozen = list(parameters(model))
+    assert frozen[0] == f"{whole}, 80 of them frozen"
+    assert frozen[1] == "  source_embedding: 40, 40 of them frozen"
+    assert frozen[3] == f"  encoder: {counts['encoder']:,}"

@@ -1,0 +1,149 @@
+"""What a configuration inherits from a model, key by key, and the parts that can be frozen."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.config import Config, dump_config, parse_config
+from nmt.config.schema import ModelConfig
+from nmt.data.subwords import Subwords
+from nmt.errors import UserError
+from nmt.models.model_file import ModelFile, save_model
+from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.training.finetuning import Origin, freeze, inherited, load_origin, load_weights, parts
+
+MODEL: dict[str, Any] = {
+    "embedding_size": 5,
+    "encoder": {"hidden_size": 3, "dropout": 0.2},
+    "decoder": {"hidden_size": 7, "dropout": 0.3, "initial_state": "mean"},
+}
+
+
+def config(**sections: Any) -> Config:
+    pair = {"source": "a", "target": "b"}
+    data = {"source_language": "en", "target_language": "de", "train": [pair], "valid": {"source": "c", "target": "d"}}
+    return Config.model_validate({"name": "new", "data": data, **sections})
+
+
+@pytest.fixture(scope="module")
+def vocabularies() -> list[Subwords]:
+    """Two models of 16 pieces."""
+    settings = config().subwords
+    return [Subwords.train([text] * 9, settings=settings, size=16) for text in ("abc abd cab dab", "abc abe cab bab")]
+
+
+def origin(path: Path, pieces: list[Subwords], **sections: Any) -> Origin:
+    """A model file as `load_origin` reads it; one vocabulary, or two."""
+    first = config(model=MODEL, **sections)
+    network = build_model(first.model, source_size=16, target_size=16)
+    models = [each.model for each in pieces]
+    save_model(path, ModelFile(first, network.state_dict(), models[0], models[-1], (16, 16), {}))
+    return load_origin(path)
+
+
+def refusals(new: Config, first: Origin) -> list[str]:
+    with pytest.raises(UserError) as caught:
+        inherited(new, first)
+    ending = f"; --init-from {first.path} cannot change it"
+    assert all(message.endswith(ending) for message in caught.value.messages)
+    return [message.removesuffix(ending) for message in caught.value.messages]
+
+
+def test_everything_is_inherited_but_sampling(tmp_path: Path, vocabularies: list[Subwords]) -> None:
+    """Subword sampling is a way to train: the new configuration alone decides about it."""
+    subwords = {"type": "unigram", "size": 16, "lowercase": True, "sampling": {"alpha": 0.1}}
+    first = origin(tmp_path / "model", vocabularies[:1], subwords=subwords)
+    result = inherited(config(), first)
+    assert result.model == first.model.config.model
+    assert result.subwords == first.model.config.subwords.model_copy(update={"sampling": None})
+    assert inherited(config(subwords={"sampling": {"alpha": 0.4}}), first).subwords.sampling.alpha == 0.4  # type: ignore[union-attr]
+
+
+def test_the_result_is_inherited_unchanged_again(tmp_path: Path, vocabularies: list[Subwords]) -> None:
+    """A saved configuration gives every key explicitly, and each agrees with the model."""
+    first = origin(tmp_path / "model", vocabularies[:1], subwords={"size": 16})
+    result = inherited(config(model={"decoder": {"dropout": 0.5}}), first)
+    assert inherited(parse_config(dump_config(result)), first) == result
+
+
+def test_a_null_that_differs(tmp_path: Path, vocabularies: list[Subwords]) -> None:
+    first = origin(tmp_path / "model", vocabularies[:1])
+    assert refusals(config(model={"decoder": {"output_size": 7}}), first) == [
+        "model.decoder.output_size: null in the model, 7 here"
+    ]
+
+
+def test_initialisation_is_compared_within_its_variant(tmp_path: Path, vocabularies: list[Subwords]) -> None:
+    """It has no effect on weights that are loaded, so another one is refused as any key that would change nothing."""
+    first = origin(tmp_path / "model", vocabularies[:1])
+    for given in ({"name": "xavier"}, None):
+        assert inherited(config(model={"initialisation": given} if given else {}), first).model == (
+            first.model.config.model
+        )
+    assert refusals(config(model={"initialisation": {"name": "uniform"}}), first) == [
+        "model.initialisation: 'xavier' in the model, 'uniform' here"
+    ]
+
+
+def test_given_subword_models_are_compared_byte_by_byte(tmp_path: Path, vocabularies: list[Subwords]) -> None:
+    source, target = tmp_path / "source.model", tmp_path / "target.model"
+    for path, subwords in zip((source, target), vocabularies, strict=True):
+        path.write_bytes(subwords.model)
+    two = origin(tmp_path / "two", vocabularies, subwords={"joint": False})
+    right = config(subwords={"joint": False, "source_model": str(source), "target_model": str(target)})
+    assert inherited(right, two).subwords == right.subwords
+    swapped = config(subwords={"joint": False, "source_model": str(target), "target_model": str(source)})
+    assert [message.split(":")[0] for message in refusals(swapped, two)] == [
+        "subwords.source_model",
+        "subwords.target_model",
+    ]
+    (refusal,) = refusals(config(subwords={"model": str(source)}), two)  # right for one side only
+    assert refusal.startswith("subwords.model: ")
+    one = origin(tmp_path / "one", vocabularies[:1])
+    assert inherited(config(subwords={"model": str(source)}), one).subwords.model == source
+
+
+def test_one_vocabulary_is_not_two(tmp_path: Path, vocabularies: list[Subwords]) -> None:
+    joint = origin(tmp_path / "joint", vocabularies[:1])
+    assert joint.vocabularies.source is joint.vocabularies.target
+    two = origin(tmp_path / "two", vocabularies, subwords={"joint": False})
+    assert two.vocabularies.source.model != two.vocabularies.target.model
+    assert refusals(config(subwords={"joint": False}), joint) == ["subwords.joint: true in the model, false here"]
+    assert refusals(config(subwords={"joint": True}), two) == ["subwords.joint: false in the model, true here"]
+
+
+def test_loaded_weights(tmp_path: Path, vocabularies: list[Subwords]) -> None:
+    first = origin(tmp_path / "model", vocabularies[:1])
+    model = build_model(first.model.config.model, source_size=16, target_size=16)
+    load_weights(model, first)
+    assert all(torch.equal(weight, first.model.weights[name]) for name, weight in model.state_dict().items())
+    with pytest.raises(UserError, match="model: damaged: its weights do not fit its configuration"):
+        load_weights(build_model(first.model.config.model, source_size=16, target_size=17), first)
+
+
+def build(tied: str) -> Seq2Seq:
+    settings = {**MODEL, "decoder": {"hidden_size": 7, "output_size": 5}, "tie_embeddings": tied}
+    return build_model(ModelConfig.model_validate(settings), source_size=16, target_size=16)
+
+
+@pytest.mark.parametrize("tied", ["none", "target", "all"])
+def test_the_parts_make_up_the_model(tied: str) -> None:
+    """Every weight belongs to exactly one part."""
+    model = build(tied)
+    found = [id(weight) for modules in parts(model).values() for module in modules for weight in module.parameters()]
+    assert sorted(found) == sorted(id(weight) for weight in model.parameters())
+
+
+@pytest.mark.parametrize("tied", ["target", "all"])
+def test_frozen_embeddings_freeze_the_output_layer_that_shares_them(tied: str) -> None:
+    model = build(tied)
+    freeze(model, ["embeddings"])
+    assert not model.output_weight.requires_grad
+    assert all(weight.requires_grad for name, weight in model.named_parameters() if "embedding" not in name)
+
+
+def test_something_must_be_left_to_train() -> None:
+    with pytest.raises(UserError, match=r"training\.freeze: names every part"):
+        freeze(build("none"), ["decoder", "encoder", "embeddings"])
