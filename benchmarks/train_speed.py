@@ -46,6 +46,7 @@ def measure(updates: int) -> dict[str, Any]:
         source, target = prepared.vocabularies
         model = build_model(config.model, source_size=source.size, target_size=target.size).to(device).train()
         optimizer = build_optimizer(model.parameters(), config.training)
+        rate = config.training.optimizer.learning_rate
         rates: list[float] = []
         tokens, epoch, total = 0, 0, 0.0
         while len(rates) < WARM_UP + updates:
@@ -60,7 +61,13 @@ def measure(updates: int) -> dict[str, Any]:
             stream = batches(prepared.train, plan)
             for _ in range(min(len(plan), WARM_UP + updates - len(rates))):
                 began = time.perf_counter()
-                result = update(model, optimizer, [next(stream)], rate=5e-4, config=config.training)
+                result = update(
+                    model,
+                    optimizer,
+                    [next(stream)],
+                    rate=rate,
+                    config=config.training,
+                )
                 seconds = time.perf_counter() - began
                 rates.append(result.tokens / seconds)
                 if len(rates) > WARM_UP:

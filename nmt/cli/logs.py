@@ -3,7 +3,7 @@
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tqdm import tqdm
@@ -44,7 +44,11 @@ class _FileHandler(logging.FileHandler):
 
 
 class _ConsoleHandler(logging.Handler):
-    """Lines on stderr, above the progress bar instead of through it."""
+    """Lines on stderr, above the progress bar instead of through it.
+
+    A terminal that has gone away (a closed session, `| head`) must not end the training: the file has every line.
+    """
 
     def emit(self, record: logging.LogRecord) -> None:
-        tqdm.write(self.format(record), file=sys.stderr)
+        with suppress(OSError, ValueError):
+            tqdm.write(self.format(record), file=sys.stderr)

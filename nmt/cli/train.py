@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from nmt.cli.common import choose_device, run
+from nmt.cli.common import DEVICES, choose_device, run
 from nmt.cli.logs import logging_to
 from nmt.cli.validation import build_validation
 from nmt.config import Config, json_schema, load_config
@@ -31,7 +31,7 @@ from nmt.training.dry_run import describe, parameters
 from nmt.training.finetuning import Origin, freeze, inherited, load_origin, load_weights
 from nmt.training.interruption import Interrupted
 from nmt.training.optim import build_optimizer, build_schedule
-from nmt.training.run_folder import RunFolder, recorded_origin
+from nmt.training.run_folder import STATE, RunFolder, recorded_origin
 from nmt.training.trainer import Trainer
 
 PROGRAM = "nmt-train"
@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         description="Train a translation model from one configuration file.",
         epilog="Exit codes: 0 trained (or nothing left to do), 2 a mistake in what was given, 130 or 143 stopped by a "
-        "signal with the state saved, 1 a failure of the program.",
+        "signal, once training has begun with the state saved, 1 a failure of the program.",
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration, a YAML file")
     parser.add_argument(
@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         help="fine-tune: start from the weights of a model file or run folder",
     )
     parser.add_argument("--dry-run", action="store_true", help="read everything, report, and train nothing")
-    parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto", help="default: auto")
+    parser.add_argument("--device", choices=DEVICES, default="auto", help="default: auto")
     parser.add_argument(
         "--print-schema", action="store_true", help="print the JSON schema of the configuration and leave"
     )
@@ -121,15 +121,21 @@ def _explained(output: Path) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
+        resumable = (output / STATE).exists()
+        saved = "; what the run had saved is intact: mend this and continue with --resume" if resumable else ""
+        raise UserError(f"{error.filename or output}: {error.strerror or error}{saved}") from error
+    except (torch.cuda.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and not _out_of_memory(error):
+            raise
         raise UserError(
-            f"{error.filename or output}: {error.strerror or error}; what the run had saved before is intact, so "
-            "--resume continues it once this is mended"
+            "the memory does not suffice for this model and its batches: lower training.batch_size (accumulate can "
+            "make up for it), data.max_length, or the sizes in model"
         ) from error
-    except torch.cuda.OutOfMemoryError as error:
-        raise UserError(
-            "training.batch_size: the memory of the GPU does not suffice for its batches; lower it (accumulate can "
-            "make up for it), or lower data.max_length"
-        ) from error
+
+
+def _out_of_memory(error: RuntimeError) -> bool:
+    """Whether an allocation failed, on a GPU or (PyTorch has no class for it) in main memory."""
+    return isinstance(error, torch.cuda.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
 def _dry_run(config: Config, cache: Path, origin: Origin | None, device: torch.device) -> None:
@@ -163,7 +169,7 @@ def _run(config: Config, cache: Path, folder: RunFolder, origin: Origin | None, 
         data=_fingerprint(prepared),
         folder=folder,
         state=state,
-        validate=build_validation(config, prepared, model, device),
+        validate=build_validation(config, prepared, device),
         write_model=_model_writer(config, prepared.vocabularies),
         log=log,
         progress_bar=_progress_bar,

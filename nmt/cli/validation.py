@@ -17,29 +17,30 @@ from nmt.training.trainer import Validate
 from nmt.training.validation import corpus_loss
 
 
-def build_validation(config: Config, prepared: Prepared, model: Seq2Seq, device: torch.device) -> Validate:
-    """The function that returns loss, perplexity and BLEU of `model`; the texts are read now, and kept."""
+def build_validation(config: Config, prepared: Prepared, device: torch.device) -> Validate:
+    """The function that returns loss, perplexity and BLEU of a model on `device`; the texts are read now, and kept."""
     settings = config.training.validation
     sources = list(read_lines(config.data.valid.source))
     references = list(read_lines(config.data.valid.target))
     valid = prepared.valid
-    plan = plan_batches(
+    plan = plan_batches(  # by tokens: validation is not filtered, and one huge line must not pad its neighbours
         valid.source_lengths,
         valid.target_lengths,
-        batch_size=config.training.batch_size,
-        batch_by=config.training.batch_by,
+        batch_size=config.decoding.batch_tokens,
+        batch_by="tokens",
         seed=0,
         epoch=0,
     )
-    translator = Translator(
-        model,
-        prepared.vocabularies,
-        decoding=config.decoding,
-        device=device,
-        longest_segment=max(LONGEST_SEGMENT, config.data.max_length),  # as `Translator.load` has it for the saved model
-    )
+    longest_segment = max(LONGEST_SEGMENT, config.data.max_length)  # as `Translator.load` has it for the saved model
 
     def validate(model: Seq2Seq) -> dict[str, float]:
+        translator = Translator(
+            model,
+            prepared.vocabularies,
+            decoding=config.decoding,
+            device=device,
+            longest_segment=longest_segment,
+        )
         metrics = corpus_loss(model, batches(valid, plan))
         hypotheses = [best.text for best, *_ in translator.translate(sources, beam_size=settings.beam_size)]
         scores = corpus_scores(

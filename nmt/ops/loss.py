@@ -10,6 +10,7 @@ over the tokens, in nats: the smoothed loss, to be minimised, and the plain nega
 (without gradient).
 """
 
+import math
 from typing import Any
 
 import torch
@@ -36,7 +37,9 @@ def smoothed_cross_entropy(
     vectors: Tensor, weight: Tensor, targets: Tensor, *, smoothing: float
 ) -> tuple[Tensor, Tensor]:
     """The same sums, chunk by chunk with their gradient in one pass; no (tokens, vocabulary) tensor is kept."""
-    loss, nll = _ChunkedCrossEntropy.apply(vectors, weight, targets, smoothing)
+    # Asked here, because inside an autograd function gradients are always off, and its inputs always seem to need them.
+    wanted = tuple(torch.is_grad_enabled() and each.requires_grad for each in (vectors, weight))
+    loss, nll = _ChunkedCrossEntropy.apply(vectors, weight, targets, smoothing, wanted)
     return loss, nll
 
 
@@ -44,11 +47,17 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
     """dloss/dx = softmax(x) - (1 - ε) · onehot(y) - ε / V, so dloss/dh = Wᵀ dx and dloss/dW = Σ_tokens dx hᵀ."""
 
     @staticmethod
-    def forward(ctx: Any, vectors: Tensor, weight: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+    def forward(
+        ctx: Any,
+        vectors: Tensor,
+        weight: Tensor,
+        targets: Tensor,
+        smoothing: float,
+        wanted_gradients: tuple[bool, bool],
+    ) -> tuple[Tensor, Tensor]:
         vocabulary = weight.size(0)
-        with_gradient = ctx.needs_input_grad[0] or ctx.needs_input_grad[1]
-        vectors_gradient = torch.empty_like(vectors) if with_gradient else None
-        weight_gradient = torch.zeros_like(weight) if with_gradient else None
+        vectors_gradient = torch.empty_like(vectors) if wanted_gradients[0] else None
+        weight_gradient = torch.zeros_like(weight) if wanted_gradients[1] else None
         loss, nll = vectors.new_zeros(()), vectors.new_zeros(())
         with fast_products():
             for start in range(0, vectors.size(0), CHUNK):
@@ -64,13 +73,16 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                 loss += (1.0 - smoothing) * chunk_nll
                 if smoothing:
                     loss += smoothing * (normaliser.sum() - logits.sum() / vocabulary)
-                if vectors_gradient is not None and weight_gradient is not None:
-                    logits.sub_(normaliser).exp_()
-                    if smoothing:
-                        logits.sub_(smoothing / vocabulary)
-                    logits.scatter_add_(1, wanted, logits.new_full(wanted.shape, smoothing - 1.0))
-                    all_logits[real:] = 0.0
+                if not any(wanted_gradients):
+                    continue
+                logits.sub_(normaliser).exp_()
+                if smoothing:
+                    logits.sub_(smoothing / vocabulary)
+                logits.scatter_add_(1, wanted, logits.new_full(wanted.shape, smoothing - 1.0))
+                all_logits[real:] = 0.0
+                if vectors_gradient is not None:
                     vectors_gradient[start : start + CHUNK] = (all_logits @ weight)[:real]
+                if weight_gradient is not None:
                     weight_gradient.addmm_(all_logits.t(), chunk)
         ctx.save_for_backward(vectors_gradient, weight_gradient)
         ctx.mark_non_differentiable(nll)
@@ -78,6 +90,11 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, loss_gradient: Tensor, _: Tensor) -> tuple[Tensor, Tensor, None, None]:
-        vectors_gradient, weight_gradient = ctx.saved_tensors
-        return vectors_gradient * loss_gradient, weight_gradient * loss_gradient, None, None
+    def backward(ctx: Any, loss_gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        gradients = (None if saved is None else saved * loss_gradient for saved in ctx.saved_tensors)
+        return (*gradients, None, None, None)
+
+
+def perplexity(loss: float) -> float:
+    """exp of the loss in nats per token; infinite where a float cannot hold it."""
+    return math.exp(loss) if loss < 700 else math.inf

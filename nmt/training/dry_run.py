@@ -91,7 +91,13 @@ def _largest_batch(config: Config, prepared: Prepared, model: Seq2Seq, plan: Seq
     source, target = prepared.train.source_lengths, prepared.train.target_lengths
     sizes = [len(rows) * (int(source[rows].max()) + 1) * (int(target[rows].max()) + 1) for rows in plan]
     rows = plan[int(np.argmax(sizes))]
-    (batch,) = batches(prepared.train, [rows])
+    (batch,) = batches(
+        prepared.train,
+        [rows],
+        sampling=config.subwords.sampling,
+        vocabularies=prepared.vocabularies,
+        seed=config.seed,
+    )
     optimizer = build_optimizer(model.parameters(), config.training)
     model.train()
     with _peak_memory(model.output_weight.device) as peak:

@@ -1,11 +1,11 @@
-"""Ctrl-C and SIGTERM during training: asked to stop, a run first saves what it has."""
+"""Ctrl-C, SIGTERM and a closed terminal during training: asked to stop, a run first saves what it has."""
 
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(Exception):

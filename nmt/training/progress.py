@@ -30,6 +30,7 @@ class Progress:
     epoch: int = 0  # epochs completed
     position: int = 0  # batches of the current epoch that have been used
     update: int = 0
+    rate: float = 0.0  # the learning rate of the last update
     seconds: float = 0.0  # of training and validation, over all sittings
     validated: int = -1  # the update of the last validation
     best: list[tuple[float, int]] = field(default_factory=list)  # (value, update), best first

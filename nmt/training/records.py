@@ -116,10 +116,5 @@ def readable(record: dict[str, Any]) -> str:
     return " · ".join(filter(None, words))
 
 
-def perplexity(loss: float) -> float:
-    """exp of the loss in nats per token; infinite where a float cannot hold it."""
-    return math.exp(loss) if loss < 700 else math.inf
-
-
 def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value

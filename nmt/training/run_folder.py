@@ -4,8 +4,8 @@ A folder without a saved state has nothing to lose and may be started anew with 
 keeps a copy of the model it started from, so that it can be resumed whatever becomes of that model.
 """
 
+import fcntl
 import filecmp
-import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -189,15 +189,7 @@ def _refuse_strangers(path: Path) -> None:
 def _take(lock: IO[str], path: Path) -> None:
     """Lock the open file; the system releases it when the process ends, even by kill -9."""
     try:
-        if os.name == "nt":
-            import msvcrt
-
-            lock.seek(0)
-            msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
-        else:
-            import fcntl
-
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         raise UserError(
             f"{path}: in use by another training; wait for it, stop it, or give another --output"

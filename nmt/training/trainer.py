@@ -19,13 +19,15 @@ from nmt.data.binarised import PairedIds
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq
+from nmt.ops.loss import perplexity
 from nmt.training.averaging import average_weights
 from nmt.training.checkpoint import State, restore, write_state
 from nmt.training.interruption import StopRequest
 from nmt.training.optim import Schedule, better
 from nmt.training.progress import Progress, Window
-from nmt.training.records import Records, perplexity, readable
+from nmt.training.records import Records, readable
 from nmt.training.run_folder import RunFolder
+from nmt.training.surroundings import surroundings, take_over
 from nmt.training.update import UpdateResult, update
 
 Validate = Callable[[Seq2Seq], dict[str, float]]
@@ -84,9 +86,13 @@ class Trainer:
                     "put them back to resume it, or give another --output"
                 )
             restore(state, model=model, optimizer=optimizer)
+            for warning in take_over(state.numbers["surroundings"], model.output_weight.device):
+                log(warning)
             self.progress = Progress.from_json(state.numbers["progress"])
             self.schedule.restore(state.numbers["schedule"])
             recorded = state.numbers["recorded"]
+            kept = self.progress.kept(self.settings)
+            folder.remove_checkpoints(lambda number: number in kept)  # what a kill left between saving and removing
         self.records = Records(folder.path, size=recorded)
 
     def train(self) -> Progress:
@@ -104,6 +110,10 @@ class Trainer:
         progress = self.progress
         plan = self._plan()
         self.batches_in_epoch = len(plan)
+        if progress.validated == progress.update:
+            self._finish_if_over()  # resumed after the last validation: no epoch begins
+            if progress.finished:
+                return
         if progress.position == 0:
             share = padding_share(plan, self.corpus.source_lengths, self.corpus.target_lengths)
             self.log(f"epoch {progress.epoch + 1}: {len(plan):,} batches, {share:.1%} padding")
@@ -115,10 +125,11 @@ class Trainer:
                     self._validate()
                 self._finish_if_over()
                 self._save_if_asked()
+                began = time.perf_counter()
                 group = [] if progress.finished else next(groups, [])
                 if not group:
                     return
-                self._update(group)
+                self._update(group, began)
                 bar.update(len(group))
                 if progress.position == 0:
                     groups = iter(())  # the epoch has ended; what is due at its end comes first
@@ -149,20 +160,20 @@ class Trainer:
         while group := list(islice(stream, self.settings.accumulate)):
             yield group
 
-    def _update(self, group: list[Batch]) -> None:
-        """One update, and all counters that move with it."""
-        began = time.perf_counter()
+    def _update(self, group: list[Batch], began: float) -> None:
+        """One update, and all counters that move with it; `began`: when its batches were asked for."""
         progress = self.progress
         factor = self.schedule.factor(progress.update + 1, progress.epoch + 1)
         rate = self.settings.optimizer.learning_rate * factor
         result = update(self.model, self.optimizer, group, rate=rate, config=self.settings)
         progress.update += 1
+        progress.rate = rate
         progress.position += len(group)
         if progress.position == self.batches_in_epoch:
             progress.epoch, progress.position = progress.epoch + 1, 0
         self._count(group, result, time.perf_counter() - began)
         if progress.update % self.settings.log_every == 0:
-            self._report(rate)
+            self._report()
 
     def _count(self, group: list[Batch], result: UpdateResult, seconds: float) -> None:
         window = self.progress.window
@@ -177,15 +188,15 @@ class Trainer:
         window.seconds += seconds
         self.progress.seconds += seconds
 
-    def _report(self, rate: float) -> None:
-        """Write the means since the last report."""
+    def _report(self) -> None:
+        """Write the means since the last report, and the last learning rate."""
         window, self.progress.window = self.progress.window, Window()
         self._record(
             "train",
             {
                 "loss": window.loss / window.tokens,
                 "perplexity": perplexity(window.loss / window.tokens),
-                "learning_rate": rate,
+                "learning_rate": self.progress.rate,
                 "gradient_norm": window.gradient_norm / window.updates,
                 "target_tokens_per_second": window.tokens / window.seconds,
                 "padding_share": window.padding / window.positions,
@@ -233,6 +244,8 @@ class Trainer:
         reason = self.progress.end(self.settings)
         if reason is None:
             return
+        if self.progress.window.updates:
+            self._report()
         if self.progress.validated != self.progress.update:
             self._validate()
         if self.settings.average_best and len(self.progress.best) > 1:
@@ -271,5 +284,6 @@ class Trainer:
             "schedule": self.schedule.state(),
             "recorded": self.records.saved_size(),
             "data": self.data,
+            "surroundings": surroundings(self.model.output_weight.device),
         }
         write_state(self.folder.state_path, model=self.model, optimizer=self.optimizer, numbers=numbers)

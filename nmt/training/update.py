@@ -12,6 +12,7 @@ from nmt.data.batching import Batch
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.loss import smoothed_cross_entropy
+from nmt.ops.masks import length_mask
 
 
 class UpdateResult(NamedTuple):
@@ -25,7 +26,7 @@ class UpdateResult(NamedTuple):
 def batch_loss(model: Seq2Seq, batch: Batch, *, smoothing: float) -> tuple[Tensor, Tensor]:
     """The smoothed loss and the negative log-likelihood of a batch, each summed over its target tokens, in nats."""
     outputs = model(batch.source, batch.source_lengths, batch.target_input)
-    mask = torch.arange(batch.target_output.size(1), device=batch.target.device) < batch.target_lengths.unsqueeze(1)
+    mask = length_mask(batch.target_lengths, batch.target_output.size(1))
     return smoothed_cross_entropy(
         outputs.vectors[mask], model.output_weight, batch.target_output[mask], smoothing=smoothing
     )

@@ -6,7 +6,7 @@ import torch
 
 from nmt.data.batching import Batch
 from nmt.models.seq2seq import Seq2Seq
-from nmt.training.records import perplexity
+from nmt.ops.loss import perplexity
 from nmt.training.update import batch_loss
 
 

@@ -16,6 +16,8 @@ from nmt.training.checkpoint import read_state
 
 Command = Callable[..., list[str]]
 KILLS = 6
+
+pytestmark = pytest.mark.slow
 TIMES = {"seconds", "target_tokens_per_second"}
 
 

@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -44,9 +45,30 @@ def test_gradient_against_finite_differences() -> None:
     )
 
 
+def products(function: Callable[[], object]) -> int:
+    """How many matrix products `function` computes."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        function()
+    return sum(event.count for event in profile.key_averages() if event.key in ("aten::mm", "aten::addmm_"))
+
+
+@pytest.mark.parametrize(("frozen", "expected"), [("", 3), ("weight", 2), ("vectors", 2), ("both", 1)])
+def test_only_the_gradients_that_are_wanted_are_formed(frozen: str, expected: int) -> None:
+    """One chunk: a product for the logits, and one for each wanted gradient."""
+    vectors, weight, targets = inputs()
+    vectors.requires_grad_(frozen not in ("vectors", "both"))
+    weight.requires_grad_(frozen not in ("weight", "both"))
+    assert products(lambda: smoothed_cross_entropy(vectors, weight, targets, smoothing=0.1)) == expected
+    if frozen == "weight":
+        smoothed_cross_entropy(vectors, weight, targets, smoothing=0.1)[0].backward()
+        assert weight.grad is None
+        assert vectors.grad is not None
+
+
 def test_no_gradient_is_formed_where_none_is_asked_for() -> None:
     vectors, weight, targets = inputs()
     with torch.no_grad():
+        assert products(lambda: smoothed_cross_entropy(vectors, weight, targets, smoothing=0.0)) == 1
         smoothed, nll = smoothed_cross_entropy(vectors, weight, targets, smoothing=0.0)
     assert not smoothed.requires_grad
     assert not nll.requires_grad

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from nmt.training.records import Records, perplexity, readable
+from nmt.ops.loss import perplexity
+from nmt.training.records import Records, readable
 
 
 def record(step: int, **numbers: float) -> dict[str, Any]:
