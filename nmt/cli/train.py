@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from tqdm import tqdm
 
 from nmt.cli.common import DEVICES, choose_device, run
 from nmt.cli.logs import logging_to
+from nmt.cli.options import collect
 from nmt.cli.validation import build_validation
-from nmt.config import Config, json_schema, load_config
+from nmt.config import Config, Problem, json_schema, load_config
 from nmt.data.preparation import Log, Prepared, prepare
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
@@ -84,16 +86,17 @@ def _train(options: argparse.Namespace) -> int | None:
         return None
     if options.config is None:
         raise UserError("--config FILE is missing; configs/ has examples")
-    config = load_config(options.config, options.overrides, checks=[model_problems])
-    check_tokenizer(config.training.validation.tokenize)
-    device = choose_device(options.device)
-    output = options.output or Path("runs") / config.name
+    problems: list[str] = []
+    checks = [model_problems, _tokenizer_problem, partial(_freeze_problem, options=options)]
+    device = collect(problems, lambda: choose_device(options.device))
+    config = collect(problems, lambda: load_config(options.config, options.overrides, checks=checks))
+    if problems:
+        raise UserError(*problems)
+    output = _output(options, config)
     with _explained(output):
         origin = _origin(options, output)
         if origin is not None:
             config = inherited(config, origin)
-        elif config.training.freeze:
-            raise UserError("training.freeze: needs --init-from; freezing weights that were never trained is of no use")
         cache = config.data.cache_folder or output.parent / ".cache"
         if options.dry_run:
             _dry_run(config, cache, origin, device)
@@ -103,6 +106,26 @@ def _train(options: argparse.Namespace) -> int | None:
             logging_to(folder.log_path) as logger,
         ):
             return _run(config, cache, folder, origin, device, logger.info)
+
+
+def _output(options: argparse.Namespace, config: Config) -> Path:
+    return options.output or Path("runs") / config.name
+
+
+def _tokenizer_problem(config: Config) -> Iterator[Problem]:
+    """Whether the validation's BLEU can be computed here at all."""
+    try:
+        check_tokenizer(config.training.validation.tokenize)
+    except UserError as error:
+        yield Problem(("training", "validation", "tokenize"), "; ".join(error.messages))
+
+
+def _freeze_problem(config: Config, *, options: argparse.Namespace) -> Iterator[Problem]:
+    """Frozen parts need weights to keep: given by --init-from, or recorded in the run to resume."""
+    recorded = options.resume and recorded_origin(_output(options, config))
+    if config.training.freeze and options.init_from is None and not recorded:
+        message = "needs --init-from; freezing weights that were never trained is of no use"
+        yield Problem(("training", "freeze"), message)
 
 
 def _origin(options: argparse.Namespace, output: Path) -> Origin | None:

@@ -23,6 +23,13 @@ class UpdateResult(NamedTuple):
     gradient_norm: float  # before clipping
 
 
+def diverged(numbers: str) -> UserError:
+    """What is raised when the loss is no finite number any more."""
+    return UserError(
+        f"training diverged: {numbers}; lower training.optimizer.learning_rate, or set training.gradient_clip_norm"
+    )
+
+
 def batch_loss(model: Seq2Seq, batch: Batch, *, smoothing: float) -> tuple[Tensor, Tensor]:
     """The smoothed loss and the negative log-likelihood of a batch, each summed over its target tokens, in nats."""
     outputs = model(batch.source, batch.source_lengths, batch.target_input)
@@ -51,10 +58,7 @@ def update(
     norm = nn.utils.clip_grad_norm_(model.parameters(), config.gradient_clip_norm or float("inf"))
     result = UpdateResult(float(total), tokens, float(norm))
     if not torch.isfinite(total + norm):
-        raise UserError(
-            f"training diverged: loss {result.loss / tokens:.4g}, gradient norm {result.gradient_norm:.4g}; "
-            "lower training.optimizer.learning_rate, or set training.gradient_clip_norm"
-        )
+        raise diverged(f"loss {result.loss / tokens:.4g}, gradient norm {result.gradient_norm:.4g}")
     for parameters in optimizer.param_groups:
         parameters["lr"] = rate
     optimizer.step()

@@ -1,5 +1,6 @@
 """The loss of a model on a corpus, without touching the model or any random state."""
 
+import math
 from collections.abc import Iterable
 
 import torch
@@ -7,11 +8,14 @@ import torch
 from nmt.data.batching import Batch
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.loss import perplexity
-from nmt.training.update import batch_loss
+from nmt.training.update import batch_loss, diverged
 
 
 def corpus_loss(model: Seq2Seq, batches: Iterable[Batch]) -> dict[str, float]:
-    """`loss` in nats per target token (END counted, no smoothing, no dropout), and `perplexity`, its exponential."""
+    """`loss` in nats per target token (END counted, no smoothing, no dropout), and `perplexity`, its exponential.
+
+    Raises UserError when the loss is no finite number.
+    """
     device, was_training = model.output_weight.device, model.training
     model.eval()
     total, tokens = 0.0, 0
@@ -20,4 +24,6 @@ def corpus_loss(model: Seq2Seq, batches: Iterable[Batch]) -> dict[str, float]:
             _, nll = batch_loss(model, batch.to(device), smoothing=0.0)
             total, tokens = total + float(nll), tokens + batch.target_tokens
     model.train(was_training)
+    if not math.isfinite(total):
+        raise diverged(f"validation loss {total / tokens:.4g}")
     return {"loss": total / tokens, "perplexity": perplexity(total / tokens)}

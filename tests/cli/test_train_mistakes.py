@@ -110,7 +110,7 @@ def test_corpora(tmp_path: Path, own: Path, train: Train, capsys: Capture, name:
         ("data.cache_folder=/dev/null/cache", "the data cache cannot be used"),
         ("training.batch_sise=3", "nearest: batch_size"),
         ("model.attention.score=addditive", "nearest: additive"),
-        ("training.freeze=[encoder]", "training.freeze: needs --init-from"),
+        ("training.freeze=[encoder]", "training.freeze=[encoder]: needs --init-from"),
         ("training=3", "training"),
     ],
 )

@@ -128,17 +128,36 @@ def test_input_feeding_matters_and_carries_gradient(make_model: MakeModel, batch
     assert gradient.abs().sum() > 0
 
 
-def test_dropout_only_in_training(make_model: MakeModel, batch: Batch) -> None:
+def test_no_dropout_outside_training(make_model: MakeModel, batch: Batch) -> None:
     rates = {"dropout": 0.5, "output_dropout": 0.5}
     model = make_model(encoder={**rates, "layers": 2}, decoder={**rates, "layers": 2})
     assert torch.equal(model(*batch).vectors, model(*batch).vectors)
-    model.train()
-    torch.manual_seed(1)
-    first, second = model(*batch).vectors, model(*batch).vectors
-    assert not torch.equal(first, second)
-    assert (first == 0).float().mean() == pytest.approx(0.5, abs=0.25)  # the mask on the attentional vector itself
-    torch.manual_seed(1)
-    assert torch.equal(first, model(*batch).vectors)
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"encoder": {"dropout": 0.999999}}, "encoder.network"),  # the source embeddings it reads are 0
+        ({"encoder": {"output_dropout": 0.999999}}, "decoder.attention.score.memory_layer"),  # so are the annotations
+        ({"decoder": {"dropout": 0.999999, "output_dropout": 0.0}}, "decoder.cells.0.input_layer"),
+        ({"decoder": {"dropout": 0.999999, "output_dropout": 0.0, "layers": 2}}, "decoder.cells.1.input_layer"),
+        ({"decoder": {"output_dropout": 0.999999}}, "decoder.feed"),
+    ],
+    ids=["source embeddings", "annotations", "target embeddings", "between layers", "attentional vector"],
+)
+def test_each_rate_drops_at_its_place(make_model: MakeModel, batch: Batch, changes: dict[str, Any], place: str) -> None:
+    """A rate of nearly 1 leaves the layer behind it nothing to read: its input weights get no gradient, others do."""
+    model = make_model(**changes).train()
+    outputs = model(*batch)
+    (outputs.vectors.sum() + outputs.weights.square().sum()).backward()
+    weights = {name: weight.grad for name, weight in model.named_parameters() if name.endswith(("weight", "ih_l0"))}
+    inputs = {f"{place}.weight", f"{place}.weight_ih_l0"} & weights.keys()
+    assert inputs
+    for name in inputs:
+        gradient = weights[name]
+        assert gradient is None or not gradient.any(), name
+    recurrent = [gradient for name, gradient in weights.items() if "recurrent_layer" in name and gradient is not None]
+    assert any(gradient.any() for gradient in recurrent)
 
 
 def test_fed_vector_is_the_one_that_was_dropped(make_model: MakeModel, batch: Batch) -> None:

@@ -85,6 +85,13 @@ def test_divergence_is_reported_and_leaves_the_weights(model: Seq2Seq) -> None:
         torch.testing.assert_close(weight, before[name], rtol=0, atol=0, equal_nan=True)
 
 
+def test_divergence_is_reported_by_validation_too(model: Seq2Seq) -> None:
+    with torch.no_grad():
+        model.output_weight[3, 0] = float("inf")
+    with pytest.raises(UserError, match=r"diverged: validation loss .*learning_rate"):
+        corpus_loss(model, batches())
+
+
 def test_corpus_loss_is_the_mean_over_tokens_and_leaves_random_states(model: Seq2Seq) -> None:
     state = torch.get_rng_state()
     metrics = corpus_loss(model, batches())
