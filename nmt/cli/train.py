@@ -19,7 +19,7 @@ from nmt.cli.common import DEVICES, choose_device, run
 from nmt.cli.logs import logging_to
 from nmt.cli.options import collect
 from nmt.cli.validation import build_validation
-from nmt.config import Config, Problem, json_schema, load_config
+from nmt.config import Check, Config, Problem, json_schema, load_config
 from nmt.data.preparation import Log, Prepared, prepare
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
@@ -87,10 +87,10 @@ def _train(options: argparse.Namespace) -> int | None:
     if options.config is None:
         raise UserError("--config FILE is missing; configs/ has examples")
     problems: list[str] = []
-    checks = [model_problems, _tokenizer_problem, partial(_freeze_problem, options=options)]
+    checks: list[Check] = [model_problems, _tokenizer_problem, partial(_freeze_problem, options=options)]
     device = collect(problems, lambda: choose_device(options.device))
     config = collect(problems, lambda: load_config(options.config, options.overrides, checks=checks))
-    if problems:
+    if problems or config is None or device is None:
         raise UserError(*problems)
     output = _output(options, config)
     with _explained(output):
