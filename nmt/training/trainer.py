@@ -172,7 +172,7 @@ class Trainer:
         if progress.position == self.batches_in_epoch:
             progress.epoch, progress.position = progress.epoch + 1, 0
         self._count(group, result, time.perf_counter() - began)
-        if progress.update % self.settings.log_every == 0:
+        if progress.update % self.settings.log_every == 0 or progress.end(self.settings):
             self._report()
 
     def _count(self, group: list[Batch], result: UpdateResult, seconds: float) -> None:

@@ -1,6 +1,7 @@
 """Scores against hand-set weights, and the contract that every score in SCORES must keep."""
 
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from torch import Tensor
 from nmt.config import load_config
 from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
+from nmt.models import attention as attention_module
 from nmt.models.attention import SCORES, AdditiveScore, Attention, Score
 from nmt.models.checks import model_problems
 from nmt.models.seq2seq import Seq2Seq, build_attention
@@ -109,6 +111,17 @@ def test_a_new_score_touches_one_source_file(
     outputs.vectors.sum().backward()
     log_probabilities, _ = model.step(batch[2][:, 0], model.start(batch[0], batch[1]))
     torch.testing.assert_close(log_probabilities.exp().sum(-1), torch.ones(3, dtype=torch.float64))
+
+
+def test_the_example_in_the_readme(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code that the README shows keeps the contract, with query and memory of different sizes."""
+    text = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(class GeneralScore.*?)\n\n\nSCORES", text, re.DOTALL)
+    namespace = dict(vars(attention_module))
+    exec(example, namespace)
+    monkeypatch.setitem(SCORES, "general", namespace["GeneralScore"])
+    test_contract("general")
+    test_padding_content_is_never_read("general")
 
 
 def test_options_of_another_score_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
