@@ -48,8 +48,8 @@ check: lint types ## Run everything that has to hold: lint, types, the fast test
 bench: $(READY) ## Measure the training speed
 	$(BIN)/python benchmarks/train_speed.py
 
-data: $(READY) ## Fetch Multi30k English-German into data/multi30k
-	$(BIN)/python scripts/get_multi30k.py
+data: $(READY) ## Fetch Multi30k English-German, raw and tokenised, into data/multi30k
+	$(BIN)/python scripts/get_multi30k.py --languages en de
 
 clean: ## Remove caches and build artefacts; .venv, data and runs stay
 	rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """The whole way in a few minutes: a synthetic corpus, a small model, its translations, their score and word alignments.
 
     make demo

@@ -1,7 +1,9 @@
+#!/usr/bin/env python3
 """Fetch Multi30k, task 1 (image captions in English, German and French), and check every byte of it.
 
-    python scripts/get_multi30k.py --output data/multi30k
-    python scripts/get_multi30k.py --output data/multi30k --from FOLDER     # no network: FOLDER/raw and FOLDER/tok
+    python scripts/get_multi30k.py                          # into data/multi30k of this repository
+    python scripts/get_multi30k.py --from FOLDER            # no network: FOLDER/raw and FOLDER/tok
+    python scripts/get_multi30k.py --languages en de        # what `make data` fetches
 
 A file is written only after its line count and its SHA-256 proved right, and beside its place first: what lies in the
 output folder is whole. Run again, it fetches what is missing. The text is Elliott et al. (2016, 2017), "Multi30K:
@@ -22,6 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+OUTPUT = Path(__file__).resolve().parent.parent / "data" / "multi30k"
 ADDRESS = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1"
 TERMS = "Multi30k extends the captions of Flickr30k: for research and education, not for commercial use."
 LANGUAGES = ("en", "de", "fr")
@@ -173,7 +176,13 @@ def main(
         "a line, line counts and SHA-256 checked. Files already there and right are left alone.",
         epilog=TERMS,
     )
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder to write to, made if absent")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=OUTPUT,
+        metavar="DIR",
+        help="folder to write to, made if absent (default: data/multi30k of this repository)",
+    )
     parser.add_argument(
         "--from",
         dest="folder",

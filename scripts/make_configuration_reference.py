@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Write what can be known about configuration files from the code: docs/configuration.md and configs/schema.json.
 
     python scripts/make_configuration_reference.py
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config import json_schema
-from nmt.config.allowed import Place, allowed, choices, dotted, places, resolved, variants
+from nmt.config.allowed import Place, allowed, choices, default_name, dotted, places, resolved, variants
 from nmt.config.yaml_text import KeyPath
 from nmt.files import written_atomically
 from nmt.models.attention import SCORES
@@ -32,11 +33,12 @@ the tables below.
 that would have no effect are reported all at once, before any work begins:
 
 ```
-nmt-train: error: 4 problems:
-  my.yaml, line 9: model.decoder.hiden_size: unknown key; nearest: hidden_size; allowed here: type, cell, hidden_size, …
-  my.yaml, line 10: model.decoder.dropout: given 1.2; allowed: a number, at least 0 and less than 1
-  my.yaml, line 14: training.average_best: 3 checkpoints are to be averaged, but keep_best: 1 keeps fewer
-  --set training.batch_size=big: given 'big' (text); allowed: a whole number, at least 1
+nmt-train: 4 problems:
+  - my.yaml, line 9: model.decoder.hiden_size: unknown key; nearest: hidden_size; allowed here: type, cell, \
+hidden_size, layers, input_feeding, output_size, initial_state, dropout, output_dropout
+  - my.yaml, line 10: model.decoder.dropout: given 1.2; allowed: a number, at least 0 and less than 1
+  - my.yaml, line 14: training.average_best: 3 checkpoints are to be averaged, but keep_best: 1 keeps fewer
+  - --set training.batch_size=big: given 'big' (text); allowed: a whole number, at least 1 and at most 1,000,000,000
 ```
 
 An option counts as without effect when its value differs from the default and nothing would read it, so a file may
@@ -52,7 +54,7 @@ wins. `VALUE` is YAML, so a whole section can be replaced. Items of lists are na
 relative to the current folder, as everywhere on the command line.
 
 ```
-nmt-train my.yaml --set model.decoder.hidden_size=512 --set 'training.schedule={name: plateau, patience: 1}' \\
+nmt-train --config my.yaml --set model.decoder.hidden_size=512 --set 'training.schedule={name: plateau, patience: 1}' \\
     --set data.train.0.source=other.en
 ```
 
@@ -115,7 +117,7 @@ def _heading(path: KeyPath, here: list[Place]) -> str:
 def _row(place: Place) -> str:
     node = resolved(place.schema)
     meaning = " ".join(str(node.get("description", "")).split())
-    cells = [f"`{place.path[-1]}`", _allowed(place, node), _default(node), meaning]
+    cells = [f"`{place.path[-1]}`", _allowed(place, node), _default(place, node), meaning]
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
@@ -131,8 +133,12 @@ def _allowed(place: Place, node: dict[str, Any]) -> str:
     return allowed(place.schema)
 
 
-def _default(node: dict[str, Any]) -> str:
+def _default(place: Place, node: dict[str, Any]) -> str:
     if "default" not in node:
+        sections = [other.schema for other in places() if other.path == place.path[:-1]]
+        name = default_name(sections[0]) if place.variant and sections else None
+        if place.path[-1] == "name" and name in choices(node):
+            return f"`{name}`"
         return "**required**"
     default = node["default"]
     if variants(node):

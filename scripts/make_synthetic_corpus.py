@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Build a small English-German corpus with gold word alignments from a hand-written grammar.
 
     python scripts/make_synthetic_corpus.py --output data/synthetic

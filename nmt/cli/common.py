@@ -19,6 +19,8 @@ def run(program: str, body: Callable[[], int | None]) -> int:
     A UserError is printed without a traceback; any other exception is a failure of ours and keeps its traceback (code
     1).
     """
+    if sys.stderr is None:  # closed; what would be said there must not go to standard output, as `print` has it
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end of the process
     try:
         code = body() or 0
         if sys.stdout is not None:

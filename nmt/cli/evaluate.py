@@ -121,9 +121,10 @@ def _check_outputs(given: argparse.Namespace, model: Path | None, problems: list
     """Check that the files to write can be written, and overwrite neither what is read nor each other."""
     others = {"--model": model, "--source": given.source, "--hypotheses": given.hypotheses}
     others["--reference"] = given.reference
+    collect(problems, partial(check_output, "--json", STANDARD, others={}))  # scores always go to standard output
     for name in ("output", "json"):
         output = getattr(given, name)
-        if output is not None:
+        if output is not None and output != STANDARD:
             collect(problems, partial(check_output, f"--{name}", output, others=others))
             others = {**others, f"--{name}": Path(output)}
 

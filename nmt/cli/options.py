@@ -106,6 +106,8 @@ def check_output(option: str, name: str, *, others: Mapping[str, Path | None]) -
     `others` are the files that must not be overwritten, by the options that name them. Raises UserError.
     """
     path = Path(name)
+    if name == STANDARD and sys.stdout is None:
+        raise UserError("standard output is closed; open it, or redirect it to a file or to /dev/null")
     if name == STANDARD or is_device(path):
         return
     given = f"{option} {name}"

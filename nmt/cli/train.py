@@ -115,7 +115,7 @@ def _output(options: argparse.Namespace, config: Config) -> Path:
 def _tokenizer_problem(config: Config) -> Iterator[Problem]:
     """Whether the validation's BLEU can be computed here at all."""
     try:
-        check_tokenizer(config.training.validation.tokenize)
+        check_tokenizer(config.training.validation.tokenize, name="BLEU's tokeniser")
     except UserError as error:
         yield Problem(("training", "validation", "tokenize"), "; ".join(error.messages))
 

@@ -25,6 +25,7 @@ from nmt.cli.options import (
     opened_for_writing,
     search_options,
 )
+from nmt.cli.standard_input import standard_input
 from nmt.data.corpus import lines_of, read_lines
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
@@ -59,10 +60,12 @@ def _parser() -> argparse.ArgumentParser:
         "--n-best",
         metavar="K",
         help="the K best translations of line i, counted from 0, as K lines: i ||| text ||| score; fewer where fewer "
-        "exist; K is at most the beam size (default: 1, text only)",
+        "exist; K is at most the beam size (default: 1, without i and score)",
     )
     output.add_argument(
-        "--scores", action="store_true", help="append a tab and the score: log-probability / length penalty"
+        "--scores",
+        action="store_true",
+        help="append a tab and the score: log-probability / length penalty; n-best lists have it anyway",
     )
     return parser
 
@@ -77,6 +80,8 @@ def _translate(given: argparse.Namespace) -> None:
     source = None if given.input == STANDARD else Path(given.input)
     collect(problems, partial(check_output, "--output", given.output, others={"--model": model, "--input": source}))
     total = collect(problems, partial(_count, source))
+    if source is None and sys.stdin is None:
+        problems.append("standard input is closed; give --input FILE, or a text on standard input")
     if model is None or device is None or problems:
         raise UserError(*problems)
 
@@ -86,10 +91,13 @@ def _translate(given: argparse.Namespace) -> None:
             f"--n-best {n_best}: must be at most the beam size, {translator.decoding.beam_size} from the model; "
             f"give --beam-size {n_best} or more"
         )
-    interactive = source is None and sys.stdin.isatty()
-    lines = lines_of(sys.stdin.buffer, name="standard input") if source is None else read_lines(source)
-    translations = translator.translate(lines, n_best=n_best, interactive=interactive, **search)
-    watched = sys.stderr.isatty() and not interactive
+    if source is None:
+        stream = standard_input()
+        lines, waiting = lines_of(stream, name="standard input"), stream.waiting
+    else:
+        lines, waiting = read_lines(source), None
+    translations = translator.translate(lines, n_best=n_best, waiting=waiting, **search)
+    watched = sys.stderr.isatty() and not (source is None and sys.stdin.isatty())
     with opened_for_writing(given.output) as file:
         for index, best in enumerate(tqdm(translations, total=total, unit=" lines", disable=not watched)):
             file.write(_written(index, best, n_best=n_best, scores=given.scores).encode("utf-8"))
@@ -103,8 +111,6 @@ def _n_best(given: argparse.Namespace, beam_size: int | None, problems: list[str
     n_best = collect(problems, partial(decoding_value, "--n-best", given.n_best, key="beam_size")) or 1
     if beam_size is not None and n_best > beam_size:
         problems.append(f"--n-best {n_best}: must be at most the beam size, --beam-size {beam_size}")
-    if n_best > 1 and given.scores:
-        problems.append(f"--scores has no effect with --n-best {n_best}, whose lines hold the scores; leave it out")
     return n_best
 
 

@@ -9,7 +9,7 @@ from nmt.config import Config
 from nmt.data.batching import batches, plan_batches
 from nmt.data.corpus import read_lines
 from nmt.data.preparation import Prepared
-from nmt.decoding.segments import LONGEST_SEGMENT
+from nmt.decoding.segments import longest_segment
 from nmt.decoding.translator import Translator
 from nmt.evaluation.metrics import corpus_scores
 from nmt.models.seq2seq import Seq2Seq
@@ -31,7 +31,6 @@ def build_validation(config: Config, prepared: Prepared, device: torch.device) -
         seed=0,
         epoch=0,
     )
-    longest_segment = max(LONGEST_SEGMENT, config.data.max_length)  # as `Translator.load` has it for the saved model
 
     def validate(model: Seq2Seq) -> dict[str, float]:
         translator = Translator(
@@ -39,7 +38,7 @@ def build_validation(config: Config, prepared: Prepared, device: torch.device) -
             prepared.vocabularies,
             decoding=config.decoding,
             device=device,
-            longest_segment=longest_segment,
+            longest_segment=longest_segment(config.data.max_length),  # as `Translator.load` has it
         )
         metrics = corpus_loss(model, batches(valid, plan))
         hypotheses = [best.text for best, *_ in translator.translate(sources, beam_size=settings.beam_size)]

@@ -45,6 +45,12 @@ def variants(schema: Schema) -> dict[str, Schema]:
     return {name: resolved({"$ref": reference}) for name, reference in mapping.items()}
 
 
+def default_name(schema: Schema) -> str | None:
+    """The `name` that a section with variants has when none is given."""
+    name: str | None = (schema.get("default") or {}).get("name") if variants(schema) else None
+    return name
+
+
 def child(schema: Schema, part: str | int, value: Any) -> Schema | None:
     """The node below `schema` at a key or index; `value` is what was given for `schema` itself."""
     if isinstance(part, int):
@@ -150,7 +156,7 @@ def _range(schema: Schema) -> str:
         "maximum": "at most",
         "exclusiveMaximum": "less than",
     }
-    limits = [f"{word} {schema[limit]:.15g}" for limit, word in words.items() if limit in schema]
+    limits = [f"{word} {schema[limit]:,.15g}" for limit, word in words.items() if limit in schema]
     return ", ".join(
         ["a whole number" if schema["type"] == "integer" else "a number", *filter(None, [" and ".join(limits)])]
     )
@@ -177,7 +183,7 @@ def stand_in(schema: Schema, number: int) -> Any:
     if kind == "array":
         return [stand_in(schema["items"], number)]
     if kind in ("integer", "number"):
-        return schema.get("maximum", schema.get("minimum", 1))
+        return schema.get("minimum", schema.get("maximum", 1))
     return f"stand-in-{number}"
 
 

@@ -13,6 +13,9 @@ from nmt.config.problems import in_words
 from nmt.config.validation import schema_at
 from nmt.config.yaml_text import KeyPath, YamlError, read_yaml
 
+_DEEPEST = 20  # names in a key; the schema is less deep
+_LONGEST_INDEX = 9  # digits
+
 
 class Override(NamedTuple):
     """An override that was applied: the option as it was typed, and the key that it sets."""
@@ -57,6 +60,8 @@ def _parsed(text: str, tree: Any) -> tuple[KeyPath, Any]:
     parts = key.strip().split(".")
     if not all(parts):
         raise _Refused("expected KEY=VALUE, with the names of the sections before the key: training.batch_size=64")
+    if len(parts) > _DEEPEST:
+        raise _Refused(f"the key has {len(parts)} names; no key of the configuration has more than {_DEEPEST}")
     path: KeyPath = ()
     for part in parts:
         path = (*path, _step(part, path, tree))
@@ -79,9 +84,10 @@ def _step(part: str, path: KeyPath, tree: Any) -> str | int:
     if not is_list:
         return part
     length = len(value or [])
-    if not part.isdecimal() or int(part) > length:
+    if not part.isdecimal() or len(part) > _LONGEST_INDEX or int(part) > length:
+        shown = part if len(part) <= 20 else f"{part[:17]}..."
         last = f"0 to {length - 1} for its items, " if length > 1 else "0 for its item, " if length else ""
-        raise _Refused(f"{dotted(path)} is a list, so an index follows: {last}{length} to add one; given {part}")
+        raise _Refused(f"{dotted(path)} is a list, so an index follows: {last}{length} to add one; given {shown}")
     return int(part)
 
 
@@ -91,6 +97,6 @@ def _absolute(value: Any, schema: Schema) -> Any:
         return {key: _absolute(below, child(schema, key, value) or {}) for key, below in value.items()}
     if isinstance(value, list):
         return [_absolute(item, child(schema, index, value) or {}) for index, item in enumerate(value)]
-    if isinstance(value, str) and resolved(schema).get("format") == "path" and not value.startswith("~"):
+    if isinstance(value, str) and value.strip() and resolved(schema).get("format") == "path" and value[0] != "~":
         return str(Path.cwd() / value)
     return value

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     GetCoreSchemaHandler,
@@ -38,6 +39,13 @@ def changed(section: Section, *keys: str) -> list[str]:
     return [key for key in keys if getattr(section, key) != fields[key].get_default(call_default_factory=True)]
 
 
+def _not_empty(path: Any) -> Any:
+    """Refuse the empty text, which would be the folder of the file."""
+    if isinstance(path, str) and not path.strip():
+        raise ValueError("a path must not be empty")
+    return path
+
+
 def _relative_to_file(path: Path, info: ValidationInfo) -> Path:
     """Resolve a path against the folder of the configuration file, which the loader passes as context."""
     base = (info.context or {}).get("base")
@@ -46,10 +54,16 @@ def _relative_to_file(path: Path, info: ValidationInfo) -> Path:
     return (Path(base) / path).resolve() if base is not None else path
 
 
-FilePath = Annotated[Path, Field(strict=False), AfterValidator(_relative_to_file)]
+FilePath = Annotated[Path, Field(strict=False), BeforeValidator(_not_empty), AfterValidator(_relative_to_file)]
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
-Size = Annotated[int, Field(ge=1)]
-PositiveFloat = Annotated[float, Field(gt=0.0)]
+# The upper bounds are far beyond use, and below where the libraries overflow instead of giving a message.
+Size = Annotated[int, Field(ge=1, le=1_000_000)]
+Depth = Annotated[int, Field(ge=1, le=100)]
+Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
+CountOrZero = Annotated[int, Field(ge=0, le=1_000_000_000)]
+BeamSize = Annotated[int, Field(ge=1, le=1000)]
+PositiveFloat = Annotated[float, Field(gt=0.0, le=1e9)]
+WeightDecay = Annotated[float, Field(ge=0.0, le=1e9)]
 
 
 INTERVAL = re.compile(r"\s*([1-9][0-9]*)\s*(updates?|epochs?)?\s*")
@@ -108,7 +122,7 @@ class DataConfig(Section):
     """Training corpus: one or several pairs of files, read one after the other."""
     valid: ParallelFiles
     """Validation corpus: scored during training, never trained on, never filtered."""
-    max_length: Size = 100
+    max_length: Count = 100
     """Training pairs with more pieces than this on either side are left out; the log says how many."""
     max_length_ratio: float | None = Field(default=None, ge=1.0)
     """Training pairs whose longer side has over this many times the pieces of the shorter are left out; null: off."""
@@ -119,14 +133,14 @@ class DataConfig(Section):
 class SubwordSampling(Section):
     alpha: float = Field(gt=0.0, le=1.0)
     """bpe: probability of leaving out a merge (BPE-dropout). unigram: smoothing of the segmentation probabilities."""
-    nbest_size: int = Field(default=-1, ge=-1)
+    nbest_size: int = Field(default=-1, ge=-1, le=10_000)
     """unigram only: sample from the best N segmentations; -1: from all of them."""
 
 
 class SubwordsConfig(Section):
     type: Literal["bpe", "unigram", "char", "word"] = "bpe"
     """How text is cut into pieces; trained by sentencepiece on the training corpus."""
-    size: int = Field(default=8000, ge=5)
+    size: int = Field(default=8000, ge=5, le=1_000_000)
     """Number of pieces, the four special symbols included; for char and word an upper bound."""
     joint: bool = True
     """One model and vocabulary for both languages (true), or one a side (false)."""
@@ -156,7 +170,7 @@ class EncoderConfig(Section):
     """The recurrent cell."""
     hidden_size: Size = 256
     """Units a layer and direction."""
-    layers: Size = 1
+    layers: Depth = 1
     """Number of stacked layers."""
     bidirectional: bool = True
     """Read the source in both directions and concatenate; the memory then has 2 × hidden_size units a position."""
@@ -184,7 +198,7 @@ class DecoderConfig(Section):
     """The recurrent cell."""
     hidden_size: Size = 512
     """Units a layer."""
-    layers: Size = 1
+    layers: Depth = 1
     """Number of stacked layers."""
     input_feeding: bool = True
     """Feed the attentional vector of one step to the first layer of the next."""
@@ -202,7 +216,7 @@ class DecoderConfig(Section):
 class UniformInitialisation(Section):
     name: Literal["uniform"]
     """Uniform weights."""
-    range: PositiveFloat = 0.1
+    range: float = Field(default=0.1, gt=0.0, le=1000.0)
     """Every weight is drawn from [-range, range]; biases start at 0."""
 
 
@@ -220,7 +234,7 @@ class ModelConfig(Section):
     initialisation: Annotated[UniformInitialisation | XavierInitialisation, Field(discriminator="name")] = (
         XavierInitialisation(name="xavier")
     )
-    """How the weights start."""
+    """How the weights start; without a name, xavier."""
     encoder: EncoderConfig = EncoderConfig()
     """The network that reads the source."""
     attention: AttentionConfig = AttentionConfig()
@@ -239,7 +253,7 @@ class SGDConfig(Section):
     """Step size before the schedule changes it."""
     momentum: Probability = 0.0
     """Share of the previous step that is added to the next; 0: off."""
-    weight_decay: float = Field(default=0.0, ge=0.0)
+    weight_decay: WeightDecay = 0.0
     """Weights times this are added to the gradient (L2)."""
 
 
@@ -254,7 +268,7 @@ class AdamConfig(Section):
     """Decay of the running mean of the squared gradient."""
     epsilon: PositiveFloat = 1e-8
     """Added to the denominator."""
-    weight_decay: float = Field(default=0.0, ge=0.0)
+    weight_decay: WeightDecay = 0.0
     """adam: added to the gradient (L2); adamw: decoupled, multiplied by the learning rate."""
 
 
@@ -267,7 +281,7 @@ class AdadeltaConfig(Section):
     """Decay of the running means of the squared gradient and the squared step."""
     epsilon: PositiveFloat = 1e-6
     """Added under both square roots."""
-    weight_decay: float = Field(default=0.0, ge=0.0)
+    weight_decay: WeightDecay = 0.0
     """Weights times this are added to the gradient (L2)."""
 
 
@@ -279,7 +293,7 @@ class ConstantSchedule(Section):
 class WarmupSchedule(Section):
     name: Literal["warmup_inverse_sqrt"]
     """A linear rise, then a decay with the inverse square root of the update."""
-    warmup_updates: Size = 4000
+    warmup_updates: Count = 4000
     """Linear rise to the learning rate over these updates, then learning_rate × sqrt(warmup_updates / update)."""
 
 
@@ -288,7 +302,7 @@ class PlateauSchedule(Section):
     """The rate is cut when validation no longer improves."""
     metric: Metric = "bleu"
     """The validation metric that is watched."""
-    patience: int = Field(default=2, ge=0)
+    patience: CountOrZero = 2
     """Validations without a new best that are borne before the rate is cut."""
     factor: float = Field(default=0.5, gt=0.0, lt=1.0)
     """The rate is multiplied by this."""
@@ -299,7 +313,7 @@ class PlateauSchedule(Section):
 class HalvingSchedule(Section):
     name: Literal["halving"]
     """The full rate at first, then a cut at every epoch."""
-    after_epoch: Size = 5
+    after_epoch: Count = 5
     """Epochs at the full rate; from the next epoch on the rate is multiplied by `factor` at the start of each."""
     factor: float = Field(default=0.5, gt=0.0, lt=1.0)
     """The rate is multiplied by this at the start of every later epoch."""
@@ -308,14 +322,14 @@ class HalvingSchedule(Section):
 class EarlyStopping(Section):
     metric: Metric = "bleu"
     """The validation metric that is watched."""
-    patience: Size = 5
+    patience: Count = 5
     """Training ends after this many validations in a row without a new best."""
 
 
 class ValidationConfig(Section):
     metric: Metric = "bleu"
     """The metric that chooses the best checkpoints."""
-    beam_size: Size = 1
+    beam_size: BeamSize = 1
     """Beam of the translations that validation scores; 1 is greedy."""
     tokenize: Tokenizer = "13a"
     """sacreBLEU's tokenisation for the validation BLEU."""
@@ -325,20 +339,20 @@ class ValidationConfig(Section):
 
 class TrainingConfig(Section):
     optimizer: Annotated[SGDConfig | AdamConfig | AdadeltaConfig, Field(discriminator="name")] = AdamConfig(name="adam")
-    """How gradients become steps."""
+    """How gradients become steps; without a name, adam."""
     schedule: Annotated[
         ConstantSchedule | WarmupSchedule | PlateauSchedule | HalvingSchedule, Field(discriminator="name")
     ] = ConstantSchedule(name="constant")
-    """How the learning rate changes."""
-    batch_size: Size = 80
+    """How the learning rate changes; without a name, constant."""
+    batch_size: Count = 80
     """Sentence pairs or tokens a batch, as batch_by says."""
     batch_by: Literal["sentences", "tokens"] = "sentences"
     """tokens: sentences × longest sentence of either side, padding included, stays within batch_size."""
-    accumulate: Size = 1
+    accumulate: Count = 1
     """Batches whose gradients are added up before one update."""
-    max_epochs: Size | None = None
+    max_epochs: Count | None = None
     """Training ends after this many passes over the corpus."""
-    max_updates: Size | None = None
+    max_updates: Count | None = None
     """Training ends after this many updates."""
     validate_every: Interval = Interval("1 epoch")
     """When to validate: "1 epoch", or a number of updates."""
@@ -354,28 +368,29 @@ class TrainingConfig(Section):
     """The summed loss is divided by the target tokens, or by the sentences, of an update."""
     freeze: list[Literal["embeddings", "encoder", "decoder"]] = []
     """Parts that keep the weights of --init-from."""
-    keep_best: int = Field(default=1, ge=0)
+    keep_best: CountOrZero = 1
     """Checkpoints kept for being best, beside best.safetensors."""
-    keep_last: int = Field(default=1, ge=0)
+    keep_last: CountOrZero = 1
     """Checkpoints kept for being newest."""
-    average_best: int = Field(default=0, ge=0)
+    average_best: CountOrZero = 0
     """At the end, average the weights of the N best checkpoints; the average becomes best.safetensors if it validates
     better. 0: off; otherwise 2 to keep_best."""
     save_every: Interval | None = None
     """How often the state to resume from is written, besides every validation; null: only then."""
-    log_every: Size = 50
+    log_every: Count = 50
     """Updates between two lines of the log."""
 
 
 class DecodingConfig(Section):
-    beam_size: int = Field(default=5, ge=1, le=1000)
+    beam_size: BeamSize = 5
     """Hypotheses kept a sentence; 1 is greedy search."""
     length_penalty: Literal["none", "average"] | Annotated[float, Field(ge=0.0, le=10.0)] = "average"
     """none: sum of log-probabilities; average: divided by the length; a number: Wu et al.'s alpha."""
     max_length_ratio: float = Field(default=2.0, gt=0.0, le=100.0)
     """A translation has at most this many times the source's pieces, plus 10."""
-    batch_tokens: Size = 2000
-    """Source pieces translated together, padding included; it changes speed and memory, not results."""
+    batch_tokens: Count = 2000
+    """Source pieces translated together, padding included; larger beams make smaller batches. It changes speed
+    and memory, and results no more than the rounding of float32."""
 
 
 class Config(Section):

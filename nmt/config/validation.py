@@ -15,6 +15,7 @@ from nmt.config.allowed import (
     allowed,
     child,
     choices,
+    default_name,
     dotted,
     homes,
     keys,
@@ -51,6 +52,7 @@ def validated(tree: Any, base: Path | None) -> Validated:
     Pydantic looks no further below a mistake, and a check between keys needs valid values. So each mistake is noted
     and replaced by something allowed, until the whole is valid.
     """
+    tree = _named(tree)
     problems: dict[KeyPath, Problem] = {}
     doubtful: list[KeyPath] = []
     for _ in range(_ROUNDS):
@@ -68,6 +70,15 @@ def validated(tree: Any, base: Path | None) -> Validated:
         else:
             return Validated(config, list(problems.values()), doubtful)
     return Validated(None, list(problems.values()), doubtful)
+
+
+def _named(tree: Any) -> Any:
+    """The values with the default `name` in every section that is given without one, where the name decides."""
+    for place in places():
+        name, section = default_name(place.schema), trees.get(tree, place.path)
+        if name and isinstance(section, dict) and "name" not in section:
+            tree = trees.replaced(tree, (*place.path, "name"), name)
+    return tree
 
 
 def schema_at(path: KeyPath, tree: Any) -> Schema:
@@ -99,8 +110,6 @@ def _problem(path: KeyPath, kind: str, tree: Any) -> Problem:
         return Problem(path, _unknown_key(path, around, section))
     if kind == "union_tag_invalid":
         return unknown_choice(path, around["name"], list(variants(section)))
-    if kind == "union_tag_not_found":
-        return Problem(path, f"this key is missing; allowed: {', '.join(variants(section))}")
     schema = schema_at(path, tree) if path else whole_schema()
     if kind == "missing":
         return Problem(path, f"this key is missing; allowed: {allowed(schema)}")
@@ -115,7 +124,8 @@ def _wrong_value(path: KeyPath, value: Any, schema: Schema) -> str:
         way_out = "leave its key out to take the defaults" if "default" in schema else ""
         return joined("the section is empty", rule, way_out)
     text = " (text)" if isinstance(value, str) and not choices(schema) else ""
-    return joined(given + text, meant(value, choices(schema)), rule)
+    empty = "it must not be empty" if isinstance(value, str) and not value.strip() else ""
+    return joined(given + text, empty, meant(value, choices(schema)), rule)
 
 
 def _unknown_key(path: KeyPath, around: Any, section: Schema) -> str:

@@ -54,12 +54,19 @@ class _Reader(yaml.SafeLoader):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.repeated: list[tuple[int, str]] = []
+        self._open: list[str | None] = []  # anchors of the sections and lists that are being read
 
     def compose_node(self, parent: Node | None, index: Any) -> Node | None:
         event = self.peek_event()
+        line = event.start_mark.line + 1
         if getattr(event, "tag", None) is not None:
-            raise YamlError(f"tags such as {event.tag} are not used here", event.start_mark.line + 1)
+            raise YamlError(f"tags such as {event.tag} are not used here", line)
+        anchor = getattr(event, "anchor", None)
+        if isinstance(event, yaml.AliasEvent) and anchor in self._open:
+            raise YamlError(f"the alias *{anchor} stands inside its own anchor &{anchor}", line)
+        self._open.append(anchor)
         node: Node | None = super().compose_node(parent, index)
+        self._open.pop()
         return node
 
     def compose_mapping_node(self, anchor: Any) -> MappingNode:

@@ -10,6 +10,7 @@ import codecs
 import gzip
 import hashlib
 import io
+import stat
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -72,14 +73,15 @@ def check_corpora(pairs: Iterable[tuple[Path, Path]]) -> list[int]:
     """Read every file once and return the number of lines of each pair of files.
 
     Raises:
-        UserError: with one message for each file that is missing, a folder, unreadable, damaged, empty or not valid
-            UTF-8 (its first such line), and for each pair whose files differ in length.
+        UserError: with one message for each file that is missing, no regular file, unreadable, damaged, empty or not
+            valid UTF-8 (its first such line), and for each pair whose files differ in length.
     """
     pairs = list(pairs)
     counts: dict[Path, int | None] = {}
     problems: list[str] = []
     for path in dict.fromkeys(path for pair in pairs for path in pair):
         try:
+            _check_regular(path)
             counts[path] = _count_lines(path)
         except UserError as error:
             counts[path] = None
@@ -101,22 +103,35 @@ def digests(paths: Iterable[Path]) -> dict[Path, str]:
     """Return a hash of the bytes of each file, for cache keys; about a second for a gigabyte.
 
     Raises:
-        UserError: with one message for each file that cannot be read.
+        UserError: with one message for each file that cannot be read, or only once, such as a pipe.
     """
     result: dict[Path, str] = {}
     problems: list[str] = []
     for path in dict.fromkeys(paths):
         digest = hashlib.blake2b(digest_size=20)
         try:
+            _check_regular(path)
             with open(path, "rb") as file:
                 while chunk := file.read(_CHUNK):
                     digest.update(chunk)
         except OSError as error:
             problems.append(_unreadable(path, error))
+        except UserError as error:
+            problems.extend(error.messages)
         result[path] = digest.hexdigest()
     if problems:
         raise UserError(*problems)
     return result
+
+
+def _check_regular(path: Path) -> None:
+    """Raise UserError for a pipe or a device, which can be read only once or without end."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return  # opening it gives the reason
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise UserError(f"{path}: is not a regular file; a corpus is read several times")
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.config.schema import Config, ParallelFiles, SubwordsConfig
+from nmt.config.schema import Config, ParallelFiles, SubwordsConfig, changed
 from nmt.data.binarised import FORMAT, Filters, PairedIds
 from nmt.data.binarising import binarise
 from nmt.data.corpus import check_corpora, digests, read_lines, read_pairs
@@ -166,6 +166,11 @@ def _check_sampling(settings: SubwordsConfig, vocabularies: Vocabularies) -> Non
             subwords.sample(["a"], sampling=settings.sampling, seed=0)
         except ValueError as error:
             raise UserError(f"subwords.sampling: {error}; set it to null") from None
+    if changed(settings.sampling, "nbest_size") and all(subwords.ignores_nbest_size for subwords in vocabularies):
+        raise UserError(
+            f"subwords.sampling.nbest_size: {settings.sampling.nbest_size} has no effect on a subword model of type "
+            "bpe, which is sampled by alpha alone; remove it"
+        )
 
 
 def _encoded(

@@ -66,6 +66,11 @@ class Segmenter:
         self._words = re.compile(pattern % _LONGEST_WORD, re.DOTALL)
         self._lattice = lru_cache(maxsize=_REMEMBERED)(self._build_lattice)
 
+    @property
+    def by_merges(self) -> bool:
+        """Whether the model is of type bpe, which alpha alone samples; otherwise unigram."""
+        return self._type == _BPE
+
     def sample(self, text: str, *, alpha: float, nbest_size: int, random: Random) -> list[int]:
         """Return the ids of one segmentation.
 

@@ -26,6 +26,8 @@ from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
 _LINE_CHARACTERS = 3000
 _LINE_BYTES = 4 * _LINE_CHARACTERS
 _THREADS = 4  # fixed, so that a model does not depend on the machine it was trained on
+# What sentencepiece makes of its status codes, and what the binding raises for numbers beyond 32 bits
+_TRAINER_ERRORS = (RuntimeError, SyntaxError, LookupError, ValueError, OverflowError, SystemError)
 _SPECIAL_NAMES = ("pad", "unk", "bos", "eos")  # what sentencepiece calls PIECES
 _SPECIAL = frozenset((PAD, BEGIN, END))
 
@@ -59,7 +61,7 @@ class Subwords:
         `corpus` names the text in messages.
 
         Raises:
-            UserError: the text holds no character, or too few or too many for `size`.
+            UserError: the text holds no character, or too few or too many for `size`; or sentencepiece fails otherwise.
         """
         text = _bounded(lines)
         first = next(text, None)
@@ -85,9 +87,9 @@ class Subwords:
                 minloglevel=2,
                 **special,
             )
-        except RuntimeError as error:
+            return Subwords(writer.getvalue())
+        except _TRAINER_ERRORS as error:
             raise UserError(_explained(str(error), size, corpus)) from None
-        return Subwords(writer.getvalue())
 
     @staticmethod
     def from_bytes(model: bytes) -> "Subwords":
@@ -127,6 +129,11 @@ class Subwords:
         random = Random(seed)
         alpha, nbest_size = sampling.alpha, sampling.nbest_size
         return [self._segmenter.sample(text, alpha=alpha, nbest_size=nbest_size, random=random) for text in texts]
+
+    @property
+    def ignores_nbest_size(self) -> bool:
+        """Whether `sample` reads alpha alone, as for bpe. Raises ValueError as `sample`."""
+        return self._segmenter.by_merges
 
     @cached_property
     def _segmenter(self) -> Segmenter:

@@ -13,7 +13,7 @@ done when one of these holds:
   scores more than L / penalty(maximal length). This bound is exact: it saves steps and never changes a result.
 
 Of equally good continuations the one of the better hypothesis, then the one with the smaller token id comes first. A
-sentence's result never depends on the rest of the batch.
+sentence's result does not depend on the rest of the batch, beyond the rounding of what `step` computes in float32.
 """
 
 from collections.abc import Callable
@@ -39,6 +39,10 @@ class SearchState(Protocol):
 
 State = TypeVar("State", bound=SearchState)
 Step = Callable[[Tensor, State], tuple[Tensor, State]]
+
+
+class NotNumbersError(RuntimeError):
+    """A model's log-probabilities are NaN."""
 
 
 class Hypothesis(NamedTuple):
@@ -79,7 +83,7 @@ def beam_search(
     BEGIN are never produced. A list is shorter than `n_best` when fewer hypotheses of non-zero probability finished,
     as with a maximal length of 1 or a tiny vocabulary.
 
-    Raises RuntimeError for NaN log-probabilities, ValueError for sizes below 1 and n_best > beam_size.
+    Raises NotNumbersError for NaN log-probabilities, ValueError for sizes below 1 and n_best > beam_size.
     """
     if sentences == 0:
         return []
@@ -140,7 +144,7 @@ def _best_tokens(log_probabilities: Tensor, count: int, time: int) -> tuple[Tens
     kept = min(count + 2, vocabulary)  # PAD and BEGIN may be among them
     values, tokens = _largest(log_probabilities, min(kept + 1, vocabulary))  # one more shows a tie at the border
     if bool(values[:, 0].isnan().any()):  # topk puts NaN first
-        raise RuntimeError(f"the model's log-probabilities for target token {time + 1} are not numbers (NaN)")
+        raise NotNumbersError(f"the model's log-probabilities for target token {time + 1} are not numbers (NaN)")
     tied = ((values[:, 1:] == values[:, :-1]) & (values[:, 1:] > NEVER)).any(dim=1)
     if bool(tied.any()):
         ordered = torch.sort(log_probabilities[tied], dim=1, descending=True, stable=True)

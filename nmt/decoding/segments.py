@@ -11,9 +11,20 @@ LONGEST_SEGMENT = 250
 """Pieces of the longest segment: no sentence of the usual corpora is longer, since training leaves them out from some
 100 pieces on (data.max_length)."""
 
+LONGEST_POSSIBLE_SEGMENT = 500
+"""Pieces beyond which every line is cut, whatever the model was trained on: time and memory must stay bounded."""
+
 WORD_START = "▁"  # sentencepiece's mark of a word's first piece
 _SENTENCE_END = re.compile(r"[.!?…。!?][\"'”’»)\]」』]*$")
 _WITHOUT_SPACES = re.compile(r"[。!?][”’」』]*$")  # scripts that write no space after a sentence
+
+
+def longest_segment(max_length: int) -> int:
+    """Pieces of the longest segment for a model trained on sentences of up to `max_length` pieces.
+
+    What the model was trained on is not cut, within the limits of this module.
+    """
+    return min(max(LONGEST_SEGMENT, max_length), LONGEST_POSSIBLE_SEGMENT)
 
 
 def segment(pieces: Sequence[str], longest: int) -> list[slice]:

@@ -1,11 +1,12 @@
 """Text in, text out: lines → pieces → batches → beam search → detokenised lines, one for each, in their order.
 
 It knows models and subwords; it knows no files but the model's and no terminal. Lines are read a chunk at a time, so a
-text larger than memory streams. A line's result does not depend on the lines around it: batches only share the work.
+text larger than memory streams. A line's result does not depend on the lines around it, beyond the rounding of float32:
+batches only share the work.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from textwrap import shorten
 from typing import NamedTuple
@@ -15,14 +16,15 @@ import torch
 from nmt.config.schema import DecodingConfig
 from nmt.data.batching import pad_sources
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.decoding.beam import Hypothesis, LengthPenalty, beam_search, penalty
+from nmt.decoding.beam import Hypothesis, LengthPenalty, NotNumbersError, beam_search, penalty
 from nmt.decoding.inference import inference
-from nmt.decoding.segments import LONGEST_SEGMENT, segment
+from nmt.decoding.segments import LONGEST_SEGMENT, longest_segment, segment
 from nmt.errors import UserError
 from nmt.models.model_file import load_model, rebuild
 from nmt.models.seq2seq import Seq2Seq
 
 CHUNK_BATCHES = 10  # batches a chunk of lines holds: enough to sort by length with little padding
+USUAL_BEAM = 5  # the largest beam with which batches are as large as batch_tokens says
 CHARACTERS_A_PIECE = 4  # a rough mean, to know how many lines are enough before they are cut into pieces
 
 
@@ -81,8 +83,7 @@ class Translator:
             Vocabularies(source, target),
             decoding=file.config.decoding,
             device=device,
-            # what the model was trained on is never cut
-            longest_segment=max(LONGEST_SEGMENT, file.config.data.max_length),
+            longest_segment=longest_segment(file.config.data.max_length),
         )
 
     def translate(
@@ -94,17 +95,21 @@ class Translator:
         max_length_ratio: float | None = None,
         batch_tokens: int | None = None,
         n_best: int = 1,
-        interactive: bool = False,
+        waiting: Callable[[], bool] | None = None,
     ) -> Iterator[list[Translation]]:
         """Yield, for each line and in order, its `n_best` best translations, best first; fewer if fewer exist.
 
         None: as `decoding` says. A blank line gives one empty translation without asking the model. A translation has
         at most max_length_ratio × the source's pieces (END counted) + 10 tokens. `batch_tokens`: sentences × longest
-        source of a batch, padding included; a longer source is a batch of its own. A line of more than
-        `longest_segment` pieces is cut (see `segment`), its segments' translations are joined with a space, and its
-        score is that of all their tokens together.
+        source of a batch, padding included; a longer source is a batch of its own. A larger beam, whose memory grows
+        with it, makes smaller batches (see `_batches`). A line of more than `longest_segment` pieces is cut (see
+        `segment`), its segments' translations are joined with a space, and its score is that of all their tokens
+        together.
 
-        `interactive`: translate each line as soon as it is read, instead of a chunk of lines together.
+        Raises UserError when the model computes NaN, as with weights that are not finite.
+
+        `waiting` is asked after each line whether the next one would have to be waited for. If so, what was read is
+        translated at once, instead of when a chunk is full.
         """
         defaults = self.decoding
         options = _Options(
@@ -114,8 +119,7 @@ class Translator:
             defaults.batch_tokens if batch_tokens is None else batch_tokens,
             n_best,
         )
-        characters = 1 if interactive else CHUNK_BATCHES * CHARACTERS_A_PIECE * options.batch_tokens
-        for chunk in _chunks(lines, characters):
+        for chunk in _chunks(lines, CHUNK_BATCHES * CHARACTERS_A_PIECE * options.batch_tokens, waiting):
             yield from self._translate_chunk(chunk, options)
 
     def _translate_chunk(self, lines: Sequence[str], options: _Options) -> list[list[Translation]]:
@@ -136,20 +140,27 @@ class Translator:
     def _search(self, segments: Sequence[list[int]], options: _Options) -> list[list[Hypothesis]]:
         """The hypotheses of each segment; segments of like length share a batch."""
         results: dict[int, list[Hypothesis]] = {}
+        batch_tokens = options.batch_tokens * USUAL_BEAM // max(USUAL_BEAM, options.beam_size)
         with inference(self.model):
-            for batch in _batches([len(ids) + 1 for ids in segments], options.batch_tokens):
+            for batch in _batches([len(ids) + 1 for ids in segments], batch_tokens):
                 source, lengths = pad_sources([segments[index] for index in batch])
                 longest = [math.ceil(options.max_length_ratio * length) + 10 for length in lengths.tolist()]
-                hypotheses = beam_search(
-                    self.model.step,
-                    self.model.start(source.to(self.device), lengths.to(self.device)),
-                    sentences=len(batch),
-                    beam_size=options.beam_size,
-                    length_penalty=options.length_penalty,
-                    max_lengths=torch.tensor(longest),
-                    n_best=options.n_best,
-                    device=self.device,
-                )
+                try:
+                    hypotheses = beam_search(
+                        self.model.step,
+                        self.model.start(source.to(self.device), lengths.to(self.device)),
+                        sentences=len(batch),
+                        beam_size=options.beam_size,
+                        length_penalty=options.length_penalty,
+                        max_lengths=torch.tensor(longest),
+                        n_best=options.n_best,
+                        device=self.device,
+                    )
+                except NotNumbersError as error:
+                    raise UserError(
+                        f"{error}: its weights are not finite, or far too large, as after a training that diverged; "
+                        "give an earlier model"
+                    ) from error
                 results.update(zip(batch, hypotheses, strict=True))
         return [results[index] for index in range(len(segments))]
 
@@ -171,14 +182,14 @@ class Translator:
         )
 
 
-def _chunks(lines: Iterable[str], characters: int) -> Iterator[list[str]]:
-    """Lines together, until they have `characters` characters, line ends counted."""
+def _chunks(lines: Iterable[str], characters: int, waiting: Callable[[], bool] | None) -> Iterator[list[str]]:
+    """Lines together, until they have `characters` characters, line ends counted, or the next is `waiting`."""
     chunk: list[str] = []
     size = 0
     for line in lines:
         chunk.append(line)
         size += len(line) + 1
-        if size >= characters:
+        if size >= characters or (waiting is not None and waiting()):
             yield chunk
             chunk, size = [], 0
     if chunk:

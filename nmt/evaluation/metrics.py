@@ -6,11 +6,11 @@ BLEU Scores"), so a number from this toolkit is the number that the `sacrebleu` 
 """
 
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from typing import Literal, NamedTuple, get_args
 
 from sacrebleu.metrics import BLEU, CHRF, TER
 
+from nmt.config.allowed import nearest
 from nmt.config.schema import Tokenizer
 from nmt.errors import UserError
 
@@ -24,23 +24,23 @@ class Score(NamedTuple):
     signature: str
 
 
-def _bleu(tokenize: str, lowercase: bool) -> BLEU:
-    """Build BLEU; raises UserError when the tokeniser is unknown or its programs or files cannot be had."""
+def _bleu(tokenize: str, lowercase: bool, name: str = "tokenize") -> BLEU:
+    """Build BLEU; raises UserError when the tokeniser, given as `name`, is unknown or its parts cannot be had."""
     if tokenize not in TOKENIZERS:
-        nearest = get_close_matches(tokenize, TOKENIZERS, n=1)
-        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-        raise UserError(f"tokenize: {tokenize!r} is unknown; choose one of {', '.join(TOKENIZERS)}{hint}")
+        close = nearest(tokenize, TOKENIZERS)
+        hint = f"; did you mean {close!r}?" if close else ""
+        raise UserError(f"{name}: {tokenize!r} is unknown; choose one of {', '.join(TOKENIZERS)}{hint}")
     try:
         # force: sacreBLEU's own notice about tokenised text would double the warnings of report.py.
         return BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
     except Exception as error:  # the tokenisers raise whatever their parts do: RuntimeError, URLError, LockException
         if tokenize == "ja-mecab":
             raise UserError(
-                "tokenize: 'ja-mecab' needs MeCab with the IPA dictionary: pip install 'sacrebleu[ja]'"
+                f"{name}: 'ja-mecab' needs MeCab with the IPA dictionary: pip install 'sacrebleu[ja]'"
             ) from error
         if tokenize == "flores200":
             raise UserError(
-                "tokenize: 'flores200' needs a sentencepiece model that sacreBLEU downloads once into the folder "
+                f"{name}: 'flores200' needs a sentencepiece model that sacreBLEU downloads once into the folder "
                 f"$SACREBLEU (default ~/.sacrebleu) under models/, and it could not be had: {error}"
             ) from error
         raise
@@ -63,9 +63,12 @@ METRICS = {
 }
 
 
-def check_tokenizer(tokenize: str) -> None:
-    """Raise UserError unless BLEU can tokenise so here; to be asked before hours of work, not after."""
-    _bleu(tokenize, False)
+def check_tokenizer(tokenize: str, name: str = "--tokenize") -> None:
+    """Raise UserError unless BLEU can tokenise so here; to be asked before hours of work, not after.
+
+    `name` is the option or key that it was given as; the message begins with it.
+    """
+    _bleu(tokenize, False, name)
 
 
 def corpus_scores(

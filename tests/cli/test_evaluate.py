@@ -223,6 +223,14 @@ def test_scoring_a_file_does_not_wait_for_torch(files: Path) -> None:
     assert subprocess.run(command, cwd=files, stdout=subprocess.DEVNULL).returncode == 0
 
 
+def test_a_closed_standard_output(files: Path) -> None:
+    command = f"'{sys.executable}' -m nmt.cli.evaluate --hypotheses hyp --reference ref --json - >&-"
+    done = subprocess.run(["sh", "-c", command], cwd=files, capture_output=True)
+    assert done.returncode == 2
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith("nmt-eval: error: standard output is closed")
+
+
 # ------------------------------------------------------------------------------------------------ translate and score
 
 

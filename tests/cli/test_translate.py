@@ -1,8 +1,9 @@
 """nmt-translate with a tiny random model: what goes in, what comes out, and what is said about mistakes."""
 
 import gzip
-import io
 import os
+import select
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -121,8 +122,9 @@ def test_n_best_lists_name_their_line(model: Path, source: Path) -> None:
 
 
 def test_standard_input_and_output(model, source, monkeypatch, capsysbinary) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(HOSTILE)))
-    assert main(["--model", str(model)]) == 0
+    with source.open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert main(["--model", str(model)]) == 0
     captured = capsysbinary.readouterr()
     assert captured.out.decode("utf-8").split("\n")[:-1] == translated(model, source)
     assert captured.err == b""  # a progress bar on a terminal only
@@ -140,6 +142,46 @@ def test_a_pipe_in_a_locale_without_utf8(model: Path, source: Path) -> None:
         output, errors = process.communicate(HOSTILE)
     assert errors == b""
     assert output.decode("utf-8").split("\n")[:-1] == translated(model, source)
+
+
+def test_a_program_that_waits_for_its_answers(model: Path) -> None:
+    """It writes a line and keeps the pipe open; two lines at once have two answers."""
+    with run("--model", model, bufsize=0) as process:  # what a buffer has taken, `select` cannot see
+        for text, answers in ((b"A dog runs.\n", 1), (b"\nTwo men\n", 2), (b"Two men\nare", 1)):
+            process.stdin.write(text)
+            process.stdin.flush()
+            for _ in range(answers):
+                assert select.select([process.stdout], [], [], 60)[0]
+                assert process.stdout.readline().endswith(b"\n")
+        output, errors = process.communicate(b" reading.")
+    assert errors == b""
+    assert output.count(b"\n") == 1
+    assert process.returncode == 0
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-"])
+def test_a_closed_standard_stream(model: Path, source: Path, closed: str) -> None:
+    given = "" if closed == "<&-" else f"--input '{source}'"
+    command = f"'{sys.executable}' -m nmt.cli.translate --model '{model}' {given} {closed}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True)
+    assert (done.returncode, done.stdout) == (2, b"")
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith(f"nmt-translate: error: standard {'input' if closed == '<&-' else 'output'} is closed")
+
+
+def test_a_closed_standard_error(model: Path, source: Path) -> None:
+    command = f"'{sys.executable}' -m nmt.cli.translate --model '{model}' --input '{source}' 2>&-"
+    done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE)
+    assert done.returncode == 0
+    assert done.stdout.decode().split("\n")[:-1] == translated(model, source)
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions(model: Path, source: Path) -> None:
+    output = source.with_name("output.txt")
+    output.touch()
+    output.chmod(0o600)
+    translated(model, source)
+    assert stat.S_IMODE(output.stat().st_mode) == 0o600
 
 
 def test_a_reader_that_has_gone_ends_the_program_quietly(model: Path) -> None:
@@ -185,7 +227,9 @@ def test_every_mistake_is_reported_at_once(capsys, tmp_path: Path) -> None:
 @pytest.mark.parametrize("penalty", ["-1", "nan", "inf"])
 def test_impossible_penalties(capsys, model: Path, source: Path, penalty: str) -> None:
     (message,) = complaints(capsys, "--model", model, "--input", source, f"--length-penalty={penalty}")
-    assert message.endswith(f"--length-penalty {penalty}: allowed: none, average, or a number, at least 0")
+    assert message.endswith(
+        f"--length-penalty {penalty}: allowed: none, average, or a number, at least 0 and at most 10"
+    )
 
 
 def test_n_best_above_the_beam_size(capsys, model: Path, source: Path) -> None:
@@ -195,9 +239,8 @@ def test_n_best_above_the_beam_size(capsys, model: Path, source: Path) -> None:
     assert "--n-best 4: must be at most the beam size, 3 from the model" in message
 
 
-def test_scores_with_n_best(capsys, model: Path, source: Path) -> None:
-    (message,) = complaints(capsys, "--model", model, "--input", source, "--n-best", 2, "--scores")
-    assert "--scores has no effect with --n-best 2" in message
+def test_scores_with_n_best(model: Path, source: Path) -> None:
+    assert translated(model, source, "--n-best", "2", "--scores") == translated(model, source, "--n-best", "2")
 
 
 def test_the_model_is_missing_from_the_command(capsys, source: Path) -> None:
@@ -216,8 +259,9 @@ def test_invalid_utf8_is_named_by_line_before_any_work(capsys, model: Path, sour
     (message,) = complaints(capsys, "--model", model, "--input", source, "--output", output)
     assert "source.txt, line 3: not valid UTF-8 (byte 0xff at column 5)" in message
     assert not output.exists()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(source.read_bytes())))
-    (message,) = complaints(capsys, "--model", model, "--output", output)
+    with source.open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        (message,) = complaints(capsys, "--model", model, "--output", output)
     assert "standard input, line 3: not valid UTF-8" in message
     assert not output.exists()
     assert list(source.parent.iterdir()) == [source]  # nothing half-written is left

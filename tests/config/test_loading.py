@@ -84,7 +84,7 @@ Messages = Callable[..., list[str]]
         ),
         (
             "training: {max_epochs: 2, optimizer: {rho: 0.5}}",
-            "training.optimizer.name: this key is missing; allowed: adad",
+            "training.optimizer.rho: unknown key; it belongs to training.optimizer when its name is adadelta; allowed",
         ),
         (
             "training: {max_epochs: 2, optimizer: adam}",
@@ -118,7 +118,7 @@ def test_missing_keys(messages: Messages) -> None:
 
 def test_a_repeated_key_is_reported_with_the_other_mistakes(messages: Messages) -> None:
     assert messages("seed: 1\nname: demo\nseed: -1") == [
-        "my.yaml, line 3: seed: given -1; allowed: a whole number, at least 0 and less than 4294967296",
+        "my.yaml, line 3: seed: given -1; allowed: a whole number, at least 0 and less than 4,294,967,296",
         "my.yaml, line 3: the key seed is given twice; the first is in line 1",
     ]
 
@@ -223,7 +223,7 @@ def test_checks_of_the_caller_join_the_report(messages: Messages, load: Load) ->
 
     assert messages("model:\n  attention:\n    score: genral\n  decoder: {layers: 0}", checks=[scores]) == [
         "my.yaml, line 3: model.attention.score: given 'genral'; nearest: general; allowed: additive, general",
-        "my.yaml, line 4: model.decoder.layers: given 0; allowed: a whole number, at least 1",
+        "my.yaml, line 4: model.decoder.layers: given 0; allowed: a whole number, at least 1 and at most 100",
     ]
     assert load("model: {attention: {score: general}}", checks=[scores]).model.attention.score == "general"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nmt.config import Config
-from nmt.config.schema import ConstantSchedule, PlateauSchedule
+from nmt.config.schema import AdamConfig, ConstantSchedule, PlateauSchedule
 
 Load = Callable[..., Config]
 Messages = Callable[..., list[str]]
@@ -28,6 +28,17 @@ def test_values_replace_those_of_the_file(load: Load) -> None:
     assert config.training.max_epochs == 40, "the last one wins"
     assert config.training.early_stopping is not None
     assert config.training.early_stopping.patience == 2
+
+
+def test_a_section_without_a_name_is_of_the_default_one(load: Load) -> None:
+    config = load("seed: 1", "training.optimizer.learning_rate=1e-3")
+    assert config.training.optimizer == AdamConfig(name="adam", learning_rate=1e-3)
+    config = load("training: {max_epochs: 3, optimizer: {beta1: 0.5}, schedule: {}}\nmodel: {initialisation: {}}")
+    assert config.training.optimizer == AdamConfig(name="adam", beta1=0.5)
+    assert config.training.schedule == ConstantSchedule(name="constant")
+    assert config.model.initialisation.name == "xavier"
+    sgd = "training: {max_epochs: 3, optimizer: {name: sgd}}"
+    assert load(sgd, "training.optimizer.learning_rate=0.5").training.optimizer.name == "sgd"
 
 
 def test_an_empty_value_is_null(load: Load) -> None:
@@ -72,7 +83,18 @@ def test_replacing_a_section_drops_its_other_keys(load: Load, messages: Messages
         ("training.batch_size=x", ": given 'x' (text); allowed: a whole number, at least 1"),
         ("training.batchsize=3", ": unknown key; nearest: batch_size; allowed here: optimizer,"),
         ("modle.encoder.layers=2", ": modle: unknown key; nearest: model; allowed here: name,"),
-        ("training.optimizer.learning_rate=1", ": training.optimizer.name: this key is missing; allowed: adadelta,"),
+        (
+            "training.optimizer.rho=1",
+            ": unknown key; it belongs to training.optimizer when its name is adadelta;",
+        ),
+        ("training.schedule.name=", ": given null; allowed: "),
+        ("data.train.0.source=''", ": given '' (text); it must not be empty; allowed: a path"),
+        ("subwords.model=' '", ": given ' ' (text); it must not be empty; allowed: a path"),
+        ("data.source_language=''", ": given '' (text); it must not be empty; allowed: text"),
+        ("data=&a [*a]", ": the alias *a stands inside its own anchor &a"),
+        ("training={freeze: &a {x: [*a]}}", ": the alias *a stands inside its own anchor &a"),
+        ("data.train." + "9" * 5000 + "=3", ": data.train is a list, so an index follows: 0 for its item"),
+        ("a." * 5000 + "a=3", ": the key has 5001 names; no key of the configuration has more than 20"),
         ("training.schedule={name: plateu}", ": training.schedule.name: given 'plateu'; nearest: plateau; allowed:"),
         ("training.average_best=2", ": 2 checkpoints are to be averaged, but keep_best: 1 keeps fewer"),
         ("training.max_epochs=", ": neither this nor max_updates is set"),

@@ -174,3 +174,15 @@ def test_digests_follow_the_bytes(folder: Path) -> None:
     with pytest.raises(UserError) as error:
         digests([folder / "no", one, folder / "nor"])
     assert len(error.value.messages) == 2
+
+
+def test_a_pipe_is_refused_before_it_is_opened(tmp_path: Path) -> None:
+    """Opening it would wait for a writer, and a corpus is read several times."""
+    pipe, file = tmp_path / "pipe", tmp_path / "file"
+    os.mkfifo(pipe)
+    file.write_text("a\n", encoding="utf-8")
+    message = f"{pipe}: is not a regular file; a corpus is read several times"
+    for refuse in (lambda: digests([pipe, file]), lambda: check_corpora([(pipe, file)])):
+        with pytest.raises(UserError) as error:
+            refuse()
+        assert error.value.messages == (message,)

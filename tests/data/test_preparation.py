@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sentencepiece
 
-from nmt.config.schema import Config
+from nmt.config.schema import Config, SubwordsConfig
 from nmt.data import preparation
 from nmt.data.preparation import Prepared, prepare
 from nmt.data.subwords import Subwords
@@ -257,6 +257,19 @@ def test_sampling_needs_a_model_that_can(folder: Path) -> None:
     with pytest.raises(UserError, match=r"subwords\.sampling: a subword model of this type cannot sample"):
         run(folder, subwords__type="char", subwords__sampling={"alpha": 0.1})
     prepared = run(folder, subwords__sampling={"alpha": 0.1})
+    assert prepared.train.text(0) == (SOURCE[0], TARGET[0])
+
+
+def test_nbest_size_needs_a_model_that_reads_it(folder: Path) -> None:
+    for kind in ("bpe", "unigram"):
+        model = folder / f"{kind}.model"
+        settings = SubwordsConfig.model_validate({"type": kind, "size": 40})
+        model.write_bytes(Subwords.train([*SOURCE, *TARGET], settings=settings, size=40).model)
+    sampling = {"alpha": 0.1, "nbest_size": 4}
+    message = r"subwords\.sampling\.nbest_size: 4 has no effect on a subword model of type bpe"
+    with pytest.raises(UserError, match=message):
+        run(folder, subwords__model=folder / "bpe.model", subwords__sampling=sampling)
+    prepared = run(folder, subwords__model=folder / "unigram.model", subwords__sampling=sampling)
     assert prepared.train.text(0) == (SOURCE[0], TARGET[0])
 
 

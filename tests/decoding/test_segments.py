@@ -1,6 +1,8 @@
 """Cutting long lines, on pieces whose best cut is visible by eye."""
 
-from nmt.decoding.segments import segment
+import pytest
+
+from nmt.decoding.segments import longest_segment, segment
 
 
 def cut(text: str, longest: int) -> list[str]:
@@ -39,3 +41,8 @@ def test_every_piece_is_in_one_segment_whatever_the_limit() -> None:
         parts = [pieces[part] for part in segment(pieces, longest)]
         assert [piece for part in parts for piece in part] == pieces
         assert all(0 < len(part) <= longest for part in parts)
+
+
+@pytest.mark.parametrize(("max_length", "longest"), [(100, 250), (300, 300), (100_000, 500)])
+def test_the_longest_segment_of_a_model(max_length: int, longest: int) -> None:
+    assert longest_segment(max_length) == longest

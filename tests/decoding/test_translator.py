@@ -10,6 +10,7 @@ import torch
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.translator import Translation, Translator
+from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq, build_model
 
 STRANGE = [
@@ -123,6 +124,20 @@ def test_batches_stay_within_batch_tokens_and_one_long_line_is_its_own(copy_mode
     assert sorted(copy_model.batches) == sorted((1, length) for length in lengths)
 
 
+def test_large_beams_make_small_batches(copy_model, vocabularies, text) -> None:
+    """The rows of the model are sentences × beam; a usual beam leaves the batches as they are."""
+    translator = Translator(copy_model, vocabularies)
+    batches = {}
+    for beam_size in (1, 5, 50):
+        copy_model.batches.clear()
+        list(translator.translate([*text, *["a"] * 200], beam_size=beam_size, batch_tokens=200))
+        batches[beam_size] = list(copy_model.batches)
+        assert sum(sentences for sentences, _ in batches[beam_size]) == len(text) + 200
+    assert batches[1] == batches[5]
+    assert all(sentences * length * 50 <= 200 * 5 or sentences == 1 for sentences, length in batches[50])
+    assert any(sentences > 1 for sentences, _ in batches[50])
+
+
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_neither_batch_size_nor_order_changes_a_translation(vocabularies, text, beam_size) -> None:
     translator = Translator(network(vocabularies), vocabularies)
@@ -179,11 +194,21 @@ def test_lines_stream(copy_model, vocabularies) -> None:
     assert len(read) < 1000
 
 
-def test_interactive_reads_no_further_than_the_line_it_translates(copy_model, vocabularies, text) -> None:
+def test_what_was_read_is_translated_before_the_next_line_is_waited_for(copy_model, vocabularies, text) -> None:
     lines = iter(text)
-    translations = Translator(copy_model, vocabularies).translate(lines, interactive=True)
+    answers = iter([False, True])
+    translations = Translator(copy_model, vocabularies).translate(lines, waiting=lambda: next(answers))
     assert next(translations)[0].text == text[0]
-    assert next(lines) == text[1]
+    assert next(lines) == text[2]  # the first two were translated together
+    assert next(translations)[0].text == text[1]
+
+
+def test_a_model_whose_weights_are_not_finite(vocabularies, text) -> None:
+    model = network(vocabularies)
+    with torch.no_grad():
+        next(model.parameters()).fill_(math.nan)
+    with pytest.raises(UserError, match=r"not numbers \(NaN\): its weights are not finite"):
+        list(Translator(model, vocabularies).translate(text))
 
 
 def test_the_model_s_mode_and_the_random_state_are_left_as_they_were(copy_model, vocabularies, text) -> None:

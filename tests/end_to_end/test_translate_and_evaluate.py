@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pytest
@@ -13,6 +14,8 @@ import torch
 import yaml
 from safetensors.torch import save
 
+from nmt.models.model_file import KIND
+from nmt.tensor_file import read_tensors, write_tensors
 from tests.end_to_end.conftest import settings
 
 Command = Callable[..., list[str]]
@@ -190,19 +193,44 @@ def flipped(content: bytes, text: bytes) -> bytes:
     return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
 
 
-def without_subwords(content: bytes) -> bytes:
-    header = json.loads(content[8 : header_end(content)])
-    start, end = (header_end(content) + offset for offset in header["subwords.source"]["data_offsets"])
-    return content[:start] + bytes(end - start) + content[end:]
+def rewritten(content: bytes, change: Callable[[dict[str, torch.Tensor], dict[str, str]], None]) -> bytes:
+    """The file with its tensors and texts changed, and a checksum that agrees."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        path.write_bytes(content)
+        tensors, texts = read_tensors(path, kind=KIND)
+        change(tensors, texts)
+        write_tensors(path, tensors, kind=KIND, texts=texts)
+        return path.read_bytes()
+
+
+def rename_a_weight(tensors: dict[str, torch.Tensor], texts: dict[str, str]) -> None:
+    name = next(name for name in tensors if name.startswith("weights.encoder"))
+    tensors[f"{name}s"] = tensors.pop(name)
+
+
+def change_the_hidden_size(tensors: dict[str, torch.Tensor], texts: dict[str, str]) -> None:
+    texts["config"] = texts["config"].replace("hidden_size: ", "hidden_size: 1")
+
+
+def misname_the_attention(tensors: dict[str, torch.Tensor], texts: dict[str, str]) -> None:
+    texts["config"] = texts["config"].replace("additive", "edditive")
+
+
+def empty_the_subwords(tensors: dict[str, torch.Tensor], texts: dict[str, str]) -> None:
+    tensors["subwords.source"].zero_()
 
 
 DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "empty": (lambda content: b"", "damaged, or no model"),
     "half": (lambda content: content[: len(content) // 2], "damaged, or no model"),
     "header syntax": (lambda content: flipped(content, b"{"), "damaged, or no model"),
-    "tensor name": (lambda content: flipped(content, b"weights.encoder"), "do not fit together"),
-    "configuration": (lambda content: flipped(content, b"additive"), "do not fit together"),
-    "subwords": (without_subwords, "not a sentencepiece model, or damaged"),
+    "one bit of a weight": (lambda content: content[:-1] + bytes([content[-1] ^ 1]), "the checksums differ"),
+    "one bit of a name": (lambda content: flipped(content, b"weights.encoder"), "the checksums differ"),
+    "tensor name": (lambda content: rewritten(content, rename_a_weight), "do not fit together"),
+    "sizes": (lambda content: rewritten(content, change_the_hidden_size), "do not fit together"),
+    "configuration": (lambda content: rewritten(content, misname_the_attention), "configuration cannot be read"),
+    "subwords": (lambda content: rewritten(content, empty_the_subwords), "not a sentencepiece model, or damaged"),
     "text": (lambda content: b"weights: none\n" * 100, "damaged, or no model"),
     "another program": (
         lambda content: save({"weight": torch.zeros(2, 3)}, {"format": "pt"}),

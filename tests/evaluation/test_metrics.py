@@ -105,3 +105,10 @@ def test_flores200_without_its_download_says_so(monkeypatch: pytest.MonkeyPatch)
 def test_lists_that_do_not_pair_are_a_mistake_of_the_caller(hypotheses: list[str], references: list[str]) -> None:
     with pytest.raises(ValueError, match="cannot be scored"):
         corpus_scores(hypotheses, references)
+
+
+def test_the_message_names_what_was_given() -> None:
+    with pytest.raises(UserError, match=r"^--tokenize: '13b' is unknown"):
+        check_tokenizer("13b")
+    with pytest.raises(UserError, match=r"^training\.validation\.tokenize: '13b' is unknown"):
+        check_tokenizer("13b", "training.validation.tokenize")

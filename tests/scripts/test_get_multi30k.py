@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -178,6 +179,20 @@ def test_mistakes_in_the_options(
         script.main(arguments)
     assert exit_code.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_without_options_the_files_go_into_the_data_folder_of_the_repository(
+    script: ModuleType, contents: dict[str, Any], folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Path(__file__).resolve().parents[2]
+    assert root / "data" / "multi30k" == script.OUTPUT
+    monkeypatch.setattr(script, "OUTPUT", tmp_path / "multi30k")
+    monkeypatch.chdir(folder)  # the current folder does not matter
+    (target,) = re.findall(
+        r"^data:.*\n\t\S+/python scripts/get_multi30k\.py (.*)$", (root / "Makefile").read_text(), re.M
+    )
+    assert script.main([*target.split(), "--from", str(folder)], contents) == 0
+    assert set(files(tmp_path / "multi30k")) == {name for name in PLACED if not name.endswith(".fr")}
 
 
 def test_table_covers_every_split_form_and_language(script: ModuleType) -> None:

@@ -1,0 +1,67 @@
+"""Standard input as lines of bytes, which knows whether the next line is there or has to be waited for.
+
+A program at the other end of a pipe may write one line and wait for its answer before it writes the next. Python's own
+buffered reader cannot say whether more is there, so the descriptor is read directly.
+"""
+
+import os
+import select
+import sys
+from collections import deque
+from collections.abc import Iterator
+
+from nmt.errors import UserError
+
+GRACE = 0.02  # seconds that a program gets to write the next line, so that a busy one has its lines translated together
+_CHUNK = 1 << 16  # bytes read at once: what a pipe holds
+
+
+class Lines:
+    """The lines of an open file descriptor, with their line ends (0x0A)."""
+
+    def __init__(self, descriptor: int, *, name: str) -> None:
+        """`name` is what errors call it."""
+        self._descriptor = descriptor
+        self._name = name
+        self._lines: deque[bytes] = deque()  # complete, not yet asked for
+        self._rest = bytearray()  # the beginning of the next line
+        self._ended = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Yield each line as soon as it is complete. Raises UserError when reading fails."""
+        while True:
+            while not self._lines and not self._ended:
+                self._read()
+            if not self._lines:
+                return
+            yield self._lines.popleft()
+
+    def waiting(self) -> bool:
+        """Whether the next line is not there yet; no longer so at the end of the input."""
+        while not self._lines and not self._ended:
+            if not self._readable(GRACE):
+                return True
+            self._read()
+        return False
+
+    def _readable(self, seconds: float | None) -> bool:
+        return bool(select.select([self._descriptor], [], [], seconds)[0])
+
+    def _read(self) -> None:
+        try:
+            self._readable(None)  # another process may have made the descriptor a non-blocking one
+            chunk = os.read(self._descriptor, _CHUNK)
+        except OSError as error:
+            raise UserError(f"{self._name}: cannot be read ({error.strerror or error})") from None
+        self._ended = not chunk
+        self._rest += chunk
+        if b"\n" in chunk:
+            *lines, self._rest = self._rest.split(b"\n")
+            self._lines.extend(bytes(line) + b"\n" for line in lines)
+        if self._ended and self._rest:
+            self._lines.append(bytes(self._rest))
+
+
+def standard_input() -> Lines:
+    """The lines of standard input, from which nothing was read before."""
+    return Lines(sys.stdin.fileno(), name="standard input")
