@@ -25,7 +25,7 @@ import torch
 
 from nmt.cli.common import choose_device, run
 from nmt.config import load_config
-from nmt.data.batching import batches, plan_batches
+from nmt.data.batching import batches, plan_epoch
 from nmt.data.preparation import prepare
 from nmt.errors import UserError
 from nmt.models.seq2seq import build_model
@@ -50,14 +50,7 @@ def measure(updates: int) -> dict[str, Any]:
         rates: list[float] = []
         tokens, epoch, total = 0, 0, 0.0
         while len(rates) < WARM_UP + updates:
-            plan = plan_batches(
-                prepared.train.source_lengths,
-                prepared.train.target_lengths,
-                batch_size=config.training.batch_size,
-                batch_by=config.training.batch_by,
-                seed=config.seed,
-                epoch=epoch,
-            )
+            plan = plan_epoch(prepared.train, config, epoch=epoch)
             stream = batches(prepared.train, plan)
             for _ in range(min(len(plan), WARM_UP + updates - len(rates))):
                 began = time.perf_counter()

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt.config.schema import SubwordSampling
+from nmt.config.schema import Config, SubwordSampling
 from nmt.data.binarised import PairedIds
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.symbols import BEGIN, END, PAD
@@ -88,6 +88,18 @@ def plan_batches(
         ends = _token_ends(np.maximum(source_lengths, target_lengths)[order] + 1, batch_size)
     starts = np.append(0, ends[:-1])
     return [order[starts[batch] : ends[batch]] for batch in random.permutation(len(ends))]
+
+
+def plan_epoch(corpus: PairedIds, config: Config, *, epoch: int) -> list[Indices]:
+    """Return the batches of a training epoch (counted from 0), as the configuration has them; see `plan_batches`."""
+    return plan_batches(
+        corpus.source_lengths,
+        corpus.target_lengths,
+        batch_size=config.training.batch_size,
+        batch_by=config.training.batch_by,
+        seed=config.seed,
+        epoch=epoch,
+    )
 
 
 def padding_share(plan: Sequence[Indices], source_lengths: Lengths, target_lengths: Lengths) -> float:

@@ -155,6 +155,12 @@ class Vocabularies(NamedTuple):
     source: Subwords
     target: Subwords
 
+    @classmethod
+    def from_bytes(cls, source: bytes, target: bytes) -> "Vocabularies":
+        """Load two serialised models; equal bytes are one joint model. Raises ValueError as `Subwords` does."""
+        loaded = Subwords.from_bytes(source)
+        return cls(loaded, loaded if source == target else Subwords.from_bytes(target))
+
 
 def _bounded(lines: Iterable[str]) -> Iterator[str]:
     """Leave out blank lines, and cut those of more than _LINE_CHARACTERS characters."""

@@ -15,7 +15,7 @@ import torch
 
 from nmt.config.schema import DecodingConfig
 from nmt.data.batching import pad_sources
-from nmt.data.subwords import Subwords, Vocabularies
+from nmt.data.subwords import Vocabularies
 from nmt.decoding.beam import Hypothesis, LengthPenalty, NotNumbersError, beam_search, penalty
 from nmt.decoding.inference import inference
 from nmt.decoding.segments import LONGEST_SEGMENT, longest_segment, segment
@@ -72,15 +72,13 @@ class Translator:
         file = load_model(Path(path))
         try:
             model = rebuild(file)
-            source = Subwords.from_bytes(file.source_subwords)
-            joint = file.source_subwords == file.target_subwords
-            target = source if joint else Subwords.from_bytes(file.target_subwords)
+            vocabularies = Vocabularies.from_bytes(file.source_subwords, file.target_subwords)
         except (KeyError, ValueError, UserError) as error:
             reason = shorten(str(error), 200, placeholder=" …")  # PyTorch names every weight that does not fit
             raise UserError(f"{path}: damaged: its parts do not fit together ({reason})") from error
         return cls(
             model.to(device),
-            Vocabularies(source, target),
+            vocabularies,
             decoding=file.config.decoding,
             device=device,
             longest_segment=longest_segment(file.config.data.max_length),

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from nmt.config import Config
-from nmt.data.batching import Indices, batches, padding_share, plan_batches
+from nmt.data.batching import Indices, batches, padding_share, plan_epoch
 from nmt.data.binarised import CorpusReport
 from nmt.data.preparation import Prepared
 from nmt.models.seq2seq import Seq2Seq
@@ -27,14 +27,7 @@ def describe(config: Config, prepared: Prepared, model: Seq2Seq) -> Iterator[str
     yield from _corpus("validation corpus", prepared.valid.report)
     yield from _samples(prepared)
     yield from parameters(model)
-    plan = plan_batches(
-        prepared.train.source_lengths,
-        prepared.train.target_lengths,
-        batch_size=config.training.batch_size,
-        batch_by=config.training.batch_by,
-        seed=config.seed,
-        epoch=0,
-    )
+    plan = plan_epoch(prepared.train, config, epoch=0)
     share = padding_share(plan, prepared.train.source_lengths, prepared.train.target_lengths)
     yield f"batches: {len(plan):,} an epoch, {share:.2%} padding"
     yield _largest_batch(config, prepared, model, plan)

@@ -12,7 +12,7 @@ from torch import nn
 
 from nmt.config import Config
 from nmt.config.problems import in_words
-from nmt.data.subwords import Subwords, Vocabularies
+from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, load_model, model_path
 from nmt.models.seq2seq import Seq2Seq
@@ -34,12 +34,10 @@ def load_origin(path: Path) -> Origin:
     path = model_path(path)
     model = load_model(path)
     try:
-        source = Subwords.from_bytes(model.source_subwords)
-        joint = model.target_subwords == model.source_subwords
-        target = source if joint else Subwords.from_bytes(model.target_subwords)
+        vocabularies = Vocabularies.from_bytes(model.source_subwords, model.target_subwords)
     except ValueError as error:
         raise UserError(f"{path}: damaged: its subword model is {error}") from error
-    return Origin(path, model, Vocabularies(source, target))
+    return Origin(path, model, vocabularies)
 
 
 def inherited(config: Config, origin: Origin) -> Config:

@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 
 from nmt.config import Config
 from nmt.config.schema import Interval
-from nmt.data.batching import Batch, Indices, batches, padding_share, plan_batches
+from nmt.data.batching import Batch, Indices, batches, padding_share, plan_epoch
 from nmt.data.binarised import PairedIds
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
@@ -108,7 +108,7 @@ class Trainer:
     def _train_epoch(self) -> None:
         """From the current position to the end of the epoch, or of training."""
         progress = self.progress
-        plan = self._plan()
+        plan = plan_epoch(self.corpus, self.config, epoch=progress.epoch)
         self.batches_in_epoch = len(plan)
         if progress.validated == progress.update:
             self._finish_if_over()  # resumed after the last validation: no epoch begins
@@ -135,16 +135,6 @@ class Trainer:
                     groups = iter(())  # the epoch has ended; what is due at its end comes first
         finally:
             bar.close()
-
-    def _plan(self) -> list[Indices]:
-        return plan_batches(
-            self.corpus.source_lengths,
-            self.corpus.target_lengths,
-            batch_size=self.settings.batch_size,
-            batch_by=self.settings.batch_by,
-            seed=self.config.seed,
-            epoch=self.progress.epoch,
-        )
 
     def _groups(self, plan: list[Indices]) -> Iterator[list[Batch]]:
         """The batches from the current position on, as many together as one update takes."""
