@@ -136,7 +136,7 @@ def _in_words(schema: Schema) -> str:
     if choices(schema):
         return ", ".join(choices(schema))
     if kind in ("integer", "number"):
-        return _range(schema)
+        return str(schema.get("$comment") or _range(schema))
     if kind == "boolean":
         return "true or false"
     if kind == "array":

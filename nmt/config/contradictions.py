@@ -9,11 +9,12 @@ its patience, warm-up or halving are then never reached.
 from collections.abc import Iterator
 
 from nmt.config.problems import Problem, in_words
-from nmt.config.schema import Config, ParallelFiles, PlateauSchedule, TrainingConfig, changed
+from nmt.config.schema import Config, ParallelFiles, PlateauSchedule, TrainingConfig, changed, memory_size
 from nmt.config.yaml_text import KeyPath
 
 _VALIDATE_EVERY: KeyPath = ("training", "validate_every")
 _SCHEDULE: KeyPath = ("training", "schedule")
+_DIRECTIONS: tuple[KeyPath, ...] = (("model", "encoder", "bidirectional"), ("model", "encoder", "directions"))
 
 
 def contradictions(config: Config) -> Iterator[Problem]:
@@ -21,6 +22,7 @@ def contradictions(config: Config) -> Iterator[Problem]:
     yield from _data(config)
     yield from _subwords(config)
     yield from _tied_embeddings(config)
+    yield from _directions(config)
     yield from _copied_state(config)
     yield from _training(config.training)
     yield from _decoding(config)
@@ -133,6 +135,16 @@ def _tied_embeddings(config: Config) -> Iterator[Problem]:
         yield Problem(path, message, reads)
 
 
+def _directions(config: Config) -> Iterator[Problem]:
+    encoder = config.model.encoder
+    if encoder.directions != "concatenate" and not encoder.bidirectional:
+        message = (
+            f"{encoder.directions} has no effect with bidirectional: false, which has one direction; remove it, or set "
+            "bidirectional: true"
+        )
+        yield Problem(("model", "encoder", "directions"), message, _DIRECTIONS)
+
+
 def _copied_state(config: Config) -> Iterator[Problem]:
     encoder, decoder = config.model.encoder, config.model.decoder
     if decoder.initial_state != "copy":
@@ -140,17 +152,18 @@ def _copied_state(config: Config) -> Iterator[Problem]:
     wanted = {
         "cell": encoder.cell,
         "layers": encoder.layers,
-        "hidden_size": encoder.hidden_size * (2 if encoder.bidirectional else 1),
+        "hidden_size": memory_size(config.model),
     }
+    concatenated = encoder.bidirectional and encoder.directions == "concatenate"
     for key, value in wanted.items():
         given = getattr(decoder, key)
         if given != value:
-            both = " (its two directions together)" if key == "hidden_size" and encoder.bidirectional else ""
+            both = " (its two directions together)" if key == "hidden_size" and concatenated else ""
             message = (
                 f"copy needs decoder states like the encoder's{both}: set model.decoder.{key}: {value} (now {given}), "
                 "or use final, mean or zeros"
             )
-            reads = (("model", "decoder", key), ("model", "encoder", key), ("model", "encoder", "bidirectional"))
+            reads = (("model", "decoder", key), ("model", "encoder", key), *_DIRECTIONS)
             yield Problem(("model", "decoder", "initial_state"), message, reads)
 
 

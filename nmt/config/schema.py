@@ -39,6 +39,16 @@ def changed(section: Section, *keys: str) -> list[str]:
     return [key for key in keys if getattr(section, key) != fields[key].get_default(call_default_factory=True)]
 
 
+ODD = "an odd whole number, at least 1"
+
+
+def _odd(number: int) -> int:
+    """Refuse even numbers: a window of even width has no middle."""
+    if number % 2 == 0:
+        raise ValueError(f"must be {ODD}")
+    return number
+
+
 def _not_empty(path: Any) -> Any:
     """Refuse the empty text, which would be the folder of the file."""
     if isinstance(path, str) and not path.strip():
@@ -173,7 +183,15 @@ class EncoderConfig(Section):
     layers: Depth = 1
     """Number of stacked layers."""
     bidirectional: bool = True
-    """Read the source in both directions and concatenate; the memory then has 2 × hidden_size units a position."""
+    """Read the source in both directions."""
+    directions: Literal["concatenate", "sum"] = "concatenate"
+    """How the two directions become one memory: side by side, 2 × hidden_size units a position, or summed,
+    hidden_size units. Between layers they are always side by side."""
+    reverse_source: bool = False
+    """Read the words of each sentence from the last to the first, the end mark last all the same (Luong's recipe). The
+    memory is put back in order, so that positions and alignments stay those of the text."""
+    layer_normalisation: bool = False
+    """Layer normalisation of the annotations, before attention reads them."""
     dropout: Probability = 0.0
     """On the source embeddings and between layers."""
     output_dropout: Probability = 0.0
@@ -183,17 +201,32 @@ class EncoderConfig(Section):
 class AttentionConfig(Section):
     score: str = "additive"
     """How well a query matches a source position; the names are the keys of SCORES in nmt/models/attention.py."""
-    scope: Literal["global"] = "global"
-    """Which source positions are looked at."""
+    scope: Literal["global", "local-m", "local-p"] = "global"
+    """Which source positions are looked at. global: all; local-m: half_width positions on either side of the target
+    position; local-p: the same around a position that is predicted, weighted by a Gaussian."""
+    half_width: Size = 10
+    """D of a local scope: the window has the positions s with |s - p_t| ≤ D; σ of local-p's Gaussian is D / 2."""
+    renormalise: bool = False
+    """Make the weights of local-p sum to 1 again after the Gaussian; the paper does not."""
     size: Size | None = None
     """Units of the score's hidden layer; null: the decoder's hidden_size."""
     bias: bool = False
     """A bias in the score's hidden layer."""
+    coverage: bool = False
+    """Let the score see how much attention each source position has had so far (Tu et al. 2016)."""
+    positions: Size = 101
+    """location: source positions the score knows, the end mark included; later ones get no attention."""
+    filters: Size = 10
+    """location_sensitive: filters of the convolution over the weights of the last step."""
+    filter_width: Annotated[Size, AfterValidator(_odd)] = Field(default=5, json_schema_extra={"$comment": ODD})
+    """location_sensitive: positions that a filter covers, an odd number."""
 
 
 class DecoderConfig(Section):
-    type: Literal["luong"] = "luong"
-    """luong: cell, then attention with its new state, then the attentional vector."""
+    type: Literal["luong", "bahdanau", "conditional_gru"] = "luong"
+    """luong: cell, then attention with its new state, then the attentional vector. bahdanau: attention with the old
+    state, then a cell that reads the context, then a maxout layer. conditional_gru: a cell, attention with its new
+    state, a second cell that reads the context, then a tanh layer."""
     cell: Literal["gru", "lstm"] = "gru"
     """The recurrent cell."""
     hidden_size: Size = 512
@@ -201,16 +234,20 @@ class DecoderConfig(Section):
     layers: Depth = 1
     """Number of stacked layers."""
     input_feeding: bool = True
-    """Feed the attentional vector of one step to the first layer of the next."""
+    """luong: feed the attentional vector of one step to the first layer of the next. The context that the cells of the
+    other decoders read does its work."""
     output_size: Size | None = None
-    """Units of the attentional vector; null: hidden_size."""
+    """Units of the vector that the output layer reads: the attentional vector, or the maxout or tanh layer; null:
+    hidden_size."""
+    layer_normalisation: bool = False
+    """Layer normalisation in the cells, of what comes from the input and of what comes from the last state."""
     initial_state: Literal["final", "mean", "copy", "zeros"] = "final"
     """final: tanh(W h), h the encoder's last state (backward direction); mean: tanh(W mean of the memory); copy: the
     encoder's last states, layer by layer; zeros."""
     dropout: Probability = 0.0
     """On the target embeddings and between layers."""
     output_dropout: Probability | None = None
-    """On the attentional vector; null: the same as dropout."""
+    """On the vector that the output layer reads; null: the same as dropout."""
 
 
 class UniformInitialisation(Section):
@@ -226,21 +263,34 @@ class XavierInitialisation(Section):
     layer shares them, biases 0."""
 
 
+class BahdanauInitialisation(Section):
+    name: Literal["bahdanau"]
+    """Bahdanau et al. (2014), B.1: orthogonal recurrent matrices, N(0, 0.001²) in the score with its vector 0,
+    N(0, 0.01²) elsewhere, biases 0."""
+
+
+Initialisation = UniformInitialisation | XavierInitialisation | BahdanauInitialisation
+
+
 class ModelConfig(Section):
     embedding_size: Size = 256
     """Units of the source and target embeddings."""
     tie_embeddings: Literal["none", "target", "all"] = "none"
     """target: output layer = target embeddings; all: source embeddings too (needs a joint vocabulary)."""
-    initialisation: Annotated[UniformInitialisation | XavierInitialisation, Field(discriminator="name")] = (
-        XavierInitialisation(name="xavier")
-    )
-    """How the weights start; without a name, xavier."""
+    initialisation: Annotated[Initialisation, Field(discriminator="name")] = UniformInitialisation(name="uniform")
+    """How the weights start; without a name, uniform."""
     encoder: EncoderConfig = EncoderConfig()
     """The network that reads the source."""
     attention: AttentionConfig = AttentionConfig()
     """How the decoder looks at the source."""
     decoder: DecoderConfig = DecoderConfig()
     """The network that writes the target."""
+
+
+def memory_size(model: ModelConfig) -> int:
+    """Units of an annotation, which attention reads."""
+    concatenated = model.encoder.bidirectional and model.encoder.directions == "concatenate"
+    return model.encoder.hidden_size * (2 if concatenated else 1)
 
 
 # ------------------------------------------------------------------------------------------------------------ training

@@ -9,20 +9,29 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from nmt.ops.recurrence import gru_step, lstm_step
+from nmt.ops.steps import StepLinear
 
 CellState = tuple[Tensor, ...]
 
 
 class Cell(nn.Module):
-    """What the two cells share: an input layer, a recurrent layer, and the number of gates and of state tensors."""
+    """What the two cells share: an input layer, a recurrent layer, and the number of gates and of state tensors.
+
+    With layer normalisation (Ba, Kiros & Hinton 2016, arXiv 1607.06450, equations 20 and 27) the two products become
+    LN(W x + b) and LN(U h), each over all its gates together, with gains and biases of their own. `forward` normalises
+    what it is given as `from_input`, so that a caller may add to what `project` returned before.
+    """
 
     gates: ClassVar[int]
     states: ClassVar[int]
 
-    def __init__(self, input_size: int, size: int, *, recurrent_bias: bool) -> None:
+    def __init__(self, input_size: int, size: int, *, recurrent_bias: bool, layer_normalisation: bool) -> None:
         super().__init__()
-        self.input_layer = nn.Linear(input_size, self.gates * size)
-        self.recurrent_layer = nn.Linear(size, self.gates * size, bias=recurrent_bias)
+        self.input_layer = StepLinear(input_size, self.gates * size)
+        self.recurrent_layer = StepLinear(size, self.gates * size, bias=recurrent_bias)
+        self.input_norm, self.recurrent_norm = (
+            nn.LayerNorm(self.gates * size) if layer_normalisation else nn.Identity() for _ in range(2)
+        )
 
     def project(self, inputs: Tensor) -> Tensor:
         """W x + b for every gate: (…, input_size) → (…, gates × size)."""
@@ -39,13 +48,14 @@ class GRUCell(Cell):
     gates = 3
     states = 1
 
-    def __init__(self, input_size: int, size: int) -> None:
+    def __init__(self, input_size: int, size: int, *, layer_normalisation: bool = False) -> None:
         # The bias of the recurrent product is a parameter of its own: the reset gate scales it.
-        super().__init__(input_size, size, recurrent_bias=True)
+        super().__init__(input_size, size, recurrent_bias=True, layer_normalisation=layer_normalisation)
 
     def forward(self, from_input: Tensor, state: CellState) -> CellState:
         (hidden,) = state
-        return (gru_step(from_input, self.recurrent_layer(hidden), hidden),)
+        from_hidden = self.recurrent_norm(self.recurrent_layer(hidden))
+        return (gru_step(self.input_norm(from_input), from_hidden, hidden),)
 
 
 class LSTMCell(Cell):
@@ -54,12 +64,13 @@ class LSTMCell(Cell):
     gates = 4
     states = 2
 
-    def __init__(self, input_size: int, size: int) -> None:
-        super().__init__(input_size, size, recurrent_bias=False)
+    def __init__(self, input_size: int, size: int, *, layer_normalisation: bool = False) -> None:
+        super().__init__(input_size, size, recurrent_bias=False, layer_normalisation=layer_normalisation)
 
     def forward(self, from_input: Tensor, state: CellState) -> CellState:
         hidden, cell = state
-        return lstm_step(from_input, self.recurrent_layer(hidden), cell)
+        from_hidden = self.recurrent_norm(self.recurrent_layer(hidden))
+        return lstm_step(self.input_norm(from_input), from_hidden, cell)
 
 
 CELLS: dict[str, type[GRUCell] | type[LSTMCell]] = {"gru": GRUCell, "lstm": LSTMCell}

@@ -1,27 +1,106 @@
-"""Checks of a configuration that need the model families: names of scores, and options that a score does not take."""
+"""Checks of a configuration that need the model families: what goes together, and options that a member does not take.
+
+Each family's classes say what they take; nothing is listed here twice.
+"""
 
 from collections.abc import Iterator
 
 from nmt.config import Config, Problem, unknown_choice
-from nmt.config.schema import AttentionConfig
+from nmt.config.schema import AttentionConfig, DecoderConfig, ModelConfig, changed, memory_size
 from nmt.models.attention import SCORES
+from nmt.models.decoders import DECODERS
+from nmt.models.scopes import SCOPES
+
+_SCORE = ("model", "attention", "score")
+_SCOPE = ("model", "attention", "scope")
+_TYPE = ("model", "decoder", "type")
 
 
 def model_problems(config: Config) -> Iterator[Problem]:
-    """What is wrong with `config.model` in the light of SCORES; to be passed to `load_config`."""
-    attention = config.model.attention
-    path = ("model", "attention", "score")
-    if attention.score not in SCORES:
-        yield unknown_choice(path, attention.score, list(SCORES))
+    """What is wrong with `config.model` in the light of SCORES, SCOPES and DECODERS; to be passed to `load_config`."""
+    model = config.model
+    yield from _decoder(model.decoder)
+    if model.attention.score not in SCORES:
+        yield unknown_choice(_SCORE, model.attention.score, list(SCORES))
         return
-    taken = SCORES[attention.score].options
-    for name, field in AttentionConfig.model_fields.items():
-        if name in ("score", "scope") or name in taken or getattr(attention, name) == field.default:
+    yield from _attention_options(model.attention)
+    yield from _sizes(model)
+    yield from _scope(model.attention)
+    yield from _without_attention(model)
+
+
+def _decoder(decoder: DecoderConfig) -> Iterator[Problem]:
+    kind = DECODERS[decoder.type]
+    if decoder.cell not in kind.cell_names:
+        message = f"{decoder.cell} is not for type: {decoder.type}; allowed: {', '.join(kind.cell_names)}"
+        yield Problem(("model", "decoder", "cell"), message, (_TYPE,))
+    for name in sorted(set().union(*(other.options for other in DECODERS.values())) - kind.options):
+        if changed(decoder, name):
+            takers = [other for other, each in DECODERS.items() if name in each.options]
+            message = f"has no effect with type: {decoder.type}; leave it out, or use {' or '.join(takers)}"
+            yield Problem(("model", "decoder", name), message, (_TYPE,))
+
+
+def _attention_options(attention: AttentionConfig) -> Iterator[Problem]:
+    """Options that neither the score nor the scope takes."""
+    score, scope = SCORES[attention.score], SCOPES[attention.scope]
+    for name in changed(attention, *AttentionConfig.model_fields):
+        if name in ("score", "scope") or name in score.options | scope.options:
             continue
-        takers = [score for score, kind in SCORES.items() if name in kind.options]
-        yield Problem(
-            ("model", "attention", name),
-            f"has no effect with score: {attention.score}; leave it out, or choose a score that takes it: "
-            f"{', '.join(takers)}",
-            reads=(path,),
+        scores = [other for other, each in SCORES.items() if name in each.options]
+        scopes = [other for other, each in SCOPES.items() if name in each.options]
+        family, path, takers = ("scope", _SCOPE, scopes) if scopes else ("score", _SCORE, scores)
+        message = (
+            f"has no effect with {family}: {getattr(attention, family)}; leave it out, or choose a {family} that takes "
+            f"it: {', '.join(takers)}"
         )
+        yield Problem(("model", "attention", name), message, (path,))
+
+
+def _sizes(model: ModelConfig) -> Iterator[Problem]:
+    query, memory, encoder = model.decoder.hidden_size, memory_size(model), model.encoder
+    if not SCORES[model.attention.score].same_size or query == memory:
+        return
+    ways = [f"set model.decoder.hidden_size: {memory}"]
+    if encoder.bidirectional and encoder.directions == "concatenate":
+        if query % 2 == 0:
+            ways.append(f"halve the directions (model.encoder.hidden_size: {query // 2})")
+        same = "" if encoder.hidden_size == query else f" and hidden_size: {query}"
+        ways.append(f"sum them (model.encoder.directions: sum{same})")
+    else:
+        ways.append(f"set model.encoder.hidden_size: {query}")
+    message = (
+        f"{model.attention.score} compares the decoder's state ({query} units) with the memory ({memory} units), which "
+        f"must be of one size; {', '.join(ways)}, or use score: general"
+    )
+    encoder_keys = (("model", "encoder", key) for key in ("hidden_size", "bidirectional", "directions"))
+    yield Problem(_SCORE, message, (("model", "decoder", "hidden_size"), *encoder_keys))
+
+
+def _scope(attention: AttentionConfig) -> Iterator[Problem]:
+    score = SCORES[attention.score]
+    if attention.scope == "global" or not score.positional:
+        return
+    reason = "scores positions by their number already" if score.context else "looks at no position"
+    others = ", ".join(name for name, other in SCORES.items() if not other.positional)
+    message = (
+        f"{attention.scope} does not go with score: {attention.score}, which {reason}; use global, or one of {others}"
+    )
+    yield Problem(_SCOPE, message, (_SCORE,))
+
+
+def _without_attention(model: ModelConfig) -> Iterator[Problem]:
+    """A decoder without attention knows the source from its first state only."""
+    if SCORES[model.attention.score].context:
+        return
+    if model.decoder.initial_state == "zeros":
+        message = f"zeros with attention.score: {model.attention.score} hides the source; use final, mean or copy"
+        yield Problem(("model", "decoder", "initial_state"), message, (_SCORE,))
+    if not DECODERS[model.decoder.type].without_context:
+        message = (
+            f"{model.decoder.type} needs a context for its second cell, and score: {model.attention.score} has none"
+        )
+        yield Problem(_TYPE, f"{message}; use luong or bahdanau", (_SCORE,))
+    if model.encoder.output_dropout and model.decoder.initial_state != "mean":
+        message = f"has no effect with attention.score: {model.attention.score}, for nothing reads the annotations"
+        yield Problem(("model", "encoder", "output_dropout"), message, (_SCORE, ("model", "decoder", "initial_state")))

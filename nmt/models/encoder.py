@@ -1,8 +1,10 @@
 """The encoder: a recurrent network over the source, in one or both directions, whose outputs attention reads.
 
-Bahdanau et al. (2014), section 3.2: the annotation h_j = [→h_j; ←h_j]. It sees embedded tokens, not words.
+Bahdanau et al. (2014), section 3.2: the annotation h_j = [→h_j; ←h_j]. It sees embedded tokens, not words. Reading
+the words from the last to the first is Sutskever et al.'s (2014, arXiv 1409.3215), and in the recipe of Luong et al.
 """
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -14,18 +16,33 @@ from nmt.ops.dropout import dropout
 LIBRARY_CELLS: dict[str, type[nn.GRU] | type[nn.LSTM]] = {"gru": nn.GRU, "lstm": nn.LSTM}
 
 
-class Encoded(NamedTuple):
-    """The encoder's result."""
+def concatenate(directions: Sequence[Tensor]) -> Tensor:
+    """The directions side by side, forward first: (…, directions × size)."""
+    return torch.cat(tuple(directions), dim=-1)
 
-    annotations: Tensor  # (batch, source_length, directions × size); 0 at padding
-    final: tuple[
-        tuple[Tensor, ...], ...
-    ]  # for each layer h (and c): (batch, directions × size), forward direction first
+
+def add(directions: Sequence[Tensor]) -> Tensor:
+    """The sum of the directions: (…, size)."""
+    return torch.stack(tuple(directions)).sum(0)
+
+
+DIRECTIONS: dict[str, Callable[[Sequence[Tensor]], Tensor]] = {"concatenate": concatenate, "sum": add}
+
+
+class Encoded(NamedTuple):
+    """The encoder's result; memory_size is directions × size, or size where the directions are summed."""
+
+    annotations: Tensor  # (batch, source_length, memory_size); meaningless at padding
+    final: tuple[tuple[Tensor, ...], ...]  # for each layer h (and c): (batch, memory_size)
     summary: Tensor  # (batch, size): the last state of the top layer's backward direction, or of its only direction
 
 
 class Encoder(nn.Module):
-    """Stacked GRU or LSTM layers. Padding is packed away, so it never touches a state of either direction."""
+    """Stacked GRU or LSTM layers. Padding is packed away, so it never touches a state of either direction.
+
+    The annotations are in the order of the text, whatever the order of reading. Their layer normalisation (Ba et al.
+    2016, arXiv 1607.06450) is of each annotation by itself, with a gain and a bias.
+    """
 
     def __init__(
         self,
@@ -35,13 +52,19 @@ class Encoder(nn.Module):
         size: int,
         layers: int,
         bidirectional: bool,
+        directions: str,
+        reverse_source: bool,
+        layer_normalisation: bool,
         dropout: float,
         output_dropout: float,
     ) -> None:
+        """`directions`, a key of DIRECTIONS, has no meaning for an encoder that reads in one direction only."""
         super().__init__()
         self.size, self.layers, self.directions = size, layers, 2 if bidirectional else 1
+        self.join = DIRECTIONS[directions]
+        self.reverse_source = reverse_source
         self.dropout, self.output_dropout = dropout, output_dropout
-        self.output_size = self.directions * size
+        self.output_size = size if self.join is add else self.directions * size
         self.network = LIBRARY_CELLS[cell](
             input_size,
             size,
@@ -50,19 +73,37 @@ class Encoder(nn.Module):
             bidirectional=bidirectional,
             dropout=dropout if layers > 1 else 0.0,
         )
+        self.norm = nn.LayerNorm(self.output_size) if layer_normalisation else nn.Identity()
 
     def forward(self, embedded: Tensor, lengths: Tensor) -> Encoded:
         """Encode `embedded` (batch, source_length, input_size); `lengths` (batch,) counts tokens, at least 1 each."""
         embedded = dropout(embedded, self.dropout, training=self.training)
+        order = reversed_words(lengths, embedded.size(1)).unsqueeze(2) if self.reverse_source else None
+        if order is not None:
+            embedded = embedded.take_along_dim(order, dim=1)
         packed = pack_padded_sequence(embedded, lengths.cpu(), batch_first=True, enforce_sorted=False)
         outputs, states = self.network(packed)
         annotations, _ = pad_packed_sequence(outputs, batch_first=True, total_length=embedded.size(1))
-        annotations = dropout(annotations, self.output_dropout, training=self.training)
+        if order is not None:
+            annotations = annotations.take_along_dim(order, dim=1)  # the reversal undoes itself
+        if self.join is add:  # the library has them side by side
+            annotations = add(annotations.split(self.size, dim=2))
+        annotations = dropout(self.norm(annotations), self.output_dropout, training=self.training)
         parts = states if isinstance(states, tuple) else (states,)
         final = tuple(tuple(self._layer(part, layer) for part in parts) for layer in range(self.layers))
         return Encoded(annotations, final, summary=parts[0][-1])
 
     def _layer(self, states: Tensor, layer: int) -> Tensor:
-        """The directions of one layer side by side, from the library's (layers × directions, batch, size)."""
+        """The directions of one layer joined, from the library's (layers × directions, batch, size)."""
         first = layer * self.directions
-        return torch.cat(tuple(states[first : first + self.directions]), dim=-1)
+        return self.join(tuple(states[first : first + self.directions]))
+
+
+def reversed_words(lengths: Tensor, size: int) -> Tensor:
+    """Positions (batch, size) that turn the words of each sentence around, while END and padding stay where they are.
+
+    A sentence of `lengths[i]` tokens ends with END, so position j takes lengths[i] - 2 - j for j < lengths[i] - 1.
+    """
+    positions = torch.arange(size, device=lengths.device)
+    words = lengths.unsqueeze(1) - 1
+    return torch.where(positions < words, words - 1 - positions, positions)

@@ -10,11 +10,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nmt.config.schema import ModelConfig
-from nmt.models.attention import SCORES, Attention, Memory
+from nmt.models.attention import SCORES, Attention
 from nmt.models.cells import CELLS
-from nmt.models.decoder import DECODERS, DecoderState, InitialState, LuongDecoder, Outputs
+from nmt.models.decoders import DECODERS, Decoder, DecoderState, Outputs
+from nmt.models.decoders.base import DecoderShape
 from nmt.models.encoder import Encoder
+from nmt.models.initial_state import INITIAL_STATES, InitialState, StateSizes
 from nmt.models.initialisation import initialise
+from nmt.models.memory import Memory
+from nmt.models.scopes import SCOPES
 
 
 class SearchState(NamedTuple):
@@ -38,10 +42,10 @@ class SearchState(NamedTuple):
 
 
 class Seq2Seq(nn.Module):
-    """Encoder, attention and decoder between embeddings and the output layer p(y_t) = softmax(W_s h̃_t), without bias.
+    """Encoder, attention and decoder between embeddings and the output layer p(y_t) = softmax(W_s v_t), without bias.
 
-    `output_weight` (vocabulary, output_size) is W_s; with tied embeddings it is the target embedding, and the source
-    embedding too when one vocabulary serves both.
+    v_t is the decoder's vector. `output_weight` (vocabulary, output_size) is W_s; with tied embeddings it is the target
+    embedding, and the source embedding too when one vocabulary serves both.
     """
 
     def __init__(
@@ -51,7 +55,7 @@ class Seq2Seq(nn.Module):
         target_embedding: nn.Embedding | None,
         encoder: Encoder,
         initial_state: InitialState,
-        decoder: LuongDecoder,
+        decoder: Decoder,
         output_layer: nn.Linear | None,
     ) -> None:
         """`target_embedding` None: the source's is shared. `output_layer` None: the target embedding is shared."""
@@ -75,7 +79,7 @@ class Seq2Seq(nn.Module):
         """Encode `source` (batch, source_length), ids with END; one row a sentence."""
         encoded = self.encoder(self.source_embedding(source), source_lengths)
         memory = self.decoder.attention.remember(encoded.annotations, source_lengths)
-        return SearchState(memory, self.decoder.start(self.initial_state(encoded, memory)))
+        return SearchState(memory, self.decoder.start(self.initial_state(encoded, memory), memory))
 
     def step(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, SearchState]:
         """Log-probabilities (rows, vocabulary) of the words after `tokens` (rows,), and the next state."""
@@ -94,20 +98,23 @@ class Seq2Seq(nn.Module):
 
 def build_model(config: ModelConfig, *, source_size: int, target_size: int) -> Seq2Seq:
     """The model that `config` describes, for vocabularies of these sizes, with freshly drawn weights."""
+    settings = config.encoder
     encoder = Encoder(
-        cell=config.encoder.cell,
+        cell=settings.cell,
         input_size=config.embedding_size,
-        size=config.encoder.hidden_size,
-        layers=config.encoder.layers,
-        bidirectional=config.encoder.bidirectional,
-        dropout=config.encoder.dropout,
-        output_dropout=config.encoder.output_dropout,
+        size=settings.hidden_size,
+        layers=settings.layers,
+        bidirectional=settings.bidirectional,
+        directions=settings.directions,
+        reverse_source=settings.reverse_source,
+        layer_normalisation=settings.layer_normalisation,
+        dropout=settings.dropout,
+        output_dropout=settings.output_dropout,
     )
     decoder = _build_decoder(config, memory_size=encoder.output_size)
-    initial_state = InitialState(
-        config.decoder.initial_state,
-        summary_size=encoder.size,
-        memory_size=encoder.output_size,
+    sizes = StateSizes(
+        summary=encoder.size,
+        memory=encoder.output_size,
         layers=config.decoder.layers,
         states=CELLS[config.decoder.cell].states,
         size=config.decoder.hidden_size,
@@ -117,7 +124,7 @@ def build_model(config: ModelConfig, *, source_size: int, target_size: int) -> S
         source_embedding=nn.Embedding(source_size, config.embedding_size),
         target_embedding=None if tied == "all" else nn.Embedding(target_size, config.embedding_size),
         encoder=encoder,
-        initial_state=initial_state,
+        initial_state=INITIAL_STATES[config.decoder.initial_state](sizes),
         decoder=decoder,
         output_layer=nn.Linear(decoder.output_size, target_size, bias=False) if tied == "none" else None,
     )
@@ -125,27 +132,33 @@ def build_model(config: ModelConfig, *, source_size: int, target_size: int) -> S
     return model
 
 
-def _build_decoder(config: ModelConfig, *, memory_size: int) -> LuongDecoder:
+def _build_decoder(config: ModelConfig, *, memory_size: int) -> Decoder:
     settings = config.decoder
-    output_dropout = settings.dropout if settings.output_dropout is None else settings.output_dropout
-    return DECODERS[settings.type](
-        build_attention(config, memory_size=memory_size),
+    shape = DecoderShape(
         cell=settings.cell,
         input_size=config.embedding_size,
-        memory_size=memory_size,
         size=settings.hidden_size,
         layers=settings.layers,
         output_size=settings.output_size or settings.hidden_size,
-        input_feeding=settings.input_feeding,
         dropout=settings.dropout,
-        output_dropout=output_dropout,
+        output_dropout=settings.dropout if settings.output_dropout is None else settings.output_dropout,
+        layer_normalisation=settings.layer_normalisation,
     )
+    kind = DECODERS[settings.type]
+    return kind(build_attention(config, memory_size=memory_size), shape, **_taken(kind.options, settings.model_dump()))
 
 
 def build_attention(config: ModelConfig, *, memory_size: int) -> Attention:
-    """The attention that `config` describes; a score is given just the options that its class names."""
-    score = SCORES[config.attention.score]
-    available: dict[str, Any] = config.attention.model_dump()
-    available["size"] = config.attention.size or config.decoder.hidden_size
-    options = {name: available[name] for name in score.options}
-    return Attention(score(config.decoder.hidden_size, memory_size, **options))
+    """The attention that `config` describes; score and scope are given just the options that their classes name."""
+    settings, query_size = config.attention, config.decoder.hidden_size
+    available = {**settings.model_dump(), "size": settings.size or query_size}
+    score, scope = SCORES[settings.score], SCOPES[settings.scope]
+    return Attention(
+        score(query_size, memory_size, **_taken(score.options, available)),
+        scope(query_size, **_taken(scope.options, available)),
+        memory_size=memory_size,
+    )
+
+
+def _taken(options: frozenset[str], available: dict[str, Any]) -> dict[str, Any]:
+    return {name: available[name] for name in options}

@@ -91,7 +91,7 @@ def test_other_sizes_are_refused_with_every_difference(
         "embedding_size": 9,
         "encoder": {"hidden_size": 6, "layers": 2, "dropout": 0.5},
         "decoder": {"hidden_size": 13, "cell": "lstm"},
-        "initialisation": {"name": "uniform", "range": 0.2},
+        "initialisation": {"name": "xavier"},
     }
     config = without(tiny, tmp_path / "other.yaml", model=model, subwords={"size": 70, "lowercase": True})
     assert train(config, tmp_path / "run", "--init-from", trained) == 2
@@ -101,7 +101,7 @@ def test_other_sizes_are_refused_with_every_difference(
         "model.encoder.layers: 1 in the model, 2 here",
         "model.decoder.hidden_size: 11 in the model, 13 here",
         "model.decoder.cell: 'gru' in the model, 'lstm' here",
-        "model.initialisation: 'xavier' in the model, 'uniform' here",
+        "model.initialisation: 'uniform' in the model, 'xavier' here",
         "subwords.size: 60 in the model, 70 here",
         "subwords.lowercase: false in the model, true here",
     ):
@@ -117,6 +117,66 @@ def test_options_of_the_new_configuration_are_checked_too(
     config = without(tiny, tmp_path / "wrong.yaml", model={"attention": {"score": "additive", "window": 3}})
     assert train(config, tmp_path / "run", "--init-from", trained) == 2
     assert "model.attention.window: unknown key" in capsys.readouterr().err
+
+
+def test_keys_are_compared_with_what_is_inherited(
+    tmp_path: Path, tiny: Path, models: dict[str, Path], train: Train
+) -> None:
+    """Tied embeddings fit the model's sizes, and would not fit the default ones."""
+    config = without(tiny, tmp_path / "tied.yaml", "model", "subwords", model={"tie_embeddings": "target"})
+    assert train(config, tmp_path / "run", "training.max_updates=1", "--init-from", models["target"]) == 0
+    assert saved_config(tmp_path / "run").model == load_model(models["target"]).config.model
+
+
+def test_what_contradicts_an_inherited_key(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
+    """The file says nothing of the type; as a file of its own it would have pieces to sample."""
+    characters = tmp_path / "characters"
+    assert train(tiny, characters, "subwords.type=char", "training.max_updates=1") == 0
+    config = without(tiny, tmp_path / "sampled.yaml", "model", "subwords", subwords={"sampling": {"alpha": 0.1}})
+    line = config.read_text(encoding="utf-8").splitlines().index("  sampling:") + 1
+    capsys.readouterr()
+    assert train(config, tmp_path / "run", "--init-from", characters) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith(f"nmt-train: error: {config}, line {line}: subwords.sampling: has no effect for type: char")
+    assert not (tmp_path / "run").exists()
+
+
+def test_mistakes_of_all_kinds_are_reported_at_once(
+    tmp_path: Path, tiny: Path, trained: Path, train: Train, capsys: Capture
+) -> None:
+    """Of one key, against the model, and between keys; but nothing that only follows from another mistake."""
+    model = {"embedding_size": 9, "tie_embeddings": "target", "encoder": {"hidden_sise": 6}}
+    config = without(tiny, tmp_path / "wrong.yaml", "model", "subwords", model=model)
+    lines = config.read_text(encoding="utf-8").splitlines()
+    changes = ("training.average_best=1", "model.decoder.initial_state=copy")
+    assert train(config, tmp_path / "run", *changes, "--init-from", trained) == 2
+    ending = f"; --init-from {trained / 'best.safetensors'} cannot change it"
+    embedding, misspelt = lines.index("  embedding_size: 9") + 1, lines.index("    hidden_sise: 6") + 1
+    tie = lines.index("  tie_embeddings: target") + 1
+    headline, *problems = capsys.readouterr().err.splitlines()
+    assert headline == "nmt-train: 5 problems:"
+    expected = [
+        f"{config}, line {embedding}: model.embedding_size: 7 in the model, 9 here{ending}",
+        f"{config}, line {misspelt}: model.encoder.hidden_sise: unknown key; nearest: hidden_size",
+        f"{config}, line {tie}: model.tie_embeddings: 'none' in the model, 'target' here{ending}",
+        "--set training.average_best=1: 1 has no effect",
+        f"--set model.decoder.initial_state=copy: 'final' in the model, 'copy' here{ending}",
+    ]
+    for problem, begin in zip(problems, expected, strict=True):
+        assert problem.startswith(f"  - {begin}")
+
+
+def test_a_model_that_cannot_be_read(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
+    """It is reported with the rest; what it would have decided is not held against the configuration."""
+    config = without(tiny, tmp_path / "tied.yaml", "model", "subwords", model={"tie_embeddings": "target"})
+    given = ("training.average_best=1", "training.freeze=[encoder]", "--init-from", tmp_path / "nowhere")
+    assert train(config, tmp_path / "run", *given) == 2
+    headline, first, second = capsys.readouterr().err.splitlines()
+    assert headline == "nmt-train: 2 problems:"
+    assert first == f"  - {tmp_path / 'nowhere'}: no such model file or run folder"
+    assert second.startswith("  - --set training.average_best=1: 1 has no effect")
+    assert train(tmp_path / "no.yaml", tmp_path / "run", "--init-from", tmp_path / "nowhere") == 2
+    assert len(capsys.readouterr().err.splitlines()) == 3
 
 
 def test_subword_model_files(

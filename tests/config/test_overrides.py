@@ -36,7 +36,7 @@ def test_a_section_without_a_name_is_of_the_default_one(load: Load) -> None:
     config = load("training: {max_epochs: 3, optimizer: {beta1: 0.5}, schedule: {}}\nmodel: {initialisation: {}}")
     assert config.training.optimizer == AdamConfig(name="adam", beta1=0.5)
     assert config.training.schedule == ConstantSchedule(name="constant")
-    assert config.model.initialisation.name == "xavier"
+    assert config.model.initialisation.name == "uniform"
     sgd = "training: {max_epochs: 3, optimizer: {name: sgd}}"
     assert load(sgd, "training.optimizer.learning_rate=0.5").training.optimizer.name == "sgd"
 

@@ -78,9 +78,9 @@ def test_json_schema_offers_the_attention_scores() -> None:
 def test_json_schema_lets_the_default_name_be_left_out() -> None:
     sections = json_schema(["additive"])["$defs"]
     required = {name: "name" in section.get("required", []) for name, section in sections.items()}
-    for name in ("AdamConfig", "ConstantSchedule", "XavierInitialisation"):
+    for name in ("AdamConfig", "ConstantSchedule", "UniformInitialisation"):
         assert not required[name]
-    for name in ("SGDConfig", "PlateauSchedule", "UniformInitialisation"):
+    for name in ("SGDConfig", "PlateauSchedule", "XavierInitialisation"):
         assert required[name]
 
 

@@ -1,28 +1,106 @@
-"""Small models with pairwise distinct sizes, so that a swapped axis cannot go unnoticed."""
+"""Small models with pairwise distinct sizes, so that a swapped axis cannot go unnoticed, and every allowed combination
+of a decoder, a score and a scope."""
 
+import importlib.util
 from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 import torch
 
 from nmt.config.schema import ModelConfig
+from nmt.models.attention import SCORES
+from nmt.models.decoders import DECODERS
+from nmt.models.scopes import SCOPES
 from nmt.models.seq2seq import Seq2Seq, build_model
 
-SOURCE_VOCABULARY, TARGET_VOCABULARY = 13, 17
-SETTINGS: dict[str, Any] = {
-    "embedding_size": 3,
-    "encoder": {"hidden_size": 4, "layers": 1},
-    "attention": {"size": 7},
-    "decoder": {"hidden_size": 5, "output_size": 6},
+Changes = dict[str, Any]
+
+SOURCE_VOCABULARY, TARGET_VOCABULARY = 17, 19
+SETTINGS: Changes = {
+    "embedding_size": 2,
+    "encoder": {"hidden_size": 10, "layers": 1},  # both directions: a memory of 20 units
+    "attention": {"size": 11},
+    "decoder": {"hidden_size": 7, "output_size": 16},
 }
+# What follows is said a second time on purpose: tests/models/test_refusals.py compares it with what the loader refuses.
+SAME_SIZE = {"dot", "scaled_dot", "cosine"}
+GLOBAL_ONLY = {"location", "none"}
+NEVER = {("conditional_gru", "none")}
+SWITCHES = {
+    "bias": (False, True),
+    "coverage": (False, True),
+    "renormalise": (False, True),
+    "input_feeding": (True, False),
+}
+SMALL = {"half_width": 2, "positions": 12, "filters": 4, "filter_width": 5}  # other options; 13 source positions
 
 
-def merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+def merged(base: Changes, changes: Changes) -> Changes:
     result = dict(base)
     for key, value in changes.items():
         result[key] = merged(base[key], value) if isinstance(value, dict) and isinstance(base.get(key), dict) else value
     return result
+
+
+def settings_of(options: frozenset[str]) -> list[Changes]:
+    """Every way to set the options that are switches, the others being small."""
+    switches = [name for name in SWITCHES if name in options]
+    others = {name: value for name, value in SMALL.items() if name in options}
+    return [{**others, **dict(zip(switches, values, strict=True))} for values in product(*map(SWITCHES.get, switches))]
+
+
+def all_combinations() -> dict[str, Changes]:
+    """The allowed product of decoders, scores and scopes, with every setting of their switches."""
+    found = {}
+    for decoder, score, scope in product(DECODERS, SCORES, SCOPES):
+        if (score in GLOBAL_ONLY and scope != "global") or (decoder, score) in NEVER:
+            continue
+        variants = (settings_of(each.options) for each in (DECODERS[decoder], SCORES[score], SCOPES[scope]))
+        for of_decoder, of_score, of_scope in product(*variants):
+            changes = {
+                "attention": {"score": score, "scope": scope, **of_score, **of_scope},
+                "decoder": {"type": decoder, **of_decoder, "hidden_size": 20 if score in SAME_SIZE else 7},
+            }
+            switched = {**of_decoder, **of_score, **of_scope}
+            words = [f"{name}={switched[name]}" for name in SWITCHES if name in switched]
+            found[" ".join([decoder, score, scope, *words])] = changes
+    return found
+
+
+COMBINATIONS = all_combinations()
+ATTENTIONS = {
+    name.removeprefix("bahdanau "): changes["attention"]
+    for name, changes in COMBINATIONS.items()
+    if changes["decoder"]["type"] == "bahdanau"  # it goes with every score, and has no switch of its own
+}
+
+
+@pytest.fixture(params=ATTENTIONS.values(), ids=ATTENTIONS)
+def attention_settings(request: pytest.FixtureRequest) -> Changes:
+    """Each allowed setting of the section `model.attention` in turn."""
+    settings: Changes = request.param
+    return settings
+
+
+@pytest.fixture(params=COMBINATIONS.values(), ids=COMBINATIONS)
+def combination(request: pytest.FixtureRequest) -> Changes:
+    """Each allowed combination in turn, as changes for `make_model`."""
+    changes: Changes = request.param
+    return changes
+
+
+@pytest.fixture
+def resolve() -> Callable[..., Changes]:
+    """resolve(decoder={...}, …): the whole `model` section of the configuration that make_model builds from."""
+
+    def resolve(**changes: Any) -> Changes:
+        return ModelConfig.model_validate(merged(SETTINGS, changes)).model_dump()
+
+    return resolve
 
 
 @pytest.fixture
@@ -42,7 +120,27 @@ def make_model() -> Callable[..., Seq2Seq]:
 
 @pytest.fixture
 def batch() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Source ids, their lengths, and target input ids: three sentences of different lengths, padded."""
-    source = torch.tensor([[4, 5, 6, 7, 3], [8, 9, 3, 0, 0], [3, 0, 0, 0, 0]])
-    target_input = torch.tensor([[2, 10, 11, 12], [2, 13, 14, 15], [2, 16, 4, 5]])
-    return source, torch.tensor([5, 3, 1]), target_input
+    """Source ids, their lengths, and target input ids: three padded sentences, one longer than the targets, one
+    shorter, and one of END alone, which is shorter than any window."""
+    source = torch.tensor(
+        [
+            [4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 3],
+            [16, 5, 9, 14, 3, 0, 0, 0, 0, 0, 0, 0, 0],
+            [3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        ]
+    )
+    target_input = torch.tensor(
+        [[2, 10, 11, 12, 5, 6, 7, 4], [2, 13, 14, 15, 9, 9, 8, 17], [2, 16, 4, 5, 18, 11, 7, 6]]
+    )
+    return source, torch.tensor([13, 5, 1]), target_input
+
+
+@pytest.fixture(scope="session")
+def second() -> ModuleType:
+    """The independent implementation, numpy_models.py beside this file."""
+    specification = importlib.util.spec_from_file_location("numpy_models", Path(__file__).with_name("numpy_models.py"))
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module

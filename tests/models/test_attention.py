@@ -1,25 +1,37 @@
-"""Scores against hand-set weights, and the contract that every score in SCORES must keep."""
+"""Scores against hand-set weights, what they remember, and what a new score has to write."""
 
 import math
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nmt.config import load_config
 from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
-from nmt.models import attention as attention_module
-from nmt.models.attention import SCORES, AdditiveScore, Attention, Score
+from nmt.models.attention import (
+    SCORES,
+    AdditiveScore,
+    Attention,
+    ConcatScore,
+    CosineScore,
+    DotScore,
+    GeneralScore,
+    LocationScore,
+    LocationSensitiveScore,
+    ScaledDotScore,
+    Score,
+)
 from nmt.models.checks import model_problems
+from nmt.models.memory import Past
+from nmt.models.scopes import GlobalScope
 from nmt.models.seq2seq import Seq2Seq, build_attention
 
-BATCH, QUERIES, LENGTH, QUERY, MEMORY = 3, 2, 5, 7, 11
-LENGTHS = torch.tensor([5, 2, 1])
+LN2, LN3 = math.log(2), math.log(3)
+FIRST = Past(torch.zeros(1, dtype=torch.long))
 FILE = """
 name: toy
 data: {source_language: en, target_language: de, train: [{source: a, target: b}], valid: {source: c, target: d}}
@@ -27,63 +39,253 @@ training: {max_updates: 1}
 """
 
 
-def attention_of(score: str) -> Attention:
-    torch.manual_seed(2)
-    config = ModelConfig.model_validate({"attention": {"score": score}, "decoder": {"hidden_size": QUERY}})
-    attention = build_attention(config, memory_size=MEMORY).double()
-    for parameter in attention.parameters():
-        torch.nn.init.normal_(parameter)
-    return attention
-
-
-def test_additive_score_by_hand() -> None:
-    """One unit: e = 2 · tanh(0.5 · 4 + 1 · h + 0.25)."""
-    score = AdditiveScore(1, 1, size=1, bias=True)
+def set_weights(module: nn.Module, **values: Any) -> None:
+    """Every parameter of `module` by its name, dots as double underscores."""
+    parameters = {name.replace(".", "__"): parameter for name, parameter in module.named_parameters()}
+    assert parameters.keys() == values.keys()
     with torch.no_grad():
-        for parameter, value in zip(
-            [score.query_layer.weight, score.memory_layer.weight, score.memory_layer.bias, score.vector],
-            [0.5, 1.0, 0.25, 2.0],
-            strict=True,
-        ):
-            parameter.fill_(value)
-    found = score(torch.tensor([[[4.0]]]), score.project(torch.tensor([[[1.0], [-3.0]]])))
-    assert found.tolist() == [[pytest.approx([2 * math.tanh(3.25), 2 * math.tanh(-0.75)])]]
+        for name, value in values.items():
+            parameters[name].copy_(torch.as_tensor(value, dtype=parameters[name].dtype).reshape(parameters[name].shape))
 
 
-@pytest.mark.parametrize("score", SCORES)
-def test_contract(score: str) -> None:
-    """Weights sum to 1 over the real positions and are exactly 0 elsewhere; the context is their weighted sum."""
-    attention = attention_of(score)
-    values = torch.randn(BATCH, LENGTH, MEMORY, dtype=torch.float64)
-    query = torch.randn(BATCH, QUERIES, QUERY, dtype=torch.float64, requires_grad=True)
-    memory = attention.remember(values, LENGTHS)
-    context, weights = attention(query, memory)
-    assert context.shape == (BATCH, QUERIES, MEMORY)
-    torch.testing.assert_close(weights.sum(-1), torch.ones(BATCH, QUERIES, dtype=torch.float64))
-    for row, length in enumerate(LENGTHS.tolist()):
-        assert (weights[row, :, length:] == 0).all()
-        assert (weights[row, :, :length] > 0).all()
-        alone = attention(
-            query[row : row + 1], attention.remember(values[row : row + 1, :length], LENGTHS[row : row + 1])
-        )
-        torch.testing.assert_close(context[row], alone[0][0], rtol=0, atol=1e-12)
-    torch.testing.assert_close(context, torch.einsum("bqs,bsm->bqm", weights, values))
-    context.square().sum().backward()
+def scored(score: Score, query: list[float], memory: list[list[float]], past: Past = FIRST) -> list[float]:
+    """The scores of one query against the positions of one sentence."""
+    values: list[float] = score(torch.tensor([[query]]), score.project(torch.tensor([memory])), past)[0, 0].tolist()
+    return values
+
+
+# ----------------------------------------------------------------------------------------------- one score at a time
+
+
+def test_additive_by_hand() -> None:
+    """One unit: e = 2 · tanh(0.5 · 4 + 1 · h + 0.25)."""
+    score = AdditiveScore(1, 1, size=1, bias=True, coverage=False)
+    set_weights(score, query_layer__weight=0.5, memory_layer__weight=1.0, memory_layer__bias=0.25, vector=2.0)
+    assert scored(score, [4.0], [[1.0], [-3.0]]) == pytest.approx([2 * math.tanh(3.25), 2 * math.tanh(-0.75)])
+
+
+def test_additive_with_coverage_by_hand() -> None:
+    """One unit: e = 2 · tanh(0.5 · 4 + 1 · h - 3 · C), for positions that had 0.25 and 1.5 so far."""
+    score = AdditiveScore(1, 1, size=1, bias=False, coverage=True)
+    set_weights(score, query_layer__weight=0.5, memory_layer__weight=1.0, vector=2.0, coverage_vector=-3.0)
+    past = Past(torch.tensor([2]), coverage=torch.tensor([[[0.25, 1.5]]]))
+    expected = [2 * math.tanh(2 + 1 - 0.75), 2 * math.tanh(2 - 3 - 4.5)]
+    assert scored(score, [4.0], [[1.0], [-3.0]], past) == pytest.approx(expected)
+
+
+def test_concat_by_hand() -> None:
+    """One unit, W_a = [0.5, -1, 2] over [h_t; h̄_s], the query first: e = 2 · tanh(0.5 · 4 - 1 · h̄_1 + 2 · h̄_2)."""
+    score = ConcatScore(1, 2, size=1, coverage=False)
+    set_weights(score, layer__weight=[0.5, -1.0, 2.0], vector=2.0)
+    expected = [2 * math.tanh(2 - 1 + 0), 2 * math.tanh(2 - 3 + 0.5)]
+    assert scored(score, [4.0], [[1.0, 0.0], [3.0, 0.25]]) == pytest.approx(expected)
+
+
+def test_concat_is_additive_with_one_matrix() -> None:
+    torch.manual_seed(1)
+    additive = AdditiveScore(3, 5, size=7, bias=False, coverage=True)
+    for parameter in additive.parameters():
+        nn.init.normal_(parameter)
+    concat = ConcatScore(3, 5, size=7, coverage=True)
+    set_weights(
+        concat,
+        layer__weight=torch.cat([additive.query_layer.weight, additive.memory_layer.weight], dim=1),
+        vector=additive.vector,
+        coverage_vector=additive.coverage_vector,
+    )
+    query, values = torch.randn(2, 4, 3), torch.randn(2, 11, 5)
+    past = Past(torch.arange(4), coverage=torch.rand(2, 4, 11))
+    torch.testing.assert_close(
+        concat(query, concat.project(values), past), additive(query, additive.project(values), past)
+    )
+
+
+def test_dot_by_hand() -> None:
+    """(1, 2) · (3, 4) = 11."""
+    assert scored(DotScore(2, 2), [1.0, 2.0], [[3.0, 4.0], [0.0, -1.0]]) == [11.0, -2.0]
+
+
+def test_scaled_dot_by_hand() -> None:
+    """Four units: the dot products 10 and 4, divided by √4."""
+    found = scored(ScaledDotScore(4, 4), [1.0, 2.0, 3.0, 4.0], [[1.0, 1.0, 1.0, 1.0], [4.0, 0.0, 0.0, 0.0]])
+    assert found == [5.0, 2.0]
+
+
+def test_general_by_hand() -> None:
+    """(1, 10) W_a = (1, 30, 2), to be multiplied with the memory's three units."""
+    score = GeneralScore(2, 3)
+    set_weights(score, layer__weight=[[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    assert scored(score, [1.0, 10.0], [[1.0, 1.0, 1.0], [0.0, 0.0, 1.0]]) == [33.0, 2.0]
+
+
+def test_cosine_by_hand() -> None:
+    """τ starts at 10; (3, 4) and (4, 3) have the cosine 24/25, whatever their lengths; a vector of length 0 has 0."""
+    memory = [[4.0, 3.0], [60.0, 80.0], [-0.3, -0.4], [0.0, 0.0]]
+    score = CosineScore(2, 2)
+    assert scored(score, [3.0, 4.0], memory) == pytest.approx([9.6, 10.0, -10.0, 0.0])
+    set_weights(score, temperature=5.0)
+    assert scored(score, [3.0, 4.0], memory) == pytest.approx([4.8, 5.0, -5.0, 0.0])
+
+
+@pytest.mark.parametrize("offset", [0.0, -1e5, 1e5])
+def test_location_by_hand(offset: float) -> None:
+    """W_a h = (0, ln 2, ln 3): thirds and sixths; in a sentence of five, positions 3 and 4 have no row of W_a. Scores
+    that are all as low, or as high, change nothing."""
+    score = LocationScore(1, 1, positions=3).double()
+    set_weights(score, layer__weight=[offset, offset + LN2, offset + LN3])
+    attention = Attention(score, GlobalScope(1), memory_size=1)
+    memory = attention.remember(torch.ones(4, 5, 1, dtype=torch.float64), torch.tensor([2, 3, 5, 1]))
+    _, weights = attention(torch.ones(4, 1, 1, dtype=torch.float64), memory, FIRST)
+    expected = [[1 / 3, 2 / 3, 0, 0, 0], [1 / 6, 2 / 6, 3 / 6, 0, 0], [1 / 6, 2 / 6, 3 / 6, 0, 0], [1, 0, 0, 0, 0]]
+    torch.testing.assert_close(weights[:, 0], torch.tensor(expected, dtype=torch.float64))
+    assert (weights[:, 0] == 0).tolist() == [[value == 0 for value in row] for row in expected]
+
+
+def test_location_trains_with_sentences_longer_than_it_knows() -> None:
+    score = LocationScore(1, 1, positions=3)
+    set_weights(score, layer__weight=[0.0, LN2, LN3])
+    attention = Attention(score, GlobalScope(1), memory_size=1)
+    memory = attention.remember(torch.tensor([[[1.0], [2.0], [3.0], [1e9], [1e9]]]), torch.tensor([5]))
+    query = torch.ones(1, 1, 1, requires_grad=True)
+    context, _ = attention(query, memory, FIRST)
+    assert context.item() == pytest.approx(1 / 6 + 2 * 2 / 6 + 3 * 3 / 6)
+    context.sum().backward()
     assert query.grad is not None
-    assert query.grad[0].any()
-    assert not query.grad[2].any()  # one position: its weight is 1 whatever the query is
+    assert query.grad.isfinite().all()
+    assert score.layer.weight.grad is not None
+    assert score.layer.weight.grad.isfinite().all()
+    assert score.layer.weight.grad.any()
+
+
+def test_location_sensitive_by_hand() -> None:
+    """A filter (1, 10, 100) over the last weights (0.2, 0.3, 0.5): position j sees what is left of it once, itself ten
+    times, what is right of it a hundred times; beyond the sentence there is nothing."""
+    score = LocationSensitiveScore(1, 1, size=1, bias=False, coverage=False, filters=1, filter_width=3)
+    set_weights(
+        score,
+        query_layer__weight=0.5,
+        memory_layer__weight=1.0,
+        convolution__weight=[1.0, 10.0, 100.0],
+        filter_layer__weight=0.01,
+        vector=2.0,
+    )
+    past = Past(torch.tensor([1]), weights=torch.tensor([[[0.2, 0.3, 0.5]]]))
+    filtered = [2.0 + 30.0, 0.2 + 3.0 + 50.0, 0.3 + 5.0]
+    expected = [2 * math.tanh(0.5 + h + 0.01 * f) for h, f in zip([0.0, -1.0, 0.25], filtered, strict=True)]
+    assert scored(score, [1.0], [[0.0], [-1.0], [0.25]], past) == pytest.approx(expected)
+
+
+def test_location_sensitive_starts_as_additive() -> None:
+    """Before the first step nothing has been attended to, and the filters see zeros."""
+    torch.manual_seed(3)
+    options = {"score": "location_sensitive", "size": 7, "bias": True, "filters": 2, "filter_width": 3}
+    attention = build_attention(
+        ModelConfig.model_validate({"attention": options, "decoder": {"hidden_size": 3}}), memory_size=5
+    )
+    for parameter in attention.parameters():
+        nn.init.normal_(parameter)
+    sensitive = attention.score
+    additive = AdditiveScore(3, 5, size=7, bias=True, coverage=False)
+    additive.load_state_dict({name: sensitive.state_dict()[name] for name in additive.state_dict()})
+    plain = Attention(additive, GlobalScope(3), memory_size=5)
+    values, lengths, query = torch.randn(2, 11, 5), torch.tensor([11, 4]), torch.randn(2, 3)
+    memory = attention.remember(values, lengths)
+    _, first, past = attention.step(query, memory, attention.start(memory))
+    _, expected, _ = plain.step(query, plain.remember(values, lengths), plain.start(memory))
+    torch.testing.assert_close(first, expected)
+    _, later, _ = attention.step(query, memory, past)
+    assert not torch.allclose(later, expected)
+
+
+def test_no_score_gives_no_context() -> None:
+    config = ModelConfig.model_validate({"attention": {"score": "none"}, "decoder": {"hidden_size": 3}})
+    attention = build_attention(config, memory_size=5)
+    assert list(attention.parameters()) == []
+    memory = attention.remember(torch.ones(2, 7, 5), torch.tensor([7, 4]))
+    context, weights, _ = attention.step(torch.ones(2, 3), memory, attention.start(memory))
+    assert context.shape == (2, 0)
+    assert weights.tolist() == [[0.0] * 7] * 2
+
+
+# --------------------------------------------------------------------------------------------------------- remembering
+
+
+def test_coverage_accumulates() -> None:
+    """Two positions, e_j = tanh(h_j - 2 C_j) with h = (0, 1): after each step the one that had more gets less."""
+    score = AdditiveScore(1, 1, size=1, bias=False, coverage=True)
+    set_weights(score, query_layer__weight=0.0, memory_layer__weight=1.0, vector=1.0, coverage_vector=-2.0)
+    attention = Attention(score.double(), GlobalScope(1), memory_size=1)
+    memory = attention.remember(torch.tensor([[[0.0], [1.0]]], dtype=torch.float64), torch.tensor([2]))
+    past, coverage = attention.start(memory), [0.0, 0.0]
+    for step in range(4):
+        assert past.steps.tolist() == [step]
+        assert past.weights is None  # coverage alone is asked for
+        assert past.coverage is not None
+        assert past.coverage[0].tolist() == pytest.approx(coverage)
+        scores = [math.exp(math.tanh(h - 2 * c)) for h, c in zip([0.0, 1.0], coverage, strict=True)]
+        expected = [each / sum(scores) for each in scores]
+        context, weights, past = attention.step(torch.zeros(1, 1, dtype=torch.float64), memory, past)
+        assert weights[0].tolist() == pytest.approx(expected)
+        assert context.item() == pytest.approx(expected[1])
+        coverage = [c + w for c, w in zip(coverage, expected, strict=True)]
+    assert sum(coverage) == pytest.approx(4)
+
+
+@pytest.mark.parametrize(
+    ("options", "weights", "coverage"),
+    [
+        ({"score": "additive"}, False, False),
+        ({"score": "additive", "coverage": True}, False, True),
+        ({"score": "location_sensitive"}, True, False),
+        ({"score": "location_sensitive", "coverage": True}, True, True),
+    ],
+    ids=["nothing", "coverage", "weights", "both"],
+)
+def test_only_what_is_asked_for_is_remembered(
+    make_model: Callable[..., Seq2Seq], batch: Any, options: dict[str, Any], weights: bool, coverage: bool
+) -> None:
+    """In the state of search: the weights of the last step, and the sum of those of all steps."""
+    model = make_model(attention=options)
+    state = model.start(batch[0], batch[1])
+    expected = model(*batch).weights
+    for tokens in batch[2].unbind(1):
+        _, state = model.step(tokens, state)
+    past = state.decoder.past
+    assert (past.weights is not None, past.coverage is not None) == (weights, coverage)
+    if past.weights is not None:
+        torch.testing.assert_close(past.weights, expected[:, -1], rtol=0, atol=1e-12)
+    if past.coverage is not None:
+        torch.testing.assert_close(past.coverage, expected.sum(1), rtol=0, atol=1e-12)
+
+
+# ---------------------------------------------------------------------------------------------------------- all scores
 
 
 @pytest.mark.parametrize("score", SCORES)
-def test_padding_content_is_never_read(score: str) -> None:
-    attention = attention_of(score)
-    values = torch.randn(BATCH, LENGTH, MEMORY, dtype=torch.float64)
-    query = torch.randn(BATCH, QUERIES, QUERY, dtype=torch.float64)
+def test_content_of_padding_is_never_read(score: str) -> None:
+    """Annotations of any size at padding change no bit of contexts and weights, and get no gradient."""
+    torch.manual_seed(2)
+    size = 11 if SCORES[score].same_size else 7
+    config = ModelConfig.model_validate({"attention": {"score": score}, "decoder": {"hidden_size": size}})
+    attention = build_attention(config, memory_size=11).double()
+    for parameter in attention.parameters():
+        nn.init.normal_(parameter)
+    values = torch.randn(3, 5, 11, dtype=torch.float64)
     other = values.clone()
     other[1, 2:] = 1e6
-    first, second = (attention(query, attention.remember(each, LENGTHS)) for each in (values, other))
-    assert torch.equal(first[0], second[0])
-    assert torch.equal(first[1], second[1])
+    other.requires_grad_()
+    query, lengths = torch.randn(3, size, dtype=torch.float64), torch.tensor([5, 2, 1])
+    results = []
+    for each in (values, other):
+        memory = attention.remember(each, lengths)
+        results.append(attention.step(query, memory, attention.start(memory)))
+    assert torch.equal(results[0][0], results[1][0])
+    assert torch.equal(results[0][1], results[1][1])
+    if SCORES[score].context:
+        results[1][0].square().sum().backward()
+        assert other.grad is not None
+        assert other.grad[1, :2].any()
+        assert not other.grad[1, 2:].any()
 
 
 class ToyScore(Score):
@@ -92,43 +294,30 @@ class ToyScore(Score):
     def __init__(self, query_size: int, memory_size: int) -> None:
         super().__init__()
 
-    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+    def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
         return query.sum(-1, keepdim=True) * keys.sum(-1).unsqueeze(1)
 
 
+@pytest.mark.parametrize("scope", ["global", "local-m", "local-p"])
+@pytest.mark.parametrize("decoder", ["luong", "bahdanau", "conditional_gru"])
 def test_a_new_score_touches_one_source_file(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, make_model: Callable[..., Seq2Seq], batch: Any
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    make_model: Callable[..., Seq2Seq],
+    batch: Any,
+    decoder: str,
+    scope: str,
 ) -> None:
-    """A class and a line in SCORES: the configuration loads, and the model trains and searches with it."""
+    """A class and a line in SCORES: the configuration loads, and any model trains and searches with it."""
     path = tmp_path / "toy.yaml"
-    path.write_text(FILE + "model: {attention: {score: toy}}\n", encoding="utf-8")
+    model_section = f"{{decoder: {{type: {decoder}}}, attention: {{score: toy, scope: {scope}}}}}"
+    path.write_text(FILE + f"model: {model_section}\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"attention.score.*given 'toy'.*allowed: additive"):
         load_config(path, checks=[model_problems])
     monkeypatch.setitem(SCORES, "toy", ToyScore)
     assert load_config(path, checks=[model_problems]).model.attention.score == "toy"
-    model = make_model(attention={"score": "toy"})
+    model = make_model(attention={"score": "toy", "scope": scope}, decoder={"type": decoder})
     outputs = model(*batch)
     outputs.vectors.sum().backward()
     log_probabilities, _ = model.step(batch[2][:, 0], model.start(batch[0], batch[1]))
     torch.testing.assert_close(log_probabilities.exp().sum(-1), torch.ones(3, dtype=torch.float64))
-
-
-def test_the_example_in_the_readme(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The code that the README shows keeps the contract, with query and memory of different sizes."""
-    text = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"```python\n(class GeneralScore.*?)\n\n\nSCORES", text, re.DOTALL)
-    namespace = dict(vars(attention_module))
-    exec(example, namespace)
-    monkeypatch.setitem(SCORES, "general", namespace["GeneralScore"])
-    test_contract("general")
-    test_padding_content_is_never_read("general")
-
-
-def test_options_of_another_score_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(SCORES, "toy", ToyScore)
-    path = tmp_path / "toy.yaml"
-    path.write_text(FILE + "model: {attention: {score: toy, size: 9, bias: true}}\n", encoding="utf-8")
-    with pytest.raises(UserError) as caught:
-        load_config(path, checks=[model_problems])
-    assert len(caught.value.messages) == 2
-    assert all("no effect with score: toy" in message and "additive" in message for message in caught.value.messages)

@@ -1,19 +1,53 @@
+"""How weights start: their ranges, and what keeps a start of its own."""
+
+from typing import Any
+
+import pytest
 import torch
 
 from nmt.config.schema import ModelConfig
+from nmt.models.attention import SCORES
+from nmt.models.decoders import DECODERS
 from nmt.models.seq2seq import Seq2Seq, build_model
+
+UNIFORM = {"name": "uniform", "range": 0.1}
+XAVIER = {"name": "xavier"}
+NORMALISED = {"hidden_size": 40, "layer_normalisation": True}
+
+
+def everything(decoder: str) -> dict[str, Any]:
+    """Settings with every kind of parameter that a decoder may have, in sizes that fill a range."""
+    return {
+        "encoder": NORMALISED,
+        "decoder": {"type": decoder, "hidden_size": 50, "layers": 2, "layer_normalisation": True},
+        "attention": {
+            "score": "location_sensitive",
+            "scope": "local-p",
+            "coverage": True,
+            "bias": True,
+            "filters": 20,
+            "filter_width": 11,
+        },
+    }
+
+
+def is_norm(name: str) -> bool:
+    return "norm" in name.split(".")[-2]
 
 
 def model(**settings: object) -> Seq2Seq:
     torch.manual_seed(0)
-    sizes = {"embedding_size": 30, "encoder": {"hidden_size": 40}, "decoder": {"hidden_size": 50}}
+    sizes = {
+        "initialisation": XAVIER,
+        "embedding_size": 30,
+        "encoder": {"hidden_size": 40},
+        "decoder": {"hidden_size": 50},
+    }
     return build_model(ModelConfig.model_validate({**sizes, **settings}), source_size=70, target_size=80)
 
 
 def test_uniform_stays_in_its_range_and_fills_it() -> None:
-    weights = [
-        (name, weight) for name, weight in model(initialisation={"name": "uniform", "range": 0.1}).named_parameters()
-    ]
+    weights = [(name, weight) for name, weight in model(initialisation=UNIFORM).named_parameters()]
     for name, weight in weights:
         if "bias" in name.split(".")[-1]:
             assert not weight.any(), name
@@ -50,3 +84,82 @@ def test_embeddings_have_unit_size_unless_the_output_shares_them() -> None:
 def test_a_seed_gives_one_model() -> None:
     first, second = model().state_dict(), model().state_dict()
     assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_uniform_draws_every_new_parameter_from_its_range(decoder: str) -> None:
+    for name, weight in model(initialisation=UNIFORM, **everything(decoder)).named_parameters():
+        if is_norm(name):
+            continue
+        if "bias" in name.split(".")[-1]:
+            assert not weight.any(), name
+        else:
+            assert 0.08 < weight.abs().max() <= 0.1, name
+
+
+@pytest.mark.parametrize("initialisation", [UNIFORM, XAVIER], ids=["uniform", "xavier"])
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_layer_normalisation_starts_with_gain_1_and_bias_0(decoder: str, initialisation: dict[str, Any]) -> None:
+    found = []
+    for name, value in model(initialisation=initialisation, **everything(decoder)).named_parameters():
+        if is_norm(name):
+            assert (value == (1.0 if name.endswith("weight") else 0.0)).all(), name
+            found.append(name)
+    assert len(found) == 2 + 4 * (3 if decoder == "conditional_gru" else 2)
+
+
+@pytest.mark.parametrize("initialisation", [UNIFORM, XAVIER], ids=["uniform", "xavier"])
+def test_temperature_of_cosine_starts_at_10(initialisation: dict[str, Any]) -> None:
+    built = model(
+        initialisation=initialisation, attention={"score": "cosine"}, decoder={"hidden_size": 80, "type": "bahdanau"}
+    )
+    assert built.decoder.attention.score.temperature.item() == 10.0
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_xavier_of_the_new_parameters(decoder: str) -> None:
+    """Recurrent blocks orthogonal, one a gate; what feeds the gates is drawn gate by gate; vectors as one row."""
+    blocks_of = {"input_layer": 3, "feed": 3, "context_layer": 3}
+    for name, weight in model(**everything(decoder)).decoder.named_parameters():
+        layer = name.split(".")[-2]
+        if is_norm(name) or "bias" in name.split(".")[-1]:
+            continue
+        if layer == "recurrent_layer":
+            for block in weight.chunk(3):
+                torch.testing.assert_close(block @ block.T, torch.eye(50), rtol=0, atol=1e-5)
+        elif layer != "convolution":
+            rows, columns = (
+                (1, len(weight)) if weight.dim() == 1 else (len(weight) // blocks_of.get(layer, 1), weight.size(1))
+            )
+            limit = (6 / (rows + columns)) ** 0.5
+            assert 0.9 * limit < weight.abs().max() <= limit, name
+
+
+@pytest.mark.parametrize("initialisation", [UNIFORM, XAVIER], ids=["uniform", "xavier"])
+@pytest.mark.parametrize("score", SCORES)
+def test_no_parameter_is_left_as_it_was_allocated(score: str, initialisation: dict[str, Any]) -> None:
+    """A seed decides about all of them, whatever was in the memory before."""
+    options: dict[str, Any] = {"coverage": True} if "coverage" in SCORES[score].options else {}
+    settings = {
+        "attention": {"score": score, **options},
+        "decoder": {"hidden_size": 80},
+        "initialisation": initialisation,
+    }
+    first, second = (model(**settings).state_dict() for _ in range(2))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert all(value.isfinite().all() for value in first.values())
+
+
+def test_bahdanau() -> None:
+    """B.1 of the paper: the score has a vector of 0 and N(0, 0.001²), recurrence is orthogonal, others N(0, 0.01²)."""
+    built = model(initialisation={"name": "bahdanau"}, decoder={"hidden_size": 50, "type": "bahdanau"})
+    attention, cell = built.decoder.attention.score, built.decoder.cells[0]
+    assert not attention.vector.any()
+    for weight in (attention.query_layer.weight, attention.memory_layer.weight):
+        assert abs(weight.std().item() - 0.001) < 1e-4
+    for block in cell.recurrent_layer.weight.split(50):
+        torch.testing.assert_close(block @ block.T, torch.eye(50), rtol=0, atol=1e-5)
+    for weight in (built.source_embedding.weight, built.output_weight, cell.input_layer.weight):
+        assert abs(weight.std().item() - 0.01) < 1e-3
+    for name, parameter in built.named_parameters():
+        assert "bias" not in name or not parameter.any(), name

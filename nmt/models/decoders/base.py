@@ -1,0 +1,146 @@
+"""What decoders have in common: their state, their cells, their dropout, and the loop of those that end in a readout.
+
+A step reads an embedded token and a state and gives the vector that the output layer turns into a distribution. The
+rows of a step are the hypotheses of a batch, sentence by sentence: with k rows a sentence, row i belongs to sentence i
+// k. In training k is 1. The weights of position t belong to the word predicted at t, in every decoder.
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+from nmt.models.attention import Attention
+from nmt.models.cells import CELLS, Cell, CellState
+from nmt.models.memory import Memory, Past
+from nmt.ops.dropout import dropout, dropout_mask
+from nmt.ops.steps import weight_gradients_at_once
+
+
+class DecoderState(NamedTuple):
+    """What one step hands to the next."""
+
+    layers: tuple[CellState, ...]  # for each layer h (and c): (rows, size)
+    past: Past  # what attention remembers
+    fed: Tensor | None = None  # h̃ of the last step, (rows, output_size), where it is fed back
+
+    def select(self, rows: Tensor) -> "DecoderState":
+        """The rows `rows`, a flat tensor of indices."""
+        layers = tuple(tuple(part.index_select(0, rows) for part in layer) for layer in self.layers)
+        fed = None if self.fed is None else self.fed.index_select(0, rows)
+        return DecoderState(layers, self.past.select(rows), fed)
+
+
+class Outputs(NamedTuple):
+    """What the decoder gives for a whole target sentence."""
+
+    vectors: Tensor  # (batch, target_length, output_size), the input of the output layer
+    weights: Tensor  # (batch, target_length, source_length), the attention weights
+
+
+class DecoderShape(NamedTuple):
+    """What every decoder is built from, besides its attention."""
+
+    cell: str  # a key of CELLS
+    input_size: int  # units of an embedding
+    size: int  # units of each layer
+    layers: int
+    output_size: int  # units of the vector that the output layer reads
+    dropout: float  # in training, on E y and between layers
+    output_dropout: float  # in training, on the vectors that the output layer reads
+    layer_normalisation: bool  # in every cell
+
+
+class Decoder(nn.Module):
+    """Stacked recurrent cells and an attention."""
+
+    options: ClassVar[frozenset[str]] = frozenset()
+    """Keys of the configuration section `model.decoder` that only this decoder's constructor takes."""
+    cell_names: ClassVar[tuple[str, ...]] = tuple(CELLS)
+    """The cells it can be built of."""
+    without_context: ClassVar[bool] = True
+    """Whether it works with an attention that has no context."""
+
+    def __init__(self, attention: Attention, shape: DecoderShape) -> None:
+        super().__init__()
+        self.attention = attention
+        self.size, self.output_size = shape.size, shape.output_size
+        self.dropout, self.output_dropout = shape.dropout, shape.output_dropout
+        kind, input_sizes = CELLS[shape.cell], [shape.input_size] + [shape.size] * (shape.layers - 1)
+        self.cells = nn.ModuleList(
+            kind(size, shape.size, layer_normalisation=shape.layer_normalisation) for size in input_sizes
+        )
+
+    def start(self, layers: tuple[CellState, ...], memory: Memory) -> DecoderState:
+        """The state before the first step, from the layers' first states."""
+        return DecoderState(layers, self.attention.start(memory))
+
+    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, DecoderState]:
+        """One step, without dropout, for `embedded` (rows, input_size): vector (rows, output_size), next state."""
+        raise NotImplementedError
+
+    def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Outputs:
+        """All steps, for the true previous words `embedded` (batch, target_length, input_size)."""
+        raise NotImplementedError
+
+    def _cell(self, layer: int) -> Cell:
+        return cast(Cell, self.cells[layer])  # a ModuleList knows modules only
+
+    def _stack(self, bottom: CellState, states: Sequence[CellState], masks: Sequence[Tensor]) -> tuple[CellState, ...]:
+        """The new states of all layers, given the new one of the first. `masks`: dropout between layers."""
+        layers = [bottom]
+        for index in range(1, len(self.cells)):
+            below = layers[-1][0]
+            from_input = self._cell(index).project(below * masks[index - 1] if len(masks) else below)
+            layers.append(self._cell(index)(from_input, states[index]))
+        return tuple(layers)
+
+    def _masks_between(self, length: int, embedded: Tensor) -> Sequence[Sequence[Tensor]]:
+        """For each step the dropout masks between its layers, all drawn together; empty where nothing is dropped."""
+        shape = (length, len(self.cells) - 1, embedded.size(0), self.size)
+        if not self.training or self.dropout == 0.0 or 0 in shape:
+            return [()] * length
+        return [tuple(step) for step in dropout_mask(shape, self.dropout, like=embedded)]
+
+
+class Step(NamedTuple):
+    """One step of a decoder that ends in a readout."""
+
+    top: Tensor  # s_i of the top layer, (rows, size)
+    context: Tensor  # c_i, (rows, context_size)
+    weights: Tensor  # (rows, source_length)
+
+
+class ReadoutDecoder(Decoder):
+    """A decoder whose cells read the context, and whose readout of (s_i, E y_{i-1}, c_i) is fed nowhere.
+
+    So the readout of a whole sentence is one product after the loop.
+    """
+
+    def _recur(
+        self, from_input: Tensor, state: DecoderState, memory: Memory, masks: Sequence[Tensor]
+    ) -> tuple[Step, DecoderState]:
+        """One step of cells and attention; `from_input` is what the first cell's `project` gives for E y."""
+        raise NotImplementedError
+
+    def _read_out(self, top: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        """The vectors (…, output_size) of steps with these states, embedded words and contexts."""
+        raise NotImplementedError
+
+    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, DecoderState]:
+        step, state = self._recur(self._cell(0).project(embedded), state, memory, ())
+        return self._read_out(step.top, embedded, step.context), state
+
+    def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Outputs:
+        embedded = dropout(embedded, self.dropout, training=self.training)
+        from_inputs = self._cell(0).project(embedded.transpose(0, 1)).unbind(0)
+        masks = self._masks_between(len(from_inputs), embedded)
+        steps = []
+        with weight_gradients_at_once(self):
+            for from_input, between in zip(from_inputs, masks, strict=True):
+                step, state = self._recur(from_input, state, memory, between)
+                steps.append(step)
+        whole = Step(*(torch.stack(parts, dim=1) for parts in zip(*steps, strict=True)))
+        vectors = self._read_out(whole.top, embedded, whole.context)
+        return Outputs(dropout(vectors, self.output_dropout, training=self.training), whole.weights)

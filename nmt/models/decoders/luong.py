@@ -1,0 +1,97 @@
+"""The decoder of Luong, Pham & Manning (2015), arXiv 1508.04025."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from nmt.models.attention import Attention
+from nmt.models.cells import CELLS, CellState
+from nmt.models.decoders.base import Decoder, DecoderShape, DecoderState, Outputs
+from nmt.models.memory import Memory
+from nmt.ops.dropout import dropout, dropout_mask
+from nmt.ops.steps import StepLinear, weight_gradients_at_once
+
+
+class LuongDecoder(Decoder):
+    """Cell first, then attention with its new state, then the attentional vector (sections 3.1 and 3.3 of the paper):
+
+        h_t = RNN([E y_{t-1}; h̃_{t-1}], h_{t-1})        h̃_{t-1} only with input feeding, h̃_0 = 0
+        c_t = attention(h_t)                             h_t of the top layer is the query
+        h̃_t = tanh(W_c [c_t; h_t])                       without bias
+
+    The vector that the output layer reads is h̃_t; it is fed with the same dropout mask that the output layer sees.
+    """
+
+    options = frozenset({"input_feeding"})
+
+    def __init__(self, attention: Attention, shape: DecoderShape, *, input_feeding: bool) -> None:
+        super().__init__(attention, shape)
+        gates = CELLS[shape.cell].gates * shape.size
+        self.feed = StepLinear(shape.output_size, gates, bias=False) if input_feeding else None
+        self.combine = StepLinear(attention.context_size + shape.size, shape.output_size, bias=False)
+
+    def start(self, layers: tuple[CellState, ...], memory: Memory) -> DecoderState:
+        first = layers[0][0]
+        fed = None if self.feed is None else first.new_zeros(first.size(0), self.output_size)
+        return super().start(layers, memory)._replace(fed=fed)
+
+    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, DecoderState]:
+        layers = self._advance(self._cell(0).project(embedded), state, ())
+        context, _, past = self.attention.step(layers[-1][0], memory, state.past)
+        vector = self._combine(context, layers[-1][0])
+        return vector, DecoderState(layers, past, None if self.feed is None else vector)
+
+    def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Outputs:
+        embedded = dropout(embedded, self.dropout, training=self.training)
+        from_inputs = self._cell(0).project(embedded.transpose(0, 1)).unbind(0)
+        between = self._masks_between(len(from_inputs), embedded)
+        with weight_gradients_at_once(self):
+            if self.feed is None and not self.attention.recurrent:
+                return self._at_once(from_inputs, state, memory, between)
+            return self._step_by_step(from_inputs, state, memory, between)
+
+    def _step_by_step(
+        self, from_inputs: Sequence[Tensor], state: DecoderState, memory: Memory, between: Sequence[Sequence[Tensor]]
+    ) -> Outputs:
+        vectors, weights = [], []
+        on_output = self._output_masks(len(from_inputs), from_inputs[0])
+        for from_input, masks, mask in zip(from_inputs, between, on_output, strict=True):
+            layers = self._advance(from_input, state, masks)
+            context, attended, past = self.attention.step(layers[-1][0], memory, state.past)
+            vector = self._combine(context, layers[-1][0])
+            if mask is not None:
+                vector = vector * mask
+            state = DecoderState(layers, past, None if self.feed is None else vector)
+            vectors.append(vector)
+            weights.append(attended)
+        return Outputs(torch.stack(vectors, dim=1), torch.stack(weights, dim=1))
+
+    def _at_once(
+        self, from_inputs: Sequence[Tensor], state: DecoderState, memory: Memory, between: Sequence[Sequence[Tensor]]
+    ) -> Outputs:
+        """Nothing of attention enters the cells or the next step, so all positions attend as queries of one call."""
+        tops = []
+        for from_input, masks in zip(from_inputs, between, strict=True):
+            state = state._replace(layers=self._advance(from_input, state, masks))
+            tops.append(state.layers[-1][0])
+        queries = torch.stack(tops, dim=1)
+        context, weights = self.attention.all_steps(queries, memory)
+        vectors = self._combine(context, queries)
+        return Outputs(dropout(vectors, self.output_dropout, training=self.training), weights)
+
+    def _advance(self, from_input: Tensor, state: DecoderState, masks: Sequence[Tensor]) -> tuple[CellState, ...]:
+        """The new states of all layers; the embedded word is projected already. `masks`: dropout between layers."""
+        if self.feed is not None and state.fed is not None:
+            from_input = from_input + self.feed(state.fed)
+        return self._stack(self._cell(0)(from_input, state.layers[0]), state.layers, masks)
+
+    def _combine(self, context: Tensor, top: Tensor) -> Tensor:
+        """h̃ (…, output_size) from contexts (…, context_size) and states of the top layer (…, size)."""
+        return torch.tanh(self.combine(torch.cat((context, top), dim=-1)))
+
+    def _output_masks(self, length: int, like: Tensor) -> Sequence[Tensor | None]:
+        """For each step the dropout mask on h̃, all drawn together; None where nothing is dropped."""
+        if not self.training or self.output_dropout == 0.0:
+            return [None] * length
+        return dropout_mask((length, like.size(0), self.output_size), self.output_dropout, like=like).unbind(0)

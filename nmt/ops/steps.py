@@ -1,0 +1,145 @@
+"""Linear layers of a loop over time steps, whose weight gradients are formed once for all steps.
+
+A product y_t = W x_t in every step of a loop gives autograd one weight gradient a step, g_t x_tᵀ, as large as W and
+added to the last. Inside `weight_gradients_at_once` the layers keep x_t and g_t instead and form
+
+    dW = Σ_t g_t x_tᵀ = [g_1 … g_T] [x_1 … x_T]ᵀ,        db = Σ_t g_t
+
+when the backward pass has left the loop. Outside they are what `nn.Linear` is, which is their plain twin.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+from nmt.ops.products import fast_products
+
+ROWS = 16  # the rows of a product are filled up to a multiple of this, and
+CHUNK = 512  # those of the outer products to this, so that oneDNN meets few shapes (see `products`)
+
+
+class StepLinear(nn.Linear):
+    """`nn.Linear`, used once in every step of a loop."""
+
+    _loop: "_Loop | None" = None  # set inside `weight_gradients_at_once`
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        if self._loop is None:
+            return super().forward(inputs)
+        product: Tensor = _StepProduct.apply(inputs, *self._loop)
+        return product
+
+
+@contextmanager
+def weight_gradients_at_once(module: nn.Module) -> Iterator[None]:
+    """Inside the block, every `StepLinear` of `module` forms its weight gradient once for all steps of the block."""
+    layers = [layer for layer in module.modules() if isinstance(layer, StepLinear)]
+    if torch.is_grad_enabled():
+        for layer in layers:
+            kept = _Kept()
+            weight, bias = _Weights.apply(layer.weight, layer.bias, kept)
+            layer._loop = _Loop(weight, bias, kept)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            layer._loop = None
+
+
+class _Kept:
+    """What the steps of a loop have kept in a backward pass: inputs (rows, input_size) and gradients of the outputs
+    (rows, output_size) of each step."""
+
+    def __init__(self) -> None:
+        self._steps: list[tuple[Tensor, Tensor]] = []
+        self._pass = -1
+
+    def add(self, inputs: Tensor, gradient: Tensor) -> None:
+        now = torch._C._current_graph_task_id()
+        if self._pass != now:  # what an earlier pass has kept, in which nobody asked for the gradient of the weights
+            self._pass = now
+            self._steps.clear()
+        self._steps.append((inputs.reshape(-1, inputs.size(-1)), gradient.reshape(-1, gradient.size(-1))))
+
+    def take(self) -> tuple[Tensor, Tensor] | None:
+        """Inputs and gradients of all steps of this pass, one below the other; None if there were none."""
+        steps = self._steps if self._pass == torch._C._current_graph_task_id() else []
+        self._steps = []  # a second pass over the same graph fills it anew
+        return (torch.cat([step[0] for step in steps]), torch.cat([step[1] for step in steps])) if steps else None
+
+
+class _Loop(NamedTuple):
+    """What the steps of one loop share."""
+
+    weight: Tensor
+    bias: Tensor | None
+    kept: _Kept
+
+
+class _Weights(torch.autograd.Function):
+    """The weights unchanged; their gradient comes from what the steps have kept, after the last of them."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, bias: Tensor | None, kept: _Kept) -> tuple[Tensor, Tensor | None]:
+        ctx.kept, ctx.bias = kept, bias is not None
+        ctx.set_materialize_grads(False)
+        return weight.view_as(weight), None if bias is None else bias.view_as(bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *_: None) -> tuple[Tensor | None, Tensor | None, None]:
+        kept = ctx.kept.take()
+        if kept is None:
+            return None, None, None
+        inputs, gradients = kept
+        weight = outer_products(gradients, inputs) if ctx.needs_input_grad[0] else None
+        return weight, gradients.sum(0) if ctx.bias and ctx.needs_input_grad[1] else None, None
+
+
+class _StepProduct(torch.autograd.Function):
+    """x Wᵀ + b; the gradients of W and b are left to `_Weights`, which is in the graph before every step."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor | None, kept: _Kept) -> Tensor:
+        ctx.save_for_backward(inputs, weight)
+        ctx.kept = kept
+        return _product(inputs, weight.t(), bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None, None]:
+        inputs, weight = ctx.saved_tensors
+        if ctx.needs_input_grad[1]:
+            ctx.kept.add(inputs, gradient)
+        return _product(gradient, weight) if ctx.needs_input_grad[0] else None, None, None, None
+
+
+def _product(rows: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
+    """rows @ matrix + bias, for rows (…, inner_size) and a matrix (inner_size, columns)."""
+    flat = rows.reshape(-1, rows.size(-1))
+    missing = -flat.size(0) % ROWS
+    filled = functional.pad(flat, (0, 0, 0, missing)) if missing else flat
+    with fast_products():
+        product = filled @ matrix if bias is None else torch.addmm(bias, filled, matrix)
+    return product[: flat.size(0)].view(*rows.shape[:-1], matrix.size(1))
+
+
+def outer_products(left: Tensor, right: Tensor) -> Tensor:
+    """Σ_i l_i r_iᵀ (left_size, right_size) over the rows of `left` (rows, left_size) and `right` (rows, right_size)."""
+    total = left.new_zeros(left.size(1), right.size(1))
+    with fast_products():
+        for start in range(0, left.size(0), CHUNK):
+            total.addmm_(*_filled(left, right, start))
+    return total
+
+
+def _filled(left: Tensor, right: Tensor, start: int) -> Sequence[Tensor]:
+    """A chunk of both from row `start` on, the first one turned; filled up with zeros to a full one."""
+    missing = max(0, start + CHUNK - left.size(0))
+    first, second = (functional.pad(each[start : start + CHUNK], (0, 0, 0, missing)) for each in (left, right))
+    return first.t(), second

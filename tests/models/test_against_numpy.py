@@ -1,0 +1,147 @@
+"""Every decoder, score, scope and encoder against the independent implementation in NumPy, to 1e-10."""
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from nmt.models.attention import SCORES
+from nmt.models.decoders import DECODERS
+from nmt.models.scopes import SCOPES
+from nmt.models.seq2seq import Seq2Seq
+
+MakeModel = Callable[..., Seq2Seq]
+Batch = tuple[Tensor, Tensor, Tensor]
+Changes = dict[str, Any]
+
+ENCODERS_AND_STATES: dict[str, Changes] = {
+    "gru": {},
+    "lstm": {"encoder": {"cell": "lstm"}, "decoder": {"cell": "lstm"}},
+    "gru encoder, lstm decoder": {"decoder": {"cell": "lstm", "layers": 2}},
+    "layers": {"encoder": {"layers": 2}, "decoder": {"layers": 3}},
+    "layers, no input feeding": {"encoder": {"layers": 2}, "decoder": {"layers": 2, "input_feeding": False}},
+    "unidirectional": {"encoder": {"bidirectional": False}},
+    "sum": {"encoder": {"directions": "sum"}},
+    "sum, lstm layers": {"encoder": {"directions": "sum", "cell": "lstm", "layers": 2}},
+    "reversed": {"encoder": {"reverse_source": True}},
+    "reversed, one direction": {"encoder": {"reverse_source": True, "bidirectional": False, "layers": 2}},
+    "reversed, local-p": {"encoder": {"reverse_source": True}, "attention": {"scope": "local-p", "half_width": 2}},
+    "normalised": {"encoder": {"layer_normalisation": True}},
+    "normalised, reversed sum": {
+        "encoder": {"layer_normalisation": True, "reverse_source": True, "directions": "sum", "layers": 2}
+    },
+    "mean": {"decoder": {"initial_state": "mean"}},
+    "mean, normalised reversed sum": {
+        "encoder": {"layer_normalisation": True, "reverse_source": True, "directions": "sum"},
+        "decoder": {"initial_state": "mean", "cell": "lstm", "layers": 2},
+    },
+    "final, reversed lstm layers": {
+        "encoder": {"reverse_source": True, "cell": "lstm", "layers": 2},
+        "decoder": {"cell": "lstm", "layers": 2},
+    },
+    "zeros": {"decoder": {"initial_state": "zeros", "cell": "lstm"}},
+    "copy": {
+        "encoder": {"cell": "lstm", "layers": 2},
+        "decoder": {"initial_state": "copy", "cell": "lstm", "layers": 2, "hidden_size": 20},
+    },
+    "copy, one direction": {
+        "encoder": {"layers": 2, "bidirectional": False},
+        "decoder": {"initial_state": "copy", "layers": 2, "hidden_size": 10},
+    },
+    "copy, reversed sum": {
+        "encoder": {"cell": "lstm", "layers": 2, "directions": "sum", "reverse_source": True},
+        "decoder": {"initial_state": "copy", "cell": "lstm", "layers": 2, "hidden_size": 10},
+    },
+    "no attention, mean": {"attention": {"score": "none"}, "decoder": {"initial_state": "mean", "type": "bahdanau"}},
+    "tied target": {"tie_embeddings": "target", "decoder": {"output_size": 2}},
+    "tied target, maxout": {"tie_embeddings": "target", "decoder": {"output_size": 2, "type": "bahdanau"}},
+}
+
+
+def test_every_member_has_a_twin(second: ModuleType) -> None:
+    """A new score, scope or decoder needs its second implementation; a new option a place in conftest.py."""
+    assert second.SCORES.keys() == SCORES.keys()
+    assert second.SCOPES.keys() == SCOPES.keys()
+    assert second.DECODERS.keys() == DECODERS.keys()
+    options = set().union(*(member.options for family in (SCORES, SCOPES, DECODERS) for member in family.values()))
+    known = {"size", "bias", "coverage", "renormalise", "input_feeding"}
+    assert options == known | {"half_width", "positions", "filters", "filter_width"}
+
+
+@pytest.mark.parametrize("deep", [False, True], ids=["one layer", "layers, normalised"])
+def test_every_combination(
+    make_model: MakeModel,
+    resolve: Callable[..., Changes],
+    batch: Batch,
+    second: ModuleType,
+    combination: Changes,
+    deep: bool,
+) -> None:
+    """One GRU layer, and three layers with layer normalisation, of LSTMs where the decoder has them."""
+    decoder = dict(combination["decoder"])
+    if deep:
+        decoder |= {"layers": 3, "layer_normalisation": True, "cell": DECODERS[decoder["type"]].cell_names[-1]}
+    changes = {**combination, "decoder": decoder}
+    compare(make_model(**changes), resolve(**changes), batch, second)
+
+
+@pytest.mark.parametrize("changes", ENCODERS_AND_STATES.values(), ids=ENCODERS_AND_STATES)
+def test_every_encoder_and_initial_state(
+    make_model: MakeModel, resolve: Callable[..., Changes], batch: Batch, second: ModuleType, changes: Changes
+) -> None:
+    compare(make_model(**changes), resolve(**changes), batch, second)
+
+
+def compare(model: Seq2Seq, settings: Changes, batch: Batch, second: ModuleType) -> None:
+    """Weights, contexts, states and log-probabilities of a padded batch against single sentences, all steps at once
+    and step by step."""
+    source, lengths, target_input = batch
+    weights = {name: value.numpy() for name, value in model.state_dict().items()}
+    expected = [
+        second.run(weights, settings, source[row, :length].tolist(), target_input[row].tolist())
+        for row, length in enumerate(lengths.tolist())
+    ]
+    with torch.no_grad():
+        outputs = model(*batch)
+        log_probabilities = torch.log_softmax(functional.linear(outputs.vectors, model.output_weight), dim=-1)
+        for row, one in enumerate(expected):
+            close(log_probabilities[row], one.log_probabilities)
+            same_weights(outputs.weights[row], one.alphas)
+        by_steps(model, batch, expected)
+
+
+def by_steps(model: Seq2Seq, batch: Batch, expected: list[Any]) -> None:
+    seen: list[tuple[Tensor, Tensor]] = []
+    handle = model.decoder.attention.register_forward_hook(lambda module, given, result: seen.append(result))
+    state = model.start(batch[0], batch[1])
+    for position, tokens in enumerate(batch[2].unbind(1)):
+        log_probabilities, state = model.step(tokens, state)
+        contexts, alphas = seen[-1]
+        for row, one in enumerate(expected):
+            close(log_probabilities[row], one.log_probabilities[position])
+            close(contexts[row, 0], one.contexts[position])
+            same_weights(alphas[row], one.alphas[position : position + 1])
+            for found, wanted in zip(state.decoder.layers, one.states[position], strict=True):
+                for part, other in zip(found, wanted, strict=True):
+                    close(part[row], other)
+    handle.remove()
+    assert len(seen) == batch[2].size(1)
+
+
+def close(found: Tensor, expected: Any) -> None:
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=1e-10)
+
+
+def same_weights(found: Tensor, alphas: Any) -> None:
+    """`found` (target_length, padded source_length) is `alphas` inside the sentence and 0 after it, exactly; and where
+    one of them is exactly 0 inside, outside a window, so is the other."""
+    length = alphas.shape[1]
+    close(found[:, :length], alphas)
+    assert not found[:, length:].any()
+    assert ((found[:, :length].numpy() == 0) == (alphas == 0)).all()

@@ -1,0 +1,88 @@
+"""What training and search rely on, for every allowed combination of decoder, score and scope: a sentence does not
+notice its neighbours, padding has no weight and is not read, and search may stop, copy and reorder a state at any step.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from nmt.models.seq2seq import SearchState, Seq2Seq
+
+MakeModel = Callable[..., Seq2Seq]
+Batch = tuple[Tensor, Tensor, Tensor]
+Changes = dict[str, Any]
+
+
+def log_probabilities(model: Seq2Seq, vectors: Tensor) -> Tensor:
+    return torch.log_softmax(functional.linear(vectors, model.output_weight), dim=-1)
+
+
+@torch.no_grad()
+def test_weights(make_model: MakeModel, batch: Batch, combination: Changes) -> None:
+    """Exactly 0 at padding, never negative, and of the sum that the scope promises."""
+    weights = make_model(**combination)(*batch).weights
+    sums = weights.sum(-1)
+    assert (weights >= 0).all()
+    for row, length in enumerate(batch[1].tolist()):
+        assert not weights[row, :, length:].any()
+    attention = combination["attention"]
+    if attention["score"] == "none":
+        assert not weights.any()
+    elif attention["scope"] == "local-p" and not attention["renormalise"]:
+        assert (sums[:2] < 1).all()
+        assert (sums[2] == 1).all()  # the sentence of one token: p_t is that token, where the Gaussian is 1
+    else:
+        torch.testing.assert_close(sums, torch.ones_like(sums), rtol=0, atol=1e-12)
+
+
+@torch.no_grad()
+def test_a_sentence_does_not_notice_its_neighbours(make_model: MakeModel, batch: Batch, combination: Changes) -> None:
+    """Each sentence alone, without padding, gives what it gives in the batch; other ids at padding change no bit."""
+    model = make_model(**combination)
+    source, lengths, target_input = batch
+    together = model(source, lengths, target_input)
+    for row, length in enumerate(lengths.tolist()):
+        alone = model(source[row : row + 1, :length], lengths[row : row + 1], target_input[row : row + 1])
+        torch.testing.assert_close(together.vectors[row], alone.vectors[0], rtol=0, atol=1e-12)
+        torch.testing.assert_close(together.weights[row, :, :length], alone.weights[0], rtol=0, atol=1e-12)
+    other = source.masked_fill(source == 0, 7)
+    assert not torch.equal(other, source)
+    again = model(other, lengths, target_input)
+    assert torch.equal(again.vectors, together.vectors)
+    assert torch.equal(again.weights, together.weights)
+
+
+@torch.no_grad()
+def test_steps_equal_the_whole_sentence(make_model: MakeModel, batch: Batch, combination: Changes) -> None:
+    model = make_model(**combination)
+    whole = log_probabilities(model, model(*batch).vectors)
+    state = model.start(batch[0], batch[1])
+    for position, tokens in enumerate(batch[2].unbind(1)):
+        step, state = model.step(tokens, state)
+        torch.testing.assert_close(step, whole[:, position], rtol=0, atol=1e-12)
+
+
+@torch.no_grad()
+def test_select_expands_reorders_and_drops(make_model: MakeModel, batch: Batch, combination: Changes) -> None:
+    """A beam of 2 is made, reordered, and the middle sentence dropped; each row goes on as if it had been alone.
+
+    Two words are read before the selection, so that what a score remembers differs between the rows.
+    """
+    model = make_model(**combination)
+    source, lengths, _ = batch
+    state = model.start(source, lengths).select(torch.tensor([[0, 0], [1, 1], [2, 2]]))
+    assert state.memory.values.size(0) == 3  # the memory is not copied a hypothesis
+    for tokens in ([2, 9, 2, 9, 2, 9], [4, 8, 5, 5, 7, 6]):
+        _, state = model.step(torch.tensor(tokens), state)
+    state = state.select(torch.tensor([[1, 0], [5, 5]]))
+    for tokens in ([10, 11, 12, 13], [14, 15, 16, 17]):
+        found, state = model.step(torch.tensor(tokens), state)
+    histories = [(0, [9, 8, 10, 14]), (0, [2, 4, 11, 15]), (2, [9, 6, 12, 16]), (2, [9, 6, 13, 17])]
+    for row, (sentence, history) in enumerate(histories):
+        alone: SearchState = model.start(source[[sentence], : lengths[sentence]], lengths[[sentence]])
+        for token in history:
+            expected, alone = model.step(torch.tensor([token]), alone)
+        torch.testing.assert_close(found[row], expected[0], rtol=0, atol=1e-12)

@@ -1,0 +1,106 @@
+"""The order of reading, how the directions are joined, and the normalised annotations."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.models.encoder import Encoded, reversed_words
+from nmt.models.seq2seq import Seq2Seq
+
+MakeModel = Callable[..., Seq2Seq]
+Batch = tuple[Tensor, Tensor, Tensor]
+
+
+def encode(model: Seq2Seq, source: Tensor, lengths: Tensor) -> Encoded:
+    encoded: Encoded = model.encoder(model.source_embedding(source), lengths)
+    return encoded
+
+
+def test_reversed_order_by_hand() -> None:
+    """Words turn around, END and padding stay: a b c END _ _ is read as c b a END _ _."""
+    order = reversed_words(torch.tensor([6, 4, 2, 1]), 6)
+    assert order.tolist() == [[4, 3, 2, 1, 0, 5], [2, 1, 0, 3, 4, 5], [0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 5]]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_reversed_source_gives_annotations_in_the_order_of_the_text(make_model: MakeModel, bidirectional: bool) -> None:
+    """a b c END read backwards: the annotations are those of c b a END, the words' turned around again."""
+    settings = {"bidirectional": bidirectional, "layers": 2, "cell": "lstm"}
+    plain, reverse = (make_model(encoder={**settings, "reverse_source": each}) for each in (False, True))
+    reverse.load_state_dict(plain.state_dict())
+    lengths = torch.tensor([4, 3])
+    read = encode(plain, torch.tensor([[7, 6, 5, 3], [9, 8, 3, 0]]), lengths)
+    found = encode(reverse, torch.tensor([[5, 6, 7, 3], [8, 9, 3, 0]]), lengths)
+    torch.testing.assert_close(found.annotations[0], read.annotations[0, [2, 1, 0, 3]], rtol=0, atol=1e-12)
+    torch.testing.assert_close(found.annotations[1, :3], read.annotations[1, [1, 0, 2]], rtol=0, atol=1e-12)
+    torch.testing.assert_close(found.summary, read.summary, rtol=0, atol=1e-12)
+    torch.testing.assert_close(found.final, read.final, rtol=0, atol=1e-12)
+
+
+@torch.no_grad()
+def test_reversed_source_is_read_from_its_last_word(make_model: MakeModel) -> None:
+    """In one direction the first word, read last of the words, is known to itself and to END only."""
+    model = make_model(encoder={"bidirectional": False, "reverse_source": True})
+    one, other = (
+        encode(model, torch.tensor([[first, 6, 7, 8, 3]]), torch.tensor([5])).annotations[0] for first in (4, 5)
+    )
+    assert (one != other).any(1).tolist() == [True, False, False, False, True]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_sum_adds_the_two_directions(make_model: MakeModel, batch: Batch, cell: str) -> None:
+    """Annotations and the last states of every layer, from the same weights; between layers both are side by side."""
+    settings = {"cell": cell, "layers": 2}
+    both, summed = (
+        make_model(encoder={**settings, "directions": directions}, attention={"score": "none"})
+        for directions in ("concatenate", "sum")
+    )
+    summed.encoder.load_state_dict(both.encoder.state_dict())
+    summed.source_embedding.load_state_dict(both.source_embedding.state_dict())
+    side_by_side, found = encode(both, *batch[:2]), encode(summed, *batch[:2])
+    assert found.annotations.shape == (3, 13, 10)
+    torch.testing.assert_close(found.annotations, added(side_by_side.annotations), rtol=0, atol=1e-12)
+    assert len(found.final) == 2
+    for layer, expected in zip(found.final, side_by_side.final, strict=True):
+        for part, other in zip(layer, expected, strict=True):
+            assert part.shape == (3, 10)
+            torch.testing.assert_close(part, added(other), rtol=0, atol=1e-12)
+    assert torch.equal(found.summary, side_by_side.summary)
+
+
+def added(side_by_side: Tensor) -> Tensor:
+    forward, backward = side_by_side.chunk(2, dim=-1)
+    return forward + backward
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("directions", ["concatenate", "sum"])
+def test_normalised_annotations(make_model: MakeModel, batch: Batch, directions: str) -> None:
+    """With gain 1 and bias 0 every annotation has mean 0 and variance v / (v + 1e-5), v its variance before; the last
+    states are not normalised."""
+    plain, normalised = (
+        make_model(encoder={"directions": directions, "layer_normalisation": each}) for each in (False, True)
+    )
+    norm: Any = normalised.encoder.norm
+    assert norm.eps == 1e-5
+    normalised.load_state_dict(plain.state_dict(), strict=False)
+    nn.init.ones_(norm.weight)
+    nn.init.zeros_(norm.bias)
+    before, after = encode(plain, *batch[:2]), encode(normalised, *batch[:2])
+    for row, length in enumerate(batch[1].tolist()):
+        annotations = after.annotations[row, :length]
+        variance = before.annotations[row, :length].var(dim=1, correction=0)
+        torch.testing.assert_close(annotations.mean(1), torch.zeros(length).double(), rtol=0, atol=1e-12)
+        torch.testing.assert_close(annotations.var(dim=1, correction=0), variance / (variance + 1e-5))
+    assert torch.equal(before.summary, after.summary)
+    torch.testing.assert_close(before.final, after.final, rtol=0, atol=0)
+    norm.weight[:] = 3.0
+    norm.bias[:] = 0.5
+    torch.testing.assert_close(
+        encode(normalised, *batch[:2]).annotations[0], 3 * after.annotations[0] + 0.5, rtol=0, atol=1e-12
+    )

@@ -1,0 +1,110 @@
+"""Layer normalisation in the decoder's cells: over all gates together, the input's part and the state's part apart."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.models.cells import CELLS, GRUCell, LSTMCell
+from nmt.models.decoders import DECODERS
+from nmt.models.seq2seq import Seq2Seq
+
+MakeModel = Callable[..., Seq2Seq]
+Batch = tuple[Tensor, Tensor, Tensor]
+
+
+def sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
+
+
+def test_gru_by_hand() -> None:
+    """One unit. W x = (1, 2, 3), whose mean is 2 and variance 2/3; U h = (4, -2, -2), mean 0 and variance 8."""
+    cell = GRUCell(1, 1, layer_normalisation=True).double()
+    with torch.no_grad():
+        for parameter in (cell.input_layer.bias, cell.recurrent_layer.bias):
+            nn.init.zeros_(parameter)
+        cell.input_layer.weight.copy_(torch.tensor([[1.0], [2.0], [3.0]]))
+        cell.recurrent_layer.weight.copy_(torch.tensor([[8.0], [-4.0], [-4.0]]))
+    state = (torch.tensor([[0.5]], dtype=torch.float64),)
+    (found,) = cell(cell.project(torch.tensor([[1.0]], dtype=torch.float64)), state)
+    x, h = 1 / math.sqrt(2 / 3 + 1e-5), 2 / math.sqrt(8 + 1e-5)
+    reset, update = sigmoid(-x + 2 * h), sigmoid(0 - h)
+    candidate = math.tanh(x + reset * -h)
+    assert found.item() == pytest.approx((1 - update) * candidate + update * 0.5, abs=1e-12)
+
+
+def test_lstm_by_hand() -> None:
+    """One unit. W x = (2, 0, 2, 0) becomes (1, -1, 1, -1), U h = (0, 0, 3, 3) becomes (-1, -1, 1, 1), over √(1 + ε)
+    and √(1 + ε / 2.25); the biases of the two normalisations are added."""
+    cell = LSTMCell(1, 1, layer_normalisation=True).double()
+    norm_of_input: Any = cell.input_norm
+    norm_of_state: Any = cell.recurrent_norm
+    with torch.no_grad():
+        nn.init.zeros_(cell.input_layer.bias)
+        cell.input_layer.weight.copy_(torch.tensor([[2.0], [0.0], [2.0], [0.0]]))
+        cell.recurrent_layer.weight.copy_(torch.tensor([[0.0], [0.0], [6.0], [6.0]]))
+        norm_of_input.weight.fill_(2.0)
+        norm_of_state.bias.fill_(0.25)
+    state = tuple(torch.tensor([[value]], dtype=torch.float64) for value in (0.5, 0.75))
+    h, c = cell(cell.project(torch.tensor([[1.0]], dtype=torch.float64)), state)
+    x, u = 2 / math.sqrt(1 + 1e-5), 1.5 / math.sqrt(2.25 + 1e-5)
+    enter, forget, candidate, leave = (a * x + b * u + 0.25 for a, b in ((1, -1), (-1, -1), (1, 1), (-1, 1)))
+    expected = sigmoid(forget) * 0.75 + sigmoid(enter) * math.tanh(candidate)
+    assert c.item() == pytest.approx(expected, abs=1e-12)
+    assert h.item() == pytest.approx(sigmoid(leave) * math.tanh(expected), abs=1e-12)
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_the_size_of_the_products_does_not_matter(cell: str) -> None:
+    """A hundredfold W x, b included, and U h give the same next state, apart from what 1e-5 under the root does."""
+    torch.manual_seed(1)
+    kind = CELLS[cell](3, 5, layer_normalisation=True).double()
+    from_input, state = (
+        torch.randn(2, kind.gates * 5).double(),
+        tuple(torch.rand(2, 5).double() for _ in range(kind.states)),
+    )
+    expected = kind(from_input, state)
+    with torch.no_grad():
+        for parameter in kind.recurrent_layer.parameters():
+            parameter.mul_(100)
+    torch.testing.assert_close(kind(100 * from_input, state), expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_what_is_added_to_the_input_is_normalised_with_it(make_model: MakeModel, batch: Batch, decoder: str) -> None:
+    """The fed vector's or the context's part enters before the normalisation: the first cell's input, as normalised,
+    has mean 0 over its gates at every step, with gain 1 and bias 0."""
+    model = make_model(decoder={"type": decoder, "layer_normalisation": True})
+    seen: list[Tensor] = []
+    for name, norm in model.decoder.named_modules():
+        if name.endswith(("input_norm", "recurrent_norm")):
+            assert isinstance(norm, nn.LayerNorm)
+            nn.init.ones_(norm.weight)
+            nn.init.zeros_(norm.bias)
+            norm.register_forward_hook(lambda module, given, result: seen.append(result))
+    with torch.no_grad():
+        model(*batch)
+    assert len(seen) == 8 * (4 if decoder == "conditional_gru" else 2)
+    for normalised in seen:
+        assert normalised.shape == (3, 21)
+        torch.testing.assert_close(normalised.mean(1), torch.zeros(3).double(), rtol=0, atol=1e-12)
+        torch.testing.assert_close(normalised.var(1, correction=0), torch.ones(3).double(), rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_every_cell_has_its_own_two(make_model: MakeModel, decoder: str) -> None:
+    plain, normalised = (
+        set(make_model(decoder={"type": decoder, "layers": 2, "layer_normalisation": each}).state_dict())
+        for each in (False, True)
+    )
+    cells = ["cells.0", "cells.1"] + (["context_cell"] if decoder == "conditional_gru" else [])
+    assert normalised - plain == {
+        f"decoder.{cell}.{norm}.{name}"
+        for cell in cells
+        for norm in ("input_norm", "recurrent_norm")
+        for name in ("weight", "bias")
+    }
+    assert plain < normalised

@@ -1,0 +1,242 @@
+"""Models that the loader refuses, and what it says; everything else it takes."""
+
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.config import load_config
+from nmt.errors import UserError
+from nmt.models.attention import SCORES
+from nmt.models.checks import model_problems
+from nmt.models.decoders import DECODERS
+from nmt.models.scopes import SCOPES
+
+FILE = """
+name: toy
+data: {source_language: en, target_language: de, train: [{source: a, target: b}], valid: {source: c, target: d}}
+training: {max_updates: 1}
+"""
+# The default encoder has 2 × 256 units, and the default decoder 512.
+UNEQUAL = "encoder: {hidden_size: 100}, decoder: {hidden_size: 300}"
+
+Refusals = Callable[[str], list[str]]
+
+
+@pytest.fixture
+def refusals(tmp_path: Path) -> Refusals:
+    """refusals(text): what the user reads about a model section, without its path; none where it loads."""
+
+    def refusals(model: str) -> list[str]:
+        path = tmp_path / "toy.yaml"
+        path.write_text(f"{FILE}model: {{{model}}}\n", encoding="utf-8")
+        try:
+            load_config(path, checks=[model_problems])
+        except UserError as error:
+            return [message.replace(f"{tmp_path}/", "") for message in error.messages]
+        return []
+
+    return refusals
+
+
+def mentions(messages: list[str], *parts: str) -> bool:
+    """One message, which has all the parts."""
+    assert len(messages) == 1, messages
+    return all(part in messages[0] for part in parts)
+
+
+# ------------------------------------------------------------------------------------------------- the whole product
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_exactly_the_allowed_combinations_load(refusals: Refusals, score: str) -> None:
+    """With every decoder and scope: location and none are global only, and none is not for conditional_gru."""
+    for decoder, scope in product(DECODERS, SCOPES):
+        refused = (score in ("location", "none") and scope != "global") + (
+            (decoder, score) == ("conditional_gru", "none")
+        )
+        messages = refusals(f"attention: {{score: {score}, scope: {scope}}}, decoder: {{type: {decoder}}}")
+        assert len(messages) == refused, (decoder, score, scope, messages)
+
+
+# --------------------------------------------------------------------------------------------------------------- sizes
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_unequal_sizes(refusals: Refusals, score: str) -> None:
+    """dot and its kin name both sizes and the ways out; for the other scores any sizes will do."""
+    messages = refusals(f"attention: {{score: {score}}}, {UNEQUAL}")
+    if score not in ("dot", "scaled_dot", "cosine"):
+        assert messages == []
+        return
+    assert mentions(messages, "model.attention.score", score, "300 units", "200 units")
+    for way in (
+        "model.decoder.hidden_size: 200",
+        "halve the directions (model.encoder.hidden_size: 150)",
+        "sum them (model.encoder.directions: sum and hidden_size: 300)",
+        "score: general",
+    ):
+        assert way in messages[0]
+
+
+@pytest.mark.parametrize(
+    "mended",
+    [
+        "encoder: {hidden_size: 100}, decoder: {hidden_size: 200}",
+        "encoder: {hidden_size: 150}, decoder: {hidden_size: 300}",
+        "encoder: {directions: sum, hidden_size: 300}, decoder: {hidden_size: 300}",
+        "encoder: {bidirectional: false, hidden_size: 300}, decoder: {hidden_size: 300}",
+    ],
+    ids=["decoder", "halved", "summed", "one direction"],
+)
+@pytest.mark.parametrize("score", ["dot", "scaled_dot", "cosine"])
+def test_every_way_out_of_unequal_sizes_works(refusals: Refusals, score: str, mended: str) -> None:
+    assert refusals(f"attention: {{score: {score}}}, {mended}") == []
+
+
+def test_ways_out_are_those_that_there_are(refusals: Refusals) -> None:
+    """An odd size has no half; one direction and a sum have nothing to halve or add."""
+    odd = refusals("attention: {score: dot}, encoder: {hidden_size: 100}, decoder: {hidden_size: 301}")
+    assert mentions(odd, "301 units", "200 units", "model.decoder.hidden_size: 200", "general")
+    assert "halve" not in odd[0]
+    one = refusals("attention: {score: dot}, encoder: {hidden_size: 100, bidirectional: false}")
+    assert mentions(one, "512 units", "100 units", "model.encoder.hidden_size: 512", "general")
+    summed = refusals("attention: {score: dot}, encoder: {hidden_size: 100, directions: sum}")
+    assert mentions(summed, "512 units", "100 units", "model.encoder.hidden_size: 512", "general")
+    assert not any(word in text for word in ("halve", "sum them") for text in (*one, *summed))
+    same = refusals("attention: {score: dot}, encoder: {hidden_size: 300}, decoder: {hidden_size: 300}")
+    assert mentions(same, "300 units", "600 units", "(model.encoder.directions: sum)", "hidden_size: 150")
+
+
+# -------------------------------------------------------------------------------------------------------------- values
+
+
+@pytest.mark.parametrize("scope", ["local-m", "local-p"])
+@pytest.mark.parametrize("half_width", ["0", "-3", "2.5"])
+def test_half_width_is_at_least_1(refusals: Refusals, scope: str, half_width: str) -> None:
+    messages = refusals(f"attention: {{scope: {scope}, half_width: {half_width}}}")
+    assert mentions(messages, "model.attention.half_width", half_width, "at least 1")
+
+
+@pytest.mark.parametrize("width", ["4", "0", "-1"])
+def test_filter_width_is_odd(refusals: Refusals, width: str) -> None:
+    messages = refusals(f"attention: {{score: location_sensitive, filter_width: {width}}}")
+    assert mentions(messages, "model.attention.filter_width", width, "an odd whole number, at least 1")
+    assert refusals("attention: {score: location_sensitive, filter_width: 7}") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "given", "nearest"),
+    [
+        ("attention: {score: locationsensitive}", "model.attention.score", "locationsensitive", "location_sensitive"),
+        ("attention: {scope: local_p}", "model.attention.scope", "local_p", "local-p"),
+        ("decoder: {type: conditional-gru}", "model.decoder.type", "conditional-gru", "conditional_gru"),
+        ("encoder: {directions: summed}", "model.encoder.directions", "summed", "sum"),
+        ("attention: {half_with: 3}", "model.attention.half_with", "half_with", "half_width"),
+    ],
+)
+def test_misspelt_names(refusals: Refusals, text: str, path: str, given: str, nearest: str) -> None:
+    assert mentions(refusals(text), path, given, nearest)
+
+
+# ------------------------------------------------------------------------------------------- what does not go together
+
+
+@pytest.mark.parametrize("scope", ["local-m", "local-p"])
+def test_local_scopes_need_a_score_of_content(refusals: Refusals, scope: str) -> None:
+    for score in ("location", "none"):
+        messages = refusals(f"attention: {{score: {score}, scope: {scope}}}")
+        assert mentions(messages, "model.attention.scope", scope, f"score: {score}", "use global", "additive")
+
+
+def test_no_attention(refusals: Refusals) -> None:
+    messages = refusals("attention: {score: none}, decoder: {type: conditional_gru}")
+    assert mentions(messages, "model.decoder.type", "conditional_gru", "none", "luong or bahdanau")
+    messages = refusals("attention: {score: none}, decoder: {initial_state: zeros}")
+    assert mentions(messages, "model.decoder.initial_state", "zeros", "none", "final, mean or copy")
+    assert refusals("attention: {score: none}, decoder: {initial_state: mean}") == []
+
+
+def test_conditional_gru_is_of_grus(refusals: Refusals) -> None:
+    messages = refusals("decoder: {type: conditional_gru, cell: lstm}")
+    assert mentions(messages, "model.decoder.cell", "lstm", "conditional_gru", "allowed: gru")
+    assert refusals("decoder: {type: conditional_gru, layers: 2}, encoder: {cell: lstm}") == []
+
+
+# --------------------------------------------------------------------- options without an effect, and all at once
+
+OPTIONS = {"size": 9, "bias": "true", "coverage": "true", "positions": 9, "filters": 9, "filter_width": 9}
+TAKERS = {
+    "size": {"additive", "concat", "location_sensitive"},
+    "bias": {"additive", "location_sensitive"},
+    "coverage": {"additive", "concat", "location_sensitive"},
+    "positions": {"location"},
+    "filters": {"location_sensitive"},
+    "filter_width": {"location_sensitive"},
+}
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_options_of_another_score(refusals: Refusals, score: str) -> None:
+    """Each option with each score: taken or refused, and all refusals in one report."""
+    wrong = [option for option, takers in TAKERS.items() if score not in takers]
+    for option, value in OPTIONS.items():
+        messages = refusals(f"attention: {{score: {score}, {option}: {value}}}")
+        if option in wrong:
+            takers = [name for name in SCORES if name in TAKERS[option]]
+            assert mentions(
+                messages, f"model.attention.{option}", f"no effect with score: {score}", f": {', '.join(takers)}"
+            )
+        else:
+            assert messages == []
+    everything = ", ".join(f"{option}: {value}" for option, value in OPTIONS.items())
+    assert len(refusals(f"attention: {{score: {score}, {everything}}}")) == len(wrong)
+
+
+def test_options_of_another_scope(refusals: Refusals) -> None:
+    assert mentions(refusals("attention: {half_width: 5}"), "half_width", "scope: global", "local-m, local-p")
+    assert mentions(refusals("attention: {renormalise: true}"), "renormalise", "scope: global", "local-p")
+    messages = refusals("attention: {scope: local-m, renormalise: true}")
+    assert mentions(messages, "renormalise", "scope: local-m", ": local-p")
+    assert refusals("attention: {scope: local-m, half_width: 5}") == []
+    assert refusals("attention: {scope: local-p, half_width: 5, renormalise: true}") == []
+
+
+@pytest.mark.parametrize("decoder", ["bahdanau", "conditional_gru"])
+def test_input_feeding_of_another_decoder(refusals: Refusals, decoder: str) -> None:
+    messages = refusals(f"decoder: {{type: {decoder}, input_feeding: false}}")
+    assert mentions(messages, "model.decoder.input_feeding", f"no effect with type: {decoder}", "luong")
+
+
+def test_sum_of_one_direction(refusals: Refusals) -> None:
+    messages = refusals("encoder: {bidirectional: false, directions: sum}")
+    assert mentions(messages, "model.encoder.directions", "sum has no effect", "bidirectional: true")
+
+
+def test_copied_states_of_summed_directions(refusals: Refusals) -> None:
+    """They have the encoder's hidden_size, not twice that."""
+    encoder, decoder = "encoder: {directions: sum, hidden_size: 100}", "initial_state: copy, hidden_size"
+    assert refusals(f"{encoder}, decoder: {{{decoder}: 100}}") == []
+    assert mentions(refusals(f"{encoder}, decoder: {{{decoder}: 200}}"), "set model.decoder.hidden_size: 100 (now 200)")
+
+
+def test_all_problems_in_one_report(refusals: Refusals) -> None:
+    text = (
+        "attention: {score: dot, scope: local-m, bias: true, renormalise: true, filters: 3}, "
+        "encoder: {hidden_size: 100}, decoder: {type: conditional_gru, cell: lstm, input_feeding: false}"
+    )
+    messages = refusals(text)
+    places = ["attention.score", "attention.bias", "attention.renormalise", "attention.filters"]
+    places += ["decoder.cell", "decoder.input_feeding"]
+    for place in places:
+        assert sum(f"model.{place}:" in message for message in messages) == 1, (place, messages)
+    assert len(messages) == len(places)
+
+
+def test_values_and_combinations_in_one_report(refusals: Refusals) -> None:
+    """A wrong value does not hide what does not go together elsewhere."""
+    messages = refusals("attention: {score: location, scope: local-p, half_width: 0}, decoder: {initial_state: zero}")
+    found: list[Any] = [any(part in message for message in messages) for part in ("half_width", "zeros", "use global")]
+    assert found == [True, True, True], messages

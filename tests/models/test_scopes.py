@@ -1,0 +1,176 @@
+"""Where attention looks: local windows as tables, and predicted positions known by hand."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.models.attention import Attention, DotScore
+from nmt.models.memory import all_steps
+from nmt.models.scopes import LocalMonotonicScope, LocalPredictiveScope, Scope
+
+LN3 = math.log(3)
+HALF, TWO = math.exp(-0.5), math.exp(-2)  # the Gaussian at one and two standard deviations
+
+
+def weights_of(scope: Scope, queries: list[float], lengths: list[int]) -> Tensor:
+    """The weights (batch, queries, source_length) where all scores are 0, so that the softmax is even: 1 / window.
+
+    Queries have one unit, which nothing but the scope reads.
+    """
+    attention = Attention(DotScore(1, 1), scope, memory_size=1).double()
+    memory = attention.remember(torch.zeros(len(lengths), max(lengths), 1, dtype=torch.float64), torch.tensor(lengths))
+    query = torch.tensor(queries, dtype=torch.float64).view(1, -1, 1).expand(len(lengths), -1, -1)
+    _, weights = attention(query, memory, all_steps(len(queries), device=torch.device("cpu")))
+    return weights.detach()
+
+
+def table(weights: Tensor) -> list[str]:
+    """A row a step: x where there is weight, a point where it is exactly 0."""
+    return ["".join("x" if weight else "." for weight in row) for row in weights.tolist()]
+
+
+def predictive(half_width: int, *, renormalise: bool = False) -> LocalPredictiveScope:
+    """p_t = (S - 1) · σ(ln 3 · tanh(100 h)): a quarter, the middle and three quarters of the way for h = -1, 0, 1."""
+    scope = LocalPredictiveScope(1, half_width=half_width, renormalise=renormalise)
+    nn.init.constant_(scope.layer.weight, 100.0)
+    nn.init.constant_(scope.vector, LN3)
+    return scope
+
+
+# -------------------------------------------------------------------------------------------------------------- local-m
+
+
+def test_monotonic_windows() -> None:
+    """D = 1. The windows go along with the target, are cut at both ends of the sentence, and stay at its last token
+    where the target is longer; a sentence may be shorter than the window."""
+    weights = weights_of(LocalMonotonicScope(1, half_width=1), [0.0] * 8, [6, 3, 1])
+    assert table(weights[0]) == ["xx....", "xxx...", ".xxx..", "..xxx.", "...xxx", "....xx", "....xx", "....xx"]
+    assert table(weights[1]) == ["xx....", "xxx...", ".xx...", ".xx...", ".xx...", ".xx...", ".xx...", ".xx..."]
+    assert table(weights[2]) == ["x....."] * 8
+
+
+def test_monotonic_half_width_is_on_either_side() -> None:
+    weights = weights_of(LocalMonotonicScope(1, half_width=2), [0.0] * 4, [7])
+    assert table(weights[0]) == ["xxx....", "xxxx...", "xxxxx..", ".xxxxx."]
+    assert weights[0, 3].tolist() == pytest.approx([0, 0.2, 0.2, 0.2, 0.2, 0.2, 0])  # no Gaussian
+
+
+def test_a_monotonic_window_wider_than_the_sentence_is_global() -> None:
+    weights = weights_of(LocalMonotonicScope(1, half_width=10), [0.0] * 13, [5, 2])
+    torch.testing.assert_close(weights[0], torch.full((13, 5), 1 / 5, dtype=torch.float64))
+    assert weights[1].tolist() == [[0.5, 0.5, 0.0, 0.0, 0.0]] * 13
+
+
+def test_monotonic_steps_are_those_of_search() -> None:
+    """Step by step, with two hypotheses a sentence, the window is that of the step."""
+    attention = Attention(DotScore(1, 1), LocalMonotonicScope(1, half_width=1), memory_size=1)
+    memory = attention.remember(torch.zeros(2, 4, 1), torch.tensor([4, 2]))
+    past, rows = attention.start(memory), []
+    for _ in range(5):
+        _, weights, past = attention.step(torch.zeros(4, 1), memory, past)
+        rows.append(table(weights))
+    assert [row[0] for row in rows] == [row[1] for row in rows] == ["xx..", "xxx.", ".xxx", "..xx", "..xx"]
+    assert [row[2] for row in rows] == [row[3] for row in rows] == ["xx..", "xx..", "xx..", "xx..", "xx.."]
+
+
+# -------------------------------------------------------------------------------------------------------------- local-p
+
+
+def test_predicted_positions_by_hand() -> None:
+    """σ(-ln 3) = 1/4, σ(0) = 1/2, σ(ln 3) = 3/4, of S - 1: of 8, 2 and 0 for 9, 3 and 1 tokens, END counted."""
+    scope = predictive(2).double()
+    query = torch.tensor([-1.0, 0.0, 1.0], dtype=torch.float64).view(1, 3, 1).expand(3, -1, -1)
+    found = scope.centre(query, torch.tensor([9, 3, 1]))
+    torch.testing.assert_close(found, torch.tensor([[2.0, 4, 6], [0.5, 1, 1.5], [0, 0, 0]], dtype=torch.float64))
+
+
+def test_predictive_weights_by_hand() -> None:
+    """S = 7 and D = 2, so σ = 1. p_t = 3: five even weights, times the Gaussian at 2, 1, 0, 1, 2. p_t = 4.5 and 1.5:
+    four even weights, times the Gaussian at 1.5, 0.5, 0.5, 1.5. The sums are less than 1."""
+    weights = weights_of(predictive(2), [0.0, 1.0, -1.0], [7])
+    near, far = math.exp(-0.125), math.exp(-1.125)
+    assert weights[0, 0].tolist() == pytest.approx([0, TWO / 5, HALF / 5, 1 / 5, HALF / 5, TWO / 5, 0])
+    assert weights[0, 1].tolist() == pytest.approx([0, 0, 0, far / 4, near / 4, near / 4, far / 4])
+    assert weights[0, 2].tolist() == pytest.approx([far / 4, near / 4, near / 4, far / 4, 0, 0, 0])
+    assert table(weights[0]) == [".xxxxx.", "...xxxx", "xxxx..."]
+    assert weights[0].sum(-1).tolist() == pytest.approx(
+        [(1 + 2 * HALF + 2 * TWO) / 5, (near + far) / 2, (near + far) / 2]
+    )
+
+
+def test_predictive_window_around_a_real_position() -> None:
+    """S = 6, p_t = 2.5: with D = 1 the window is {2, 3} (its floor would give three positions); σ = 1/2, so each is one
+    standard deviation away. With D = 2 it is {1, 2, 3, 4}."""
+    weights = weights_of(predictive(1), [0.0], [6])
+    assert weights[0, 0].tolist() == pytest.approx([0, 0, HALF / 2, HALF / 2, 0, 0])
+    assert table(weights[0]) == ["..xx.."]
+    assert table(weights_of(predictive(2), [0.0], [6])[0]) == [".xxxx."]
+
+
+def test_predictive_windows_end_with_the_sentence() -> None:
+    """The softmax is over what is inside both: p_t = 1.5 of 3 tokens sees two of them with D = 1, all with D = 2."""
+    weights = weights_of(predictive(1), [1.0], [11, 3, 1])
+    assert table(weights[:, 0]) == [".......xx..", ".xx........", "x.........."]
+    assert weights[1, 0].tolist() == pytest.approx([0, HALF / 2, HALF / 2, 0, 0, 0, 0, 0, 0, 0, 0])
+    assert weights[2, 0, 0] == 1  # the only token is where p_t is
+    assert table(weights_of(predictive(2), [1.0], [11, 3, 1])[:, 0]) == ["......xxxx.", "xxx........", "x.........."]
+
+
+@pytest.mark.parametrize(("pull", "first", "last"), [(1e3, 0.0, 1.0), (-1e3, 1.0, 0.0)], ids=["end", "beginning"])
+def test_predicted_position_at_the_borders(pull: float, first: float, last: float) -> None:
+    """A saturated σ gives exactly the first or the last token, never a position beyond it."""
+    scope = predictive(1)
+    nn.init.constant_(scope.vector, pull)
+    weights = weights_of(scope, [1.0], [4])[0, 0]
+    assert weights.tolist() == pytest.approx([first / 2, first * TWO / 2, last * TWO / 2, last / 2])
+
+
+def test_renormalised_weights_sum_to_one() -> None:
+    weights = weights_of(predictive(2, renormalise=True), [0.0], [9, 3, 1])
+    total = 1 + 2 * HALF + 2 * TWO
+    assert weights[0, 0].tolist() == pytest.approx(
+        [0, 0, TWO / total, HALF / total, 1 / total, HALF / total, TWO / total, 0, 0]
+    )
+    assert weights.sum(-1).flatten().tolist() == pytest.approx([1, 1, 1])
+
+
+def test_the_gaussian_comes_after_the_softmax() -> None:
+    """Scores 0 and ln 3 at the two positions of the window: 1/4 and 3/4, both one standard deviation away. A Gaussian
+    inside the softmax, as an option of the authors' code has it, would change their proportion."""
+    attention = Attention(DotScore(1, 1), predictive(1), memory_size=1).double()
+    nn.init.zeros_(attention.scope.vector)  # p_t is the middle for any query, and the query of 1 can score
+    values = torch.tensor([[[7.0], [0.0], [LN3], [9.0]]], dtype=torch.float64)
+    memory = attention.remember(values, torch.tensor([4]))
+    context, weights = attention(torch.ones(1, 1, 1, dtype=torch.float64), memory, all_steps(1, device=values.device))
+    assert weights[0, 0].tolist() == pytest.approx([0, HALF / 4, HALF * 3 / 4, 0])
+    assert context.item() == pytest.approx(HALF * 3 / 4 * LN3)
+
+
+def test_renormalised_far_scores_stay_finite() -> None:
+    """All the softmax's mass on the window's border: the Gaussian there is exp(-2), so the divisor is never 0."""
+    attention = Attention(DotScore(1, 1), predictive(2, renormalise=True), memory_size=1)
+    nn.init.zeros_(attention.scope.vector)
+    values = torch.tensor([[[1e4], [0.0], [0.0], [0.0], [-1e4]]], requires_grad=True)
+    memory = attention.remember(values, torch.tensor([5]))
+    _, weights = attention(torch.ones(1, 1, 1), memory, all_steps(1, device=values.device))
+    assert weights[0, 0].tolist() == [1, 0, 0, 0, 0]
+    weights.square().sum().backward()
+    assert values.grad is not None
+    assert values.grad.isfinite().all()
+
+
+def test_only_the_position_learns_from_where_it_is() -> None:
+    """One unit of gradient on the weight left of p_t = 2: it would grow if p_t went left, so v_p's gradient is
+    negative. With the scores all 0 nothing else of the scope matters."""
+    scope = predictive(2)
+    nn.init.zeros_(scope.vector)
+    attention = Attention(DotScore(1, 1), scope, memory_size=1).double()
+    memory = attention.remember(torch.zeros(1, 5, 1, dtype=torch.float64), torch.tensor([5]))
+    _, weights = attention(torch.ones(1, 1, 1, dtype=torch.float64), memory, all_steps(1, device=torch.device("cpu")))
+    weights[0, 0, 1].backward()
+    # a(1) = g/5 with g = exp(-(1 - p)²/2): da/dp = g/5 · (1 - p) = -HALF/5; dp/dv = 4 · σ'(0) · tanh(100) = 1
+    gradient: Any = scope.vector.grad
+    assert gradient.tolist() == pytest.approx([-HALF / 5])

@@ -1,0 +1,121 @@
+"""Weight gradients formed once for all steps, against autograd's own, one a step."""
+
+from contextlib import nullcontext
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.ops.steps import CHUNK, StepLinear, outer_products, weight_gradients_at_once
+
+ROWS, INPUTS, STATE, STEPS = 3, 2, 5, 7
+
+
+class Loop(nn.Module):
+    """h_t = tanh(W x_t + U h_{t-1} + b), the simplest loop with two layers, one of them without a bias."""
+
+    def __init__(self, *, at_once: bool) -> None:
+        super().__init__()
+        self.at_once = at_once
+        self.read, self.recur = StepLinear(INPUTS, STATE, bias=False), StepLinear(STATE, STATE)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        hidden, states = inputs.new_zeros(inputs.size(1), STATE), []
+        with weight_gradients_at_once(self) if self.at_once else nullcontext():
+            for step in inputs:
+                hidden = torch.tanh(self.read(step) + self.recur(hidden))
+                states.append(hidden)
+        return torch.stack(states)
+
+
+def loops(dtype: torch.dtype = torch.float64) -> tuple[Loop, Loop, Tensor]:
+    torch.manual_seed(3)
+    fast, plain = Loop(at_once=True).to(dtype), Loop(at_once=False).to(dtype)
+    plain.load_state_dict(fast.state_dict())
+    return fast, plain, torch.randn(STEPS, ROWS, INPUTS, dtype=dtype, requires_grad=True)
+
+
+def gradients(loop: Loop, inputs: Tensor) -> list[Tensor | None]:
+    loop.zero_grad()
+    inputs.grad = None
+    loop(inputs).square().sum().backward()
+    return [None if each.grad is None else each.grad.clone() for each in (*loop.parameters(), inputs)]
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
+def test_equal_to_the_plain_twin(dtype: torch.dtype, tolerance: float) -> None:
+    fast, plain, inputs = loops(dtype)
+    torch.testing.assert_close(fast(inputs), plain(inputs), rtol=0, atol=tolerance)
+    for found, expected in zip(gradients(fast, inputs), gradients(plain, inputs), strict=True):
+        torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_gradcheck() -> None:
+    fast, _, inputs = loops()
+    names, values = zip(*fast.named_parameters(), strict=True)
+
+    def states(inputs: Tensor, *weights: Tensor) -> Tensor:
+        result: Tensor = torch.func.functional_call(fast, dict(zip(names, weights, strict=True)), inputs)
+        return result
+
+    assert torch.autograd.gradcheck(states, (inputs, *values))
+
+
+def test_frozen_weights_get_no_gradient_and_inputs_still_do() -> None:
+    fast, plain, inputs = loops()
+    for loop in (fast, plain):
+        loop.recur.requires_grad_(False)
+    found = gradients(fast, inputs)
+    assert [each is None for each in found] == [False, True, True, False]
+    torch.testing.assert_close(found[3], gradients(plain, inputs)[3], rtol=0, atol=1e-12)
+
+
+def test_a_second_pass_over_one_graph_gives_the_same_again() -> None:
+    fast, _, inputs = loops()
+    loss = fast(inputs).square().sum()
+    loss.backward(retain_graph=True)
+    once = fast.recur.weight.grad.clone()  # type: ignore[union-attr]
+    loss.backward()
+    torch.testing.assert_close(fast.recur.weight.grad, 2 * once, rtol=0, atol=1e-12)
+
+
+def test_a_pass_that_asks_for_other_gradients_leaves_nothing_behind() -> None:
+    fast, plain, inputs = loops()
+    for loop in (fast, plain):
+        states = loop(inputs)
+        torch.autograd.grad(states.sum(), inputs, retain_graph=True)
+        states[:2].square().sum().backward()
+    torch.testing.assert_close(fast.recur.weight.grad, plain.recur.weight.grad, rtol=0, atol=1e-12)
+
+
+def test_only_steps_that_matter_are_summed() -> None:
+    """The loss reads the states of the first two steps; later ones have no gradient."""
+    fast, plain, inputs = loops()
+    for loop in (fast, plain):
+        loop(inputs)[:2].sum().backward()
+    torch.testing.assert_close(fast.recur.weight.grad, plain.recur.weight.grad, rtol=0, atol=1e-12)
+
+
+def test_two_sequences_at_once_do_not_mix() -> None:
+    """As when gradients of two batches are accumulated: each pass has its own steps."""
+    fast, plain, inputs = loops()
+    for loop in (fast, plain):
+        (loop(inputs).sum() + loop(2 * inputs).square().sum()).backward()
+    torch.testing.assert_close(fast.recur.weight.grad, plain.recur.weight.grad, rtol=0, atol=1e-12)
+
+
+def test_outside_the_block_and_without_gradients_it_is_a_linear_layer() -> None:
+    layer = StepLinear(INPUTS, STATE).double()
+    inputs = torch.randn(ROWS, INPUTS, dtype=torch.float64)
+    with torch.no_grad(), weight_gradients_at_once(layer):
+        assert torch.equal(layer(inputs), nn.functional.linear(inputs, layer.weight, layer.bias))
+    with weight_gradients_at_once(layer):
+        pass
+    assert layer(inputs).grad_fn.name() == "AddmmBackward0"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("rows", [1, CHUNK, CHUNK + 3])
+def test_outer_products_over_chunks(rows: int) -> None:
+    torch.manual_seed(1)
+    left, right = torch.randn(rows, 2, dtype=torch.float64), torch.randn(rows, 3, dtype=torch.float64)
+    torch.testing.assert_close(outer_products(left, right), left.t() @ right, rtol=0, atol=1e-11)
