@@ -1,13 +1,28 @@
-"""What the documents say exists: files behind links, options in commands, figures instead of placeholders."""
+"""What the documents say exists: files behind links, options in commands, figures instead of placeholders, the classes
+and keys of docs/models.md; and the score of docs/adding-attention.md works as the page says."""
 
+import ast
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from nmt.cli import evaluate, train, translate
+from nmt.config.allowed import choices, dotted, places
+from nmt.models import attention
+from nmt.models.attention import SCORES, Attention, Score
+from nmt.models.decoders import DECODERS
+from nmt.models.initial_state import INITIAL_STATES
+from nmt.models.memory import all_steps
+from nmt.models.scopes import SCOPES, GlobalScope
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "data" / "README.md", *(ROOT / "docs").glob("*.md")]
@@ -46,3 +61,121 @@ def test_commands_have_the_options_that_they_show(document: str, line: str) -> N
 
 def test_commands_are_found() -> None:
     assert len(list(commands())) >= 10
+
+
+# --------------------------------------------------------------------------------------------------- docs/models.md
+
+MODELS = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+ADDING = (ROOT / "docs" / "adding-attention.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+KEYS = {dotted(place.path) for place in places()}
+
+
+@pytest.mark.parametrize("text", [MODELS, ADDING], ids=["models.md", "adding-attention.md"])
+def test_classes_are_where_the_links_lead(text: str) -> None:
+    """Every name that links to a Python file, such as [`DotScore`](../nmt/models/attention.py), is defined in it."""
+    links = re.findall(r"\[`?(\w+)`?\]\(\.\./(nmt/[\w/]+\.py)\)", text)
+    assert len(links) >= 3
+    for name, file in links:
+        tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+        defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+        defined |= {node.target.id for node in tree.body if isinstance(node, ast.AnnAssign)}
+        assert name in defined, f"{file} defines no {name}"
+
+
+@pytest.mark.parametrize("text", [MODELS, ADDING, README], ids=["models.md", "adding-attention.md", "README.md"])
+def test_keys_exist(text: str) -> None:
+    """Every key in backticks, such as `model.decoder.type`, and the word behind it, if there is one."""
+    found = re.findall(r"`((?:data|subwords|model|training|decoding)(?:\.\w+)+)(?:: ([\w-]+)|: [^`]+)?`", text)
+    assert found
+    for key, value in found:
+        assert key in KEYS, key
+        assert not value or value in words(key), f"{key}: {value}"
+
+
+def words(key: str) -> set[str]:
+    """The words that may stand behind the key, in whichever variant of its section."""
+    schemas = [place.schema for place in places() if dotted(place.path) == key]
+    booleans = {"true", "false"} if any(schema.get("type") == "boolean" for schema in schemas) else set()
+    return booleans.union(*map(choices, schemas))
+
+
+FAMILIES = {"score": SCORES, "scope": SCOPES, "type": DECODERS, "initial_state": INITIAL_STATES}
+
+
+@pytest.mark.parametrize("key", FAMILIES)
+def test_every_member_has_a_row_with_its_class(key: str) -> None:
+    family: Any = FAMILIES[key]
+    for name, kind in family.items():
+        rows = re.findall(rf"^\| `{re.escape(name)}` \|.*\[`(\w+)`\].*\|$", MODELS, re.MULTILINE)
+        assert rows == [kind.__name__], name
+
+
+def test_keys_of_the_model_are_in_the_document() -> None:
+    keys = [key for key in KEYS if re.match(r"model\.(attention|decoder|encoder)\.", key)]
+    assert [key for key in keys if f"`{key}" not in MODELS] == []
+
+
+# ----------------------------------------------------------------------------------------- docs/adding-attention.md
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The fenced blocks of a language, "" for commands."""
+    every = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    return [block for name, block in every if name == language]
+
+
+@pytest.fixture(params=[ADDING, README], ids=["adding-attention.md", "README.md"])
+def distance(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type[Score]:
+    """The example's class, in SCORES, as if it stood in nmt/models/attention.py."""
+    (code,) = (block for block in blocks(request.param, "python") if block.startswith("class "))
+    assert '"distance": DistanceScore,' in request.param
+    namespace = dict(vars(attention))
+    exec(code, namespace)
+    monkeypatch.setitem(SCORES, "distance", namespace["DistanceScore"])
+    return SCORES["distance"]
+
+
+def test_the_test_of_the_example(distance: type[Score]) -> None:
+    (code,) = (block for block in blocks(ADDING, "python") if block.startswith("def test_"))
+    namespace: dict[str, Any] = {"DistanceScore": distance, "torch": torch, "nn": nn, "all_steps": all_steps}
+    exec(code, namespace)
+    namespace["test_distance_by_hand"]()
+
+
+def test_the_example_in_numpy(distance: type[Score]) -> None:
+    """Class and NumPy agree, weights sum to 1 over the real positions, and padding is not read."""
+    torch.manual_seed(3)
+    (code,) = (block for block in blocks(ADDING, "python") if "np.array" in block)
+    plain = eval(f"{{{code}}}", {"np": np})["distance"]
+    score = distance(5, 7).double()
+    values, query = torch.randn(2, 3, 7).double(), torch.randn(2, 4, 5).double()
+    past = all_steps(4, device=values.device)
+    found = score(query, score.project(values), past)
+    for sentence, position in np.ndindex(2, 4):
+        weights = {name: weight.numpy() for name, weight in score.state_dict().items()}
+        expected = plain(weights, query[sentence, position].numpy(), values[sentence].numpy(), None)
+        np.testing.assert_allclose(found[sentence, position].detach().numpy(), expected, rtol=0, atol=1e-12)
+
+    module = Attention(score, GlobalScope(5), memory_size=7)
+    _, weights = module(query, module.remember(values, torch.tensor([3, 2])), past)
+    torch.testing.assert_close(weights.sum(2), torch.ones(2, 4).double())
+    assert not weights[1, :, 2].any()
+    values[1, 2] = 1e6
+    assert torch.equal(module(query, module.remember(values, torch.tensor([3, 2])), past)[1], weights)
+
+
+def test_the_example_trains(distance: type[Score], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's three commands, on a smaller corpus and for a few updates."""
+    monkeypatch.chdir(tmp_path)
+    (configuration,) = blocks(ADDING, "yaml")
+    Path("my.yaml").write_text(configuration, encoding="utf-8")
+    script, training, evaluation = next(block for block in blocks(ADDING, "") if "nmt-eval" in block).splitlines()
+    program, *arguments = shlex.split(script)
+    assert program == "python"
+    arguments[0] = str(ROOT / arguments[0])
+    subprocess.run([sys.executable, *arguments, "--train", "200", "--valid", "3", "--test", "2"], check=True)
+
+    few = ["--set", "subwords.size=100", "--set", "training.max_updates=2", "--device", "cpu"]
+    assert train.main([*shlex.split(training)[1:], *few]) == 0
+    assert evaluate.main([*shlex.split(evaluation)[1:], "--max-length-ratio", "1", "--device", "cpu"]) == 0
