@@ -128,9 +128,9 @@ def _tied_embeddings(config: Config) -> Iterator[Problem]:
             ("model", "decoder", "hidden_size"),
         )
         message = (
-            f"{tie} needs an attentional vector as large as an embedding, but model.decoder.{key} is {size} and "
-            f"model.embedding_size is {model.embedding_size}; set model.decoder.output_size: {model.embedding_size}, "
-            f"or model.embedding_size: {size}"
+            f"{tie} needs the output layer to read vectors as large as an embedding, but model.decoder.{key} is {size} "
+            f"and model.embedding_size is {model.embedding_size}; set model.decoder.output_size: "
+            f"{model.embedding_size}, or model.embedding_size: {size}"
         )
         yield Problem(path, message, reads)
 

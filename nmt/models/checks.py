@@ -101,6 +101,12 @@ def _without_attention(model: ModelConfig) -> Iterator[Problem]:
             f"{model.decoder.type} needs a context for its second cell, and score: {model.attention.score} has none"
         )
         yield Problem(_TYPE, f"{message}; use luong or bahdanau", (_SCORE,))
-    if model.encoder.output_dropout and model.decoder.initial_state != "mean":
-        message = f"has no effect with attention.score: {model.attention.score}, for nothing reads the annotations"
-        yield Problem(("model", "encoder", "output_dropout"), message, (_SCORE, ("model", "decoder", "initial_state")))
+    readers = {"mean": ("output_dropout", "layer_normalisation", "directions"), "copy": ("directions",)}
+    for key in changed(model.encoder, "output_dropout", "layer_normalisation", "directions"):
+        if key not in readers.get(model.decoder.initial_state, ()):
+            message = (
+                f"has no effect with attention.score: {model.attention.score} and initial_state: "
+                f"{model.decoder.initial_state}, for nothing reads it"
+            )
+            reads = (_SCORE, ("model", "decoder", "initial_state"))
+            yield Problem(("model", "encoder", key), message, reads)

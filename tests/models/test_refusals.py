@@ -159,6 +159,19 @@ def test_no_attention(refusals: Refusals) -> None:
     assert refusals("attention: {score: none}, decoder: {initial_state: mean}") == []
 
 
+@pytest.mark.parametrize("option", ["output_dropout: 0.1", "layer_normalisation: true", "directions: sum"])
+@pytest.mark.parametrize(("start", "reads"), [("mean", True), ("final", False)])
+def test_without_attention_only_a_mean_state_reads_the_annotations(
+    refusals: Refusals, option: str, start: str, reads: bool
+) -> None:
+    messages = refusals(
+        f"attention: {{score: none}}, encoder: {{{option}}}, decoder: {{initial_state: {start}, output_size: 7}}"
+    )
+    assert (messages == []) == reads
+    if not reads:
+        assert mentions(messages, f"model.encoder.{option.split(':')[0]}", "no effect", "none", start)
+
+
 def test_conditional_gru_is_of_grus(refusals: Refusals) -> None:
     messages = refusals("decoder: {type: conditional_gru, cell: lstm}")
     assert mentions(messages, "model.decoder.cell", "lstm", "conditional_gru", "allowed: gru")
