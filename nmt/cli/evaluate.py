@@ -20,18 +20,28 @@ from nmt.cli.options import (
     STANDARD,
     add_device_option,
     add_search_options,
+    add_unknown_word_options,
     check_output,
     collect,
     device_option,
     opened_for_writing,
     search_options,
+    unknown_word_options,
 )
 from nmt.data.corpus import read_lines
 from nmt.errors import UserError
-from nmt.evaluation.metrics import TOKENIZERS, check_tokenizer, corpus_scores
+from nmt.evaluation.metrics import METRICS, TOKENIZERS, check_tokenizer, chosen_metrics, corpus_scores
 from nmt.evaluation.report import json_object, table, text_warnings
 
-MODEL_ONLY = ("source", *SEARCH, "device", "output")  # options that say how to translate
+TOKENIZE = "13a"
+MODEL_ONLY = (
+    "source",
+    *SEARCH,
+    "replace_unknown",
+    "dictionary",
+    "device",
+    "output",
+)  # options that say how to translate
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,13 +65,21 @@ def _parser() -> argparse.ArgumentParser:
 
     scoring = parser.add_argument_group("scoring")
     scoring.add_argument(
-        "--tokenize", default="13a", metavar="NAME", help=f"BLEU's tokeniser: {', '.join(TOKENIZERS)} (default: 13a)"
+        "--metrics",
+        default=",".join(METRICS),
+        metavar="NAMES",
+        help=f"what to compute, with commas between: {', '.join(METRICS)} (default: all). TER looks for phrases that "
+        "were moved and takes minutes for a line of a thousand words; bleu,chrf leaves it out",
+    )
+    scoring.add_argument(
+        "--tokenize", metavar="NAME", help=f"BLEU's tokeniser: {', '.join(TOKENIZERS)} (default: {TOKENIZE})"
     )
     scoring.add_argument("--lowercase", action="store_true", help="ignore case in BLEU and chrF; TER always does")
     scoring.add_argument("--json", metavar="FILE", help="write the scores as JSON too; -: instead of the table")
 
     translation = parser.add_argument_group("translation, with --model")
     add_search_options(translation)
+    add_unknown_word_options(translation)
     add_device_option(translation)
     translation.add_argument("--output", metavar="FILE", help="save the translations")
     return parser
@@ -70,8 +88,8 @@ def _parser() -> argparse.ArgumentParser:
 def _evaluate(given: argparse.Namespace) -> None:
     """Check, read, translate if asked to, score and report."""
     problems = list(_contradictions(given))
-    search = search_options(given, problems)
-    collect(problems, partial(check_tokenizer, given.tokenize))
+    how = {**search_options(given, problems), **unknown_word_options(given, problems)}
+    metrics = _metrics(given, problems)
     model = collect(problems, partial(_model_path, given.model)) if given.model else None
     device = device_option(given, problems) if given.model else None
     _check_outputs(given, model, problems)
@@ -79,13 +97,13 @@ def _evaluate(given: argparse.Namespace) -> None:
     if problems:
         raise UserError(*problems)
 
-    hypotheses = _translated(text, model, device, search) if model else text
+    hypotheses = _translated(text, model, device, how) if model else text
     if given.output:
         _write(given.output, "".join(f"{line}\n" for line in hypotheses))
-    scoring = {"tokenize": given.tokenize, "lowercase": given.lowercase}
-    for warning in text_warnings(hypotheses, references, **scoring):
+    scoring = {"tokenize": given.tokenize or TOKENIZE, "lowercase": given.lowercase}
+    for warning in text_warnings(hypotheses, references, **scoring, metrics=metrics):
         print(f"nmt-eval: warning: {warning}", file=sys.stderr)
-    scores = corpus_scores(hypotheses, references, **scoring)
+    scores = corpus_scores(hypotheses, references, **scoring, metrics=metrics)
     as_json = json.dumps(json_object(scores, sentences=len(references), **scoring), indent=2)
     if given.json != STANDARD:
         _write(STANDARD, f"{table(scores, sentences=len(references))}\n")
@@ -111,6 +129,20 @@ def _contradictions(given: argparse.Namespace) -> Iterator[str]:
                 yield f"--{name.replace('_', '-')} has an effect only with --model"
 
 
+def _metrics(given: argparse.Namespace, problems: list[str]) -> list[str]:
+    """The metrics to compute; options without effect on them are added to `problems`."""
+    metrics = collect(problems, partial(chosen_metrics, given.metrics))
+    if given.tokenize is not None:
+        collect(problems, partial(check_tokenizer, given.tokenize))
+    if metrics is None:
+        return []
+    if given.tokenize is not None and "bleu" not in metrics:
+        problems.append(f"--tokenize has an effect only on BLEU, which --metrics {given.metrics} leaves out")
+    if given.lowercase and metrics == ["ter"]:
+        problems.append("--lowercase has no effect on TER, which ignores case always")
+    return metrics
+
+
 def _model_path(path: Path) -> Path:
     from nmt.models.model_file import model_path  # only here: PyTorch takes longer to import than a file to score
 
@@ -120,7 +152,7 @@ def _model_path(path: Path) -> Path:
 def _check_outputs(given: argparse.Namespace, model: Path | None, problems: list[str]) -> None:
     """Check that the files to write can be written, and overwrite neither what is read nor each other."""
     others = {"--model": model, "--source": given.source, "--hypotheses": given.hypotheses}
-    others["--reference"] = given.reference
+    others |= {"--reference": given.reference, "--dictionary": given.dictionary}
     collect(problems, partial(check_output, "--json", STANDARD, others={}))  # scores always go to standard output
     for name in ("output", "json"):
         output = getattr(given, name)
@@ -156,11 +188,11 @@ def _read(option: str, path: Path | None, problems: list[str]) -> list[str]:
     return lines
 
 
-def _translated(source: list[str], model: Path, device: Any, search: dict[str, Any]) -> list[str]:
+def _translated(source: list[str], model: Path, device: Any, how: dict[str, Any]) -> list[str]:
     """Translate each line to the text of its best hypothesis, with a progress bar where a person watches."""
     from nmt.decoding.translator import Translator  # only here, as in _model_path
 
-    translations = Translator.load(model, device=device).translate(source, **search)
+    translations = Translator.load(model, device=device).translate(source, **how)
     return [best.text for best, *_ in tqdm(translations, total=len(source), unit=" sentences", disable=None)]
 
 

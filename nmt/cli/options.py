@@ -1,4 +1,4 @@
-"""What nmt-translate and nmt-eval are told alike: how to search, on which device, and where output goes.
+"""What nmt-translate and nmt-eval are told alike: how to translate, on which device, and where output goes.
 
 The search's options are the keys of the configuration's decoding section; their meaning and ranges are written only
 there. Values are read from text and mistakes are collected, so that all of them are reported together and before any
@@ -15,13 +15,10 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
-from pydantic import ValidationError
-
 from nmt.cli.common import DEVICES, abandon_standard_output, choose_device
-from nmt.config.allowed import allowed, choices
-from nmt.config.problems import joined, meant
+from nmt.config import checked_value
 from nmt.config.schema import DecodingConfig
-from nmt.config.validation import schema_at
+from nmt.data.dictionary import read_dictionary
 from nmt.errors import UserError
 from nmt.files import written_atomically
 
@@ -50,6 +47,37 @@ def add_device_option(group: argparse._ActionsContainer) -> None:
     group.add_argument("--device", metavar="NAME", help=f"where to translate: {', '.join(DEVICES)} (default: auto)")
 
 
+def add_unknown_word_options(group: argparse._ActionsContainer) -> None:
+    """Add --replace-unknown and --dictionary, which `unknown_word_options` reads."""
+    group.add_argument(
+        "--replace-unknown",
+        action="store_true",
+        default=None,
+        help="replace each unknown word by the source word that it attends to most: its entry in --dictionary, or "
+        "the word as it stands in the source; not for a model without attention",
+    )
+    group.add_argument(
+        "--dictionary",
+        type=Path,
+        metavar="FILE",
+        help="for --replace-unknown: lines of source word, translation and, if wanted, a weight, separated by tabs or "
+        "spaces; of several entries for a word the one of the largest weight counts, of equal ones the first",
+    )
+
+
+def unknown_word_options(given: argparse.Namespace, problems: list[str]) -> dict[str, Any]:
+    """What `Translator.translate` is told about unknown words; what is wrong with it is added to `problems`."""
+    if given.dictionary is None:
+        return {"replace_unknown": {}} if given.replace_unknown else {}
+    if not given.replace_unknown:
+        problems.append("--dictionary has an effect only with --replace-unknown")
+    try:
+        return {"replace_unknown": read_dictionary(given.dictionary)}
+    except UserError as error:
+        problems.extend(f"--dictionary: {message}" for message in error.messages)
+        return {}
+
+
 def search_options(given: argparse.Namespace, problems: list[str]) -> dict[str, Any]:
     """The options of the search that were given; those that are wrong are left out and added to `problems`."""
     options = {}
@@ -70,11 +98,9 @@ def device_option(given: argparse.Namespace, problems: list[str]) -> "torch.devi
 def decoding_value(option: str, text: str, *, key: str) -> Any:
     """What was given to `option`, under the rules of the configuration's key decoding.`key`. Raises UserError."""
     try:
-        return getattr(DecodingConfig.model_validate({key: _read(text)}), key)
-    except ValidationError:
-        schema = schema_at(("decoding", key), {})
-        clauses = joined(meant(text, choices(schema)), f"allowed: {allowed(schema)}")
-        raise UserError(f"{option} {shlex.quote(text)}: {clauses}") from None
+        return checked_value(("decoding", key), _read(text))
+    except UserError as error:
+        raise UserError(f"{option} {shlex.quote(text)}: {error}") from None
 
 
 def _option(name: str) -> str:

@@ -8,7 +8,6 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from nmt.cli.common import DEVICES, choose_device, run
 from nmt.cli.logs import logging_to
 from nmt.cli.options import collect
 from nmt.cli.validation import build_validation
-from nmt.config import Check, Config, Problem, json_schema, load_config
+from nmt.config import Check, Config, Inheritance, Problem, json_schema, load_config
 from nmt.data.preparation import Log, Prepared, prepare
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
@@ -87,16 +86,14 @@ def _train(options: argparse.Namespace) -> int | None:
     if options.config is None:
         raise UserError("--config FILE is missing; configs/ has examples")
     problems: list[str] = []
-    checks: list[Check] = [model_problems, _tokenizer_problem, partial(_freeze_problem, options=options)]
     device = collect(problems, lambda: choose_device(options.device))
-    config = collect(problems, lambda: load_config(options.config, options.overrides, checks=checks))
+    start = _Start(options, problems)
+    checks: list[Check] = [model_problems, _tokenizer_problem, start.freeze_problem]
+    config = collect(problems, lambda: load_config(options.config, options.overrides, checks, start.inherit))
     if problems or config is None or device is None:
         raise UserError(*problems)
-    output = _output(options, config)
+    output, origin = _output(options, config), start.origin
     with _explained(output):
-        origin = _origin(options, output)
-        if origin is not None:
-            config = inherited(config, origin)
         cache = config.data.cache_folder or output.parent / ".cache"
         if options.dry_run:
             _dry_run(config, cache, origin, device)
@@ -120,20 +117,36 @@ def _tokenizer_problem(config: Config) -> Iterator[Problem]:
         yield Problem(("training", "validation", "tokenize"), "; ".join(error.messages))
 
 
-def _freeze_problem(config: Config, *, options: argparse.Namespace) -> Iterator[Problem]:
-    """Frozen parts need weights to keep: given by --init-from, or recorded in the run to resume."""
-    recorded = options.resume and recorded_origin(_output(options, config))
-    if config.training.freeze and options.init_from is None and not recorded:
-        message = "needs --init-from; freezing weights that were never trained is of no use"
-        yield Problem(("training", "freeze"), message)
-
-
-def _origin(options: argparse.Namespace, output: Path) -> Origin | None:
+class _Start:
     """The model to start from: the one that was given, or the one that the run to resume started from."""
-    path = options.init_from
-    if path is None and options.resume:
-        path = recorded_origin(output)
-    return None if path is None else load_origin(path)
+
+    def __init__(self, options: argparse.Namespace, problems: list[str]) -> None:
+        """What is wrong with the model file is added to `problems`."""
+        self._options, self._problems = options, problems
+        self.origin: Origin | None = None
+        self._wanted = False
+        if options.init_from is not None:
+            self._load(options.init_from)
+
+    def _load(self, path: Path) -> None:
+        self._wanted = True
+        self.origin = collect(self._problems, lambda: load_origin(path))
+
+    def inherit(self, config: Config) -> Inheritance:
+        """The configuration with what the model decides; to be passed to `load_config`."""
+        if self._options.init_from is None and self._options.resume:
+            recorded = recorded_origin(_output(self._options, config))
+            if recorded is not None:
+                self._load(recorded)
+        if self.origin is not None:
+            return inherited(config, self.origin)
+        return Inheritance(config, doubtful=[("model",), ("subwords",)] if self._wanted else [])
+
+    def freeze_problem(self, config: Config) -> Iterator[Problem]:
+        """Frozen parts need weights to keep."""
+        if config.training.freeze and not self._wanted:
+            message = "needs --init-from; freezing weights that were never trained is of no use"
+            yield Problem(("training", "freeze"), message, (("name",),) if self._options.resume else ())
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from nmt.cli.options import (
     STANDARD,
     add_device_option,
     add_search_options,
+    add_unknown_word_options,
     check_output,
     collect,
     decoding_value,
@@ -24,6 +25,7 @@ from nmt.cli.options import (
     is_device,
     opened_for_writing,
     search_options,
+    unknown_word_options,
 )
 from nmt.cli.standard_input import standard_input
 from nmt.data.corpus import lines_of, read_lines
@@ -55,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_device_option(parser)
     add_search_options(parser.add_argument_group("search"))
+    add_unknown_word_options(parser.add_argument_group("unknown words"))
     output = parser.add_argument_group("output")
     output.add_argument(
         "--n-best",
@@ -74,11 +77,13 @@ def _translate(given: argparse.Namespace) -> None:
     """Check, load, translate."""
     problems: list[str] = []
     search = search_options(given, problems)
+    unknown_words = unknown_word_options(given, problems)
     n_best = _n_best(given, search.get("beam_size"), problems)
     model = _model(given, problems)
     device = device_option(given, problems)
     source = None if given.input == STANDARD else Path(given.input)
-    collect(problems, partial(check_output, "--output", given.output, others={"--model": model, "--input": source}))
+    others = {"--model": model, "--input": source, "--dictionary": given.dictionary}
+    collect(problems, partial(check_output, "--output", given.output, others=others))
     total = collect(problems, partial(_count, source))
     if source is None and sys.stdin is None:
         problems.append("standard input is closed; give --input FILE, or a text on standard input")
@@ -96,7 +101,7 @@ def _translate(given: argparse.Namespace) -> None:
         lines, waiting = lines_of(stream, name="standard input"), stream.waiting
     else:
         lines, waiting = read_lines(source), None
-    translations = translator.translate(lines, n_best=n_best, waiting=waiting, **search)
+    translations = translator.translate(lines, n_best=n_best, waiting=waiting, **search, **unknown_words)
     watched = sys.stderr.isatty() and not (source is None and sys.stdin.isatty())
     with opened_for_writing(given.output) as file:
         for index, best in enumerate(tqdm(translations, total=total, unit=" lines", disable=not watched)):

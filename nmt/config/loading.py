@@ -6,7 +6,7 @@ nearest name. It does not know what the keys mean; see `schema.py` and `contradi
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from nmt.config.allowed import dotted, nearest
 from nmt.config.contradictions import contradictions
@@ -21,17 +21,31 @@ from nmt.errors import UserError
 Check = Callable[[Config], Iterable[Problem]]
 
 
-def load_config(path: Path, overrides: Sequence[str] = (), checks: Sequence[Check] = ()) -> Config:
+class Inheritance(NamedTuple):
+    """A configuration completed with keys of another one, as for fine-tuning."""
+
+    config: Config
+    problems: Sequence[Problem] = ()  # keys that were given and contradict the other configuration
+    doubtful: Sequence[KeyPath] = ()  # keys whose values could not be had, so that nothing can be said about them
+
+
+def load_config(
+    path: Path,
+    overrides: Sequence[str] = (),
+    checks: Sequence[Check] = (),
+    inherit: Callable[[Config], Inheritance] = Inheritance,
+) -> Config:
     """Read a configuration file; paths in it are relative to its folder, paths in `overrides` to the current one.
 
     `overrides` are "KEY=VALUE" with VALUE in YAML. `checks` are further checks between keys, or against what only the
-    caller knows, such as the names of the attention scores; they are run whatever else is wrong.
+    caller knows, such as the names of the attention scores; they are run whatever else is wrong. `inherit` completes
+    the configuration before keys are compared with each other.
     Raises UserError with every mistake.
     """
     name = str(path)
     document = _document(_text(path), name)
     tree, applied, refused = apply_overrides(document.value, list(overrides))
-    result = validated(tree, path.parent)
+    result = _completed(validated(tree, path.parent), inherit)
     problems = [*result.problems, *_between_keys(result, [contradictions, *checks])]
     messages = [*Sources(name, document, applied).messages(problems), *refused]
     if messages or result.config is None:
@@ -84,6 +98,16 @@ def _leaves(tree: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
         yield path, tree
     for key, value in below:
         yield from _leaves(value, (*path, key))
+
+
+def _completed(result: Validated, inherit: Callable[[Config], Inheritance]) -> Validated:
+    """The result with what the configuration inherits; keys that may not be given so are doubtful from here on."""
+    if result.config is None:
+        return result
+    config, problems, doubtful = inherit(result.config)
+    problems = [each for each in problems if not any(_is_consequence(each, path) for path in result.doubtful)]
+    refused = [problem.path for problem in problems]
+    return Validated(config, [*result.problems, *problems], [*result.doubtful, *refused, *doubtful])
 
 
 def _between_keys(result: Validated, checks: Sequence[Check]) -> Iterator[Problem]:

@@ -31,6 +31,7 @@ from nmt.config.allowed import (
 from nmt.config.problems import Problem, in_words, joined, meant, unknown_choice
 from nmt.config.schema import Config
 from nmt.config.yaml_text import KeyPath
+from nmt.errors import UserError
 
 _ROUNDS = 10  # a mended mistake can uncover others below it; no part of the schema is nested deeper than this
 
@@ -70,6 +71,21 @@ def validated(tree: Any, base: Path | None) -> Validated:
         else:
             return Validated(config, list(problems.values()), doubtful)
     return Validated(None, list(problems.values()), doubtful)
+
+
+def checked_value(path: KeyPath, value: Any) -> Any:
+    """`value` as the key at `path` takes it by itself, whatever the other keys may be.
+
+    Raises UserError with what is allowed there, and with the nearest name when the value is like one.
+    """
+    result = validated(trees.replaced(stand_in(whole_schema(), 0), path, value), None)
+    if result.config is None or any(problem.path == path for problem in result.problems):
+        schema = schema_at(path, {})
+        raise UserError(joined(meant(value, choices(schema)), f"allowed: {allowed(schema)}"))
+    found: Any = result.config
+    for part in path:
+        found = found[part] if isinstance(part, int) else getattr(found, part)
+    return found
 
 
 def _named(tree: Any) -> Any:

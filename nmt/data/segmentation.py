@@ -12,21 +12,21 @@ import math
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Iterator
 from functools import lru_cache
 from itertools import accumulate, groupby
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sentencepiece
 
+from nmt.data.protobuf import fields
 from nmt.symbols import UNKNOWN
 
 # Numbers of the fields and values in sentencepiece_model.proto
 _PIECES, _TRAINER, _MODEL_TYPE = 1, 2, 3
 _TEXT, _SCORE, _KIND = 1, 2, 3
 _NORMAL, _USER_DEFINED, _BYTE = 1, 4, 6
-_UNIGRAM, _BPE = 1, 2
+_UNIGRAM, _BPE, _WORD = 1, 2, 3
 
 _SPACE = "▁"
 _UNKNOWN_PENALTY = 10.0  # an unknown character scores this much less than the worst piece, as in sentencepiece
@@ -53,7 +53,7 @@ class Segmenter:
         self._processor = processor
         self._pieces: dict[str, tuple[int, float]] = {}  # text: id, score
         self._bytes: dict[int, int] = {}
-        self._type = _UNIGRAM
+        self._type = _model_type(model)
         self._read(model)
         if self._type not in (_BPE, _UNIGRAM):
             raise ValueError("a subword model of this type cannot sample segmentations; bpe and unigram models can")
@@ -150,11 +150,9 @@ class Segmenter:
 
     def _read(self, model: bytes) -> None:
         number = 0
-        for field, value in _fields(model):
-            if field == _TRAINER:
-                self._type = next((kind for name, kind in _fields(value) if name == _MODEL_TYPE), _UNIGRAM)
+        for field, value in fields(model):
             if field == _PIECES:
-                piece = dict(_fields(value))
+                piece = dict(fields(value))
                 text, kind = piece[_TEXT].decode(), piece.get(_KIND, _NORMAL)
                 if kind == _NORMAL:
                     self._pieces[text] = (number, struct.unpack("<f", piece.get(_SCORE, bytes(4)))[0])
@@ -167,30 +165,12 @@ class Segmenter:
                 number += 1
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
-    """Yield number and value, int or bytes, of each field of a serialised protocol buffer message."""
-    position = 0
-    while position < len(message):
-        key, position = _varint(message, position)
-        wire_type = key & 7
-        if wire_type == 0:
-            number, position = _varint(message, position)
-            yield key >> 3, number
-            continue
-        if wire_type == 2:
-            length, position = _varint(message, position)
-        else:
-            length = {1: 8, 5: 4}[wire_type]
-        yield key >> 3, message[position : position + length]
-        position += length
+def is_word_model(model: bytes) -> bool:
+    """Whether a serialised model is of type word, whose pieces are words and nothing smaller."""
+    return _model_type(model) == _WORD
 
 
-def _varint(message: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = message[position]
-        value |= (byte & 127) << shift
-        position += 1
-        if byte < 128:
-            return value, position
-        shift += 7
+def _model_type(model: bytes) -> int:
+    settings = next((value for field, value in fields(model) if field == _TRAINER), b"")
+    kind: int = dict(fields(settings)).get(_MODEL_TYPE, _UNIGRAM)
+    return kind

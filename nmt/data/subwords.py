@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import sentencepiece
 
 from nmt.config.schema import SubwordSampling, SubwordsConfig
-from nmt.data.segmentation import Segmenter
+from nmt.data.protobuf import fields
+from nmt.data.segmentation import Segmenter, is_word_model
 from nmt.errors import UserError
 from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
 
@@ -30,6 +31,8 @@ _THREADS = 4  # fixed, so that a model does not depend on the machine it was tra
 _TRAINER_ERRORS = (RuntimeError, SyntaxError, LookupError, ValueError, OverflowError, SystemError)
 _SPECIAL_NAMES = ("pad", "unk", "bos", "eos")  # what sentencepiece calls PIECES
 _SPECIAL = frozenset((PAD, BEGIN, END))
+# Numbers of the fields in sentencepiece.proto: of a text its pieces, of a piece its part of the text and where it is
+_PIECES, _SURFACE, _START, _STOP = 2, 3, 4, 5
 
 
 class Subwords:
@@ -139,10 +142,37 @@ class Subwords:
     def _segmenter(self) -> Segmenter:
         return Segmenter(self.model, self._processor)
 
+    @cached_property
+    def _of_words(self) -> bool:
+        return is_word_model(self.model)
+
     def decode(self, ids: Sequence[int]) -> str:
         """Return the detokenised text on one line; PAD, BEGIN and END are ignored, line breaks become spaces."""
-        text = self._processor.decode([int(token) for token in ids if int(token) not in _SPECIAL])
-        return " ".join(text.splitlines()).strip()
+        return _on_one_line(self._processor.decode(_spoken(ids)))
+
+    def decode_marked(self, ids: Sequence[int], mark: str) -> str:
+        """As `decode`, with `mark` for each unknown piece: inside its word, or in a word model as a word of its own."""
+        if self._of_words:
+            mark = f" {mark}"  # as pieces begin with their space
+        decoded = self._processor.decode(_spoken(ids), out_type="serialized_proto")
+        parts = (dict(fields(piece)) for field, piece in fields(decoded) if field == _PIECES)
+        surfaces = (part.get(_SURFACE, b"").decode() for part in parts)
+        text = "".join(
+            mark if token == UNKNOWN else surface for token, surface in zip(_spoken(ids), surfaces, strict=True)
+        )
+        return _on_one_line(text)
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """The characters [start, stop) of `text` that each piece of `encode(text)` stands for.
+
+        Of several pieces that one character became, as "ﬁ" does "f" and "i", the last spans it, and the others nothing,
+        at its start.
+        """
+        characters = [index for index, character in enumerate(text) for _ in character.encode()]
+        characters.append(len(text))  # characters[b]: the character that byte b belongs to
+        encoded = self._processor.encode(text, out_type="serialized_proto")
+        parts = (dict(fields(piece)) for field, piece in fields(encoded) if field == _PIECES)
+        return [(characters[part.get(_START, 0)], characters[part.get(_STOP, 0)]) for part in parts]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the text of each piece, "▁" marking the start of a word."""
@@ -160,6 +190,15 @@ class Vocabularies(NamedTuple):
         """Load two serialised models; equal bytes are one joint model. Raises ValueError as `Subwords` does."""
         loaded = Subwords.from_bytes(source)
         return cls(loaded, loaded if source == target else Subwords.from_bytes(target))
+
+
+def _spoken(ids: Sequence[int]) -> list[int]:
+    """The ids that are text, or unknown."""
+    return [int(token) for token in ids if int(token) not in _SPECIAL]
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.splitlines()).strip()
 
 
 def _bounded(lines: Iterable[str]) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""From a trained model to text: beam, segments, inference, translator, and alignment."""
+"""From a trained model to text: beam, segments, grouping, inference, translator, unknown words, and alignment."""

@@ -26,11 +26,21 @@ def attention_weights(model: Seq2Seq, source_ids: Sequence[int], target_ids: Seq
 
     Neither has END, and the result has no row or column for it; so a row sums to at most 1.
     """
+    return batch_attention_weights(model, [source_ids], [target_ids])[0]
+
+
+def batch_attention_weights(
+    model: Seq2Seq, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> list[Tensor]:
+    """`attention_weights` of each pair, computed together; padding has no row and no column either."""
     device = next(model.parameters()).device
-    pair = make_batch([source_ids], [target_ids], np.zeros(1, dtype=np.int64)).to(device)
+    pairs = make_batch(sources, targets, np.arange(len(sources))).to(device)
     with inference(model):
-        weights = model(pair.source, pair.source_lengths, pair.target_input).weights[0]
-    return weights[:-1, :-1].cpu().clone()
+        weights = model(pairs.source, pairs.source_lengths, pairs.target_input).weights.cpu()
+    return [
+        weights[row, : len(target), : len(source)].clone()
+        for row, (source, target) in enumerate(zip(sources, targets, strict=True))
+    ]
 
 
 def words(pieces: Sequence[str]) -> list[str]:

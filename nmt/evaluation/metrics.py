@@ -63,6 +63,22 @@ METRICS = {
 }
 
 
+def chosen_metrics(names: str) -> list[str]:
+    """The keys of METRICS in a list such as "bleu,chrf". Raises UserError for what is none, is repeated, or nothing."""
+    chosen = [name.strip().lower() for name in names.split(",")]
+    problems = []
+    for name in dict.fromkeys(chosen):
+        if name not in METRICS:
+            close = nearest(name, list(METRICS))
+            hint = f"; did you mean {close}?" if close else ""
+            problems.append(f"--metrics: {name!r} is unknown; choose from {', '.join(METRICS)}{hint}")
+        elif chosen.count(name) > 1:
+            problems.append(f"--metrics: {name} is given more than once")
+    if problems:
+        raise UserError(*problems)
+    return chosen
+
+
 def check_tokenizer(tokenize: str, name: str = "--tokenize") -> None:
     """Raise UserError unless BLEU can tokenise so here; to be asked before hours of work, not after.
 
@@ -77,7 +93,7 @@ def corpus_scores(
     *,
     tokenize: str = "13a",
     lowercase: bool = False,
-    metrics: Sequence[str] = ("bleu", "chrf", "ter"),
+    metrics: Sequence[str] = tuple(METRICS),
 ) -> dict[str, Score]:
     """Score a corpus: hypothesis i against the one reference i, both detokenised text.
 

@@ -12,6 +12,7 @@ from typing import Any
 from nmt.evaluation.metrics import METRICS, Score
 
 SUSPICIOUS_SHARE = 0.2  # of the lines
+LONG_WORDS = 200  # in both lines of a pair
 SEGMENTED = re.compile("\N{LOWER ONE EIGHTH BLOCK}|@@(?:\\s|$)")  # the marks of sentencepiece and subword-nmt
 TOKENISED = re.compile(r"\S [.,](?:\s|$)|&(?:apos|quot|amp|lt|gt|#\d+);|@-@")  # Moses: "word ." and its escapes
 UNTOKENISED = re.compile(r"\w(?:[.,!?](?:\s|$)|[。、,!?])")
@@ -37,25 +38,58 @@ def json_object(scores: Mapping[str, Score], *, sentences: int, tokenize: str, l
 
 
 def text_warnings(
-    hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str, lowercase: bool = False
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    tokenize: str,
+    lowercase: bool = False,
+    metrics: Sequence[str] = tuple(METRICS),
 ) -> list[str]:
-    """Say what makes these scores incomparable with published ones: one complete message a finding, often none."""
+    """Say what makes these scores incomparable with published ones, or slow: one complete message a finding."""
     warnings = []
     for name, lines in (("hypotheses", hypotheses), ("references", references)):
-        warnings += _format_warnings(name, lines, tokenize)
+        warnings += _format_warnings(name, lines, tokenize if "bleu" in metrics else None)
         empty = sum(not line.strip() for line in lines)
         if empty:
             warnings.append(f"{empty} of {len(lines)} {name} {'is' if empty == 1 else 'are'} empty")
-    if not lowercase and _cased(references) >= SUSPICIOUS_SHARE and any(hypotheses) and _cased(hypotheses) == 0:
+    cased = {"bleu", "chrf"} & set(metrics)
+    if (
+        cased
+        and not lowercase
+        and _cased(references) >= SUSPICIOUS_SHARE
+        and any(hypotheses)
+        and _cased(hypotheses) == 0
+    ):
         warnings.append(
             "the hypotheses have no capital letter and the references do: BLEU and chrF count every capital as an "
             "error; --lowercase ignores case"
         )
+    if "ter" in metrics:
+        warnings += _slow_lines(hypotheses, references)
     return warnings
 
 
-def _format_warnings(name: str, lines: Sequence[str], tokenize: str) -> list[str]:
-    """Warn about one side that is cut into subwords, or whose tokenisation does not go with `tokenize`."""
+def _slow_lines(hypotheses: Sequence[str], references: Sequence[str]) -> list[str]:
+    """Warn about pairs of lines over which sacreBLEU's TER takes half a minute or more in all.
+
+    On one core it took 6 s for a pair of 200 words, a minute for one of 800, two for 3,000 words against 200.
+    """
+    pairs = [(len(left.split()), len(right.split())) for left, right in zip(hypotheses, references, strict=True)]
+    long = {number: pair for number, pair in enumerate(pairs, start=1) if min(pair) >= LONG_WORDS}
+    seconds = sum(6.0 * (left * right / LONG_WORDS**2) ** 0.8 for left, right in long.values())
+    if seconds < 30.0:
+        return []
+    which = f"line {min(long)} has" if len(long) == 1 else f"{len(long):,} lines have up to"
+    longest = max(max(pair) for pair in long.values())
+    message = (
+        f"{which} {longest:,} words: TER, which looks for phrases that were moved, may take minutes over such lines; "
+        "--metrics bleu,chrf leaves it out"
+    )
+    return [message]
+
+
+def _format_warnings(name: str, lines: Sequence[str], tokenize: str | None) -> list[str]:
+    """Warn about one side that is cut into subwords, or whose tokenisation does not go with BLEU's, if there is one."""
     warnings = []
     segmented, tokenised, untokenised = (_share(mark, lines) for mark in (SEGMENTED, TOKENISED, UNTOKENISED))
     if segmented >= SUSPICIOUS_SHARE:
@@ -63,7 +97,7 @@ def _format_warnings(name: str, lines: Sequence[str], tokenize: str) -> list[str
             f"{segmented:.0%} of the {name} look cut into subwords (marks such as '\N{LOWER ONE EIGHTH BLOCK}' or "
             "'@@'): these scores count pieces, not words; join the pieces first"
         )
-    if tokenize != "none" and tokenised >= SUSPICIOUS_SHARE:
+    if tokenize not in ("none", None) and tokenised >= SUSPICIOUS_SHARE:
         warnings.append(
             f"{tokenised:.0%} of the {name} look tokenised (such as 'word .', '&apos;' or '@-@') and --tokenize "
             f"{tokenize} tokenises again: BLEU is not comparable; score detokenised text, or use --tokenize none"

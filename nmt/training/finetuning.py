@@ -3,15 +3,16 @@
 It knows configurations and models. That a run folder keeps a copy of the model it started from is the folder's affair.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 from torch import nn
 
-from nmt.config import Config
+from nmt.config import Config, Inheritance, Problem
 from nmt.config.problems import in_words
+from nmt.config.yaml_text import KeyPath
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, load_model, model_path
@@ -40,20 +41,26 @@ def load_origin(path: Path) -> Origin:
     return Origin(path, model, vocabularies)
 
 
-def inherited(config: Config, origin: Origin) -> Config:
+def inherited(config: Config, origin: Origin) -> Inheritance:
     """`config` with the architecture and the subword settings of the model it starts from.
 
-    Keys that `config` gives explicitly must agree with the model's, except dropout. Subword sampling is a way to train,
-    so `config` alone decides about it. Raises UserError with every disagreement.
+    Keys that `config` gives explicitly must agree with the model's, except dropout; each that does not is a problem.
+    Subword sampling is a way to train, so `config` alone decides about it.
     """
-    theirs = origin.model.config
-    problems = [*_disagreements(config.model, theirs.model, "model"), *_vocabulary_problems(config, origin)]
-    if problems:
-        raise UserError(*(f"{problem}; --init-from {origin.path} cannot change it" for problem in problems))
-    subwords = config.subwords
-    if not _given_models(config):
+    theirs, subwords = origin.model.config, config.subwords
+    given = _given_models(config)
+    differing = list(_disagreements(config.model, theirs.model, ("model",)))
+    if not given:
+        keys = subwords.model_fields_set & _SEGMENTATION
+        differing += _disagreements(subwords, theirs.subwords, ("subwords",), keys)
         subwords = theirs.subwords.model_copy(update={"sampling": subwords.sampling})
-    return config.model_copy(update={"model": _merged(config.model, theirs.model), "subwords": subwords})
+    problems = [problem._replace(message=f"{problem.message}; {_fixed(origin)}") for problem in differing]
+    completed = config.model_copy(update={"model": _merged(config.model, theirs.model), "subwords": subwords})
+    return Inheritance(completed, [*problems, *_vocabulary_problems(given, origin)])
+
+
+def _fixed(origin: Origin) -> str:
+    return f"--init-from {origin.path} cannot change it"
 
 
 def load_weights(model: Seq2Seq, origin: Origin) -> None:
@@ -64,14 +71,14 @@ def load_weights(model: Seq2Seq, origin: Origin) -> None:
         raise UserError(f"{origin.path}: damaged: its weights do not fit its configuration") from error
 
 
-def _disagreements(new: BaseModel, old: BaseModel, path: str) -> Iterator[str]:
-    """The explicitly given keys below `path` whose value differs from the model's."""
-    for name in sorted(new.model_fields_set - _FREE):
+def _disagreements(new: BaseModel, old: BaseModel, path: KeyPath, keys: Set[str] | None = None) -> Iterator[Problem]:
+    """The explicitly given keys below `path` whose value differs from the model's; None: all but those of `_FREE`."""
+    for name in sorted(new.model_fields_set - _FREE if keys is None else keys):
         mine, theirs = getattr(new, name), getattr(old, name)
         if isinstance(mine, BaseModel) and type(mine) is type(theirs):
-            yield from _disagreements(mine, theirs, f"{path}.{name}")
+            yield from _disagreements(mine, theirs, (*path, name))
         elif mine != theirs:
-            yield f"{path}.{name}: {_shown(theirs)} in the model, {_shown(mine)} here"
+            yield Problem((*path, name), f"{_shown(theirs)} in the model, {_shown(mine)} here")
 
 
 def _shown(value: Any) -> str:
@@ -86,24 +93,19 @@ def _given_models(config: Config) -> dict[str, Path]:
     return {key: path for key in keys if (path := getattr(settings, key)) is not None}
 
 
-def _vocabulary_problems(config: Config, origin: Origin) -> Iterator[str]:
-    """Why the configured subwords are not those of the model. Given model files are compared byte by byte."""
+def _vocabulary_problems(given: Mapping[str, Path], origin: Origin) -> Iterator[Problem]:
+    """Why the given subword models are not those of the model, byte by byte; `given` has their paths by their keys."""
     source, target = origin.model.source_subwords, origin.model.target_subwords
     wanted = {"model": (source, target), "source_model": (source,), "target_model": (target,)}
-    given = _given_models(config)
     for key, path in given.items():
         try:
             content = path.read_bytes()
         except OSError as error:
-            raise UserError(f"subwords.{key}: {path}: cannot be read ({error.strerror or error})") from error
+            yield Problem(("subwords", key), f"{path}: cannot be read ({error.strerror or error})")
+            continue
         if any(content != each for each in wanted[key]):
-            yield f"subwords.{key}: {path} is another vocabulary than the model's, whose embeddings it would not fit"
-    if not given:
-        theirs = origin.model.config.subwords
-        for name in sorted(config.subwords.model_fields_set & _SEGMENTATION):
-            if getattr(config.subwords, name) != getattr(theirs, name):
-                here = in_words(getattr(config.subwords, name))
-                yield f"subwords.{name}: {in_words(getattr(theirs, name))} in the model, {here} here"
+            message = f"{path} is another vocabulary than the model's, whose embeddings it would not fit"
+            yield Problem(("subwords", key), f"{message}; {_fixed(origin)}")
 
 
 def _merged(new: BaseModel, old: BaseModel) -> BaseModel:
@@ -111,7 +113,9 @@ def _merged(new: BaseModel, old: BaseModel) -> BaseModel:
     update = {}
     for name in new.model_fields_set:
         mine, theirs = getattr(new, name), getattr(old, name)
-        update[name] = _merged(mine, theirs) if isinstance(mine, BaseModel) else mine
+        if isinstance(mine, BaseModel):
+            mine = _merged(mine, theirs) if type(mine) is type(theirs) else theirs
+        update[name] = mine
     return old.model_copy(update=update)
 
 

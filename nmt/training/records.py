@@ -1,25 +1,19 @@
 """What a run tells: a line in metrics.jsonl, the same scalars in TensorBoard, and a readable line in the log.
 
 A resumed run cuts metrics.jsonl back to the saved update, so that an interrupted run leaves the file of an
-uninterrupted one.
+uninterrupted one; TensorBoard's file follows metrics.jsonl.
 """
 
 import json
 import math
 import os
-import socket
-import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tensorboard.compat.proto.event_pb2 import Event, SessionLog  # type: ignore[import-untyped]
-from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
-from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]
-
+from nmt.training.board import Board
 from nmt.training.run_folder import METRICS, TENSORBOARD
 
-_NOT_SCALARS = frozenset({"step", "epoch", "split"})
 _TITLES = {"train": "", "valid": "validation", "average": "average of checkpoints"}
 
 
@@ -29,8 +23,7 @@ class Records:
     def __init__(self, folder: Path, *, size: int) -> None:
         """Continue `folder`'s records from the first `size` bytes of metrics.jsonl (0 for a new run)."""
         self._path = folder / METRICS
-        last_step = _cut(self._path, size)
-        self._board = _Board(folder / TENSORBOARD, first_step=last_step + 1)
+        self._board = Board(folder / TENSORBOARD, _cut(self._path, size))
         self._file = open(self._path, "a", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed by close()
 
     def saved_size(self) -> int:
@@ -43,61 +36,42 @@ class Records:
         """Write one measurement: `step`, `epoch`, `split` and numbers; what is not finite becomes null."""
         self._file.write(json.dumps({name: _finite(value) for name, value in record.items()}) + "\n")
         self._file.flush()
-        scalars = {f"{record['split']}/{name}": value for name, value in record.items() if name not in _NOT_SCALARS}
-        self._board.write(record["step"], scalars)
+        self._board.write(record)
 
     def close(self) -> None:
         with closing(self._board):
             self._file.close()
 
 
-class _Board:
-    """A file of TensorBoard events.
-
-    PyTorch's SummaryWriter writes such a file from a thread of its own, whose failures, as on a full disk, end in a
-    traceback on the terminal; here they are met where they happen.
-    """
-
-    def __init__(self, folder: Path, *, first_step: int) -> None:
-        """Open a new file, whose beginning hides the events of earlier files from `first_step` on."""
-        folder.mkdir(exist_ok=True)
-        now = time.time()
-        path = folder / f"events.out.tfevents.{now:.6f}.{socket.gethostname()}.{os.getpid()}"  # read in their order
-        self._file = open(path, "xb")  # noqa: SIM115 - closed by close()
-        self._events = RecordWriter(self._file)
-        self._add(Event(wall_time=now, file_version="brain.Event:2"))
-        self._add(Event(wall_time=now, step=first_step, session_log=SessionLog(status=SessionLog.START)))
-
-    def write(self, step: int, scalars: dict[str, float]) -> None:
-        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars.items()]
-        self._add(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
-
-    def close(self) -> None:
-        self._file.close()
-
-    def _add(self, event: Event) -> None:
-        self._events.write(event.SerializeToString())
-        self._file.flush()
-
-
-def _cut(path: Path, size: int) -> int:
-    """Cut the file to the whole lines among its first `size` bytes, and return the step of the last; 0 if none is left.
+def _cut(path: Path, size: int) -> list[dict[str, Any]]:
+    """Cut the file to the whole lines among its first `size` bytes, and return their records.
 
     A file that somebody has shortened or edited loses its lines from there on; training need not end for that.
     """
     path.touch()
-    end = last_step = 0
+    end = 0
+    records = []
     with open(path, "r+b") as file:
         for line in file:
-            try:
-                step = int(json.loads(line)["step"])
-            except (ValueError, TypeError, KeyError):
+            record = _record(line)
+            if record is None or end + len(line) > size or not line.endswith(b"\n"):
                 break
-            if end + len(line) > size or not line.endswith(b"\n"):
-                break
-            end, last_step = end + len(line), step
+            end += len(line)
+            records.append(record)
         file.truncate(end)
-    return last_step
+    return records
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    """The record that a line holds; None when it holds none."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(record, dict) or not isinstance(record.get("step"), int) or "split" not in record:
+        return None
+    numbers = (value for name, value in record.items() if name != "split")
+    return record if all(value is None or isinstance(value, int | float) for value in numbers) else None
 
 
 def readable(record: dict[str, Any]) -> str:

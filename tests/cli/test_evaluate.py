@@ -79,6 +79,26 @@ def test_tokenize_and_lowercase_reach_the_signatures(capsys: pytest.CaptureFixtu
     assert "|case:lc|" in scores["chrf"]["signature"]
 
 
+@pytest.mark.usefixtures("files")
+def test_chosen_metrics_alone_are_computed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sacrebleu.metrics.TER, "corpus_score", lambda *_: pytest.fail("TER was computed"))
+
+    assert main(["--hypotheses", "hyp", "--reference", "ref", "--metrics", "chrf, BLEU", "--json", "-"]) == 0
+    assert list(json.loads(capsys.readouterr().out))[:3] == ["chrf", "bleu", "sentences"]
+    assert main(["--hypotheses", "hyp", "--reference", "ref", "--metrics=bleu"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["metric", "BLEU", "3"]
+
+
+def test_long_lines_and_ter(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "hyp").write_text("Yes. " * 1000, encoding="utf-8")
+    (files / "ref").write_text("Yes. " * 1000, encoding="utf-8")
+
+    assert main(["--hypotheses", "hyp", "--reference", "ref"]) == 0  # equal lines need no shift, and take no time
+    assert "line 1 has 1,000 words: TER" in capsys.readouterr().err
+    assert main(["--hypotheses", "hyp", "--reference", "ref", "--metrics", "bleu,chrf"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_gzip_and_odd_separators_inside_a_line(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = "One\u2028line.\nTwo\x0c lines.\r\n"
     (files / "hyp.gz").write_bytes(gzip.compress(text.encode()))
@@ -115,6 +135,21 @@ def test_warnings_go_to_standard_error(files: Path, capsys: pytest.CaptureFixtur
         ("--model n --reference ref", ["--model needs --source FILE", "n: no such model file or run folder"]),
         ("--hypotheses hyp --model m --source src --reference ref", ["--hypotheses and --model exclude each other"]),
         ("--hypotheses hyp --source src --reference ref", ["--source has an effect only with --model"]),
+        (
+            "--hypotheses hyp --reference ref --metrics bleu,tre,bleu,",
+            [
+                "--metrics: bleu is given more than once",
+                "--metrics: 'tre' is unknown; choose from bleu, chrf, ter; did you mean ter?",
+                "--metrics: '' is unknown; choose from bleu, chrf, ter",
+            ],
+        ),
+        (
+            "--hypotheses hyp --reference ref --metrics ter --tokenize char --lowercase",
+            [
+                "--tokenize has an effect only on BLEU, which --metrics ter leaves out",
+                "--lowercase has no effect on TER, which ignores case always",
+            ],
+        ),
         ("--hypotheses hyp --reference ref --output out", ["--output has an effect only with --model"]),
         (
             "--hypotheses h --beam-size 3 --length-penalty 1 --max-length-ratio 2 --batch-tokens 7 --device cpu",

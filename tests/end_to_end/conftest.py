@@ -1,5 +1,6 @@
 """A tiny corpus and a configuration with every random state: dropout, subword sampling, accumulation, averaging."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -7,9 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import yaml
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from nmt.training.checkpoint import read_state
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+TIMES = {"seconds", "target_tokens_per_second"}
 
 
 @pytest.fixture(scope="session")
@@ -80,3 +86,38 @@ def command() -> Callable[..., list[str]]:
         return [sys.executable, "-m", f"nmt.cli.{name}", *map(str, arguments)]
 
     return build
+
+
+# ------------------------------------------------------------------------------------------------------- two runs alike
+
+
+def timeless(path: Path) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [{name: value for name, value in line.items() if name not in TIMES} for line in lines]
+
+
+def assert_same(left: Path, right: Path) -> None:
+    """Both run folders hold the same weights, optimiser, random states, metrics and checkpoints, bit for bit."""
+    mine, theirs = read_state(left / "state.safetensors"), read_state(right / "state.safetensors")
+    assert mine.tensors.keys() == theirs.tensors.keys()
+    for name, tensor in mine.tensors.items():
+        assert torch.equal(tensor, theirs.tensors[name]), name
+    for state in (mine, theirs):
+        del state.numbers["progress"]["seconds"], state.numbers["progress"]["window"]["seconds"]
+        del state.numbers["recorded"]  # bytes of metrics.jsonl; times may have more or fewer digits
+    assert mine.numbers == theirs.numbers
+    assert timeless(left / "metrics.jsonl") == timeless(right / "metrics.jsonl")
+    models = [sorted(path.relative_to(folder) for path in folder.rglob("*.safetensors")) for folder in (left, right)]
+    assert models[0] == models[1]
+    for path in models[0]:
+        if path.name != "state.safetensors":
+            assert (left / path).read_bytes() == (right / path).read_bytes(), path
+    assert scalars(left) == scalars(right)
+
+
+def scalars(run: Path) -> dict[str, list[tuple[int, float]]]:
+    """The steps and values of each tag that TensorBoard has of a run, as they are in its files."""
+    board = EventAccumulator(str(run / "tensorboard"), purge_orphaned_data=False)
+    board.Reload()
+    tags = [tag for tag in board.Tags()["scalars"] if tag.rpartition("/")[2] not in TIMES]
+    return {tag: [(event.step, event.value) for event in board.Scalars(tag)] for tag in sorted(tags)}

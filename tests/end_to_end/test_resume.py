@@ -1,24 +1,22 @@
 """Interrupted anywhere and resumed, a run ends with the weights, metrics and files of an uninterrupted one."""
 
-import json
 import random
 import signal
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
+import yaml
 
 from nmt.training.checkpoint import read_state
+from tests.end_to_end.conftest import assert_same, settings
 
 Command = Callable[..., list[str]]
 KILLS = 6
 
 pytestmark = pytest.mark.slow
-TIMES = {"seconds", "target_tokens_per_second"}
 
 
 def start(command: Command, config: Path, output: Path, *more: str) -> "subprocess.Popen[bytes]":
@@ -34,39 +32,12 @@ def finish(process: "subprocess.Popen[bytes]") -> tuple[int, str]:
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory, corpus: Path, command: Command) -> tuple[Path, Path]:
     """The configuration and the folder of a run that nothing interrupted."""
-    import yaml
-
-    from tests.end_to_end.conftest import settings
-
     folder = tmp_path_factory.mktemp("whole")
     config = folder / "tiny.yaml"
     config.write_text(yaml.safe_dump(settings(corpus)), encoding="utf-8")
     code, errors = finish(start(command, config, folder / "run"))
     assert code == 0, errors
     return config, folder / "run"
-
-
-def timeless(path: Path) -> list[dict[str, Any]]:
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return [{name: value for name, value in line.items() if name not in TIMES} for line in lines]
-
-
-def assert_same(left: Path, right: Path) -> None:
-    """Both run folders hold the same weights, optimiser, random states, metrics and checkpoints, bit for bit."""
-    mine, theirs = read_state(left / "state.safetensors"), read_state(right / "state.safetensors")
-    assert mine.tensors.keys() == theirs.tensors.keys()
-    for name, tensor in mine.tensors.items():
-        assert torch.equal(tensor, theirs.tensors[name]), name
-    for state in (mine, theirs):
-        del state.numbers["progress"]["seconds"], state.numbers["progress"]["window"]["seconds"]
-        del state.numbers["recorded"]  # bytes of metrics.jsonl; times may have more or fewer digits
-    assert mine.numbers == theirs.numbers
-    assert timeless(left / "metrics.jsonl") == timeless(right / "metrics.jsonl")
-    models = [sorted(path.relative_to(folder) for path in folder.rglob("*.safetensors")) for folder in (left, right)]
-    assert models[0] == models[1]
-    for path in models[0]:
-        if path.name != "state.safetensors":
-            assert (left / path).read_bytes() == (right / path).read_bytes(), path
 
 
 def wait_until_training(output: Path, process: "subprocess.Popen[bytes]", lines: int) -> None:

@@ -30,8 +30,9 @@ def write(folder: Path, size: int, *steps: int) -> int:
     return end
 
 
-def shown(folder: Path, tag: str = "train/loss") -> list[int]:
-    board = EventAccumulator(str(folder / "tensorboard"), purge_orphaned_data=True)
+def shown(folder: Path, tag: str = "train/loss", *, purge: bool = True) -> list[int]:
+    """The steps that TensorBoard has of a tag; with or without its own way of hiding what was taken back."""
+    board = EventAccumulator(str(folder / "tensorboard"), purge_orphaned_data=purge)
     board.Reload()
     return [event.step for event in board.Scalars(tag)]
 
@@ -51,6 +52,49 @@ def test_a_resumed_run_cuts_back_to_the_saved_size(tmp_path: Path) -> None:
     assert shown(tmp_path) == [1, 2, 3, 5]
 
 
+@pytest.mark.parametrize("purge", [True, False])
+def test_of_one_step_a_part_is_saved(tmp_path: Path, purge: bool) -> None:
+    """The state is saved before a validation, whose record then is of the step of the last training record."""
+    valid, average = ({**record(2, bleu=31.5), "split": split} for split in ("valid", "average"))
+    saved = write(tmp_path, 0, 1, 2)
+    for _ in range(3):
+        records = Records(tmp_path, size=saved)
+        records.write(valid)
+        records.write(average)
+        records.close()  # killed before the state is saved
+    assert [(line["step"], line["split"]) for line in lines(tmp_path)] == [
+        *((1, "train"), (2, "train"), (2, "valid"), (2, "average"))
+    ]
+    assert shown(tmp_path, "train/loss", purge=purge) == [1, 2]
+    for tag in ("valid/bleu", "valid/loss", "average/bleu", "average/perplexity"):
+        assert shown(tmp_path, tag, purge=purge) == [2]
+    assert len(list((tmp_path / "tensorboard").iterdir())) == 1
+
+
+def test_events_keep_their_value_and_their_time(tmp_path: Path) -> None:
+    saved = write(tmp_path, 0, 1, 2)
+    before = EventAccumulator(str(tmp_path / "tensorboard"))
+    before.Reload()
+    first = before.Scalars("train/loss")
+    write(tmp_path, saved, 3)
+    after = EventAccumulator(str(tmp_path / "tensorboard"))
+    after.Reload()
+    assert after.Scalars("train/loss")[:2] == first
+    assert after.Tags()["scalars"] == ["train/loss", "train/perplexity"]
+
+
+@pytest.mark.parametrize(
+    "change", [lambda content: content[:-5], lambda content: content[:30] + b"\xff" * 99, lambda content: b""]
+)
+def test_a_damaged_file_of_events_is_made_anew(tmp_path: Path, change: Any) -> None:
+    """By a kill in the middle of writing, or by somebody."""
+    saved = write(tmp_path, 0, 1, 2)
+    (path,) = (tmp_path / "tensorboard").iterdir()
+    path.write_bytes(change(path.read_bytes()))
+    write(tmp_path, saved, 3)
+    assert shown(tmp_path, purge=False) == [1, 2, 3]
+
+
 def test_a_new_run_in_a_used_folder_forgets_all(tmp_path: Path) -> None:
     write(tmp_path, 0, 1, 2)
     write(tmp_path, 0, 2)
@@ -66,8 +110,9 @@ def test_a_new_run_in_a_used_folder_forgets_all(tmp_path: Path) -> None:
         (lambda content: content[:-9], [1]),
         (lambda content: content[:-9] + b"\0" * 9, [1]),
         (lambda content: b"[]\n" + content, []),
+        (lambda content: content.replace(b"2.5", b'"2"'), []),
     ],
-    ids=["removed", "without its line end", "cut short", "lost to a crash", "edited"],
+    ids=["removed", "without its line end", "cut short", "lost to a crash", "edited", "numbers edited"],
 )
 def test_a_damaged_file_loses_lines_but_does_not_end_the_run(tmp_path: Path, damage: Any, kept: list[int]) -> None:
     size = write(tmp_path, 0, 1, 2)

@@ -1,0 +1,77 @@
+"""Bilingual dictionaries: files of words with their translations, one entry a line.
+
+    source target [weight]
+
+separated by tabs, so that a translation may have spaces, or, in a line without a tab, by spaces. The file is UTF-8,
+plain or gzip; blank lines are passed over. Of several entries for a word the one with the largest weight counts, and
+of equal ones the first; a file has weights in every line or in none. It knows files and words; no model.
+"""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from nmt.data.corpus import read_lines
+from nmt.errors import UserError
+
+_MOST_MESSAGES = 100  # of one file; a file of another kind has a mistake in every line
+
+
+class _Entry(NamedTuple):
+    source: str
+    target: str
+    weight: float
+
+
+class _Malformed(Exception):
+    """A line that is no entry; says why."""
+
+
+def read_dictionary(path: Path) -> dict[str, str]:
+    """The best translation of each word. Raises UserError, with a message for each line that is no entry."""
+    best: dict[str, _Entry] = {}
+    problems: list[str] = []
+    first: tuple[int, int] | None = None  # number and columns of the first entry
+    for number, fields in _rows(path):
+        try:
+            if first is not None and len(fields) != first[1] and len(fields) in (2, 3):
+                raise _Malformed(f"{len(fields)} columns, but line {first[0]} has {first[1]}")
+            entry = _entry(fields)
+        except _Malformed as error:
+            problems.append(f"{path}, line {number}: {error}")
+            continue
+        first = first or (number, len(fields))
+        if entry.source not in best or entry.weight > best[entry.source].weight:
+            best[entry.source] = entry
+    if problems:
+        more = len(problems) - _MOST_MESSAGES
+        rest = [f"{path}: {more:,} further lines are malformed"] if more > 0 else []
+        raise UserError(*problems[:_MOST_MESSAGES], *rest)
+    if not best:
+        raise UserError(f"{path}: holds no entry; expected lines such as: Hund dog")
+    return {source: entry.target for source, entry in best.items()}
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Number and columns of each line that is not blank."""
+    for number, line in enumerate(read_lines(path), start=1):
+        if line.strip():
+            yield number, [field.strip() for field in line.split("\t")] if "\t" in line else line.split()
+
+
+def _entry(fields: list[str]) -> _Entry:
+    if len(fields) not in (2, 3):
+        raise _Malformed(f"{len(fields)} column{'' if len(fields) == 1 else 's'}; expected: source target [weight]")
+    source, target = fields[:2]
+    if not (source and target):
+        raise _Malformed(f"the {'target' if source else 'source'} is empty")
+    if len(source.split()) > 1:
+        raise _Malformed(f"the source {source!r} is not one word, and words are looked up one by one")
+    try:
+        weight = float(fields[2]) if len(fields) == 3 else 1.0
+    except ValueError:
+        weight = math.nan
+    if math.isnan(weight):
+        raise _Malformed(f"the weight {fields[2]!r} is not a number")
+    return _Entry(source, " ".join(target.split()), weight)

@@ -1,0 +1,122 @@
+"""nmt-translate and nmt-eval with --replace-unknown: a model of words, trained for a moment, that knows few of them."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt.cli import evaluate, translate
+
+Train = Callable[..., int]
+Capture = pytest.CaptureFixture[str]
+LINES = ["the dog sees Zoë .", "the Xylophon hears the QUUX .", "", "Anna likes the cat ."]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory, tiny: Path, train: Train) -> Path:
+    """12 pieces: the special symbols, articles, the full stop and the most frequent words; all others are unknown."""
+    output = tmp_path_factory.mktemp("runs") / "words"
+    words = "subwords={type: word, size: 12, lowercase: true}"
+    assert train(tiny, output, words, "training.max_updates=30", "training.gradient_clip_norm=1.0") == 0
+    return output
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "source"
+    path.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
+    return path
+
+
+def translated(model: Path, source: Path, *options: str | Path) -> list[str]:
+    output = source.with_name("output")
+    arguments = ["--model", model, "--input", source, "--output", output, "--device", "cpu", *options]
+    assert translate.main([str(argument) for argument in arguments]) == 0
+    return output.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def refused(capsys: Capture, program: Callable[[list[str]], int], *options: str | Path) -> list[str]:
+    assert program([str(option) for option in options]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return captured.err.splitlines()
+
+
+def test_unknown_words_come_from_the_source_line(model: Path, source: Path) -> None:
+    plain, copied = translated(model, source), translated(model, source, "--replace-unknown")
+    assert sum("⁇" in line for line in plain) >= 2
+    for line, before, after in zip(LINES, plain, copied, strict=True):
+        assert "⁇" not in after
+        assert (before == after) == ("⁇" not in before)
+        kept = [word for word in before.split() if word != "⁇"]
+        brought = [word for word in after.split() if word not in kept]
+        assert set(brought) <= set(line.split())  # with their capitals, though the model is lowercased
+
+
+def test_a_dictionary(model: Path, source: Path, tmp_path: Path) -> None:
+    dictionary = tmp_path / "words.tsv"
+    words = sorted({word for line in LINES for word in line.split()})
+    dictionary.write_text("".join(f"{word}\tELSE{number}\n" for number, word in enumerate(words)), encoding="utf-8")
+    copied = translated(model, source, "--replace-unknown")
+    found = translated(model, source, "--replace-unknown", "--dictionary", dictionary)
+    plain = translated(model, source)
+    for before, copy, entry in zip(plain, copied, found, strict=True):
+        kept = [word for word in before.split() if word != "⁇"]
+        expected = [word if word in kept else f"ELSE{words.index(word)}" for word in copy.split()]
+        assert entry.split() == expected
+    assert sum("ELSE" in line for line in found) >= 2
+
+
+def test_scoring_a_model_replaces_the_same(model: Path, source: Path, tmp_path: Path, capsys: Capture) -> None:
+    expected = translated(model, source, "--replace-unknown")
+    arguments = ["--model", model, "--source", source, "--reference", source, "--output", tmp_path / "saved"]
+    assert evaluate.main([str(argument) for argument in [*arguments, "--replace-unknown"]]) == 0
+    assert (tmp_path / "saved").read_text(encoding="utf-8").split("\n")[:-1] == expected
+    assert "4 sentences" in capsys.readouterr().out
+
+
+def test_mistakes(model: Path, source: Path, tmp_path: Path, capsys: Capture) -> None:
+    dictionary = tmp_path / "words"
+    dictionary.write_text("Hund dog\nKatze\nMaus mouse 2\n", encoding="utf-8")
+    given = ("--model", model, "--input", source)
+    assert refused(capsys, translate.main, *given, "--replace-unknown", "--dictionary", dictionary) == [
+        "nmt-translate: 2 problems:",
+        f"  - --dictionary: {dictionary}, line 2: 1 column; expected: source target [weight]",
+        f"  - --dictionary: {dictionary}, line 3: 3 columns, but line 1 has 2",
+    ]
+    (message,) = refused(
+        capsys, translate.main, *given, "--dictionary", source, "--replace-unknown", "--output", source
+    )[-1:]
+    assert "would overwrite" in message
+    dictionary.write_text("Hund dog\n", encoding="utf-8")
+    (message,) = refused(capsys, translate.main, *given, "--dictionary", dictionary)
+    assert message == "nmt-translate: error: --dictionary has an effect only with --replace-unknown"
+    messages = refused(
+        capsys,
+        evaluate.main,
+        "--hypotheses",
+        source,
+        "--reference",
+        source,
+        "--replace-unknown",
+        "--dictionary",
+        source,
+    )
+    assert "  - --replace-unknown has an effect only with --model" in messages
+    assert "  - --dictionary has an effect only with --model" in messages
+
+
+def test_a_model_without_attention(tiny: Path, source: Path, tmp_path: Path, train: Train, capsys: Capture) -> None:
+    output = tmp_path / "run"
+    assert train(tiny, output, "model.attention.score=none", "training.max_updates=1") == 0
+    capsys.readouterr()
+    result = tmp_path / "result"
+    (message,) = refused(
+        capsys, translate.main, "--model", output, "--input", source, "--output", result, "--replace-unknown"
+    )
+    assert message.startswith("nmt-translate: error: unknown words cannot be replaced: the model has no attention")
+    assert not result.exists()
+    (message,) = refused(
+        capsys, evaluate.main, "--model", output, "--source", source, "--reference", source, "--replace-unknown"
+    )
+    assert "no attention" in message

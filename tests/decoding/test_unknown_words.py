@@ -1,0 +1,295 @@
+"""Unknown words replaced: weights set by hand, a model that attends along the diagonal, and a random network."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.config.schema import ModelConfig, SubwordsConfig
+from nmt.data.subwords import Subwords, Vocabularies
+from nmt.decoding.translator import Translator
+from nmt.decoding.unknown_words import SourceWord, source_words, with_unknown_replaced
+from nmt.errors import UserError
+from nmt.models.decoders.base import Outputs
+from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.symbols import UNKNOWN
+from tests.decoding.conftest import TEXT, CopyModel
+from tests.decoding.test_translator import STRANGE
+
+SIZES = {"word": 51, "char": 60, "bpe": 71, "unigram": 60}
+KNOWN = "A dog runs across the green field."  # a line of TEXT
+
+
+def subwords(kind: str, **settings: object) -> Subwords:
+    config = SubwordsConfig.model_validate({"type": kind, **settings})
+    return Subwords.train(TEXT, settings=config, size=SIZES[kind])
+
+
+@pytest.fixture(scope="module")
+def models() -> dict[str, Subwords]:
+    """A model of each type; capitals such as X, digits and Ü are unknown to them."""
+    return {kind: subwords(kind) for kind in SIZES}
+
+
+class DiagonalModel(CopyModel):
+    """Copies its source, unknown pieces too, and attends to source piece t at step t; END and padding get more."""
+
+    def __init__(self, vocabulary: int) -> None:
+        super().__init__(vocabulary)
+        self.decoder = SimpleNamespace(attention=SimpleNamespace(score=SimpleNamespace(context=True)))
+        self.forced: list[tuple[int, int]] = []
+
+    def forward(self, source: Tensor, source_lengths: Tensor, target_input: Tensor) -> Outputs:
+        assert not self.training
+        self.forced.append((len(source), int(source_lengths.max())))
+        weights = torch.full((len(source), target_input.size(1), source.size(1)), 0.01)
+        weights.diagonal(dim1=1, dim2=2).fill_(0.5)
+        for row, length in enumerate(source_lengths.tolist()):
+            weights[row, :, length - 1 :] = 0.9
+        return Outputs(torch.zeros(()), weights)
+
+
+def diagonal(pieces: Subwords, **options: object) -> Translator:
+    return Translator(DiagonalModel(pieces.size), Vocabularies(pieces, pieces), **options)
+
+
+def translated(translator: Translator, lines: Sequence[str], **options: object) -> list[str]:
+    return [best[0].text for best in translator.translate(lines, **options)]
+
+
+# ------------------------------------------------------------------------------------------ from pieces to source words
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_each_piece_belongs_to_a_word_of_the_line(models: dict[str, Subwords], kind: str) -> None:
+    line = " A\tdog  runs\u3000Zürich across "
+    found = source_words(line, models[kind])
+    assert len(found) == len(models[kind].encode(line))
+    assert list(dict.fromkeys(found)) == [SourceWord(place, word) for place, word in enumerate(line.split())]
+    spelled = ["", "", "", "", ""]
+    for word, piece in zip(found, models[kind].pieces(models[kind].encode(line)), strict=True):
+        spelled[word.place] += piece
+    assert spelled[:3] == ["▁A", "▁dog", "▁runs"]
+
+
+def test_normalisation_and_case_are_undone() -> None:
+    line = "THE ﬁeld ﷺ ＤＯＧ Ⅻ ½x"
+    found = source_words(line, subwords("bpe", lowercase=True))
+    assert list(dict.fromkeys(found)) == [SourceWord(place, word) for place, word in enumerate(line.split())]
+
+
+def test_unknown_words_in_a_row_are_one_piece_of_a_word_model(models: dict[str, Subwords]) -> None:
+    assert source_words("A Q7 Q8 dog Q9", models["word"]) == [
+        SourceWord(0, "A"),
+        SourceWord(1, "Q7 Q8"),
+        SourceWord(3, "dog"),
+        SourceWord(4, "Q9"),
+    ]
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_strange_lines_have_a_word_for_each_piece(models: dict[str, Subwords], kind: str) -> None:
+    for line in [*STRANGE, "\x1c", "a\x1cb", "\ufeff", "¿ ¿¿ ¿", "e\u0301 \u0301"]:
+        found = source_words(line, models[kind])
+        assert len(found) == len(models[kind].encode(line))
+        assert [word.place for word in found] == sorted(word.place for word in found)
+        assert all(len(word.text.splitlines()) <= 1 for word in found)
+
+
+# ---------------------------------------------------------------------------------------------------- weights by hand
+
+
+def replaced(
+    pieces: Subwords, text: str, weights: list[list[float]], source: str, dictionary: dict[str, str] | None = None
+) -> str:
+    """`text`, in which "X" is an unknown character, with the attention of its unknown pieces to the source words."""
+    tokens = pieces.encode(text)
+    assert tokens.count(UNKNOWN) == len(weights)
+    words = [SourceWord(place, word) for place, word in enumerate(source.split())]
+    return with_unknown_replaced(
+        tokens, torch.tensor(weights), words, subwords=pieces, dictionary=dictionary if dictionary is not None else {}
+    )
+
+
+@pytest.mark.parametrize("kind", ["char", "bpe", "unigram"])
+def test_a_word_with_unknown_pieces_is_replaced_once(models: dict[str, Subwords], kind: str) -> None:
+    """Two unknown pieces of one word: their weights are added, 0.4 + 0.3 against 0.5 + 0.1."""
+    weights = [[0.5, 0.4], [0.1, 0.3]]
+    assert replaced(models[kind], "the XaX dog", weights, "Hund Xaver") == "the Xaver dog"
+    assert replaced(models[kind], "XoX", weights, "Hund Xaver") == "Xaver"
+
+
+@pytest.mark.parametrize("kind", ["char", "bpe", "unigram"])
+def test_each_word_has_its_own_source_word(models: dict[str, Subwords], kind: str) -> None:
+    assert replaced(models[kind], "X the X", [[0.1, 0.9], [0.8, 0.2]], "eins zwei") == "zwei the eins"
+    assert replaced(models[kind], "X X", [[0.1, 0.9], [0.8, 0.2]], "eins zwei") == "zwei eins"
+
+
+def test_in_a_word_model_each_unknown_piece_is_a_word(models: dict[str, Subwords]) -> None:
+    pieces = models["word"]
+    (a, dog) = pieces.encode("A dog")
+    words = [SourceWord(0, "eins"), SourceWord(1, "zwei drei")]
+    weights = torch.tensor([[0.1, 0.9], [0.8, 0.2]])
+    text = with_unknown_replaced([UNKNOWN, UNKNOWN, a], weights, words, subwords=pieces, dictionary={})
+    assert text == "zwei drei eins A"
+    text = with_unknown_replaced([dog, UNKNOWN], weights[:1], words, subwords=pieces, dictionary={"drei": "three"})
+    assert text == "dog zwei three"
+
+
+def test_the_weights_of_the_pieces_of_a_source_word_are_added(models: dict[str, Subwords]) -> None:
+    words = [SourceWord(0, "Haus"), SourceWord(1, "Ala"), SourceWord(1, "Ala")]
+    tokens = models["bpe"].encode("X")
+    weights = torch.tensor([[0.4, 0.3, 0.2]])
+    assert with_unknown_replaced(tokens, weights, words, subwords=models["bpe"], dictionary={}) == "Ala"
+    weights = torch.tensor([[0.4, 0.25, 0.15]])  # of equals the first
+    assert with_unknown_replaced(tokens, weights, words, subwords=models["bpe"], dictionary={}) == "Haus"
+
+
+def test_where_nothing_is_attended_to_the_word_stays_unknown(models: dict[str, Subwords]) -> None:
+    """As a local window that lies on END alone."""
+    assert replaced(models["bpe"], "the X", [[0.0, 0.0]], "eins zwei") == "the ⁇"
+    assert replaced(models["bpe"], "the X", [[]], "") == "the ⁇"
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "expected"),
+    [
+        ("X", "U.S.", "U.S."),  # as it stands
+        ("X.", "Xaver,", "Xaver."),  # the translation's own punctuation takes the place of the source's
+        ("(X)", "Xaver", "(Xaver)"),
+        ("(aXa).", "„Xaver“", "(Xaver)."),
+        ("X", "(Xaver),", "(Xaver),"),
+        ("X", "...", "..."),
+        ("X!", "C++", "C++!"),
+    ],
+)
+def test_punctuation(models: dict[str, Subwords], text: str, source: str, expected: str) -> None:
+    assert replaced(subwords_with("().!", models), text, [[1.0]], source) == expected
+
+
+def subwords_with(characters: str, models: dict[str, Subwords]) -> Subwords:
+    """Characters that are known, too."""
+    settings = SubwordsConfig.model_validate({"type": "char"})
+    return Subwords.train([*TEXT, " ".join(characters)], settings=settings, size=90)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("Hund", "dog"),
+        ("Hund,", "dog,"),
+        ("(Hund)", "(dog)"),
+        ("U.S.", "USA"),
+        ("HUND!", "hound!"),
+        ("Katze", "Katze"),
+    ],
+)
+def test_a_dictionary(models: dict[str, Subwords], source: str, expected: str) -> None:
+    """The word as it stands comes first, then in lower case, then without its punctuation; else it is copied."""
+    dictionary = {"Hund": "dog", "U.S.": "USA", "U.S": "wrong", "hund": "hound"}
+    assert replaced(models["bpe"], "X", [[1.0]], source, dictionary) == expected
+
+
+# ------------------------------------------------------------------------------------------------ a diagonal attention
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_unknown_words_are_copied_as_the_line_has_them(models: dict[str, Subwords], kind: str) -> None:
+    """The translation is the source; what attention finds is therefore the same word."""
+    lines = [
+        "A dog X123 the ÜBUNG field.",
+        "",
+        "Zoë7 runs",
+        "the Ωmega",
+        KNOWN,
+        "9",
+        "X Y Z",
+    ]
+    translator = diagonal(models[kind])
+    assert translated(translator, lines, replace_unknown={}) == lines
+    left = translated(translator, lines)
+    assert [("⁇" in text) for text in left] == [True, False, True, True, False, True, True]
+    assert left == [models[kind].decode(models[kind].encode(line)) for line in lines]
+
+
+@pytest.mark.parametrize("kind", ["word", "bpe"])
+def test_a_lowercased_model_copies_case_and_characters(kind: str) -> None:
+    translator = diagonal(subwords(kind, lowercase=True))
+    assert translated(translator, ["A DOG X１２３ The Ｇ♥Ü"], replace_unknown={}) == ["a dog X１２３ the Ｇ♥Ü"]
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_lines_that_are_cut_into_segments(models: dict[str, Subwords], kind: str) -> None:
+    """An unknown word is looked for in its own part of the line."""
+    line = " ".join(f"A dog X{number} runs." for number in range(100))
+    translator = diagonal(models[kind], longest_segment=11)
+    assert translated(translator, [line, "the Q"], replace_unknown={}) == [line, "the Q"]
+    assert sum(sentences for sentences, _ in translator.model.batches) > 20
+
+
+def test_a_dictionary_and_n_best_lists(models: dict[str, Subwords]) -> None:
+    translator = diagonal(models["bpe"])
+    (line,) = translator.translate(["the X1 dog"], replace_unknown={"X1": "first"}, n_best=3, beam_size=3)
+    assert line[0].text == "the first dog"
+    assert all("⁇" not in each.text for each in line)
+    assert UNKNOWN in [models["bpe"]._processor.piece_to_id(piece) for piece in line[0].tokens]  # what the model wrote
+
+
+def test_only_translations_with_unknown_words_are_decoded_again(models: dict[str, Subwords]) -> None:
+    translator = diagonal(models["bpe"])
+    assert translated(translator, [KNOWN] * 20 + ["the X"], replace_unknown={}) == [KNOWN] * 20 + ["the X"]
+    assert translator.model.forced == [(1, len(models["bpe"].encode("the X")) + 1)]
+    translator.model.forced.clear()
+    translated(translator, ["the X"])
+    assert translator.model.forced == []
+
+
+def test_strange_lines_stay_lines(models: dict[str, Subwords]) -> None:
+    for kind in SIZES:
+        results = translated(diagonal(models[kind], longest_segment=50), STRANGE, replace_unknown={})
+        assert all(len(result.splitlines()) <= 1 for result in results)
+        assert results[7] == STRANGE[7]  # emoji, with all that joins them
+
+
+# -------------------------------------------------------------------------------------------------------- real networks
+
+
+def network(pieces: Subwords, score: str = "additive") -> Seq2Seq:
+    """A random network in float64 that likes to write unknown words."""
+    torch.manual_seed(2)
+    sizes = {"embedding_size": 7, "encoder": {"hidden_size": 5}, "decoder": {"hidden_size": 11}}
+    config = ModelConfig.model_validate({**sizes, "attention": {"score": score}})
+    model = build_model(config, source_size=pieces.size, target_size=pieces.size).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(3)
+        model.output_weight[UNKNOWN] *= 6
+    return model
+
+
+@pytest.mark.parametrize("kind", ["word", "bpe"])
+def test_neither_batch_nor_neighbours_change_a_replacement(models: dict[str, Subwords], kind: str) -> None:
+    pieces = models[kind]
+    translator = Translator(network(pieces), Vocabularies(pieces, pieces))
+    lines = [f"{line[: 7 * number + 7]} w{number}" for number, line in enumerate(TEXT * 2)]
+    options = {"replace_unknown": {}, "beam_size": 3, "n_best": 3, "max_length_ratio": 1.0}
+    alone = [next(iter(translator.translate([line], **options))) for line in lines]
+    texts = [each.text for best in alone for each in best]
+    assert sum("⁇" in each.text for best in translator.translate(lines) for each in best) > 5
+    assert not any("⁇" in text for text in texts)
+    assert len(set(texts)) > 10
+    for batch_tokens in (1, 50, 5000):
+        together = list(translator.translate(lines[::-1], batch_tokens=batch_tokens, **options))
+        assert [[each.text for each in best] for best in together[::-1]] == [
+            [each.text for each in best] for best in alone
+        ]
+
+
+def test_a_model_without_attention_refuses_at_once(models: dict[str, Subwords]) -> None:
+    pieces = models["bpe"]
+    translator = Translator(network(pieces, "none"), Vocabularies(pieces, pieces))
+    with pytest.raises(UserError, match=r"the model has no attention \(model.attention.score: none\)"):
+        translator.translate([KNOWN], replace_unknown={})
+    assert len(list(translator.translate([KNOWN]))) == 1

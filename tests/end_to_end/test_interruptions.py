@@ -1,0 +1,128 @@
+"""A run that dies before its n-th file operation, for a spread of n, and signals within validation and averaging.
+
+Where test_resume.py kills at random moments of time, here the moments are those that matter: between any two changes on
+the disk.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from tests.end_to_end.conftest import ROOT, assert_same
+
+pytestmark = pytest.mark.slow
+NOUNS = {"dog": "Hund", "cat": "Kater", "man": "Mann", "bird": "Vogel"}
+VALIDATIONS = 3  # of the run below, that of the average counted
+EVERY = 9  # file operations; 1 tries all of them, in some minutes
+
+
+class Answer(NamedTuple):
+    code: int
+    operations: int
+    errors: str
+
+
+Run = Callable[..., Answer]
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Run]:
+    """run(config, output, "--resume", die_at=7): nmt-train as interrupted.py runs it."""
+    command = [sys.executable, ROOT / "tests" / "end_to_end" / "interrupted.py"]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+
+        def ask(config: Path, output: Path, *more: str, **task: int) -> Answer:
+            arguments = ["--config", str(config), "--output", str(output), "--device", "cpu", *more]
+            print(json.dumps({"arguments": arguments, **task}), file=process.stdin, flush=True)
+            return Answer(**json.loads(process.stdout.readline()))
+
+        yield ask
+        process.stdin.close()
+        assert process.wait(60) == 0
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """6 updates, a validation every 3, a saved state every 2, and the average of the best two checkpoints."""
+    folder = tmp_path_factory.mktemp("corpus")
+    pairs = [
+        (f"the {one} sees the {two}", f"der {NOUNS[one]} sieht den {NOUNS[two]}") for one in NOUNS for two in NOUNS
+    ]
+    for name, part in (("train", pairs[:12]), ("valid", pairs[12:])):
+        for language, side in (("en", 0), ("de", 1)):
+            (folder / f"{name}.{language}").write_text("".join(f"{pair[side]}\n" for pair in part), encoding="utf-8")
+    files = {name: {"source": f"{name}.en", "target": f"{name}.de"} for name in ("train", "valid")}
+    settings: dict[str, Any] = {
+        "name": "smallest",
+        "data": {"source_language": "en", "target_language": "de", "train": [files["train"]], "valid": files["valid"]},
+        "subwords": {"size": 40, "sampling": {"alpha": 0.1}},
+        "model": {"embedding_size": 5, "encoder": {"hidden_size": 3, "dropout": 0.2}, "decoder": {"hidden_size": 7}},
+        "training": {
+            "schedule": {"name": "plateau", "metric": "loss", "patience": 0},
+            "batch_size": 4,
+            "max_updates": 6,
+            "validate_every": "3 updates",
+            "save_every": "2 updates",
+            "keep_best": 2,
+            "average_best": 2,
+            "log_every": 2,
+        },
+    }
+    path = folder / "smallest.yaml"
+    path.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, config: Path, run: Run) -> tuple[Path, int]:
+    """The folder of a run that nothing interrupted, and its number of file operations."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    answer = run(config, folder)
+    assert answer.code == 0, answer.errors
+    return folder, answer.operations
+
+
+def test_death_before_a_file_operation(whole: tuple[Path, int], tmp_path: Path, config: Path, run: Run) -> None:
+    """The run and the cache it makes survive; so does every second one that is killed again while it is resumed."""
+    reference, operations = whole
+    assert operations > 20 * EVERY
+    for number in range(1, operations + 1, EVERY):
+        output = tmp_path / str(number) / "run"
+        output.parent.mkdir()
+        assert run(config, output, die_at=number).code == 137
+        if number % 2:
+            again = run(config, output, "--resume", die_at=number % 59 + 1)
+            assert again.code in (0, 137), again.errors
+        last = run(config, output, "--resume")
+        assert last.code == 0, f"after a death before file operation {number}: {last.errors}"
+        assert_same(reference, output)
+        assert list(output.rglob("*.partial")) == []
+
+
+@pytest.mark.parametrize("validation", range(1, VALIDATIONS + 1))
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_within_validation_or_averaging(
+    whole: tuple[Path, int],
+    tmp_path: Path,
+    config: Path,
+    run: Run,
+    validation: int,
+    number: signal.Signals,
+    code: int,
+) -> None:
+    """The last validation is that of the average."""
+    reference, _ = whole
+    answer = run(config, tmp_path / "run", validation=validation, signal=number)
+    assert answer.code == code, answer.errors
+    assert f"stopped by {number.name}; the state is saved, continue with --resume" in answer.errors
+    assert "average of 2 checkpoints" not in answer.errors
+    last = run(config, tmp_path / "run", "--resume")
+    assert last.code == 0, last.errors
+    assert_same(reference, tmp_path / "run")
