@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 SOURCES := nmt scripts benchmarks tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo format lint types test slow check bench data clean
+.PHONY: help setup demo format lint types test slow check bench table data clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ check: lint types ## Run everything that has to hold: lint, types, the fast test
 
 bench: $(READY) ## Measure the training speed
 	$(BIN)/python benchmarks/train_speed.py
+
+table: $(READY) ## Train every row of the attention table, for hours, and write docs/attention_table.md; it resumes
+	$(BIN)/python -m benchmarks.attention_table
 
 data: $(READY) ## Fetch Multi30k English-German, raw and tokenised, into data/multi30k
 	$(BIN)/python scripts/get_multi30k.py --languages en de

@@ -1,0 +1,249 @@
+"""docs/attention_table.md from the results there are: the table, the lengths, and the published order beside ours.
+
+Pure text: it knows results, and no folders. A row is shown once both of its tasks are done with at least one seed; what
+is missing is said.
+"""
+
+import math
+import shlex
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from benchmarks.attention_rows import PUBLISHED, ROWS, Row, concordance
+from benchmarks.attention_tasks import MULTI30K, SYNTHETIC, Result, Training, shown
+from benchmarks.length_buckets import Bucket
+from nmt.config import Config
+
+LENGTH_ROWS = ("none", "global-additive", "local-p-general")
+Table = Sequence[Sequence[str]]
+
+
+class Scored(NamedTuple):
+    """A complete row: its results by seed, in the same order for both tasks."""
+
+    row: Row
+    multi30k: Sequence[Result]
+    synthetic: Sequence[Result]
+
+
+class Lengths(NamedTuple):
+    """BLEU by source length: each model's in each bucket, and the plot's place as the document links it."""
+
+    parts: Sequence[Bucket]
+    series: Mapping[str, Sequence[float]]
+    image: str
+
+
+def complete(rows: Iterable[Row], results: Iterable[Result]) -> dict[str, Scored]:
+    """The rows that have both tasks with one seed or more, by name, with the seeds that have both."""
+    found = {(result.row, result.task, result.seed): result for result in results}
+    seeds = sorted({result.seed for result in found.values()})
+    scored = {}
+    for row in rows:
+        both = [
+            (found[row.name, MULTI30K.name, seed], found[row.name, SYNTHETIC.name, seed])
+            for seed in seeds
+            if (row.name, MULTI30K.name, seed) in found and (row.name, SYNTHETIC.name, seed) in found
+        ]
+        if both:
+            scored[row.name] = Scored(row, *zip(*both, strict=True))
+    return scored
+
+
+def report(
+    scored: Mapping[str, Scored], lengths: Lengths | None, *, recipes: Mapping[str, Config], example: Training
+) -> str:
+    """The whole document. `recipes`: each task's configuration, by its name; `example`: whose commands are shown."""
+    sections = [
+        _introduction(recipes),
+        _missing(scored),
+        _main_table(scored),
+        _by_length(lengths, scored),
+        _beside_published(scored),
+        _how(scored, example),
+    ]
+    return "\n\n".join(section for section in sections if section) + "\n"
+
+
+def _introduction(recipes: Mapping[str, Config]) -> str:
+    described = {name: describe_recipe(config) for name, config in recipes.items()}
+    beam = recipes[MULTI30K.name].decoding.beam_size
+    return f"""# Every attention, one recipe
+
+Luong, Pham & Manning's Table 4 (2015, arXiv 1508.04025) with more rows, on small data. Every row is trained by the same
+recipe, with the same sizes and from the same initial state; only `model.attention`, `model.decoder.type` and
+`model.decoder.input_feeding` differ. `benchmarks/attention_table.py` trains the rows and writes this file.
+
+- **Perplexity** and **BLEU**: Multi30k English-German, tokenised and lowercased. Perplexity a subword piece of the
+  validation corpus, for the best model by that measure; BLEU of test_2016_flickr at beam {beam}.
+  Recipe, [{shown(MULTI30K.config)}](../{shown(MULTI30K.config)}): {described[MULTI30K.name]}.
+- **AER** and **synthetic BLEU**: the same row, smaller, on the synthetic corpus, whose gold alignments are known. Each
+  target word of the reference is linked to the source word with most weight when that target word is forced; AER is
+  that of Och & Ney, 0 perfect and 1 the worst. Some words have several gold links, which one link a word cannot find.
+  Recipe, [{shown(SYNTHETIC.config)}](../{shown(SYNTHETIC.config)}): {described[SYNTHETIC.name]}."""
+
+
+def describe_recipe(config: Config) -> str:
+    """The recipe in a sentence."""
+    model, training = config.model, config.training
+    schedule = {key: value for key, value in training.schedule.model_dump().items() if key != "name"}
+    parts = [
+        f"{config.subwords.size:,} {config.subwords.type} pieces",
+        f"embeddings of {model.embedding_size}",
+        f"encoder of {model.encoder.hidden_size} {model.encoder.cell.upper()} units a direction",
+        f"decoder of {model.decoder.hidden_size}",
+        f"initial state {model.decoder.initial_state}",
+        f"{model.initialisation.name} initialisation",
+        f"dropout {model.decoder.dropout:g}",
+        f"{training.optimizer.name} at {training.optimizer.learning_rate:g}",
+        " ".join([training.schedule.name, "schedule", *(f"{key} {value:g}" for key, value in schedule.items())]),
+        f"batches of {training.batch_size} {training.batch_by}",
+        f"{training.max_epochs} epochs",
+        f"label smoothing {training.label_smoothing:g}",
+    ]
+    return ", ".join(parts)
+
+
+def _missing(scored: Mapping[str, Scored]) -> str:
+    absent = [name for name in ROWS if name not in scored]
+    if not absent:
+        return f"All {len(ROWS)} rows are complete."
+    return f"**{len(absent)} of {len(ROWS)} rows are not complete yet:** {', '.join(absent)}."
+
+
+def _main_table(scored: Mapping[str, Scored]) -> str:
+    several = any(len(each.multi30k) > 1 for each in scored.values())
+    head = [
+        "score",
+        "scope",
+        "decoder",
+        "input feeding",
+        "perplexity",
+        "BLEU",
+        "parameters",
+        "minutes",
+        "tokens/s",
+        "AER",
+    ]
+    head += ["synthetic BLEU", *(["seeds"] if several else [])]
+    lines = [head]
+    best = max((_mean(each.multi30k, _bleu) for each in scored.values()), default=math.nan)
+    for name in ROWS:
+        if name not in scored:
+            continue
+        row, multi30k, synthetic = scored[name]
+        bleu = _spread(multi30k, _bleu, ".2f")
+        line = [row.score, "–" if row.score == "none" else row.scope, row.decoder]
+        line += [("yes" if row.input_feeding else "no") if row.decoder == "luong" else "–"]
+        line += [_spread(multi30k, lambda result: result.perplexity, ".2f")]
+        line += [f"**{bleu}**" if _mean(multi30k, _bleu) == best else bleu, f"{multi30k[0].parameters:,}"]
+        line += [f"{_mean(multi30k, lambda result: result.minutes):.1f}"]
+        line += [f"{_mean(multi30k, lambda result: result.target_tokens_per_second):,.0f}"]
+        line += [
+            _spread(synthetic, lambda result: result.alignment_error_rate, ".3f"),
+            _spread(synthetic, _bleu, ".2f"),
+        ]
+        lines.append([*line, *([str(len(multi30k))] if several else [])])
+    spread = " With several seeds: mean ± standard deviation." if several else " One seed a row."
+    both = [result for each in scored.values() for result in (*each.multi30k, *each.synthetic)]
+    where = {f"{result.machine}, threads: {result.threads}, PyTorch {result.pytorch}" for result in both}
+    signatures = {result.signature for result in both}
+    notes = f"""Minutes and target tokens a second: training on Multi30k, validation counted in the minutes.{spread}
+
+BLEU: {" · ".join(f"`{signature}`" for signature in sorted(signatures))}. Trained on: {"; ".join(sorted(where))}."""
+    return f"{markdown(lines)}\n\n{notes}" if scored else ""
+
+
+def _by_length(lengths: Lengths | None, scored: Mapping[str, Scored]) -> str:
+    title = "## BLEU by source length"
+    if lengths is None:
+        absent = [name for name in LENGTH_ROWS if name not in scored]
+        return f"{title}\n\nNeeds the rows {', '.join(LENGTH_ROWS)}; not complete yet: {', '.join(absent)}."
+    lines = [["source words", "sentences", *lengths.series]]
+    for index, part in enumerate(lengths.parts):
+        scores = [f"{series[index]:.2f}" for series in lengths.series.values()]
+        lines.append([part.label, str(len(part.sentences)), *scores])
+    return f"""{title}
+
+test_2016_flickr in buckets by the words of the source, each scored by itself: what attention is for, in the papers'
+main figure (Bahdanau et al. 2014, figure 2; Luong et al. 2015, figure 6).
+
+![BLEU by source length of three models]({lengths.image})
+
+{markdown(lines)}"""
+
+
+def _beside_published(scored: Mapping[str, Scored]) -> str:
+    """Luong et al.'s Table 4 and the same rows here, both with input feeding, in the published order."""
+    here = {name: _mean(each.multi30k, _bleu) for name, each in scored.items()}
+    theirs = {each.row: each.before for each in PUBLISHED if each.before is not None}
+    shared = [name for name in theirs if name in here]
+    lines = [["row", "published perplexity", "published BLEU", "rank", "perplexity here", "BLEU here", "rank"]]
+    for each in sorted(PUBLISHED, key=lambda each: -(each.before or 0)):
+        published = "did not converge" if each.before is None else f"{each.before} → {each.after}"
+        mine = scored.get(each.row)
+        line = [each.row, each.perplexity, published, _rank(each.row, {name: theirs[name] for name in shared})]
+        line += [_spread(mine.multi30k, lambda result: result.perplexity, ".2f") if mine else "not complete"]
+        line += [_spread(mine.multi30k, _bleu, ".2f") if mine else "not complete"]
+        lines.append([*line, _rank(each.row, {name: here[name] for name in shared})])
+    same, total = concordance([(here[name], theirs[name]) for name in shared])
+    agreement = f" {same} of {total} pairs of rows are in the same order." if total else ""
+    return f"""## Beside the published table
+
+Luong et al.'s Table 4, WMT14 English-German, newstest2014: BLEU before → after unknown words are replaced, which
+subwords make needless here. Other data (4.5 million pairs) and other sizes (four layers of 1,000 LSTM units): only the
+order can be compared. Ranks are among the rows that both have, by BLEU before replacement.{agreement}
+
+{markdown(lines)}"""
+
+
+def _rank(name: str, values: Mapping[str, float]) -> str:
+    """1 for the highest; equal values share the better rank."""
+    return str(1 + sum(value > values[name] for value in values.values())) if name in values else "–"
+
+
+def _how(scored: Mapping[str, Scored], example: Training) -> str:
+    device = "cpu"
+    commands = "\n".join(
+        shlex.join(command)
+        for command in (example.train_command(device=device), example.evaluate_command(device=device))
+    )
+    return f"""## Again
+
+```
+make data
+pip install -c constraints.txt -e '.[plots]'
+python -m benchmarks.attention_table            # every row; stopped, it continues where it was
+python -m benchmarks.attention_table --rows global-dot,none --seeds 3
+python -m benchmarks.attention_table --report-only
+```
+
+A row is what these commands make of it, such as {example.row.name}:
+
+```
+{commands}
+```"""
+
+
+def markdown(lines: Table) -> str:
+    """A table; the first line is its head."""
+    head, *body = lines
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *body))
+
+
+def _bleu(result: Result) -> float:
+    return result.bleu
+
+
+def _mean(results: Sequence[Result], value: Callable[[Result], float]) -> float:
+    return statistics.fmean(value(result) for result in results)
+
+
+def _spread(results: Sequence[Result], value: Callable[[Result], float | None], form: str) -> str:
+    """The mean, with ± the standard deviation of several seeds; a dash where there is no such value."""
+    values = [number for result in results if (number := value(result)) is not None]
+    if not values:
+        return "–"
+    deviation = f" ± {statistics.stdev(values):{form}}" if len(values) > 1 else ""
+    return f"{statistics.fmean(values):{form}}{deviation}"

@@ -1,0 +1,97 @@
+"""The rows of the attention table: what each sets in the configuration, and what Luong et al. published for it.
+
+It knows names and options; it trains nothing and reads no files. Luong, Pham & Manning (2015), arXiv 1508.04025.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from nmt.errors import UserError
+from nmt.models.attention import SCORES
+from nmt.models.decoders import DECODERS
+
+LOCAL_SCOPES = ("local-m", "local-p")
+LOCAL_SCORES = ("dot", "general")  # the two that the paper's table has with them
+
+
+class Row(NamedTuple):
+    """One model of the table."""
+
+    score: str
+    scope: str = "global"
+    decoder: str = "luong"
+    input_feeding: bool = True  # luong's; the cells of the other decoders read the context instead
+
+    @property
+    def name(self) -> str:
+        """Such as global-dot, local-p-general-no-feeding, none or bahdanau-global-additive; also a folder's name."""
+        attention = self.score if self.score == "none" else f"{self.scope}-{self.score}"
+        decoder = "" if self.decoder == "luong" else f"{self.decoder}-"
+        return f"{decoder}{attention}{'' if self.input_feeding else '-no-feeding'}"
+
+    @property
+    def title(self) -> str:
+        """Such as "global, dot", for people."""
+        words = [] if self.score == "none" else [self.scope]
+        words += ["no attention" if self.score == "none" else self.score]
+        words += [] if self.decoder == "luong" else [self.decoder]
+        return ", ".join([*words, *([] if self.input_feeding else ["no feeding"])])
+
+    @property
+    def overrides(self) -> list[str]:
+        """What the row sets, as values of nmt-train's --set."""
+        keys = [f"attention.score={self.score}", f"attention.scope={self.scope}", f"decoder.type={self.decoder}"]
+        if not self.input_feeding:
+            keys.append("decoder.input_feeding=false")
+        return [f"model.{key}" for key in keys]
+
+
+def _rows() -> Iterator[Row]:
+    """In the order of training: Luong's decoder with every score, then the local scopes; the other decoders with their
+    papers' score; and Luong's once more, without input feeding."""
+    attentions = [("none", "global"), *((score, "global") for score in SCORES if score != "none")]
+    attentions += [(score, scope) for scope in LOCAL_SCOPES for score in LOCAL_SCORES]
+    yield from (Row(score, scope) for score, scope in attentions)
+    yield from (Row("additive", decoder=decoder) for decoder in DECODERS if decoder != "luong")
+    yield from (Row(score, scope, input_feeding=False) for score, scope in attentions)
+
+
+ROWS = {row.name: row for row in _rows()}
+
+
+def chosen(names: str | None) -> list[Row]:
+    """The rows with these names, commas between them; None: all. Raises UserError for a name that is none."""
+    wanted = list(ROWS) if names is None else list(dict.fromkeys(name.strip() for name in names.split(",")))
+    if unknown := [name for name in wanted if name not in ROWS]:
+        raise UserError(f"--rows {names}: no row is called {', '.join(map(repr, unknown))}; rows: {', '.join(ROWS)}")
+    return [ROWS[name] for name in wanted]
+
+
+class Published(NamedTuple):
+    """A row of Luong et al.'s Table 4, newstest2014; None: the training did not get there."""
+
+    row: str  # ours that corresponds to it, all with input feeding
+    perplexity: str
+    before: float | None  # BLEU before unknown words are replaced
+    after: float | None
+
+
+PUBLISHED = (
+    Published("global-location", "6.4", 18.1, 19.3),
+    Published("global-dot", "6.1", 18.6, 20.5),
+    Published("global-general", "6.1", 17.3, 19.1),
+    Published("local-m-dot", "> 7.0", None, None),
+    Published("local-m-general", "6.2", 18.6, 20.4),
+    Published("local-p-dot", "6.6", 18.0, 19.6),
+    Published("local-p-general", "5.9", 19.0, 20.9),
+)
+
+
+def concordance(pairs: Sequence[tuple[float, float]]) -> tuple[int, int]:
+    """How many pairs of rows both columns put in the same order, and how many both order at all (ties are left out)."""
+    same = total = 0
+    for index, (mine, theirs) in enumerate(pairs):
+        for other_mine, other_theirs in pairs[:index]:
+            sign = (mine - other_mine) * (theirs - other_theirs)
+            same, total = same + (sign > 0), total + (sign != 0)
+    return same, total

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Train every attention by one recipe, and write docs/attention_table.md: Luong et al.'s Table 4 with more rows.
+
+    make data
+    python -m benchmarks.attention_table --threads 1
+
+takes hours. Stopped at any moment, by whatever means, it continues where it was when it is started again; rows that are
+done are not done again, unless the recipe, the corpora or the row has changed. Each row is trained by nmt-train and
+scored by nmt-eval, once on Multi30k (configs/attention_table.yaml) and once on the synthetic corpus
+(configs/attention_synthetic.yaml), where its alignments are compared with the gold ones.
+"""
+
+import argparse
+import signal
+import statistics
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # for `python benchmarks/attention_table.py`
+
+import torch
+
+from benchmarks.attention_report import LENGTH_ROWS, Lengths, Scored, complete, report
+from benchmarks.attention_rows import ROWS, chosen
+from benchmarks.attention_tasks import MULTI30K, ROOT, SYNTHETIC, TRANSLATIONS, Training, plan
+from benchmarks.length_buckets import bleu_by_bucket, buckets, plot
+from nmt.cli.common import DEVICES, choose_device, run
+from nmt.config import load_config
+from nmt.data.corpus import read_lines
+from nmt.errors import UserError
+from nmt.files import written_atomically
+
+TASKS = (MULTI30K, SYNTHETIC)
+EXAMPLE = "global-dot"  # the row whose commands the document shows
+IMAGE = Path("images", "bleu_by_source_length.png")  # in the folder of the document
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    former = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # lets `execute` clean up
+    try:
+        return run("attention_table", lambda: _body(options))
+    finally:
+        signal.signal(signal.SIGTERM, former)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", metavar="A,B", help="train only these rows (default: all; --list names them)")
+    parser.add_argument("--list", action="store_true", help="list the rows and how far each is, and leave")
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="train each row with the seeds 1 to N")
+    parser.add_argument("--device", choices=DEVICES, default="auto", help="default: auto")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads of each training (default: PyTorch's)")
+    parser.add_argument("--report-only", action="store_true", help="train nothing, write the report of what is done")
+    parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "attention_table", help="folder of the trainings")
+    parser.add_argument(
+        "--document", type=Path, default=ROOT / "docs" / "attention_table.md", metavar="FILE", help="the report"
+    )
+    return parser
+
+
+def _body(options: argparse.Namespace) -> int:
+    problems = [f"--{name}: must be 1 or more" for name in ("seeds", "threads") if (getattr(options, name) or 1) < 1]
+    if find_spec("matplotlib") is None:
+        problems.append("matplotlib is needed for the plot: pip install -c constraints.txt -e '.[plots]'")
+    if not MULTI30K.source.is_file():
+        problems.append(f"{MULTI30K.source}: no such file; `make data` fetches Multi30k")
+    if problems:
+        raise UserError(*problems)
+    rows, runs = chosen(options.rows), options.runs.resolve()
+    make_synthetic_corpus()
+    trainings = plan(TASKS, rows, seeds=range(1, options.seeds + 1), runs=runs)
+    if options.list:
+        list_rows(trainings)
+        return 0
+    if not options.report_only:
+        device, threads = choose_device(options.device).type, options.threads or torch.get_num_threads()
+        for training in trainings:
+            if (code := train(training, device=device, threads=threads)) != 0:
+                return code
+            write_report(options.document, runs)
+    write_report(options.document, runs)
+    return 0
+
+
+def make_synthetic_corpus() -> None:
+    """As `make demo` makes it, and only if it is not there."""
+    data = load_config(SYNTHETIC.config).data
+    files = [SYNTHETIC.source, SYNTHETIC.reference, SYNTHETIC.gold, data.valid.source, data.train[0].source]
+    if not all(file is not None and file.is_file() for file in files):
+        script = ROOT / "scripts" / "make_synthetic_corpus.py"
+        subprocess.run([sys.executable, script, "--output", SYNTHETIC.source.parent], check=True)
+
+
+def list_rows(trainings: Sequence[Training]) -> None:
+    for training in trainings:
+        state = "done" if training.result() else "begun" if training.folder.exists() else "not begun"
+        print(f"{training.row.name}  seed {training.seed}  {training.task.name}  {state}")
+
+
+def train(training: Training, *, device: str, threads: int) -> int:
+    """Train unless it is done; the exit code of the command that failed, or 0."""
+    if training.result() is not None:
+        print(f"{training.row.name}, seed {training.seed}, {training.task.name}: done already", flush=True)
+        return 0
+    print(f"\n== {training.row.name}, seed {training.seed}, {training.task.name}", flush=True)
+    try:
+        result = training.run(device=device, threads=threads)
+    except subprocess.CalledProcessError as error:
+        print(f"attention_table: {error.cmd[0]} ended with exit code {error.returncode}", file=sys.stderr)
+        return error.returncode if error.returncode > 0 else 128 - error.returncode
+    print(f"BLEU {result.bleu:.2f}, perplexity {result.perplexity:.2f}, {result.minutes:.1f} minutes", flush=True)
+    return 0
+
+
+def write_report(document: Path, runs: Path) -> None:
+    """Write the document and its plot, from whatever is done of the present recipes."""
+    seeds = sorted(int(path.name.removeprefix("seed")) for path in runs.glob("*/seed[0-9]*")) or [1]
+    trainings = plan(TASKS, list(ROWS.values()), seeds=list(dict.fromkeys(seeds)), runs=runs)
+    results = [result for training in trainings if (result := training.result()) is not None]
+    scored = complete(ROWS.values(), results)
+    lengths = draw_lengths(document.parent, trainings, scored)
+    recipes = {task.name: load_config(task.config) for task in TASKS}
+    example = next(each for each in trainings if each.row.name == EXAMPLE and each.task == MULTI30K)
+    document.parent.mkdir(parents=True, exist_ok=True)
+    with written_atomically(document) as file:
+        file.write(report(scored, lengths, recipes=recipes, example=example))
+    print(f"{document}: {len(scored)} of {len(ROWS)} rows", flush=True)
+
+
+def draw_lengths(folder: Path, trainings: Sequence[Training], scored: Mapping[str, Scored]) -> Lengths | None:
+    """BLEU by source length of LENGTH_ROWS, the mean over each one's seeds; None until all of them are complete."""
+    if not all(name in scored for name in LENGTH_ROWS):
+        return None
+    parts = buckets(list(read_lines(MULTI30K.source)))
+    references = list(read_lines(MULTI30K.reference))
+    series = {}
+    for name in LENGTH_ROWS:
+        seeds = {result.seed for result in scored[name].multi30k}
+        by_seed = [
+            bleu_by_bucket(parts, list(read_lines(each.folder / TRANSLATIONS)), references, tokenize=MULTI30K.tokenize)
+            for each in trainings
+            if each.row.name == name and each.task == MULTI30K and each.seed in seeds
+        ]
+        series[ROWS[name].title] = [statistics.fmean(scores) for scores in zip(*by_seed, strict=True)]
+    plot(folder / IMAGE, parts, series, title="Multi30k English-German, test_2016_flickr: BLEU by source length")
+    return Lengths(parts, series, IMAGE.as_posix())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

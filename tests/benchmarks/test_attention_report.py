@@ -1,0 +1,134 @@
+"""The document from made-up results: complete rows only, missing ones named, means, ranks and lengths."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from benchmarks.attention_report import LENGTH_ROWS, Lengths, complete, report
+from benchmarks.attention_rows import ROWS
+from benchmarks.attention_tasks import MULTI30K, SYNTHETIC, Result, Training
+from benchmarks.length_buckets import Bucket
+from nmt.config import load_config
+
+RECIPES = {task.name: load_config(task.config) for task in (MULTI30K, SYNTHETIC)}
+EXAMPLE = Training(MULTI30K, ROWS["none"], 1, Path("/somewhere/runs"), "0123abcd")
+
+
+def result(row: str, task: str, bleu: float, *, seed: int = 1, error: float | None = None) -> Result:
+    return Result(
+        row=row,
+        task=task,
+        seed=seed,
+        recipe="0123abcd",
+        perplexity=7.125,
+        bleu=bleu,
+        signature="nrefs:1|tok:none",
+        parameters=1_234_567,
+        minutes=11.25,
+        target_tokens_per_second=5432.1,
+        alignment_error_rate=error,
+        machine="Abacus, 2 cores",
+        threads=1,
+        pytorch="2.13.0",
+    )
+
+
+def both(row: str, bleu: float, *, seed: int = 1, error: float | None = 0.125) -> list[Result]:
+    return [
+        result(row, "multi30k", bleu, seed=seed),
+        result(row, "synthetic", 97.0, seed=seed, error=error),
+    ]
+
+
+def document(results: Iterable[Result], lengths: Lengths | None = None) -> str:
+    return report(complete(ROWS.values(), results), lengths, recipes=RECIPES, example=EXAMPLE)
+
+
+def row_of(text: str, begin: str) -> list[str]:
+    (line,) = [line for line in text.splitlines() if line.startswith(f"| {begin} |")]
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_no_row_is_complete() -> None:
+    text = document([])
+    assert f"**{len(ROWS)} of {len(ROWS)} rows are not complete yet:** none, global-additive" in text
+    assert "pairs of rows" not in text
+
+
+def test_a_row_needs_both_tasks() -> None:
+    text = document([result("global-dot", "multi30k", 34.0), *both("global-general", 33.0)])
+    assert f"**{len(ROWS) - 1} of {len(ROWS)} rows are not complete yet:** none," in text
+    assert "| dot | global |" not in text
+    cells = row_of(text, "general | global")
+    assert cells == [
+        "general",
+        "global",
+        "luong",
+        "yes",
+        "7.12",
+        "**33.00**",
+        "1,234,567",
+        "11.2",
+        "5,432",
+        "0.125",
+        "97.00",
+    ]
+    assert "Abacus, 2 cores, threads: 1, PyTorch 2.13.0" in text
+    assert "`nrefs:1|tok:none`" in text
+
+
+def test_every_row() -> None:
+    text = document([each for number, name in enumerate(ROWS) for each in both(name, 20.0 + number)])
+    assert f"All {len(ROWS)} rows are complete." in text
+    assert "not complete |" not in text
+    assert text.count("| luong | yes |") == text.count("| luong | no |") == 13
+    assert row_of(text, "none | – | luong | yes")[5] == "20.00"
+    assert row_of(text, "additive | global | bahdanau")[3] == "–"
+
+
+def test_without_attention_there_is_no_alignment() -> None:
+    assert row_of(document(both("none", 25.0, error=None)), "none")[9] == "–"
+
+
+def test_several_seeds_are_averaged() -> None:
+    text = document([*both("global-dot", 33.0), *both("global-dot", 35.0, seed=2), *both("none", 20.0)])
+    assert row_of(text, "dot")[5] == "**34.00 ± 1.41**"
+    assert [row_of(text, begin)[-1] for begin in ("dot", "none")] == ["2", "1"]
+
+
+def test_a_seed_counts_when_both_of_its_tasks_are_done() -> None:
+    scored = complete(ROWS.values(), [*both("global-dot", 33.0), result("global-dot", "multi30k", 35.0, seed=2)])
+    assert [each.seed for each in scored["global-dot"].multi30k] == [1]
+
+
+def test_published_order_beside_ours() -> None:
+    """Published: local-p general 19.0, global dot 18.6, global general 17.3. Here the first two change places."""
+    text = document([*both("local-p-general", 33.0), *both("global-dot", 34.0), *both("global-general", 32.0)])
+    assert row_of(text, "local-p-general") == [
+        "local-p-general", "5.9", "19.0 → 20.9", "1", "7.12", "33.00", "2",
+    ]  # fmt: skip
+    assert row_of(text, "global-dot")[3:] == ["2", "7.12", "34.00", "1"]
+    assert row_of(text, "global-location")[3:] == ["–", "not complete", "not complete", "–"]
+    assert row_of(text, "local-m-dot")[2:4] == ["did not converge", "–"]
+    assert "2 of 3 pairs of rows" in text
+
+
+def test_lengths() -> None:
+    parts = [Bucket(0, 8, (0, 2)), Bucket(9, None, (1,))]
+    series = {name: [30.0 + number, 20.0 + number] for number, name in enumerate(LENGTH_ROWS)}
+    results = [each for name in LENGTH_ROWS for each in both(name, 33.0)]
+    text = document(results, Lengths(parts, series, "images/bleu.png"))
+    assert "](images/bleu.png)" in text
+    assert row_of(text, "≤ 8") == ["≤ 8", "2", "30.00", "31.00", "32.00"]
+    assert row_of(text, "≥ 9") == ["≥ 9", "1", "20.00", "21.00", "22.00"]
+
+
+def test_lengths_wait_for_their_rows() -> None:
+    text = document(both("none", 25.0, error=None))
+    assert "not complete yet: global-additive, local-p-general." in text
+
+
+def test_the_recipes_are_told() -> None:
+    text = document([])
+    assert "6,000 bpe pieces" in text
+    assert "halving schedule after_epoch 4 factor 0.7" in text
+    assert "8 epochs" in text

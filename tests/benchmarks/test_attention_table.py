@@ -1,0 +1,212 @@
+"""The table's script: what is done is not done again, what changed is, and one row from end to end in two updates."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from benchmarks import attention_table
+from benchmarks.attention_rows import ROWS
+from benchmarks.attention_tasks import RESULT, TRANSLATIONS, Result, Task, Training, alignment_error, gold_links, plan
+from nmt.decoding.translator import Translator
+from nmt.errors import UserError
+
+ROOT = Path(__file__).resolve().parents[2]
+SIZES = {"train": 40, "valid": 5, "test": 6}
+DONE = Result("none", "tiny", 1, "0123abcd", 7.0, 33.0, "signature", 11, 1.0, 5000.0, None, "Abacus", 1, "2.13.0")
+
+
+@pytest.fixture(scope="session")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    sizes = [word for name, size in SIZES.items() for word in (f"--{name}", str(size))]
+    script = ROOT / "scripts" / "make_synthetic_corpus.py"
+    subprocess.run([sys.executable, script, "--output", folder, *sizes], check=True, stdout=subprocess.DEVNULL)
+    return folder
+
+
+@pytest.fixture
+def task(corpus: Path, tmp_path: Path) -> Task:
+    """A copy of the corpus and a recipe of two updates."""
+    data = shutil.copytree(corpus, tmp_path / "corpus")
+    pairs = {name: {"source": f"corpus/{name}.en", "target": f"corpus/{name}.de"} for name in ("train", "valid")}
+    recipe: dict[str, Any] = {
+        "name": "tiny",
+        "data": {"source_language": "en", "target_language": "de", "train": [pairs["train"]], "valid": pairs["valid"]},
+        "subwords": {"size": 120},
+        "model": {"embedding_size": 5, "encoder": {"hidden_size": 3}, "decoder": {"hidden_size": 6}},
+        "training": {"batch_size": 20, "max_updates": 2, "validation": {"tokenize": "none"}},
+    }
+    config = tmp_path / "tiny.yaml"
+    config.write_text(yaml.safe_dump(recipe), encoding="utf-8")
+    return Task("tiny", config, data / "test.en", data / "test.de", data / "test.align")
+
+
+def one(task: Task, name: str, runs: Path, seed: int = 1) -> Training:
+    (training,) = plan([task], [ROWS[name]], seeds=[seed], runs=runs)
+    return training
+
+
+def test_every_row_comes_before_the_second_seed(task: Task, tmp_path: Path) -> None:
+    rows = [ROWS["none"], ROWS["global-dot"]]
+    order = [(each.seed, each.row.name) for each in plan([task], rows, seeds=[1, 2], runs=tmp_path)]
+    assert order == [(1, "none"), (1, "global-dot"), (2, "none"), (2, "global-dot")]
+
+
+def test_another_recipe_has_another_folder(task: Task, tmp_path: Path) -> None:
+    before = one(task, "global-dot", tmp_path).folder
+    assert before == one(task, "global-dot", tmp_path).folder
+    assert before.parent == tmp_path / "global-dot" / "seed1"
+
+    text = task.config.read_text(encoding="utf-8")
+    task.config.write_text(f"# a remark\n{text}", encoding="utf-8")
+    assert one(task, "global-dot", tmp_path).folder == before, "a remark changes nothing"
+    task.config.write_text(text.replace("max_updates: 2", "max_updates: 3"), encoding="utf-8")
+    assert one(task, "global-dot", tmp_path).folder != before
+    task.config.write_text(text, encoding="utf-8")
+    with open(task.reference, "a", encoding="utf-8") as file:
+        file.write("Ein Satz mehr .\n")
+    assert one(task, "global-dot", tmp_path).folder != before
+
+
+def test_missing_corpora_are_named(task: Task, tmp_path: Path) -> None:
+    task.source.unlink()
+    task.reference.unlink()
+    with pytest.raises(UserError) as error:
+        one(task, "none", tmp_path)
+    assert [message.rpartition("/")[2] for message in error.value.messages] == [
+        "test.en: no such file",
+        "test.de: no such file",
+    ]
+
+
+@pytest.fixture
+def runner(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Training], Result]], list[str]]:
+    """runner(body) puts `body` in place of the commands, and returns the list that the trained rows are added to."""
+
+    def install(body: Callable[[Training], Result]) -> list[str]:
+        trained: list[str] = []
+
+        def run(training: Training, *, device: str, threads: int) -> Result:
+            trained.append(training.row.name)
+            return body(training)
+
+        monkeypatch.setattr(Training, "run", run)
+        return trained
+
+    return install
+
+
+def finish(training: Training) -> Result:
+    training.folder.mkdir(parents=True)
+    result = replace(DONE, row=training.row.name, recipe=training.recipe)
+    (training.folder / RESULT).write_text(json.dumps(result.__dict__), encoding="utf-8")
+    return result
+
+
+def test_what_is_done_is_not_done_again(task: Task, tmp_path: Path, runner: Callable[..., list[str]]) -> None:
+    trained = runner(finish)
+    for name in ("none", "global-dot", "none"):
+        assert attention_table.train(one(task, name, tmp_path), device="cpu", threads=1) == 0
+    assert trained == ["none", "global-dot"]
+    assert one(task, "none", tmp_path).result() is not None
+    assert one(task, "none", tmp_path, seed=2).result() is None
+
+
+@pytest.mark.parametrize(("code", "expected"), [(2, 2), (130, 130), (-9, 137)])
+def test_a_command_that_fails_ends_the_table_with_its_code(
+    task: Task, tmp_path: Path, runner: Callable[..., list[str]], code: int, expected: int
+) -> None:
+    def fail(training: Training) -> Result:
+        raise subprocess.CalledProcessError(code, training.train_command(device="cpu"))
+
+    trained = runner(fail)
+    for _ in range(2):
+        assert attention_table.train(one(task, "none", tmp_path), device="cpu", threads=1) == expected
+    assert trained == ["none", "none"], "what has no result is trained again, or resumed"
+
+
+def test_the_commands_resume(task: Task, tmp_path: Path) -> None:
+    training = one(task, "local-p-dot-no-feeding", tmp_path, seed=3)
+    command = training.train_command(device="cpu")
+    assert command[0] == "nmt-train"
+    assert command[-1] == "--resume"
+    sets = [value for option, value in pairwise(command) if option == "--set"]
+    assert sets == [
+        "model.attention.score=dot",
+        "model.attention.scope=local-p",
+        "model.decoder.type=luong",
+        "model.decoder.input_feeding=false",
+        "seed=3",
+        f"data.cache_folder={tmp_path / '.cache'}",
+    ]
+    assert training.evaluate_command(device="cpu")[-4:] == ["--tokenize", "none", "--device", "cpu"]
+
+
+def test_gold_links() -> None:
+    assert gold_links("0-0 2-1 12-10") == {(0, 0), (2, 1), (12, 10)}
+    assert gold_links("") == set()
+
+
+@pytest.fixture
+def tiny_table(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script with one tiny task in the place of both."""
+    multi30k, synthetic = task._replace(name="multi30k", gold=None), task._replace(name="synthetic")
+    monkeypatch.setattr(attention_table, "TASKS", (multi30k, synthetic))
+    monkeypatch.setattr(attention_table, "MULTI30K", multi30k)
+    monkeypatch.setattr(attention_table, "SYNTHETIC", synthetic)
+
+
+@pytest.mark.usefixtures("tiny_table")
+def test_list(tmp_path: Path, capsys: pytest.CaptureFixture[str], runner: Callable[..., list[str]]) -> None:
+    runner(finish)
+    multi30k = attention_table.TASKS[0]
+    attention_table.train(one(multi30k, "none", tmp_path / "runs"), device="cpu", threads=1)
+    capsys.readouterr()
+    arguments = ["--list", "--rows", "none,global-dot", "--runs", str(tmp_path / "runs")]
+    assert attention_table.main(arguments) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "none  seed 1  multi30k  done",
+        "none  seed 1  synthetic  not begun",
+        "global-dot  seed 1  multi30k  not begun",
+        "global-dot  seed 1  synthetic  not begun",
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("tiny_table")
+def test_one_row_from_end_to_end(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Two updates on 40 sentences, twice: nmt-train, nmt-eval, the alignments, the document; and then nothing to do."""
+    runs, document = tmp_path / "runs", tmp_path / "docs" / "table.md"
+    arguments = ["--rows", "global-dot", "--device", "cpu", "--threads", "1"]
+    arguments += ["--runs", str(runs), "--document", str(document)]
+    assert attention_table.main(arguments) == 0
+
+    multi30k, synthetic = plan(attention_table.TASKS, [ROWS["global-dot"]], seeds=[1], runs=runs)
+    first, second = multi30k.result(), synthetic.result()
+    assert first is not None
+    assert second is not None
+    assert (first.threads, first.alignment_error_rate, first.signature[:7]) == (1, None, "nrefs:1")
+    assert first.parameters == second.parameters > 1000
+    assert (first.perplexity, first.bleu) == (second.perplexity, second.bleu), "one seed, one corpus"
+    translator = Translator.load(synthetic.folder)
+    assert second.alignment_error_rate == pytest.approx(alignment_error(translator, synthetic.task))
+    assert 0 < second.alignment_error_rate <= 1
+    assert len((multi30k.folder / TRANSLATIONS).read_bytes().splitlines()) == SIZES["test"]
+    text = document.read_text(encoding="utf-8")
+    assert f"| dot | global | luong | yes | {first.perplexity:.2f} |" in text
+    assert f"{len(ROWS) - 1} of {len(ROWS)} rows are not complete yet" in text
+
+    capfd.readouterr()
+    assert attention_table.main(arguments) == 0
+    said = capfd.readouterr().out
+    assert said.count("done already") == 2
+    assert "nmt-train" not in said

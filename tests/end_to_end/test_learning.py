@@ -1,0 +1,140 @@
+"""Every score, every scope and every decoder learns: 90 BLEU on the synthetic corpus, each with its alignment error.
+
+The recipe is configs/attention_synthetic.yaml, so that these are rows of the attention table's synthetic column, but
+trained on other sentences. The trainings run beside each other, one a core, by nmt-train; a test waits for its own.
+Without attention, and with attention to numbered positions, the scores are told and not judged: such models are not
+expected to translate sentences that they have not seen.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from benchmarks.attention_rows import Row
+from benchmarks.attention_tasks import Task, alignment_error, gold_links
+from nmt.data.corpus import read_lines
+from nmt.decoding.alignment import alignment_error_rate
+from nmt.decoding.translator import Translator
+from nmt.evaluation.metrics import corpus_scores
+from nmt.models.attention import SCORES
+from nmt.models.decoders import DECODERS
+from nmt.models.scopes import SCOPES
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+RECIPE = ROOT / "configs" / "attention_synthetic.yaml"
+SIZES = {"train": 6000, "valid": 100, "test": 200}
+BAR = 90.0  # BLEU
+HALF_WIDTH = 4  # of local-m: with the default, 10, these sentences of 9 words would be inside its window as a whole
+WITHOUT_BAR = {"none", "location"}  # scores
+
+COMBINATIONS = [
+    Row("dot", "local-p"),
+    Row("scaled_dot", "local-m"),
+    Row("cosine"),
+    Row("concat"),
+    Row("location_sensitive"),
+    Row("additive", decoder="bahdanau"),
+    Row("general", decoder="conditional_gru"),
+    Row("location"),
+    Row("none"),
+]
+
+
+def test_every_member_of_every_family_takes_part() -> None:
+    assert {row.score for row in COMBINATIONS} == set(SCORES)
+    assert {row.scope for row in COMBINATIONS} == set(SCOPES)
+    assert {row.decoder for row in COMBINATIONS} == set(DECODERS)
+
+
+class Corpus(NamedTuple):
+    task: Task
+    overrides: list[str]  # values of nmt-train's --set
+
+    def train(self, row: Row, output: Path, *more: str) -> None:
+        narrow = [f"model.attention.half_width={HALF_WIDTH}"] if row.scope == "local-m" else []
+        sets = [word for each in (*self.overrides, *row.overrides, *narrow) for word in ("--set", each)]
+        files = ["--config", str(RECIPE), "--output", str(output)]
+        command = [sys.executable, "-m", "nmt.cli.train", *files, *sets, "--device", "cpu", *more]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        finished = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert finished.returncode == 0, finished.stderr
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
+    """The corpus, with the subword model and the ids that all trainings share made already."""
+    folder = tmp_path_factory.mktemp("learning")
+    sizes = [word for name, size in SIZES.items() for word in (f"--{name}", str(size))]
+    script = ROOT / "scripts" / "make_synthetic_corpus.py"
+    command = [sys.executable, script, "--output", folder, "--seed", "2", *sizes]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    files = [f"{key}.{side}={folder / name}.{language}" for key, name in (("train.0", "train"), ("valid", "valid"))
+             for side, language in (("source", "en"), ("target", "de"))]  # fmt: skip
+    task = Task("learning", RECIPE, folder / "test.en", folder / "test.de", folder / "test.align")
+    made = Corpus(task, [f"data.{each}" for each in (*files, f"cache_folder={folder / 'cache'}")])
+    made.train(COMBINATIONS[0], folder / "unused", "--dry-run")
+    return made
+
+
+@pytest.fixture(scope="module")
+def trained(
+    request: pytest.FixtureRequest, corpus: Corpus, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[Row], Path]]:
+    """trained(row) waits for the training of the row and gives its run folder."""
+    runs = tmp_path_factory.mktemp("runs")
+    selected = {item.callspec.params["row"]: None for item in request.session.items if _is_proof(item)}
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        jobs: dict[Row, Future[None]] = {row: pool.submit(corpus.train, row, runs / row.name) for row in selected}
+
+        def wait(row: Row) -> Path:
+            jobs[row].result()
+            return runs / row.name
+
+        yield wait
+        for job in jobs.values():
+            job.cancel()
+
+
+def _is_proof(item: pytest.Item) -> bool:
+    return isinstance(item, pytest.Function) and item.function is test_learns
+
+
+@pytest.mark.parametrize("row", COMBINATIONS, ids=lambda row: row.name)
+def test_learns(
+    row: Row,
+    corpus: Corpus,
+    trained: Callable[[Row], Path],
+    capsys: pytest.CaptureFixture[str],
+    record_property: Callable[[str, object], None],
+) -> None:
+    translator = Translator.load(trained(row))
+    hypotheses = [best.text for best, *_ in translator.translate(read_lines(corpus.task.source))]
+    references = list(read_lines(corpus.task.reference))
+    bleu = corpus_scores(hypotheses, references, tokenize="none", metrics=("bleu",))["bleu"].score
+    error = None if row.score == "none" else alignment_error(translator, corpus.task)
+
+    record_property("bleu", bleu)
+    record_property("alignment_error_rate", error)
+    with capsys.disabled():
+        print(f"\n{row.name}: BLEU {bleu:.2f}, AER {'–' if error is None else f'{error:.3f}'}")
+    if row.score not in WITHOUT_BAR:
+        assert bleu >= BAR
+        assert error is not None
+        assert error < diagonal_error(corpus.task), "attention should align better than the order of the words does"
+
+
+def diagonal_error(task: Task) -> float:
+    """AER of linking each target word to the source word at the same position, or the last."""
+    assert task.gold is not None
+    lines = zip(read_lines(task.source), read_lines(task.reference), strict=True)
+    sizes = [(len(source.split()), len(target.split())) for source, target in lines]
+    diagonal = [[(min(position, words - 1), position) for position in range(length)] for words, length in sizes]
+    return alignment_error_rate(diagonal, [gold_links(line) for line in read_lines(task.gold)])
