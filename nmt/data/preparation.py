@@ -23,6 +23,9 @@ from nmt.files import written_atomically
 
 _TRAINING_LINES = 1_000_000  # subword models are trained on about this many lines at most, evenly spread
 _RECIPE = 1  # of training subword models; part of the cache keys
+_ENCODING = (
+    2  # how text becomes ids; part of the cache keys (2: one unknown piece for each unknown word of a word model)
+)
 Log = Callable[[str], None]
 
 
@@ -183,7 +186,7 @@ def _encoded(
     log: Log,
 ) -> PairedIds:
     models = [hashlib.blake2b(subwords.model, digest_size=20).hexdigest() for subwords in vocabularies]
-    key = _key([FORMAT, [corpus.digests for corpus in corpora], models, filters, with_text])
+    key = _key([FORMAT, _ENCODING, [corpus.digests for corpus in corpora], models, filters, with_text])
     folder = cache / "ids" / key
     try:
         ids, how = PairedIds(folder), "reused"

@@ -6,9 +6,9 @@ Sennrich et al. 2016 (BPE), Kudo 2018 (unigram models).
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from itertools import accumulate, chain
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -31,6 +31,7 @@ _THREADS = 4  # fixed, so that a model does not depend on the machine it was tra
 _TRAINER_ERRORS = (RuntimeError, SyntaxError, LookupError, ValueError, OverflowError, SystemError)
 _SPECIAL_NAMES = ("pad", "unk", "bos", "eos")  # what sentencepiece calls PIECES
 _SPECIAL = frozenset((PAD, BEGIN, END))
+_WORDS = 1 << 17  # of a word model, whose ids are kept in memory
 # Numbers of the fields in sentencepiece.proto: of a text its pieces, of a piece its part of the text and where it is
 _PIECES, _SURFACE, _START, _STOP = 2, 3, 4, 5
 
@@ -116,11 +117,19 @@ class Subwords:
             raise UserError(f"{path}: {error}") from None
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of the best segmentation, without BEGIN and END; [] for blank text."""
+        """Return the ids of the best segmentation, without BEGIN and END; [] for blank text.
+
+        A word model gives every unknown word its own unknown piece; sentencepiece by itself makes one of several in a
+        row, so that a translation would lose all but one.
+        """
+        if self._of_words:
+            return [token for word in text.split(" ") for token in self._word(word)]
         return list(self._processor.encode(text, out_type=int))
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return `encode` of every text, computed on all cores."""
+        """Return `encode` of every text, computed on all cores but for a word model, which is quick."""
+        if self._of_words:
+            return [self.encode(text) for text in texts]
         return list(self._processor.encode(list(texts), out_type=int, num_threads=-1))
 
     def sample(self, texts: Sequence[str], *, sampling: SubwordSampling, seed: int) -> list[list[int]]:
@@ -146,6 +155,11 @@ class Subwords:
     def _of_words(self) -> bool:
         return is_word_model(self.model)
 
+    @cached_property
+    def _word(self) -> Callable[[str], list[int]]:
+        """The ids of a word; a text has the same words again and again."""
+        return lru_cache(maxsize=_WORDS)(lambda word: list(self._processor.encode(word, out_type=int)))
+
     def decode(self, ids: Sequence[int]) -> str:
         """Return the detokenised text on one line; PAD, BEGIN and END are ignored, line breaks become spaces."""
         return _on_one_line(self._processor.decode(_spoken(ids)))
@@ -168,6 +182,13 @@ class Subwords:
         Of several pieces that one character became, as "ﬁ" does "f" and "i", the last spans it, and the others nothing,
         at its start.
         """
+        if not self._of_words:
+            return self._spans(text)
+        starts = accumulate((len(word) + 1 for word in text.split(" ")), initial=0)
+        words = zip(text.split(" "), starts, strict=False)
+        return [(start + first, start + last) for word, start in words for first, last in self._spans(word)]
+
+    def _spans(self, text: str) -> list[tuple[int, int]]:
         characters = [index for index, character in enumerate(text) for _ in character.encode()]
         characters.append(len(text))  # characters[b]: the character that byte b belongs to
         encoded = self._processor.encode(text, out_type="serialized_proto")

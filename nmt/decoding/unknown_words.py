@@ -75,10 +75,7 @@ class SourceWord(NamedTuple):
 
 
 def source_words(line: str, subwords: Subwords) -> list[SourceWord]:
-    """The word that each piece of `line` belongs to.
-
-    A word model makes one unknown piece of several unknown words in a row; they stay together here.
-    """
+    """The word that each piece of `line` belongs to."""
     words = list(re.finditer(r"\S+", line))
     found = []
     place = 0

@@ -240,3 +240,19 @@ def test_a_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
     message = error.value.messages[0]
     assert "<pad> -1, <unk> 0, <s> 1, </s> 2" in message
     assert "--pad_id=0 --unk_id=1 --bos_id=2 --eos_id=3" in message
+
+
+def test_a_word_model_has_one_unknown_piece_for_each_unknown_word() -> None:
+    """sentencepiece by itself makes one piece of a run of them, so that all but one would be lost."""
+    subwords = train("word", 500, ["the cat sleeps", "the dog runs"])
+    text = "the zebra gnu runs  okapi "
+    assert [subwords.pieces([token])[0] for token in subwords.encode(text)] == [
+        "▁the",
+        "<unk>",
+        "<unk>",
+        "▁runs",
+        "<unk>",
+    ]
+    assert subwords.encode_batch([text, ""]) == [subwords.encode(text), []]
+    assert [text[start:stop] for start, stop in subwords.spans(text)] == text.split()
+    assert subwords.decode(subwords.encode(text)).count("⁇") == 3

@@ -80,10 +80,11 @@ def test_normalisation_and_case_are_undone() -> None:
     assert list(dict.fromkeys(found)) == [SourceWord(place, word) for place, word in enumerate(line.split())]
 
 
-def test_unknown_words_in_a_row_are_one_piece_of_a_word_model(models: dict[str, Subwords]) -> None:
+def test_unknown_words_in_a_row_have_a_piece_each_in_a_word_model(models: dict[str, Subwords]) -> None:
     assert source_words("A Q7 Q8 dog Q9", models["word"]) == [
         SourceWord(0, "A"),
-        SourceWord(1, "Q7 Q8"),
+        SourceWord(1, "Q7"),
+        SourceWord(2, "Q8"),
         SourceWord(3, "dog"),
         SourceWord(4, "Q9"),
     ]
