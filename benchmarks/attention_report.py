@@ -219,7 +219,7 @@ python -m benchmarks.attention_table --rows global-dot,none --seeds 3
 python -m benchmarks.attention_table --report-only
 ```
 
-A row is what these commands make of it, such as {example.row.name}:
+A row is what these commands make of it, such as {example.row.name}, with OMP_NUM_THREADS as the machine's line says:
 
 ```
 {commands}

@@ -4,7 +4,7 @@
     make data
     python -m benchmarks.attention_table --threads 1
 
-takes hours. Stopped at any moment, by whatever means, it continues where it was when it is started again; rows that are
+takes hours. Stopped at any moment, it continues where it was when it is started again; rows that are
 done are not done again, unless the recipe, the corpora or the row has changed. Each row is trained by nmt-train and
 scored by nmt-eval, once on Multi30k (configs/attention_table.yaml) and once on the synthetic corpus
 (configs/attention_synthetic.yaml), where its alignments are compared with the gold ones.

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-import yaml
 
 from benchmarks.attention_rows import Row
 from nmt.config import load_config
@@ -71,13 +70,20 @@ def plan(tasks: Sequence[Task], rows: Sequence[Row], *, seeds: Sequence[int], ru
 
     Raises UserError for every file that is missing.
     """
-    ingredients = {task: [yaml.safe_load(task.config.read_text(encoding="utf-8")), _corpora(task)] for task in tasks}
+    corpora = {task: _corpora(task) for task in tasks}
     return [
-        Training(task, row, seed, runs, _hash([*ingredients[task], row.overrides, seed]))
+        Training(task, row, seed, runs, _hash([_configuration(task, row), corpora[task], seed]))
         for seed in seeds
         for row in rows
         for task in tasks
     ]
+
+
+def _configuration(task: Task, row: Row) -> dict[str, Any]:
+    """Every key that decides what is trained, defaults included."""
+    keys = load_config(task.config, row.overrides).model_dump(mode="json")
+    data = {key: value for key, value in keys["data"].items() if key not in ("train", "valid", "cache_folder")}
+    return {**keys, "name": None, "seed": None, "data": data}  # the seed counts by itself, files by their bytes
 
 
 def _corpora(task: Task) -> list[str]:

@@ -23,9 +23,7 @@ from nmt.files import written_atomically
 
 _TRAINING_LINES = 1_000_000  # subword models are trained on about this many lines at most, evenly spread
 _RECIPE = 1  # of training subword models; part of the cache keys
-_ENCODING = (
-    2  # how text becomes ids; part of the cache keys (2: one unknown piece for each unknown word of a word model)
-)
+_WORDS = "one unknown piece for each unknown word"  # how text becomes ids with a word model; part of its cache keys
 Log = Callable[[str], None]
 
 
@@ -186,7 +184,8 @@ def _encoded(
     log: Log,
 ) -> PairedIds:
     models = [hashlib.blake2b(subwords.model, digest_size=20).hexdigest() for subwords in vocabularies]
-    key = _key([FORMAT, _ENCODING, [corpus.digests for corpus in corpora], models, filters, with_text])
+    words = [_WORDS] if any(subwords.of_words for subwords in vocabularies) else []
+    key = _key([FORMAT, [corpus.digests for corpus in corpora], models, filters, with_text, *words])
     folder = cache / "ids" / key
     try:
         ids, how = PairedIds(folder), "reused"

@@ -8,7 +8,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from itertools import accumulate, chain
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -122,13 +122,13 @@ class Subwords:
         A word model gives every unknown word its own unknown piece; sentencepiece by itself makes one of several in a
         row, so that a translation would lose all but one.
         """
-        if self._of_words:
-            return [token for word in text.split(" ") for token in self._word(word)]
+        if self.of_words:
+            return [token for word in re.findall(r"\S+", text) for token in self._word(word)]
         return list(self._processor.encode(text, out_type=int))
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Return `encode` of every text, computed on all cores but for a word model, which is quick."""
-        if self._of_words:
+        if self.of_words:
             return [self.encode(text) for text in texts]
         return list(self._processor.encode(list(texts), out_type=int, num_threads=-1))
 
@@ -152,7 +152,8 @@ class Subwords:
         return Segmenter(self.model, self._processor)
 
     @cached_property
-    def _of_words(self) -> bool:
+    def of_words(self) -> bool:
+        """Whether the pieces are words, and nothing smaller."""
         return is_word_model(self.model)
 
     @cached_property
@@ -166,7 +167,7 @@ class Subwords:
 
     def decode_marked(self, ids: Sequence[int], mark: str) -> str:
         """As `decode`, with `mark` for each unknown piece: inside its word, or in a word model as a word of its own."""
-        if self._of_words:
+        if self.of_words:
             mark = f" {mark}"  # as pieces begin with their space
         decoded = self._processor.decode(_spoken(ids), out_type="serialized_proto")
         parts = (dict(fields(piece)) for field, piece in fields(decoded) if field == _PIECES)
@@ -182,11 +183,10 @@ class Subwords:
         Of several pieces that one character became, as "ﬁ" does "f" and "i", the last spans it, and the others nothing,
         at its start.
         """
-        if not self._of_words:
+        if not self.of_words:
             return self._spans(text)
-        starts = accumulate((len(word) + 1 for word in text.split(" ")), initial=0)
-        words = zip(text.split(" "), starts, strict=False)
-        return [(start + first, start + last) for word, start in words for first, last in self._spans(word)]
+        words = [(word.start(), word[0]) for word in re.finditer(r"\S+", text)]
+        return [(start + first, start + last) for start, word in words for first, last in self._spans(word)]
 
     def _spans(self, text: str) -> list[tuple[int, int]]:
         characters = [index for index, character in enumerate(text) for _ in character.encode()]

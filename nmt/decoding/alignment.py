@@ -65,10 +65,18 @@ def merge_to_words(weights: Tensor, source_pieces: Sequence[str], target_pieces:
 
 
 def hard_alignment(weights: Tensor) -> list[Link]:
-    """For each target word the source word it attends to most, the first of equals; `weights` as `merge_to_words`."""
+    """For each target word the source word it attends to most, the first of equals; `weights` as `merge_to_words`.
+
+    A word that attends to nothing, as without attention, has no link.
+    """
     if weights.numel() == 0:
         return []
-    return [(source, target) for target, source in enumerate(weights.argmax(dim=1).tolist())]
+    largest, sources = weights.max(dim=1)
+    return [
+        (source, target)
+        for target, (source, attends) in enumerate(zip(sources.tolist(), (largest > 0).tolist(), strict=True))
+        if attends
+    ]
 
 
 def align(

@@ -173,11 +173,11 @@ class LocationScore(Score):
 
     def __init__(self, query_size: int, memory_size: int, *, positions: int) -> None:
         super().__init__()
-        self.layer = nn.Linear(query_size, positions, bias=False)
+        self.layer = StepLinear(query_size, positions, bias=False)
 
     def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
         length = keys.size(1)
-        scores = functional.linear(query, self.layer.weight[:length])
+        scores = self.layer(query)[..., :length]
         return functional.pad(scores, (0, length - scores.size(2)), value=-torch.inf)
 
 
@@ -205,7 +205,7 @@ class LocationSensitiveScore(_HiddenLayerScore):
         self.query_layer = StepLinear(query_size, size, bias=False)
         self.memory_layer = nn.Linear(memory_size, size, bias=bias)
         self.convolution = nn.Conv1d(1, filters, filter_width, padding=filter_width // 2, bias=False)
-        self.filter_layer = StepLinear(filters, size, bias=False)
+        self.filter_layer = nn.Linear(filters, size, bias=False)
         self.remembers |= {"weights"}
 
     def project(self, values: Tensor) -> Tensor:

@@ -18,8 +18,8 @@ class Cell(nn.Module):
     """What the two cells share: an input layer, a recurrent layer, and the number of gates and of state tensors.
 
     With layer normalisation (Ba, Kiros & Hinton 2016, arXiv 1607.06450, equations 20 and 27) the two products become
-    LN(W x + b) and LN(U h), each over all its gates together, with gains and biases of their own. `forward` normalises
-    what it is given as `from_input`, so that a caller may add to what `project` returned before.
+    LN(W x + b) and LN(U h [+ b]), each over all its gates together, with gains and biases of their own. `forward`
+    normalises what it is given as `from_input`, so that a caller may add to what `project` returned before.
     """
 
     gates: ClassVar[int]

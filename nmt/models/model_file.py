@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nmt.config import Config, dump_config, parse_config
 from nmt.errors import UserError
-from nmt.models.checks import model_problems
+from nmt.models.attention import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.tensor_file import below, read_tensors, write_tensors
 
@@ -67,8 +67,8 @@ def load_model(path: Path) -> ModelFile:
         target = tensors["subwords.target"].numpy().tobytes() if "subwords.target" in tensors else source
         source_size, target_size = json.loads(texts["sizes"])
         config = parse_config(texts["config"])
-        if unknown := [problem.message for problem in model_problems(config)]:
-            raise UserError(*unknown)
+        if config.model.attention.score not in SCORES:
+            raise UserError(f"model.attention.score: {config.model.attention.score}, which this version does not have")
         return ModelFile(
             config=config,
             weights=below(tensors, "weights."),

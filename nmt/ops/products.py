@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-TRIAL_SIZES = ((3, 512, 1536), (80, 512, 1536), (256, 640, 4096))  # rows, inner size, columns
+TRIAL_SIZES = ((3, 512, 1536), (16, 512, 1536), (80, 512, 1536), (256, 640, 4096))  # rows, inner size, columns
 FLOAT32_ERROR = 1e-5  # relative to the largest value; bfloat16 errs by about 2e-3, float32 by about 1e-6
 
 
@@ -58,15 +58,20 @@ def onednn_is_exact() -> bool:
 def product_error(rows: int, inner: int, columns: int) -> float:
     """The largest error of a float32 product against float64, relative to the largest value.
 
-    Over the three layouts that the loss uses, for each of which oneDNN may choose another kernel: A Bᵀ, A B and
-    C + Aᵀ B.
+    Over the layouts that the loss and the steps of a decoder use, for each of which oneDNN may choose another kernel:
+    A Bᵀ, A Bᵀ plus a bias in every row, A B, and C + Aᵀ B.
     """
     generator = torch.Generator().manual_seed(0)
     left = torch.randn(rows, inner, generator=generator)
     right = torch.randn(columns, inner, generator=generator)
     exact = left.double() @ right.double().t()
     straight, upright = right.t().contiguous(), left.t().contiguous()
-    found = (left @ right.t(), left @ straight, torch.zeros(rows, columns).addmm_(upright.t(), straight))
+    found = (
+        left @ right.t(),
+        torch.addmm(torch.zeros(columns), left, right.t()),
+        left @ straight,
+        torch.zeros(rows, columns).addmm_(upright.t(), straight),
+    )
     return max(float((each.double() - exact).abs().max() / exact.abs().max()) for each in found)
 
 

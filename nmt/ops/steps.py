@@ -60,7 +60,7 @@ class _Kept:
         self._pass = -1
 
     def add(self, inputs: Tensor, gradient: Tensor) -> None:
-        now = torch._C._current_graph_task_id()
+        now = torch._C._current_graph_task_id()  # the number of the backward pass that is running
         if self._pass != now:  # what an earlier pass has kept, in which nobody asked for the gradient of the weights
             self._pass = now
             self._steps.clear()

@@ -245,7 +245,7 @@ def test_a_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
 def test_a_word_model_has_one_unknown_piece_for_each_unknown_word() -> None:
     """sentencepiece by itself makes one piece of a run of them, so that all but one would be lost."""
     subwords = train("word", 500, ["the cat sleeps", "the dog runs"])
-    text = "the zebra gnu runs  okapi "
+    text = "the zebra\tgnu runs  okapi "
     assert [subwords.pieces([token])[0] for token in subwords.encode(text)] == [
         "▁the",
         "<unk>",

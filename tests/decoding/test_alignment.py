@@ -100,3 +100,7 @@ def test_from_ids_and_pieces_to_links(model: Seq2Seq) -> None:
     links = align(model, ([4, 5, 6], SOURCE), ([7, 8, 9, 10], TARGET))
     assert [target for _, target in links] == [0, 1, 2]
     assert all(source in (0, 1) for source, _ in links)
+
+
+def test_a_word_that_attends_to_nothing_has_no_link() -> None:
+    assert hard_alignment(torch.tensor([[0.2, 0.7], [0.0, 0.0], [0.5, 0.5]])) == [(1, 0), (0, 2)]

@@ -46,9 +46,9 @@ class LuongDecoder(Decoder):
         embedded = dropout(embedded, self.dropout, training=self.training)
         from_inputs = self._cell(0).project(embedded.transpose(0, 1)).unbind(0)
         between = self._masks_between(len(from_inputs), embedded)
+        if self.feed is None and not self.attention.recurrent:
+            return self._at_once(from_inputs, state, memory, between)
         with weight_gradients_at_once(self):
-            if self.feed is None and not self.attention.recurrent:
-                return self._at_once(from_inputs, state, memory, between)
             return self._step_by_step(from_inputs, state, memory, between)
 
     def _step_by_step(
@@ -72,9 +72,10 @@ class LuongDecoder(Decoder):
     ) -> Outputs:
         """Nothing of attention enters the cells or the next step, so all positions attend as queries of one call."""
         tops = []
-        for from_input, masks in zip(from_inputs, between, strict=True):
-            state = state._replace(layers=self._advance(from_input, state, masks))
-            tops.append(state.layers[-1][0])
+        with weight_gradients_at_once(self.cells):
+            for from_input, masks in zip(from_inputs, between, strict=True):
+                state = state._replace(layers=self._advance(from_input, state, masks))
+                tops.append(state.layers[-1][0])
         queries = torch.stack(tops, dim=1)
         context, weights = self.attention.all_steps(queries, memory)
         vectors = self._combine(context, queries)
