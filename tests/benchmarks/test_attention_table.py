@@ -18,6 +18,7 @@ from benchmarks.attention_rows import ROWS
 from benchmarks.attention_tasks import RESULT, TRANSLATIONS, Result, Task, Training, alignment_error, gold_links, plan
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
+from tests.conftest import data_section
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZES = {"train": 40, "valid": 5, "test": 6}
@@ -37,10 +38,9 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def task(corpus: Path, tmp_path: Path) -> Task:
     """A copy of the corpus and a recipe of two updates."""
     data = shutil.copytree(corpus, tmp_path / "corpus")
-    pairs = {name: {"source": f"corpus/{name}.en", "target": f"corpus/{name}.de"} for name in ("train", "valid")}
     recipe: dict[str, Any] = {
         "name": "tiny",
-        "data": {"source_language": "en", "target_language": "de", "train": [pairs["train"]], "valid": pairs["valid"]},
+        "data": data_section(data),
         "subwords": {"size": 120},
         "model": {"embedding_size": 5, "encoder": {"hidden_size": 3}, "decoder": {"hidden_size": 6}},
         "training": {"batch_size": 20, "max_updates": 2, "validation": {"tokenize": "none"}},

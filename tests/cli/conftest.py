@@ -10,6 +10,7 @@ import torch
 import yaml
 
 from nmt.cli.train import main
+from tests.conftest import data_section
 
 NOUNS = {"dog": "Hund", "cat": "Kater", "man": "Mann", "boy": "Junge", "bird": "Vogel", "horse": "Hengst"}
 VERBS = {"sees": "sieht", "hears": "hört", "likes": "mag", "finds": "findet"}
@@ -38,13 +39,7 @@ def settings(corpus: Path) -> dict[str, Any]:
     return {
         "name": "tiny",
         "seed": 3,
-        "data": {
-            "source_language": "en",
-            "target_language": "de",
-            "train": [{"source": str(corpus / "train.en"), "target": str(corpus / "train.de")}],
-            "valid": {"source": str(corpus / "valid.en"), "target": str(corpus / "valid.de")},
-            "cache_folder": str(corpus / "cache"),
-        },
+        "data": {**data_section(corpus), "cache_folder": str(corpus / "cache")},
         "subwords": {"size": 60},
         "model": {
             "embedding_size": 7,

@@ -13,6 +13,7 @@ from nmt.data import preparation
 from nmt.data.preparation import Prepared, prepare
 from nmt.data.subwords import Subwords
 from nmt.errors import UserError
+from tests.conftest import data_section
 
 SOURCE = ["a small dog runs", "two men walk along the river", "the dogs run", "", "snow", "men and dogs " * 20]
 TARGET = [
@@ -37,12 +38,7 @@ def config(folder: Path, **changes: Any) -> Config:
     """A configuration for the files of the folder; changes are given as section__key."""
     sections: dict[str, Any] = {
         "name": "test",
-        "data": {
-            "source_language": "en",
-            "target_language": "de",
-            "train": [{"source": str(folder / "train.en"), "target": str(folder / "train.de")}],
-            "valid": {"source": str(folder / "valid.en"), "target": str(folder / "valid.de")},
-        },
+        "data": data_section(folder),
         "subwords": {"size": 60},
     }
     for name, value in changes.items():

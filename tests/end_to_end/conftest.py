@@ -13,6 +13,7 @@ import yaml
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from nmt.training.checkpoint import read_state
+from tests.conftest import data_section
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TIMES = {"seconds", "target_tokens_per_second"}
@@ -32,13 +33,7 @@ def settings(corpus: Path) -> dict[str, Any]:
     return {
         "name": "tiny",
         "seed": 7,
-        "data": {
-            "source_language": "en",
-            "target_language": "de",
-            "train": [{"source": str(corpus / "train.en"), "target": str(corpus / "train.de")}],
-            "valid": {"source": str(corpus / "valid.en"), "target": str(corpus / "valid.de")},
-            "cache_folder": str(corpus / "cache"),
-        },
+        "data": {**data_section(corpus), "cache_folder": str(corpus / "cache")},
         "subwords": {"type": "bpe", "size": 300, "sampling": {"alpha": 0.1}},
         "model": {
             "embedding_size": 16,

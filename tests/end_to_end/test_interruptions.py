@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from tests.conftest import data_section
 from tests.end_to_end.conftest import ROOT, assert_same
 
 pytestmark = pytest.mark.slow
@@ -58,10 +59,9 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, part in (("train", pairs[:12]), ("valid", pairs[12:])):
         for language, side in (("en", 0), ("de", 1)):
             (folder / f"{name}.{language}").write_text("".join(f"{pair[side]}\n" for pair in part), encoding="utf-8")
-    files = {name: {"source": f"{name}.en", "target": f"{name}.de"} for name in ("train", "valid")}
     settings: dict[str, Any] = {
         "name": "smallest",
-        "data": {"source_language": "en", "target_language": "de", "train": [files["train"]], "valid": files["valid"]},
+        "data": data_section(folder),
         "subwords": {"size": 40, "sampling": {"alpha": 0.1}},
         "model": {"embedding_size": 5, "encoder": {"hidden_size": 3, "dropout": 0.2}, "decoder": {"hidden_size": 7}},
         "training": {
