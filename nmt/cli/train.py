@@ -34,6 +34,7 @@ from nmt.training.interruption import Interrupted
 from nmt.training.optim import build_optimizer, build_schedule
 from nmt.training.run_folder import STATE, RunFolder, recorded_origin
 from nmt.training.trainer import Trainer
+from nmt.training.update import chosen_computing
 
 PROGRAM = "nmt-train"
 
@@ -189,6 +190,7 @@ def _run(config: Config, cache: Path, folder: RunFolder, origin: Origin | None, 
     """Train in an open run folder."""
     state = read_state(folder.state_path) if folder.state_path.exists() else None
     log(f"run folder {folder.path}, {device}, PyTorch {torch.__version__}, {torch.get_num_threads()} threads")
+    log(f"training with {chosen_computing(config.training, device)}")
     prepared = _prepare(config, cache, origin, log)
     model = _model(config, prepared, origin, device)
     for line in parameters(model):

@@ -429,6 +429,12 @@ class TrainingConfig(Section):
     """How often the state to resume from is written, besides every validation; null: only then."""
     log_every: Count = 50
     """Updates between two lines of the log."""
+    kernels: Literal["auto", "fused", "plain"] = "auto"
+    """fused: the fast operations with hand-written backward passes; plain: their twins by autograd, which tests compare
+    them with. auto: fused."""
+    precision: Literal["float32", "bfloat16", "auto"] = "float32"
+    """What the large matrix products of training are rounded to; weights, states, softmax and loss stay float32.
+    auto: bfloat16 where the device has instructions for it. Validation and translation are in float32."""
 
 
 class DecodingConfig(Section):

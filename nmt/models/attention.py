@@ -15,6 +15,8 @@ from torch.nn import functional
 
 from nmt.models.memory import Memory, Past, all_steps
 from nmt.models.scopes import Scope
+from nmt.ops.activations import tanh_scores
+from nmt.ops.linear import Linear, linear
 from nmt.ops.masks import length_mask, masked_softmax
 from nmt.ops.steps import StepLinear
 
@@ -63,7 +65,7 @@ class _HiddenLayerScore(Score):
         if self.coverage_vector is not None:
             assert past.coverage is not None
             hidden = hidden + past.coverage.unsqueeze(3) * self.coverage_vector
-        return torch.tanh(hidden) @ self.vector
+        return tanh_scores(hidden, self.vector)
 
 
 class AdditiveScore(_HiddenLayerScore):
@@ -78,7 +80,7 @@ class AdditiveScore(_HiddenLayerScore):
     def __init__(self, query_size: int, memory_size: int, *, size: int, bias: bool, coverage: bool) -> None:
         super().__init__(size, coverage=coverage)
         self.query_layer = StepLinear(query_size, size, bias=False)
-        self.memory_layer = nn.Linear(memory_size, size, bias=bias)
+        self.memory_layer = Linear(memory_size, size, bias=bias)
 
     def project(self, values: Tensor) -> Tensor:
         return self.memory_layer(values)
@@ -100,13 +102,13 @@ class ConcatScore(_HiddenLayerScore):
     def __init__(self, query_size: int, memory_size: int, *, size: int, coverage: bool) -> None:
         super().__init__(size, coverage=coverage)
         self.query_size = query_size
-        self.layer = nn.Linear(query_size + memory_size, size, bias=False)
+        self.layer = Linear(query_size + memory_size, size, bias=False)
 
     def project(self, values: Tensor) -> Tensor:
-        return functional.linear(values, self.layer.weight[:, self.query_size :])
+        return linear(values, self.layer.weight[:, self.query_size :])
 
     def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
-        return self._score(functional.linear(query, self.layer.weight[:, : self.query_size]), keys, past)
+        return self._score(linear(query, self.layer.weight[:, : self.query_size]), keys, past)
 
 
 class DotScore(Score):
@@ -133,7 +135,7 @@ class GeneralScore(Score):
 
     def __init__(self, query_size: int, memory_size: int) -> None:
         super().__init__()
-        self.layer = nn.Linear(memory_size, query_size, bias=False)
+        self.layer = Linear(memory_size, query_size, bias=False)
 
     def project(self, values: Tensor) -> Tensor:
         return self.layer(values)
@@ -145,7 +147,7 @@ class GeneralScore(Score):
 class CosineScore(Score):
     """e_ts = τ · h_tᵀ h̄_s / (‖h_t‖ ‖h̄_s‖), with a learned temperature τ (Graves et al. 2014, arXiv 1410.5401, eq. 5-6).
 
-    A cosine is at most 1, so that without τ no softmax over many positions could be sharp; τ starts at 10.
+    A cosine is at most 1: without τ no softmax over many positions could be sharp. τ starts at 10.
     """
 
     same_size = True
@@ -164,8 +166,7 @@ class CosineScore(Score):
 class LocationScore(Score):
     """a_t = softmax(W_a h_t), Luong et al. (2015), section 3.1: from the query alone; W_a (positions, query_size).
 
-    For a shorter sentence the softmax is over its own positions; words past the last position that W_a knows are
-    ignored, as in the paper.
+    The softmax is over a sentence's own positions; words past the last that W_a knows are ignored, as in the paper.
     """
 
     options = frozenset({"positions"})
@@ -203,9 +204,9 @@ class LocationSensitiveScore(_HiddenLayerScore):
     ) -> None:
         super().__init__(size, coverage=coverage)
         self.query_layer = StepLinear(query_size, size, bias=False)
-        self.memory_layer = nn.Linear(memory_size, size, bias=bias)
+        self.memory_layer = Linear(memory_size, size, bias=bias)
         self.convolution = nn.Conv1d(1, filters, filter_width, padding=filter_width // 2, bias=False)
-        self.filter_layer = nn.Linear(filters, size, bias=False)
+        self.filter_layer = Linear(filters, size, bias=False)
         self.remembers |= {"weights"}
 
     def project(self, values: Tensor) -> Tensor:
@@ -246,10 +247,7 @@ SCORES: dict[str, type[Score]] = {
 
 
 class Attention(nn.Module):
-    """a_i = softmax_j(e_ij) over the real positions j within the scope, and c_i = Σ_j a_ij h_j.
-
-    A local scope may scale the weights after the softmax, and have them sum to 1 again.
-    """
+    """a_i = softmax_j(e_ij) over the real positions j within the scope, which may scale them; c_i = Σ_j a_ij h_j."""
 
     def __init__(self, score: Score, scope: Scope, *, memory_size: int) -> None:
         super().__init__()

@@ -9,6 +9,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from nmt.ops.recurrence import gru_step, lstm_step
+from nmt.ops.sequence import gru_sequence, lstm_sequence
 from nmt.ops.steps import StepLinear
 
 CellState = tuple[Tensor, ...]
@@ -27,6 +28,7 @@ class Cell(nn.Module):
 
     def __init__(self, input_size: int, size: int, *, recurrent_bias: bool, layer_normalisation: bool) -> None:
         super().__init__()
+        self.layer_normalisation = layer_normalisation
         self.input_layer = StepLinear(input_size, self.gates * size)
         self.recurrent_layer = StepLinear(size, self.gates * size, bias=recurrent_bias)
         self.input_norm, self.recurrent_norm = (
@@ -39,6 +41,13 @@ class Cell(nn.Module):
 
     def forward(self, from_input: Tensor, state: CellState) -> CellState:
         """The next state, given what `project` returned for this step."""
+        raise NotImplementedError
+
+    def sequence(self, from_inputs: Tensor, first: CellState) -> Tensor:
+        """The outputs (steps, rows, size) of all steps, given what `project` returned for them, without normalisation.
+
+        The same as `forward` step by step.
+        """
         raise NotImplementedError
 
 
@@ -57,6 +66,13 @@ class GRUCell(Cell):
         from_hidden = self.recurrent_norm(self.recurrent_layer(hidden))
         return (gru_step(self.input_norm(from_input), from_hidden, hidden),)
 
+    def sequence(self, from_inputs: Tensor, first: CellState) -> Tensor:
+        layer = self.recurrent_layer
+        states = gru_sequence(
+            from_inputs.unsqueeze(1), layer.weight.unsqueeze(0), layer.bias.unsqueeze(0), first[0].unsqueeze(0), None
+        )
+        return states.squeeze(1)
+
 
 class LSTMCell(Cell):
     """Long short-term memory, Hochreiter & Schmidhuber (1997) with forget gates; see `lstm_step`."""
@@ -71,6 +87,15 @@ class LSTMCell(Cell):
         hidden, cell = state
         from_hidden = self.recurrent_norm(self.recurrent_layer(hidden))
         return lstm_step(self.input_norm(from_input), from_hidden, cell)
+
+    def sequence(self, from_inputs: Tensor, first: CellState) -> Tensor:
+        states, _ = lstm_sequence(
+            from_inputs.unsqueeze(1),
+            self.recurrent_layer.weight.unsqueeze(0),
+            (first[0].unsqueeze(0), first[1].unsqueeze(0)),
+            None,
+        )
+        return states.squeeze(1)
 
 
 CELLS: dict[str, type[GRUCell] | type[LSTMCell]] = {"gru": GRUCell, "lstm": LSTMCell}

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from nmt.models.cells import CellState
 from nmt.models.encoder import Encoded
 from nmt.models.memory import Memory
+from nmt.ops.linear import Linear
 
 
 class StateSizes(NamedTuple):
@@ -52,7 +53,7 @@ class FinalState(InitialState):
 
     def __init__(self, sizes: StateSizes) -> None:
         super().__init__(sizes)
-        self.layer = nn.Linear(sizes.summary, sizes.units)
+        self.layer = Linear(sizes.summary, sizes.units)
 
     def forward(self, encoded: Encoded, memory: Memory) -> tuple[CellState, ...]:
         return self._parts(torch.tanh(self.layer(encoded.summary)))
@@ -63,7 +64,7 @@ class MeanState(InitialState):
 
     def __init__(self, sizes: StateSizes) -> None:
         super().__init__(sizes)
-        self.layer = nn.Linear(sizes.memory, sizes.units)
+        self.layer = Linear(sizes.memory, sizes.units)
 
     def forward(self, encoded: Encoded, memory: Memory) -> tuple[CellState, ...]:
         mask = memory.mask.unsqueeze(2).to(memory.values.dtype)

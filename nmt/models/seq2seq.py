@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from nmt.config.schema import ModelConfig
 from nmt.models.attention import SCORES, Attention
@@ -19,6 +18,7 @@ from nmt.models.initial_state import INITIAL_STATES, InitialState, StateSizes
 from nmt.models.initialisation import initialise
 from nmt.models.memory import Memory
 from nmt.models.scopes import SCOPES
+from nmt.ops.linear import linear
 
 
 class SearchState(NamedTuple):
@@ -84,7 +84,7 @@ class Seq2Seq(nn.Module):
     def step(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, SearchState]:
         """Log-probabilities (rows, vocabulary) of the words after `tokens` (rows,), and the next state."""
         vectors, decoder = self.decoder.step(self.target_embedding(tokens), state.decoder, state.memory)
-        log_probabilities = torch.log_softmax(functional.linear(vectors, self.output_weight), dim=-1)
+        log_probabilities = torch.log_softmax(linear(vectors, self.output_weight), dim=-1)
         return log_probabilities, SearchState(state.memory, decoder)
 
     def forward(self, source: Tensor, source_lengths: Tensor, target_input: Tensor) -> Outputs:

@@ -18,7 +18,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from nmt.ops.products import fast_products
+from nmt.ops.computing import fused, rounded
+from nmt.ops.products import add_product, fast_products
 
 CHUNK = 128  # tokens; the logits of a chunk are then 4 MB for 8,000 words, about what a processor's cache holds
 
@@ -37,6 +38,8 @@ def smoothed_cross_entropy(
     vectors: Tensor, weight: Tensor, targets: Tensor, *, smoothing: float
 ) -> tuple[Tensor, Tensor]:
     """The same sums, chunk by chunk with their gradient in one pass; no (tokens, vocabulary) tensor is kept."""
+    if not fused():
+        return smoothed_cross_entropy_plain(vectors, weight, targets, smoothing=smoothing)
     # Asked here, because inside an autograd function gradients are always off, and its inputs always seem to need them.
     wanted = tuple(torch.is_grad_enabled() and each.requires_grad for each in (vectors, weight))
     loss, nll = _ChunkedCrossEntropy.apply(vectors, weight, targets, smoothing, wanted)
@@ -55,7 +58,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         smoothing: float,
         wanted_gradients: tuple[bool, bool],
     ) -> tuple[Tensor, Tensor]:
-        vocabulary = weight.size(0)
+        vocabulary, own = weight.size(0), rounded(weight)
         vectors_gradient = torch.empty_like(vectors) if wanted_gradients[0] else None
         weight_gradient = torch.zeros_like(weight) if wanted_gradients[1] else None
         loss, nll = vectors.new_zeros(()), vectors.new_zeros(())
@@ -64,26 +67,28 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                 wanted = targets[start : start + CHUNK].unsqueeze(1)
                 real = wanted.size(0)
                 # The last chunk is filled up with zeros, so that every product has one of three shapes.
-                chunk = functional.pad(vectors[start : start + CHUNK], (0, 0, 0, CHUNK - real))
-                all_logits = chunk @ weight.t()
+                chunk = functional.pad(rounded(vectors[start : start + CHUNK]), (0, 0, 0, CHUNK - real))
+                all_logits = (chunk @ own.t()).to(vectors.dtype)
                 logits = all_logits[:real]
-                normaliser = torch.logsumexp(logits, dim=1, keepdim=True)
-                chunk_nll = (normaliser - logits.gather(1, wanted)).sum()
-                nll += chunk_nll
-                loss += (1.0 - smoothing) * chunk_nll
-                if smoothing:
-                    loss += smoothing * (normaliser.sum() - logits.sum() / vocabulary)
+                logits.sub_(logits.amax(dim=1, keepdim=True))
+                right = logits.gather(1, wanted).sum()
+                mean = logits.sum() / vocabulary if smoothing else 0.0
+                normaliser = logits.exp_().sum(dim=1, keepdim=True)
+                all_normalisers = normaliser.log().sum()
+                nll += all_normalisers - right
+                loss += all_normalisers - (1.0 - smoothing) * right - smoothing * mean
                 if not any(wanted_gradients):
                     continue
-                logits.sub_(normaliser).exp_()
+                logits.div_(normaliser)
                 if smoothing:
                     logits.sub_(smoothing / vocabulary)
                 logits.scatter_add_(1, wanted, logits.new_full(wanted.shape, smoothing - 1.0))
                 all_logits[real:] = 0.0
+                gradient = rounded(all_logits)
                 if vectors_gradient is not None:
-                    vectors_gradient[start : start + CHUNK] = (all_logits @ weight)[:real]
+                    vectors_gradient[start : start + CHUNK] = (gradient @ own)[:real]
                 if weight_gradient is not None:
-                    weight_gradient.addmm_(all_logits.t(), chunk)
+                    add_product(weight_gradient, gradient.t(), chunk)
         ctx.save_for_backward(vectors_gradient, weight_gradient)
         ctx.mark_non_differentiable(nll)
         return loss, nll

@@ -1,4 +1,4 @@
-"""Which library computes float32 matrix products on a CPU.
+"""Large matrix products: in which precision, in which pieces, and, for float32 on a CPU, by which library.
 
 PyTorch sends them to MKL, which on some processors reaches less than half of what oneDNN's kernels do (measured on an
 AMD EPYC of the Zen 5 generation: 190 against 430 GFLOP/s). PyTorch's one switch to oneDNN is its permission to round
@@ -15,9 +15,65 @@ from functools import cache
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.nn import functional
 
+from nmt.ops.computing import rounded
+
+ROWS = 16  # the rows of a product are filled up to a multiple of this, and
+CHUNK = 256  # longer ones are computed in pieces of this, so that oneDNN meets few shapes
+OUTER_CHUNK = 512  # as are the inner sizes of outer products
 TRIAL_SIZES = ((3, 512, 1536), (16, 512, 1536), (80, 512, 1536), (256, 640, 4096))  # rows, inner size, columns
 FLOAT32_ERROR = 1e-5  # relative to the largest value; bfloat16 errs by about 2e-3, float32 by about 1e-6
+
+
+def product(rows: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
+    """rows @ matrix + bias, for rows (…, inner_size) and a matrix (inner_size, columns); in the type of `rows`.
+
+    The product is computed in the type of the matrix, which the caller has rounded if it is to be.
+    """
+    flat = rows.reshape(-1, rows.size(-1)).to(matrix.dtype)
+    if bias is not None:
+        bias = bias.to(matrix.dtype)
+    count = flat.size(0)
+    with fast_products():
+        if count <= CHUNK:
+            result = _filled_product(flat, matrix, bias).to(rows.dtype)
+        else:
+            result = rows.new_empty(count, matrix.size(1))
+            for start in range(0, count, CHUNK):
+                result[start : start + CHUNK] = _filled_product(flat[start : start + CHUNK], matrix, bias)
+    return result.view(*rows.shape[:-1], matrix.size(1))
+
+
+def _filled_product(rows: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
+    missing = -rows.size(0) % ROWS
+    filled = functional.pad(rows, (0, 0, 0, missing)) if missing else rows
+    return (filled @ matrix if bias is None else torch.addmm(bias, filled, matrix))[: rows.size(0)]
+
+
+def outer_products(left: Tensor, right: Tensor) -> Tensor:
+    """Σ_i l_i r_iᵀ (left_size, right_size) over the rows of `left` (rows, left_size) and `right` (rows, right_size).
+
+    The sum is in the type of `left`, whatever the products are rounded to.
+    """
+    total = left.new_zeros(left.size(1), right.size(1))
+    with fast_products():
+        for start in range(0, left.size(0), OUTER_CHUNK):
+            missing = max(0, start + OUTER_CHUNK - left.size(0))
+            first, second = (
+                functional.pad(rounded(each[start : start + OUTER_CHUNK]), (0, 0, 0, missing)) for each in (left, right)
+            )
+            add_product(total, first.t(), second)
+    return total
+
+
+def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """Add left @ right to `total`, in the type of `total`."""
+    if left.dtype == total.dtype:
+        total.addmm_(left, right)
+    else:
+        total += left @ right
 
 
 @contextmanager

@@ -5,41 +5,39 @@ added to the last. Inside `weight_gradients_at_once` the layers keep x_t and g_t
 
     dW = Σ_t g_t x_tᵀ = [g_1 … g_T] [x_1 … x_T]ᵀ,        db = Σ_t g_t
 
-when the backward pass has left the loop. Outside they are what `nn.Linear` is, which is their plain twin.
+when the backward pass has left the loop. Their plain twin is `nn.Linear`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
-from torch.nn import functional
 
-from nmt.ops.products import fast_products
-
-ROWS = 16  # the rows of a product are filled up to a multiple of this, and
-CHUNK = 512  # those of the outer products to this, so that oneDNN meets few shapes (see `products`)
+from nmt.ops.computing import computing, fused, now, rounded
+from nmt.ops.linear import Linear
+from nmt.ops.products import outer_products, product
 
 
-class StepLinear(nn.Linear):
-    """`nn.Linear`, used once in every step of a loop."""
+class StepLinear(Linear):
+    """A linear layer that is used once in every step of a loop."""
 
     _loop: "_Loop | None" = None  # set inside `weight_gradients_at_once`
 
     def forward(self, inputs: Tensor) -> Tensor:
         if self._loop is None:
             return super().forward(inputs)
-        product: Tensor = _StepProduct.apply(inputs, *self._loop)
-        return product
+        result: Tensor = _StepProduct.apply(inputs, *self._loop)
+        return result
 
 
 @contextmanager
 def weight_gradients_at_once(module: nn.Module) -> Iterator[None]:
     """Inside the block, every `StepLinear` of `module` forms its weight gradient once for all steps of the block."""
     layers = [layer for layer in module.modules() if isinstance(layer, StepLinear)]
-    if torch.is_grad_enabled():
+    if torch.is_grad_enabled() and fused():
         for layer in layers:
             kept = _Kept()
             weight, bias = _Weights.apply(layer.weight, layer.bias, kept)
@@ -82,13 +80,14 @@ class _Loop(NamedTuple):
 
 
 class _Weights(torch.autograd.Function):
-    """The weights unchanged; their gradient comes from what the steps have kept, after the last of them."""
+    """The weights, rounded if products are to be; their gradient comes from what the steps have kept, when all have."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, bias: Tensor | None, kept: _Kept) -> tuple[Tensor, Tensor | None]:
-        ctx.kept, ctx.bias = kept, bias is not None
+        ctx.kept, ctx.bias, ctx.computing = kept, bias is not None, now()
         ctx.set_materialize_grads(False)
-        return weight.view_as(weight), None if bias is None else bias.view_as(bias)
+        own = rounded(weight)
+        return own.view_as(weight) if own is weight else own, None if bias is None else bias.view_as(bias)
 
     @staticmethod
     @once_differentiable
@@ -97,7 +96,10 @@ class _Weights(torch.autograd.Function):
         if kept is None:
             return None, None, None
         inputs, gradients = kept
-        weight = outer_products(gradients, inputs) if ctx.needs_input_grad[0] else None
+        weight = None
+        if ctx.needs_input_grad[0]:
+            with computing(*ctx.computing):
+                weight = outer_products(gradients, inputs)
         return weight, gradients.sum(0) if ctx.bias and ctx.needs_input_grad[1] else None, None
 
 
@@ -108,7 +110,7 @@ class _StepProduct(torch.autograd.Function):
     def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor | None, kept: _Kept) -> Tensor:
         ctx.save_for_backward(inputs, weight)
         ctx.kept = kept
-        return _product(inputs, weight.t(), bias)
+        return product(inputs, weight.t(), bias)
 
     @staticmethod
     @once_differentiable
@@ -116,30 +118,4 @@ class _StepProduct(torch.autograd.Function):
         inputs, weight = ctx.saved_tensors
         if ctx.needs_input_grad[1]:
             ctx.kept.add(inputs, gradient)
-        return _product(gradient, weight) if ctx.needs_input_grad[0] else None, None, None, None
-
-
-def _product(rows: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
-    """rows @ matrix + bias, for rows (…, inner_size) and a matrix (inner_size, columns)."""
-    flat = rows.reshape(-1, rows.size(-1))
-    missing = -flat.size(0) % ROWS
-    filled = functional.pad(flat, (0, 0, 0, missing)) if missing else flat
-    with fast_products():
-        product = filled @ matrix if bias is None else torch.addmm(bias, filled, matrix)
-    return product[: flat.size(0)].view(*rows.shape[:-1], matrix.size(1))
-
-
-def outer_products(left: Tensor, right: Tensor) -> Tensor:
-    """Σ_i l_i r_iᵀ (left_size, right_size) over the rows of `left` (rows, left_size) and `right` (rows, right_size)."""
-    total = left.new_zeros(left.size(1), right.size(1))
-    with fast_products():
-        for start in range(0, left.size(0), CHUNK):
-            total.addmm_(*_filled(left, right, start))
-    return total
-
-
-def _filled(left: Tensor, right: Tensor, start: int) -> Sequence[Tensor]:
-    """A chunk of both from row `start` on, the first one turned; filled up with zeros to a full one."""
-    missing = max(0, start + CHUNK - left.size(0))
-    first, second = (functional.pad(each[start : start + CHUNK], (0, 0, 0, missing)) for each in (left, right))
-    return first.t(), second
+        return product(gradient, weight) if ctx.needs_input_grad[0] else None, None, None, None

@@ -28,7 +28,7 @@ from nmt.training.progress import Progress, Window
 from nmt.training.records import Records, readable
 from nmt.training.run_folder import RunFolder
 from nmt.training.surroundings import surroundings, take_over
-from nmt.training.update import UpdateResult, update
+from nmt.training.update import UpdateResult, chosen_computing, update
 
 Validate = Callable[[Seq2Seq], dict[str, float]]
 """Scores a model on the validation corpus: loss, perplexity, bleu. It must leave all random states alone."""
@@ -76,6 +76,7 @@ class Trainer:
         self.folder = folder
         self.validate, self.write_model = validate, write_model
         self.log, self.progress_bar = log, progress_bar
+        self.computing = chosen_computing(self.settings, model.output_weight.device)
         self.stop = StopRequest()
         self.progress, recorded = Progress(), 0
         self.batches_in_epoch = 1  # known once the epoch is planned
@@ -86,7 +87,7 @@ class Trainer:
                     "put them back to resume it, or give another --output"
                 )
             restore(state, model=model, optimizer=optimizer)
-            for warning in take_over(state.numbers["surroundings"], model.output_weight.device):
+            for warning in take_over(state.numbers["surroundings"], model.output_weight.device, self.computing):
                 log(warning)
             self.progress = Progress.from_json(state.numbers["progress"])
             self.schedule.restore(state.numbers["schedule"])
@@ -274,6 +275,6 @@ class Trainer:
             "schedule": self.schedule.state(),
             "recorded": self.records.saved_size(),
             "data": self.data,
-            "surroundings": surroundings(self.model.output_weight.device),
+            "surroundings": surroundings(self.model.output_weight.device, self.computing),
         }
         write_state(self.folder.state_path, model=self.model, optimizer=self.optimizer, numbers=numbers)

@@ -11,8 +11,15 @@ from nmt.config.schema import TrainingConfig
 from nmt.data.batching import Batch
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq
+from nmt.ops.computing import Computing, computing, native_bfloat16
 from nmt.ops.loss import smoothed_cross_entropy
 from nmt.ops.masks import length_mask
+
+
+def chosen_computing(config: TrainingConfig, device: torch.device) -> Computing:
+    """The kernels and the precision that the configuration asks for on this device."""
+    rounds = config.precision == "bfloat16" or (config.precision == "auto" and native_bfloat16(device))
+    return Computing(config.kernels != "plain", torch.bfloat16 if rounds else torch.float32)
 
 
 class UpdateResult(NamedTuple):
@@ -52,8 +59,9 @@ def update(
     optimizer.zero_grad(set_to_none=True)
     total = torch.zeros((), device=device)
     for batch in group:
-        loss, nll = batch_loss(model, batch.to(device), smoothing=config.label_smoothing)
-        (loss / share).backward()
+        with computing(*chosen_computing(config, device)):
+            loss, nll = batch_loss(model, batch.to(device), smoothing=config.label_smoothing)
+            (loss / share).backward()
         total += nll
     norm = nn.utils.clip_grad_norm_(model.parameters(), config.gradient_clip_norm or float("inf"))
     result = UpdateResult(float(total), tokens, float(norm))

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nmt.models.attention import Attention
 from nmt.models.cells import CELLS
 from nmt.models.decoders.base import DecoderShape, DecoderState, ReadoutDecoder, Step
 from nmt.models.memory import Memory
+from nmt.ops.linear import Linear
 from nmt.ops.steps import StepLinear
 
 
@@ -28,7 +29,7 @@ class BahdanauDecoder(ReadoutDecoder):
         super().__init__(attention, shape)
         context_size, gates = attention.context_size, CELLS[shape.cell].gates * shape.size
         self.context_layer = StepLinear(context_size, gates, bias=False) if context_size else None
-        self.readout = nn.Linear(shape.size + shape.input_size + context_size, 2 * shape.output_size)
+        self.readout = Linear(shape.size + shape.input_size + context_size, 2 * shape.output_size)
 
     def _recur(
         self, from_input: Tensor, state: DecoderState, memory: Memory, masks: Sequence[Tensor]

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nmt.models.attention import Attention
 from nmt.models.cells import GRUCell
 from nmt.models.decoders.base import DecoderShape, DecoderState, ReadoutDecoder, Step
 from nmt.models.memory import Memory
+from nmt.ops.activations import tanh
+from nmt.ops.linear import Linear
 
 
 class ConditionalGRUDecoder(ReadoutDecoder):
@@ -29,7 +31,7 @@ class ConditionalGRUDecoder(ReadoutDecoder):
         super().__init__(attention, shape)
         context_size = attention.context_size
         self.context_cell = GRUCell(context_size, shape.size, layer_normalisation=shape.layer_normalisation)
-        self.readout = nn.Linear(shape.size + shape.input_size + context_size, shape.output_size)
+        self.readout = Linear(shape.size + shape.input_size + context_size, shape.output_size)
 
     def _recur(
         self, from_input: Tensor, state: DecoderState, memory: Memory, masks: Sequence[Tensor]
@@ -41,4 +43,4 @@ class ConditionalGRUDecoder(ReadoutDecoder):
         return Step(layers[-1][0], context, weights), DecoderState(layers, past)
 
     def _read_out(self, top: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
-        return torch.tanh(self.readout(torch.cat((top, embedded, context), dim=-1)))
+        return tanh(self.readout(torch.cat((top, embedded, context), dim=-1)))

@@ -9,6 +9,8 @@ from nmt.models.attention import Attention
 from nmt.models.cells import CELLS, CellState
 from nmt.models.decoders.base import Decoder, DecoderShape, DecoderState, Outputs
 from nmt.models.memory import Memory
+from nmt.ops.activations import tanh
+from nmt.ops.computing import fused
 from nmt.ops.dropout import dropout, dropout_mask
 from nmt.ops.steps import StepLinear, weight_gradients_at_once
 
@@ -71,15 +73,29 @@ class LuongDecoder(Decoder):
         self, from_inputs: Sequence[Tensor], state: DecoderState, memory: Memory, between: Sequence[Sequence[Tensor]]
     ) -> Outputs:
         """Nothing of attention enters the cells or the next step, so all positions attend as queries of one call."""
-        tops = []
-        with weight_gradients_at_once(self.cells):
-            for from_input, masks in zip(from_inputs, between, strict=True):
-                state = state._replace(layers=self._advance(from_input, state, masks))
-                tops.append(state.layers[-1][0])
-        queries = torch.stack(tops, dim=1)
+        queries = self._all_states(from_inputs, state.layers, between)
         context, weights = self.attention.all_steps(queries, memory)
         vectors = self._combine(context, queries)
         return Outputs(dropout(vectors, self.output_dropout, training=self.training), weights)
+
+    def _all_states(
+        self, from_inputs: Sequence[Tensor], first: Sequence[CellState], between: Sequence[Sequence[Tensor]]
+    ) -> Tensor:
+        """The states of the top layer at all steps, (batch, target_length, size), where nothing is fed."""
+        layers, tops = tuple(first), []
+        if fused() and not self._cell(0).layer_normalisation:
+            steps = torch.stack(tuple(from_inputs))
+            for index, start in enumerate(layers):
+                if index:
+                    steps = steps * torch.stack([masks[index - 1] for masks in between]) if between[0] else steps
+                    steps = self._cell(index).project(steps)
+                steps = self._cell(index).sequence(steps, start)
+            return steps.transpose(0, 1)
+        with weight_gradients_at_once(self.cells):
+            for from_input, masks in zip(from_inputs, between, strict=True):
+                layers = self._stack(self._cell(0)(from_input, layers[0]), layers, masks)
+                tops.append(layers[-1][0])
+        return torch.stack(tops, dim=1)
 
     def _advance(self, from_input: Tensor, state: DecoderState, masks: Sequence[Tensor]) -> tuple[CellState, ...]:
         """The new states of all layers; the embedded word is projected already. `masks`: dropout between layers."""
@@ -89,7 +105,7 @@ class LuongDecoder(Decoder):
 
     def _combine(self, context: Tensor, top: Tensor) -> Tensor:
         """h̃ (…, output_size) from contexts (…, context_size) and states of the top layer (…, size)."""
-        return torch.tanh(self.combine(torch.cat((context, top), dim=-1)))
+        return tanh(self.combine(torch.cat((context, top), dim=-1)))
 
     def _output_masks(self, length: int, like: Tensor) -> Sequence[Tensor | None]:
         """For each step the dropout mask on h̃, all drawn together; None where nothing is dropped."""

@@ -1,0 +1,155 @@
+"""Whole sequences of recurrent states, with a backward pass written by hand.
+
+The states of a sequence do not depend on anything but the sequence, in an encoder and in a decoder without input
+feeding. So one function computes all steps; its backward pass goes through the steps for the gradients of the states,
+and forms the gradient of the recurrent weights once, as one product over all steps.
+
+Several recurrences of one size, such as the two directions of an encoder, run side by side as groups. Shapes, for S
+steps, G groups, B rows, gates × size = N:
+
+    from_inputs (S, G, B, N)    W x + b, projected before; gates side by side as in `recurrence`
+    weight (G, N, size)         U, the recurrent weights; `bias` (G, N), which a GRU alone has here
+    first (each (G, B, size))   the state before the first step
+    real (S, G, B, 1) or None   False at padding, where the state stays as it is; None: there is none
+
+The results are the outputs of all steps (S, G, B, size) and the last state. `gru_step` and `lstm_step`, called in a
+loop, are the plain twins.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from nmt.ops.computing import computing, now, rounded
+from nmt.ops.products import outer_products, product
+from nmt.ops.recurrence import GRUValues, LSTMValues, gru_backward, gru_forward, lstm_backward, lstm_forward
+
+
+def gru_sequence(from_inputs: Tensor, weight: Tensor, bias: Tensor, first: Tensor, real: Tensor | None) -> Tensor:
+    """The states (S, G, B, size) of GRUs after each step; the last of them is the last state."""
+    states: Tensor = _GRUSequence.apply(from_inputs, weight, bias, first, real)
+    return states
+
+
+def lstm_sequence(
+    from_inputs: Tensor, weight: Tensor, first: tuple[Tensor, Tensor], real: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The outputs h (S, G, B, size) of LSTMs after each step, and their last cell states c (G, B, size)."""
+    states, cell = _LSTMSequence.apply(from_inputs, weight, *first, real)
+    return states, cell
+
+
+class _GRUSequence(torch.autograd.Function):
+    """Backward, step by step from the last: dh = what `gru_backward` gives for h + Uᵀ times what it gives for U h."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, from_inputs: Tensor, weight: Tensor, bias: Tensor, first: Tensor, real: Tensor | None
+    ) -> Tensor:
+        own, padded = rounded(weight), _padded_steps(real)
+        states: list[Tensor] = []
+        kept: list[Tensor] = []
+        state = first
+        for step, from_input in enumerate(from_inputs):
+            new, values = gru_forward(from_input, _products(state, own.transpose(1, 2), bias), state)
+            state = torch.where(real[step], new, state) if real is not None and step in padded else new
+            states.append(state)
+            kept += values[1:]  # the states are kept as the result
+        ctx.computing, ctx.padded = now(), padded
+        outputs = torch.stack(states)
+        ctx.save_for_backward(own, first, real, outputs, *kept)
+        return outputs
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradients: Tensor) -> tuple[Tensor | None, ...]:
+        weight, first, real, states, *kept = ctx.saved_tensors
+        for_inputs, for_hidden = [], []
+        carried = torch.zeros_like(first)
+        with computing(*ctx.computing):
+            for step in reversed(range(len(states))):
+                values = GRUValues(first if step == 0 else states[step - 1], *kept[3 * step : 3 * step + 3])
+                gradient, stays = _at_padding(carried + gradients[step], real, step in ctx.padded, step)
+                for_input, for_product, carried = gru_backward(gradient, values)
+                carried += _products(for_product, weight)
+                if stays is not None:
+                    carried += stays
+                for_inputs.append(for_input)
+                for_hidden.append(for_product)
+            all_inputs, all_hidden = torch.stack(for_inputs[::-1]), torch.stack(for_hidden[::-1])
+            for_weight = _outer(all_hidden, first, states) if ctx.needs_input_grad[1] else None
+        return all_inputs, for_weight, all_hidden.sum((0, 2)), carried, None
+
+
+class _LSTMSequence(torch.autograd.Function):
+    """Backward, step by step from the last: dh = Uᵀ times what `lstm_backward` gives for the gates."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, from_inputs: Tensor, weight: Tensor, first: Tensor, first_cell: Tensor, real: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        own, padded = rounded(weight), _padded_steps(real)
+        states: list[Tensor] = []
+        kept: list[Tensor] = []
+        state, cell = first, first_cell
+        for step, from_input in enumerate(from_inputs):
+            new, new_cell, values = lstm_forward(from_input, _products(state, own.transpose(1, 2)), cell)
+            if real is not None and step in padded:
+                new, new_cell = torch.where(real[step], new, state), torch.where(real[step], new_cell, cell)
+            state, cell = new, new_cell
+            states.append(state)
+            kept += values
+        ctx.computing, ctx.padded = now(), padded
+        outputs = torch.stack(states)
+        ctx.save_for_backward(own, first, real, outputs, *kept)
+        return outputs, cell
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradients: Tensor, carried_cell: Tensor) -> tuple[Tensor | None, ...]:
+        weight, first, real, states, *kept = ctx.saved_tensors
+        for_inputs = []
+        carried = torch.zeros_like(first)
+        with computing(*ctx.computing):
+            for step in reversed(range(len(states))):
+                gradient, stays = _at_padding(carried + gradients[step], real, step in ctx.padded, step)
+                of_cell, cell_stays = _at_padding(carried_cell, real, step in ctx.padded, step)
+                for_input, carried_cell = lstm_backward(gradient, of_cell, LSTMValues(*kept[3 * step : 3 * step + 3]))
+                carried = _products(for_input, weight)
+                if stays is not None and cell_stays is not None:
+                    carried, carried_cell = carried + stays, carried_cell + cell_stays
+                for_inputs.append(for_input)
+            all_inputs = torch.stack(for_inputs[::-1])
+            for_weight = _outer(all_inputs, first, states) if ctx.needs_input_grad[1] else None
+        return all_inputs, for_weight, carried, carried_cell, None
+
+
+def _at_padding(gradient: Tensor, real: Tensor | None, padded: bool, step: int) -> tuple[Tensor, Tensor | None]:
+    """The gradient split: of the rows that make a step, and of those that keep their state; None: no row does."""
+    if real is None or not padded:
+        return gradient, None
+    return gradient.masked_fill(~real[step], 0.0), gradient.masked_fill(real[step], 0.0)
+
+
+def _padded_steps(real: Tensor | None) -> frozenset[int]:
+    """The steps at which some row is padding."""
+    if real is None:
+        return frozenset()
+    return frozenset(torch.nonzero(~real.flatten(1).all(1)).flatten().tolist())
+
+
+def _products(rows: Tensor, matrices: Tensor, bias: Tensor | None = None) -> Tensor:
+    """For each group rows (G, B, inner_size) @ matrices (G, inner_size, columns) + bias (G, columns)."""
+    results = [
+        product(rows[group], matrix, None if bias is None else bias[group]) for group, matrix in enumerate(matrices)
+    ]
+    return results[0].unsqueeze(0) if len(results) == 1 else torch.stack(results)
+
+
+def _outer(gradients: Tensor, first: Tensor, states: Tensor) -> Tensor:
+    """dU (G, N, size): the gradients (S, G, B, N) of U h times the states h before each step, summed over S and B."""
+    before = torch.cat((first.unsqueeze(0), states[:-1]))
+    groups = zip(gradients.unbind(1), before.unbind(1), strict=True)
+    return torch.stack([outer_products(each.flatten(0, 1), states.flatten(0, 1)) for each, states in groups])

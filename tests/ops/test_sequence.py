@@ -1,0 +1,88 @@
+"""Whole recurrent sequences against loops over single steps, whose gradients are autograd's."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.ops.recurrence import gru_step_plain, lstm_step_plain
+from nmt.ops.sequence import gru_sequence, lstm_sequence
+
+STEPS, GROUPS, ROWS, SIZE = 7, 2, 5, 3
+GATES = {"gru": 3, "lstm": 4}
+
+
+def problem(cell: str, dtype: torch.dtype = torch.float64) -> list[Tensor]:
+    """Projected inputs, recurrent weights, biases, first states h and c."""
+    torch.manual_seed(7)
+    gates = GATES[cell] * SIZE
+    shapes = ((STEPS, GROUPS, ROWS, gates), (GROUPS, gates, SIZE), (GROUPS, gates), *2 * ((GROUPS, ROWS, SIZE),))
+    return [torch.randn(*shape, dtype=dtype, requires_grad=True) for shape in shapes]
+
+
+def padding() -> Tensor:
+    """The first group has its padding at the end, the second at the start, as the directions of an encoder have."""
+    lengths = torch.tensor([STEPS, 1, 4, STEPS, 2])
+    real = (torch.arange(STEPS).unsqueeze(1) < lengths).unsqueeze(2)
+    return torch.stack((real, real.flip(0)), dim=1)
+
+
+def fast(cell: str, tensors: list[Tensor], real: Tensor | None) -> tuple[Tensor, ...]:
+    inputs, weight, bias, first, first_cell = tensors
+    if cell == "gru":
+        return (gru_sequence(inputs, weight, bias, first, real),)
+    return lstm_sequence(inputs, weight, (first, first_cell), real)
+
+
+def plain(cell: str, tensors: list[Tensor], real: Tensor | None) -> tuple[Tensor, ...]:
+    inputs, weight, bias, hidden, memory = tensors
+    outputs = []
+    for step in range(STEPS):
+        from_hidden = hidden @ weight.transpose(1, 2)
+        new_memory = memory
+        if cell == "gru":
+            new = gru_step_plain(inputs[step], from_hidden + bias.unsqueeze(1), hidden)
+        else:
+            new, new_memory = lstm_step_plain(inputs[step], from_hidden, memory)
+        if real is not None:
+            new, new_memory = torch.where(real[step], new, hidden), torch.where(real[step], new_memory, memory)
+        hidden, memory = new, new_memory
+        outputs.append(hidden)
+    return (torch.stack(outputs),) if cell == "gru" else (torch.stack(outputs), memory)
+
+
+def gradients(
+    compute: Callable[[str, list[Tensor], Tensor | None], tuple[Tensor, ...]], cell: str, real: Tensor | None
+) -> list[Tensor]:
+    tensors = problem(cell)
+    used = tensors[:4] if cell == "gru" else [*tensors[:2], *tensors[3:]]
+    results = compute(cell, tensors, real)
+    torch.manual_seed(1)
+    loss = sum((result * torch.randn_like(result)).sum() for result in results)
+    assert isinstance(loss, Tensor)
+    return list(torch.autograd.grad(loss, used))
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("cell", GATES)
+def test_equal_to_the_loop_over_steps(cell: str, padded: bool) -> None:
+    real = padding() if padded else None
+    for found, expected in zip(fast(cell, problem(cell), real), plain(cell, problem(cell), real), strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    for found, expected in zip(gradients(fast, cell, real), gradients(plain, cell, real), strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("cell", GATES)
+def test_gradcheck(cell: str) -> None:
+    assert torch.autograd.gradcheck(lambda *tensors: fast(cell, list(tensors), padding()), problem(cell))
+
+
+@pytest.mark.parametrize("cell", GATES)
+def test_at_padding_the_state_stays(cell: str) -> None:
+    tensors, real = problem(cell), padding()
+    outputs = fast(cell, tensors, real)[0]
+    assert torch.equal(outputs[-1, 0, 1], outputs[0, 0, 1])  # one word, then padding
+    assert torch.equal(outputs[4, 1, 4], tensors[3][1, 4])  # five steps of padding, then two words
+    assert not torch.equal(outputs[5, 1, 4], tensors[3][1, 4])
