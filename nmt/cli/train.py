@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +29,14 @@ from nmt.models.checks import model_problems
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.checkpoint import read_state
+from nmt.training.distributed import Processes, is_follower, joined
 from nmt.training.dry_run import describe, parameters
 from nmt.training.finetuning import Origin, freeze, inherited, load_origin, load_weights
 from nmt.training.interruption import Interrupted
 from nmt.training.optim import build_optimizer, build_schedule
 from nmt.training.run_folder import STATE, RunFolder, recorded_origin
 from nmt.training.trainer import Trainer
-from nmt.training.update import chosen_computing
+from nmt.training.update import chosen_computing, out_of_memory
 
 PROGRAM = "nmt-train"
 
@@ -51,7 +53,8 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         description="Train a translation model from one configuration file.",
         epilog="Exit codes: 0 trained (or nothing left to do), 2 a mistake in what was given, 130 or 143 stopped by a "
-        "signal, once training has begun with the state saved, 1 a failure of the program.",
+        "signal, once training has begun with the state saved, 1 a failure of the program. Several processes: torchrun "
+        "--nproc-per-node N -m nmt.cli.train and these options.",
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration, a YAML file")
     parser.add_argument(
@@ -86,6 +89,17 @@ def _train(options: argparse.Namespace) -> int | None:
         return None
     if options.config is None:
         raise UserError("--config FILE is missing; configs/ has examples")
+    try:
+        config, origin, device = _checked(options)
+    except UserError:
+        if is_follower():
+            return 2  # the first process says why
+        raise
+    return _train_checked(options, config, origin, device)
+
+
+def _checked(options: argparse.Namespace) -> tuple[Config, Origin | None, torch.device]:
+    """The configuration, the model to start from, and the device. Raises UserError with all that is wrong."""
     problems: list[str] = []
     device = collect(problems, lambda: choose_device(options.device))
     start = _Start(options, problems)
@@ -93,17 +107,35 @@ def _train(options: argparse.Namespace) -> int | None:
     config = collect(problems, lambda: load_config(options.config, options.overrides, checks, start.inherit))
     if problems or config is None or device is None:
         raise UserError(*problems)
-    output, origin = _output(options, config), start.origin
+    return config, start.origin, device
+
+
+def _train_checked(
+    options: argparse.Namespace, config: Config, origin: Origin | None, device: torch.device
+) -> int | None:
+    output = _output(options, config)
     with _explained(output):
         cache = config.data.cache_folder or output.parent / ".cache"
         if options.dry_run:
             _dry_run(config, cache, origin, device)
             return None
-        with (
-            RunFolder.open(output, config, resume=options.resume, origin=origin and origin.path) as folder,
-            logging_to(folder.log_path) as logger,
-        ):
-            return _run(config, cache, folder, origin, device, logger.info)
+        with joined(device) as (processes, device):
+            if not processes.is_first:
+                processes.wait()  # until the first one has the folder and has prepared the data
+                return _run(config, cache, RunFolder.follow(output), origin, device, _say_nothing, processes)
+            resume = options.resume or processes.restarted
+            with (
+                RunFolder.open(output, config, resume=resume, origin=origin and origin.path) as folder,
+                logging_to(folder.log_path) as logger,
+            ):
+                if processes.size > 1:
+                    _prepare(config, cache, origin, logger.info)
+                    processes.wait()
+                return _run(config, cache, folder, origin, device, logger.info, processes)
+
+
+def _say_nothing(_: str) -> None:
+    """The log of every process but the first."""
 
 
 def _output(options: argparse.Namespace, config: Config) -> Path:
@@ -162,17 +194,12 @@ def _explained(output: Path) -> Iterator[None]:
         saved = "; what the run had saved is intact: mend this and continue with --resume" if resumable else ""
         raise UserError(f"{error.filename or output}: {error.strerror or error}{saved}") from error
     except (torch.cuda.OutOfMemoryError, MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and not _out_of_memory(error):
+        if isinstance(error, RuntimeError) and not out_of_memory(error):
             raise
         raise UserError(
-            "the memory does not suffice for this model and its batches: lower training.batch_size (accumulate can "
-            "make up for it), data.max_length, or the sizes in model"
+            "the memory does not suffice for this model and one sentence pair, or a process's share of a batch: lower "
+            "data.max_length, training.batch_size (accumulate can make up for it), or the sizes in model"
         ) from error
-
-
-def _out_of_memory(error: RuntimeError) -> bool:
-    """Whether an allocation failed, on a GPU or (PyTorch has no class for it) in main memory."""
-    return isinstance(error, torch.cuda.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
 def _dry_run(config: Config, cache: Path, origin: Origin | None, device: torch.device) -> None:
@@ -186,10 +213,20 @@ def _print(line: str) -> None:
     sys.stdout.buffer.write(f"{line}\n".encode())
 
 
-def _run(config: Config, cache: Path, folder: RunFolder, origin: Origin | None, device: torch.device, log: Log) -> int:
-    """Train in an open run folder."""
+def _run(
+    config: Config,
+    cache: Path,
+    folder: RunFolder,
+    origin: Origin | None,
+    device: torch.device,
+    log: Log,
+    processes: Processes,
+) -> int:
+    """Train in an open run folder, as one of the processes."""
     state = read_state(folder.state_path) if folder.state_path.exists() else None
     log(f"run folder {folder.path}, {device}, PyTorch {torch.__version__}, {torch.get_num_threads()} threads")
+    if processes.size > 1:
+        log(f"{processes.size} processes, each with its share of every batch")
     log(f"training with {chosen_computing(config.training, device)}")
     prepared = _prepare(config, cache, origin, log)
     model = _model(config, prepared, origin, device)
@@ -207,10 +244,11 @@ def _run(config: Config, cache: Path, folder: RunFolder, origin: Origin | None, 
         data=_fingerprint(prepared),
         folder=folder,
         state=state,
-        validate=build_validation(config, prepared, device),
+        validate=build_validation(config, prepared, device, processes),
         write_model=_model_writer(config, prepared.vocabularies),
         log=log,
-        progress_bar=_progress_bar,
+        progress_bar=partial(_progress_bar, shown=processes.is_first),
+        processes=processes,
     )
     if state is not None:
         log(f"resuming after update {trainer.progress.update:,}")
@@ -252,9 +290,10 @@ def _model_writer(config: Config, vocabularies: Vocabularies) -> Callable[[Path,
     return write
 
 
-def _progress_bar(epoch: int, done: int, batches_in_all: int) -> "tqdm[Any]":
+def _progress_bar(epoch: int, done: int, batches_in_all: int, *, shown: bool) -> "tqdm[Any]":
     """A bar on a terminal, nothing elsewhere."""
-    return tqdm(desc=f"epoch {epoch}", initial=done, total=batches_in_all, unit="batch", leave=False, disable=None)
+    hidden = None if shown else True  # None: where there is no terminal
+    return tqdm(desc=f"epoch {epoch}", initial=done, total=batches_in_all, unit="batch", leave=False, disable=hidden)
 
 
 if __name__ == "__main__":

@@ -13,12 +13,18 @@ from nmt.decoding.segments import longest_segment
 from nmt.decoding.translator import Translator
 from nmt.evaluation.metrics import corpus_scores
 from nmt.models.seq2seq import Seq2Seq
+from nmt.training.distributed import ALONE, Processes
 from nmt.training.trainer import Validate
 from nmt.training.validation import corpus_loss
 
 
-def build_validation(config: Config, prepared: Prepared, device: torch.device) -> Validate:
-    """The function that returns loss, perplexity and BLEU of a model on `device`; the texts are read now, and kept."""
+def build_validation(
+    config: Config, prepared: Prepared, device: torch.device, processes: Processes = ALONE
+) -> Validate:
+    """The function that returns loss, perplexity and BLEU of a model on `device`; the texts are read now, and kept.
+
+    Each of several processes does its share of the sentences, and has the result of all.
+    """
     settings = config.training.validation
     sources = list(read_lines(config.data.valid.source))
     references = list(read_lines(config.data.valid.target))
@@ -40,8 +46,12 @@ def build_validation(config: Config, prepared: Prepared, device: torch.device) -
             device=device,
             longest_segment=longest_segment(config.data.max_length),  # as `Translator.load` has it
         )
-        metrics = corpus_loss(model, batches(valid, plan))
-        hypotheses = [best.text for best, *_ in translator.translate(sources, beam_size=settings.beam_size)]
+        rank, size = processes.rank, processes.size
+        metrics = corpus_loss(model, batches(valid, plan[rank::size]), processes)
+        mine = [best.text for best, *_ in translator.translate(sources[rank::size], beam_size=settings.beam_size)]
+        hypotheses = [""] * len(sources)
+        for other, texts in enumerate(processes.gather(mine)):
+            hypotheses[other::size] = texts
         scores = corpus_scores(
             hypotheses, references, tokenize=settings.tokenize, lowercase=settings.lowercase, metrics=("bleu",)
         )

@@ -56,6 +56,19 @@ class Batch(NamedTuple):
         positions = self.source.numel() + self.target_output.numel()
         return 1 - (int(self.source_lengths.sum()) + self.target_tokens) / positions
 
+    def halves(self) -> list["Batch"]:
+        """The batch as two of half the rows, their padding cut to what they need; itself, if it has one row."""
+        rows = len(self.indices)
+        if rows == 1:
+            return [self]
+        return [self._rows(slice(0, rows // 2)), self._rows(slice(rows // 2, rows))]
+
+    def _rows(self, rows: slice) -> "Batch":
+        source_lengths, target_lengths = self.source_lengths[rows], self.target_lengths[rows]
+        source = self.source[rows, : int(source_lengths.max())]
+        target = self.target[rows, : int(target_lengths.max()) + 1]
+        return Batch(source, source_lengths, target, target_lengths, self.indices[rows])
+
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch with its tensors on the device."""
         source, source_lengths, target, target_lengths = (tensor.to(device) for tensor in self[:4])
@@ -112,6 +125,24 @@ def padding_share(plan: Sequence[Indices], source_lengths: Lengths, target_lengt
     return 1 - real / positions
 
 
+def share_rows(rows: Indices, lengths: Lengths, *, share: tuple[int, int]) -> Indices:
+    """Return the rows of a batch that process `share[0]` of `share[1]` computes; `lengths` (rows,) are their tokens.
+
+    The longest row left goes to the process with the fewest tokens, the first of equals. In the order of `rows`; may
+    be empty.
+    """
+    rank, size = share
+    if size == 1:
+        return rows
+    owners = np.empty(len(rows), dtype=np.int64)
+    loads = [0] * size
+    for place in np.argsort(-lengths.astype(np.int64), kind="stable"):
+        owner = loads.index(min(loads))
+        owners[place] = owner
+        loads[owner] += int(lengths[place]) + 1
+    return rows[owners == rank]
+
+
 def batches(
     ids: PairedIds,
     plan: Sequence[Indices],
@@ -122,7 +153,28 @@ def batches(
     epoch: int = 0,
     start: int = 0,
 ) -> Iterator[Batch]:
-    """Yield the batches of a plan from position `start` on, exactly as an iteration from 0 yields them there.
+    """Yield the batches of a plan from position `start` on, exactly as an iteration from 0 yields them there."""
+    for batch in shared_batches(
+        ids, plan, sampling=sampling, vocabularies=vocabularies, seed=seed, epoch=epoch, start=start
+    ):
+        assert batch is not None  # the only process has every row
+        yield batch
+
+
+def shared_batches(
+    ids: PairedIds,
+    plan: Sequence[Indices],
+    *,
+    share: tuple[int, int] = (0, 1),
+    sampling: SubwordSampling | None = None,
+    vocabularies: Vocabularies | None = None,
+    seed: int = 0,
+    epoch: int = 0,
+    start: int = 0,
+) -> Iterator[Batch | None]:
+    """Yield a process's share of each batch of a plan from position `start` on; None where it has no row.
+
+    A batch is the same whatever the position that the iteration began at. `share`: see `share_rows`.
 
     With `sampling`, both sides are segmented anew from their text, by a seed that depends on `seed`, `epoch` and the
     position alone; batches are then somewhat longer than planned. A sampled segmentation of more than twice the
@@ -133,15 +185,20 @@ def batches(
         raise ValueError("sampling needs the vocabularies")
     for position in range(start, len(plan)):
         rows = plan[position]
-        sources: list[Ids] = [ids.source(row) for row in rows]
-        targets: list[Ids] = [ids.target(row) for row in rows]
+        mine = share_rows(rows, ids.target_lengths[rows], share=share)
+        if len(mine) == 0:
+            yield None
+            continue
+        sources: list[Ids] = [ids.source(row) for row in mine]
+        targets: list[Ids] = [ids.target(row) for row in mine]
         if sampling is not None and vocabularies is not None:
             source_texts, target_texts = zip(*(ids.text(row) for row in rows), strict=True)
             seeds = [int(part) for part in np.random.SeedSequence([seed, epoch, position + 1]).generate_state(2)]
             limits = 2 * ids.longest_source, 2 * ids.longest_target
-            sources = _sampled(vocabularies.source, source_texts, sources, sampling, seeds[0], limits[0])
-            targets = _sampled(vocabularies.target, target_texts, targets, sampling, seeds[1], limits[1])
-        yield make_batch(sources, targets, rows)
+            chosen = np.flatnonzero(np.isin(rows, mine))  # all are sampled, so that each is what one process would have
+            sources = _sampled(vocabularies.source, source_texts, chosen, sources, sampling, seeds[0], limits[0])
+            targets = _sampled(vocabularies.target, target_texts, chosen, targets, sampling, seeds[1], limits[1])
+        yield make_batch(sources, targets, mine)
 
 
 def make_batch(sources: Sequence[Ids], targets: Sequence[Ids], indices: Indices) -> Batch:
@@ -191,7 +248,14 @@ def _token_ends(widths: Lengths, batch_size: int) -> Indices:
 
 
 def _sampled(
-    subwords: Subwords, texts: Sequence[str], best: Sequence[Ids], sampling: SubwordSampling, seed: int, limit: int
+    subwords: Subwords,
+    texts: Sequence[str],
+    chosen: Indices,
+    best: Sequence[Ids],
+    sampling: SubwordSampling,
+    seed: int,
+    limit: int,
 ) -> list[Ids]:
+    """A sampled segmentation of each chosen text, or the best one where that is too long."""
     sampled = subwords.sample(texts, sampling=sampling, seed=seed)
-    return [new if len(new) <= limit else old for new, old in zip(sampled, best, strict=True)]
+    return [sampled[index] if len(sampled[index]) <= limit else old for index, old in zip(chosen, best, strict=True)]

@@ -5,9 +5,11 @@ tensor is one JSON object. No pickle is written or read.
 """
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -25,17 +27,38 @@ class State(NamedTuple):
     numbers: dict[str, Any]
 
 
-def write_state(path: Path, *, model: nn.Module, optimizer: Optimizer, numbers: dict[str, Any]) -> None:
-    """Save all that training needs to continue bit for bit, so that a crash leaves the old file or the new one."""
+def random_state() -> dict[str, Tensor]:
+    """The states of this process's random generators, by their device."""
+    states = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states |= {f"cuda.{index}": state for index, state in enumerate(torch.cuda.get_rng_state_all())}
+    return states
+
+
+def seed_process(seed: int, rank: int, update: int) -> None:
+    """Seed the generators of a process that has no saved state, so that no two processes draw the same masks."""
+    torch.manual_seed(int(np.random.SeedSequence([seed, rank, update]).generate_state(1)[0]))
+
+
+def write_state(
+    path: Path,
+    *,
+    model: nn.Module,
+    optimizer: Optimizer,
+    numbers: dict[str, Any],
+    random_states: Sequence[dict[str, Tensor]],
+) -> None:
+    """Save all that training needs to continue bit for bit, so that a crash leaves the old file or the new one.
+
+    `random_states` has what `random_state` returns in each process.
+    """
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     for index, values in optimizer.state_dict()["state"].items():
         # A value that is None (SGD's momentum, when there is none) is not stored, and absent again after `restore`.
         present = {name: value for name, value in values.items() if value is not None}
         tensors.update({f"optimizer.{index}.{name}": torch.as_tensor(value) for name, value in present.items()})
-    tensors["random.cpu"] = torch.get_rng_state()
-    if torch.cuda.is_available():
-        for index, state in enumerate(torch.cuda.get_rng_state_all()):
-            tensors[f"random.cuda.{index}"] = state
+    for rank, states in enumerate(random_states):
+        tensors.update({f"random.{rank}.{name}": state for name, state in states.items()})
     write_tensors(path, tensors, kind=KIND, texts={"numbers": json.dumps(numbers)})
 
 
@@ -48,15 +71,20 @@ def read_state(path: Path) -> State:
         raise UserError(f"{path}: damaged, training cannot resume from it ({error})") from error
 
 
-def restore(state: State, *, model: nn.Module, optimizer: Optimizer) -> None:
-    """Put weights, optimiser state and random states back where `write_state` found them."""
+def restore(state: State, *, model: nn.Module, optimizer: Optimizer, rank: int = 0) -> None:
+    """Put weights, optimiser state and the random states of process `rank` back where `write_state` found them.
+
+    A process that was not there when the state was saved has no random states.
+    """
     model.load_state_dict(below(state.tensors, "model."))
     moments: dict[int, dict[str, Tensor]] = {}
     for name, tensor in below(state.tensors, "optimizer.").items():
         index, _, moment = name.partition(".")
         moments.setdefault(int(index), {})[moment] = tensor
     optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
-    torch.set_rng_state(state.tensors["random.cpu"])
-    on_devices = below(state.tensors, "random.cuda.")
+    saved = below(state.tensors, f"random.{rank}.")
+    if "cpu" in saved:
+        torch.set_rng_state(saved["cpu"])
+    on_devices = below(saved, "cuda.")
     if torch.cuda.is_available() and len(on_devices) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all([on_devices[str(index)] for index in range(len(on_devices))])

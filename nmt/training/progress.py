@@ -3,11 +3,16 @@
 All fields are plain numbers, texts and lists, so that the whole is one JSON object in the saved state.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nmt.config.schema import TrainingConfig
+from nmt.data.batching import Batch
+from nmt.ops.loss import perplexity
+from nmt.training.distributed import Processes
 from nmt.training.optim import HIGHER_IS_BETTER, better
+from nmt.training.update import UpdateResult
 
 
 @dataclass
@@ -21,6 +26,29 @@ class Window:
     padding: float = 0.0  # padded positions
     positions: int = 0
     seconds: float = 0.0
+
+    def add(self, group: Sequence[Batch | None], result: UpdateResult, seconds: float) -> None:
+        """Count an update from the batches of `group`; losses and tokens are of all processes, padding of this one."""
+        self.updates += 1
+        self.loss += result.loss
+        self.tokens += result.tokens
+        self.gradient_norm += result.gradient_norm
+        for batch in filter(None, group):
+            positions = batch.source.numel() + batch.target_output.numel()
+            self.padding += batch.padding_share * positions
+            self.positions += positions
+        self.seconds += seconds
+
+    def means(self, processes: Processes) -> dict[str, float]:
+        """What the log says of these updates; to be called in all processes."""
+        padding, positions = processes.sums(self.padding, self.positions)
+        return {
+            "loss": self.loss / self.tokens,
+            "perplexity": perplexity(self.loss / self.tokens),
+            "gradient_norm": self.gradient_norm / self.updates,
+            "target_tokens_per_second": self.tokens / self.seconds,
+            "padding_share": padding / positions,
+        }
 
 
 @dataclass

@@ -6,6 +6,7 @@ keeps a copy of the model it started from, so that it can be resumed whatever be
 
 import fcntl
 import filecmp
+import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -59,6 +60,11 @@ class RunFolder:
                 f"{error.filename or path}: the output folder cannot be written ({error.strerror or error})"
             ) from error
         return folder
+
+    @classmethod
+    def follow(cls, path: Path) -> "RunFolder":
+        """The folder that another process of this training has opened; nothing in it is checked or written."""
+        return cls(path, open(os.devnull, encoding="utf-8"), is_new=False)
 
     def __enter__(self) -> "RunFolder":
         return self

@@ -9,9 +9,10 @@ from nmt.ops.computing import Computing
 from nmt.ops.products import onednn_is_exact
 
 
-def surroundings(device: torch.device, computing: Computing) -> dict[str, Any]:
+def surroundings(device: torch.device, computing: Computing, processes: int) -> dict[str, Any]:
     """The present ones, to be saved with the state."""
     return {
+        "processes": processes,
         "threads": torch.get_num_threads(),
         "PyTorch": str(torch.__version__),
         "device": device.type,
@@ -21,9 +22,9 @@ def surroundings(device: torch.device, computing: Computing) -> dict[str, Any]:
     }
 
 
-def take_over(saved: dict[str, Any], device: torch.device, computing: Computing) -> Iterator[str]:
+def take_over(saved: dict[str, Any], present: dict[str, Any]) -> Iterator[str]:
     """Set the saved number of threads; a warning for each of the other surroundings that has changed."""
     torch.set_num_threads(saved["threads"])
-    for name, now in surroundings(device, computing).items():
-        if saved.get(name) != now:
+    for name, now in present.items():
+        if name != "threads" and saved.get(name) != now:
             yield f"warning: {name} was {saved.get(name)} and is {now}: the run continues, but not bit for bit"

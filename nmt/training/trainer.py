@@ -14,21 +14,21 @@ from torch.optim import Optimizer
 
 from nmt.config import Config
 from nmt.config.schema import Interval
-from nmt.data.batching import Batch, Indices, batches, padding_share, plan_epoch
+from nmt.data.batching import Batch, Indices, padding_share, plan_epoch, shared_batches
 from nmt.data.binarised import PairedIds
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq
-from nmt.ops.loss import perplexity
 from nmt.training.averaging import average_weights
-from nmt.training.checkpoint import State, restore, write_state
-from nmt.training.interruption import StopRequest
+from nmt.training.checkpoint import State, random_state, restore, seed_process, write_state
+from nmt.training.distributed import Parallel, Processes
+from nmt.training.interruption import Interrupted, StopRequest
 from nmt.training.optim import Schedule, better
 from nmt.training.progress import Progress, Window
 from nmt.training.records import Records, readable
 from nmt.training.run_folder import RunFolder
 from nmt.training.surroundings import surroundings, take_over
-from nmt.training.update import UpdateResult, chosen_computing, update
+from nmt.training.update import chosen_computing, update
 
 Validate = Callable[[Seq2Seq], dict[str, float]]
 """Scores a model on the validation corpus: loss, perplexity, bleu. It must leave all random states alone."""
@@ -64,8 +64,11 @@ class Trainer:
         write_model: WriteModel,
         log: Callable[[str], None],
         progress_bar: Callable[[int, int, int], Bar],
+        processes: Processes,
     ) -> None:
         """`state`: what to resume from, or None. `progress_bar`: a bar for (epoch, batches done, batches in all).
+
+        Of several processes each has a trainer of its own; the first one alone writes, and its log is the one to read.
 
         `data` is a fingerprint of the corpora and vocabularies; a run that began with another one is refused with a
         UserError, because its weights stand for other pieces and its position for other batches.
@@ -76,6 +79,8 @@ class Trainer:
         self.folder = folder
         self.validate, self.write_model = validate, write_model
         self.log, self.progress_bar = log, progress_bar
+        self.processes = processes
+        self.parallel = self._in_parallel() if processes.size > 1 else None
         self.computing = chosen_computing(self.settings, model.output_weight.device)
         self.stop = StopRequest()
         self.progress, recorded = Progress(), 0
@@ -86,15 +91,18 @@ class Trainer:
                     f"{folder.path}: the corpus files or subword models are no longer those that this run began with; "
                     "put them back to resume it, or give another --output"
                 )
-            restore(state, model=model, optimizer=optimizer)
-            for warning in take_over(state.numbers["surroundings"], model.output_weight.device, self.computing):
+            restore(state, model=model, optimizer=optimizer, rank=processes.rank)
+            for warning in take_over(state.numbers["surroundings"], self._surroundings()):
                 log(warning)
             self.progress = Progress.from_json(state.numbers["progress"])
             self.schedule.restore(state.numbers["schedule"])
             recorded = state.numbers["recorded"]
             kept = self.progress.kept(self.settings)
-            folder.remove_checkpoints(lambda number: number in kept)  # what a kill left between saving and removing
-        self.records = Records(folder.path, size=recorded)
+            if processes.is_first:  # what a kill left between saving and removing
+                folder.remove_checkpoints(lambda number: number in kept)
+        if processes.rank and (state is None or state.numbers["surroundings"].get("processes", 1) <= processes.rank):
+            seed_process(config.seed, processes.rank, self.progress.update)
+        self.records = Records(folder.path, size=recorded) if processes.is_first else None
 
     def train(self) -> Progress:
         """Train to the end. Raises Interrupted, with the state saved, when a signal asks to stop."""
@@ -103,8 +111,15 @@ class Trainer:
                 while self.progress.finished is None:
                     self._train_epoch()
         finally:
-            self.records.close()
+            if self.records is not None:
+                self.records.close()
         return self.progress
+
+    def _in_parallel(self) -> Parallel:
+        example = next(shared_batches(self.corpus, plan_epoch(self.corpus, self.config, epoch=0)))
+        assert example is not None
+        smoothing = self.settings.label_smoothing
+        return Parallel(self.model, self.processes, example=example, smoothing=smoothing)
 
     def _train_epoch(self) -> None:
         """From the current position to the end of the epoch, or of training."""
@@ -137,11 +152,12 @@ class Trainer:
         finally:
             bar.close()
 
-    def _groups(self, plan: list[Indices]) -> Iterator[list[Batch]]:
-        """The batches from the current position on, as many together as one update takes."""
-        stream = batches(
+    def _groups(self, plan: list[Indices]) -> Iterator[list[Batch | None]]:
+        """This process's shares of the batches from the current position on, as many together as one update takes."""
+        stream = shared_batches(
             self.corpus,
             plan,
+            share=(self.processes.rank, self.processes.size),
             sampling=self.config.subwords.sampling,
             vocabularies=self.vocabularies,
             seed=self.config.seed,
@@ -151,54 +167,38 @@ class Trainer:
         while group := list(islice(stream, self.settings.accumulate)):
             yield group
 
-    def _update(self, group: list[Batch], began: float) -> None:
+    def _update(self, group: list[Batch | None], began: float) -> None:
         """One update, and all counters that move with it; `began`: when its batches were asked for."""
         progress = self.progress
         factor = self.schedule.factor(progress.update + 1, progress.epoch + 1)
         rate = self.settings.optimizer.learning_rate * factor
-        result = update(self.model, self.optimizer, group, rate=rate, config=self.settings)
+        result = update(self.model, self.optimizer, group, rate=rate, config=self.settings, parallel=self.parallel)
         progress.update += 1
+        if result.parts > len(group):
+            self.log(
+                f"update {progress.update:,}: the memory does not hold its batch, computed in {result.parts} parts"
+            )
         progress.rate = rate
         progress.position += len(group)
         if progress.position == self.batches_in_epoch:
             progress.epoch, progress.position = progress.epoch + 1, 0
-        self._count(group, result, time.perf_counter() - began)
+        seconds = time.perf_counter() - began
+        progress.window.add(group, result, seconds)
+        progress.seconds += seconds
         if progress.update % self.settings.log_every == 0 or progress.end(self.settings):
             self._report()
-
-    def _count(self, group: list[Batch], result: UpdateResult, seconds: float) -> None:
-        window = self.progress.window
-        window.updates += 1
-        window.loss += result.loss
-        window.tokens += result.tokens
-        window.gradient_norm += result.gradient_norm
-        for batch in group:
-            positions = batch.source.numel() + batch.target_output.numel()
-            window.padding += batch.padding_share * positions
-            window.positions += positions
-        window.seconds += seconds
-        self.progress.seconds += seconds
 
     def _report(self) -> None:
         """Write the means since the last report, and the last learning rate."""
         window, self.progress.window = self.progress.window, Window()
-        self._record(
-            "train",
-            {
-                "loss": window.loss / window.tokens,
-                "perplexity": perplexity(window.loss / window.tokens),
-                "learning_rate": self.progress.rate,
-                "gradient_norm": window.gradient_norm / window.updates,
-                "target_tokens_per_second": window.tokens / window.seconds,
-                "padding_share": window.padding / window.positions,
-            },
-        )
+        self._record("train", {**window.means(self.processes), "learning_rate": self.progress.rate})
 
     def _record(self, split: str, numbers: dict[str, float]) -> None:
         epoch = self.progress.epoch + self.progress.position / self.batches_in_epoch
         seconds = round(self.progress.seconds, 3)
         record = {"step": self.progress.update, "epoch": round(epoch, 4), "split": split, **numbers, "seconds": seconds}
-        self.records.write(record)
+        if self.records is not None:
+            self.records.write(record)
         self.log(readable(record))
 
     def _is_due(self, interval: Interval | None) -> bool:
@@ -224,11 +224,16 @@ class Trainer:
         kept = progress.kept(self.settings)
         training = {"updates": progress.update, "epochs": progress.epoch, "validation": metrics}
         if progress.update in kept:
-            self.write_model(self.folder.checkpoint_path(progress.update), self.model, training)
+            self._write_model(self.folder.checkpoint_path(progress.update), training)
         if is_best:
-            self.write_model(self.folder.best_path, self.model, training)
+            self._write_model(self.folder.best_path, training)
         self._save()
-        self.folder.remove_checkpoints(lambda number: number in kept)
+        if self.processes.is_first:
+            self.folder.remove_checkpoints(lambda number: number in kept)
+
+    def _write_model(self, path: Path, training: dict[str, Any]) -> None:
+        if self.processes.is_first:
+            self.write_model(path, self.model, training)
 
     def _finish_if_over(self) -> None:
         """At the end of training: a last validation, the average of the best, and the state that says it is over."""
@@ -248,6 +253,7 @@ class Trainer:
         """Average the best checkpoints; the average becomes the best model if it validates better than each of them."""
         progress, metric = self.progress, self.settings.validation.metric
         updates = [number for _, number in progress.best[: self.settings.average_best]]
+        self.processes.wait()  # the first one has written them all
         last = {name: weight.clone() for name, weight in self.model.state_dict().items()}
         self.model.load_state_dict(average_weights([self.folder.checkpoint_path(number) for number in updates]))
         try:
@@ -257,7 +263,7 @@ class Trainer:
             wins = better(metric, metrics[metric], progress.best[0][0])
             if wins:
                 training = {"updates": progress.update, "epochs": progress.epoch, "validation": metrics}
-                self.write_model(self.folder.best_path, self.model, {**training, "average_of_updates": sorted(updates)})
+                self._write_model(self.folder.best_path, {**training, "average_of_updates": sorted(updates)})
         finally:
             self.model.load_state_dict(last)
         verdict = "better, and now the best model" if wins else "no better than the best checkpoint"
@@ -265,16 +271,25 @@ class Trainer:
 
     def _save_if_asked(self) -> None:
         """Save the state when it is time to, or when a signal has come; then leave, in the latter case."""
-        if self.stop.number is not None or self._is_due(self.settings.save_every):
+        asked = max(self.processes.gather(self.stop.number or 0))  # one process may have its signal before another
+        if asked or self._is_due(self.settings.save_every):
             self._save()
-        self.stop.check()
+        if asked:
+            raise Interrupted(asked)
+
+    def _surroundings(self) -> dict[str, Any]:
+        return surroundings(self.model.output_weight.device, self.computing, self.processes.size)
 
     def _save(self) -> None:
+        random_states = self.processes.gather(random_state())
+        if self.records is None:
+            return
         numbers = {
             "progress": self.progress.as_json(),
             "schedule": self.schedule.state(),
             "recorded": self.records.saved_size(),
             "data": self.data,
-            "surroundings": surroundings(self.model.output_weight.device, self.computing),
+            "surroundings": self._surroundings(),
         }
-        write_state(self.folder.state_path, model=self.model, optimizer=self.optimizer, numbers=numbers)
+        path, model, optimizer = self.folder.state_path, self.model, self.optimizer
+        write_state(path, model=model, optimizer=optimizer, numbers=numbers, random_states=random_states)

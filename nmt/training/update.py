@@ -1,5 +1,6 @@
 """One update of the weights from the batches of one accumulation."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,8 +13,8 @@ from nmt.data.batching import Batch
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.computing import Computing, computing, native_bfloat16
-from nmt.ops.loss import smoothed_cross_entropy
-from nmt.ops.masks import length_mask
+from nmt.training.distributed import ALONE, Parallel
+from nmt.training.objective import batch_loss
 
 
 def chosen_computing(config: TrainingConfig, device: torch.device) -> Computing:
@@ -28,6 +29,7 @@ class UpdateResult(NamedTuple):
     loss: float  # nats, negative log-likelihood summed over the target tokens
     tokens: int  # target tokens
     gradient_norm: float  # before clipping
+    parts: int  # the batches, and what those that the memory does not hold were cut into
 
 
 def diverged(numbers: str) -> UserError:
@@ -37,37 +39,78 @@ def diverged(numbers: str) -> UserError:
     )
 
 
-def batch_loss(model: Seq2Seq, batch: Batch, *, smoothing: float) -> tuple[Tensor, Tensor]:
-    """The smoothed loss and the negative log-likelihood of a batch, each summed over its target tokens, in nats."""
-    outputs = model(batch.source, batch.source_lengths, batch.target_input)
-    mask = length_mask(batch.target_lengths, batch.target_output.size(1))
-    return smoothed_cross_entropy(
-        outputs.vectors[mask], model.output_weight, batch.target_output[mask], smoothing=smoothing
-    )
+def out_of_memory(error: RuntimeError) -> bool:
+    """Whether an allocation failed, on a GPU or (PyTorch has no class for it) in main memory."""
+    return isinstance(error, torch.cuda.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
 def update(
-    model: Seq2Seq, optimizer: Optimizer, group: Sequence[Batch], *, rate: float, config: TrainingConfig
+    model: Seq2Seq,
+    optimizer: Optimizer,
+    group: Sequence[Batch | None],
+    *,
+    rate: float,
+    config: TrainingConfig,
+    parallel: Parallel | None = None,
 ) -> UpdateResult:
     """Add up the gradients of the batches in `group`, divide by their tokens or sentences, clip, and step at `rate`.
 
+    With `parallel` the batches are this process's shares (None: an empty one), and the tokens, sentences and gradients
+    are those of all processes. Without it, batches that the memory does not hold are halved until it does.
+
     Raises UserError when the loss or the gradient is no finite number; the weights are then as before.
     """
-    tokens = sum(batch.target_tokens for batch in group)
-    share = tokens if config.normalise_by == "tokens" else sum(len(batch.indices) for batch in group)
+    mine = [batch for batch in group if batch is not None]
+    processes = ALONE if parallel is None else parallel.processes
+    token_sum, sentences = processes.sums(
+        sum(batch.target_tokens for batch in mine), sum(len(batch.indices) for batch in mine)
+    )
+    tokens = int(token_sum)
+    share = token_sum if config.normalise_by == "tokens" else sentences
     device = model.output_weight.device
-    optimizer.zero_grad(set_to_none=True)
-    total = torch.zeros((), device=device)
-    for batch in group:
-        with computing(*chosen_computing(config, device)):
-            loss, nll = batch_loss(model, batch.to(device), smoothing=config.label_smoothing)
-            (loss / share).backward()
-        total += nll
+    on_device = [None if batch is None else batch.to(device) for batch in group]
+    parts = len(mine)
+    with computing(*chosen_computing(config, device)):
+        if parallel is not None:
+            optimizer.zero_grad(set_to_none=True)
+            total = parallel.backward(on_device, share)
+        else:
+            total, parts = _backward_in_memory(model, optimizer, [each for each in on_device if each], share, config)
+    (loss,) = processes.sums(float(total))
     norm = nn.utils.clip_grad_norm_(model.parameters(), config.gradient_clip_norm or float("inf"))
-    result = UpdateResult(float(total), tokens, float(norm))
-    if not torch.isfinite(total + norm):
+    result = UpdateResult(loss, tokens, float(norm), parts)
+    if not math.isfinite(loss + result.gradient_norm):
         raise diverged(f"loss {result.loss / tokens:.4g}, gradient norm {result.gradient_norm:.4g}")
     for parameters in optimizer.param_groups:
         parameters["lr"] = rate
     optimizer.step()
     return result
+
+
+def _backward_in_memory(
+    model: Seq2Seq, optimizer: Optimizer, batches: Sequence[Batch], share: float, config: TrainingConfig
+) -> tuple[Tensor, int]:
+    """Leave the gradient of Σ loss / `share`; returns the negative log-likelihood, and how many parts it took.
+
+    What an allocation that failed has left of the gradient is thrown away, and all is computed again in halves.
+    """
+    while True:
+        optimizer.zero_grad(set_to_none=True)
+        try:
+            return sum((_backward(model, batch, share, config) for batch in batches), start=_zero(model)), len(batches)
+        except RuntimeError as error:
+            if not out_of_memory(error) or all(len(batch.indices) == 1 for batch in batches):
+                raise
+        batches = [half for batch in batches for half in batch.halves()]
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+
+def _backward(model: Seq2Seq, batch: Batch, share: float, config: TrainingConfig) -> Tensor:
+    loss, nll = batch_loss(model, batch, smoothing=config.label_smoothing)
+    (loss / share).backward()
+    return nll
+
+
+def _zero(model: Seq2Seq) -> Tensor:
+    return torch.zeros((), device=model.output_weight.device)

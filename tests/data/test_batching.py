@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nmt.config.schema import SubwordSampling, SubwordsConfig
-from nmt.data.batching import Batch, batches, make_batch, pad_sources, padding_share, plan_batches
+from nmt.data.batching import Batch, batches, make_batch, pad_sources, padding_share, plan_batches, share_rows
 from nmt.data.binarised import Filters, PairedIds
 from nmt.data.binarising import binarise
 from nmt.data.corpus import read_lines, read_pairs
@@ -88,6 +88,28 @@ def test_pairs_of_equal_lengths_meet_others_in_the_next_epoch() -> None:
     plans = [plan_batches(same, same, batch_size=10, batch_by="sentences", seed=1, epoch=epoch) for epoch in (1, 2)]
     first, second = ({tuple(sorted(rows.tolist())) for rows in plan} for plan in plans)
     assert not first & second
+
+
+def test_shares_by_hand() -> None:
+    """Longest first, each to the process with the fewest tokens, END counted: 9 to the first, 8 and 5 to the second, 4
+    to the first, and, 13 tokens each, 3 to the first."""
+    rows, lengths = np.array([3, 1, 4, 0, 2]), np.array([4, 8, 2, 3, 7])
+    assert share_rows(rows, lengths, share=(0, 2)).tolist() == [1, 4, 0]
+    assert share_rows(rows, lengths, share=(1, 2)).tolist() == [3, 2]
+    assert share_rows(rows, lengths, share=(0, 1)).tolist() == rows.tolist()
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_shares_are_a_partition_balanced_by_tokens(size: int) -> None:
+    random = np.random.default_rng(4)
+    rows, lengths = random.permutation(80), random.integers(1, 40, 80)
+    shares = [share_rows(rows, lengths, share=(rank, size)) for rank in range(size)]
+    assert sorted(np.concatenate(shares)) == sorted(rows)
+    tokens = [sum(int(lengths[list(rows).index(row)]) + 1 for row in share) for share in shares]
+    assert max(tokens) - min(tokens) <= 40
+    assert [len(share_rows(rows[:1], lengths[:1], share=(rank, size))) for rank in range(size)] == [1] + [0] * (
+        size - 1
+    )
 
 
 def test_padding_share_by_hand() -> None:

@@ -9,7 +9,7 @@ from torch import nn
 
 from nmt.config.schema import TrainingConfig
 from nmt.errors import UserError
-from nmt.training.checkpoint import read_state, restore, write_state
+from nmt.training.checkpoint import random_state, read_state, restore, write_state
 from nmt.training.optim import build_optimizer
 
 OPTIMIZERS: list[dict[str, Any]] = [
@@ -36,7 +36,7 @@ def test_continues_bit_for_bit(tmp_path: Path, settings: dict[str, Any]) -> None
     model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
     optimizer = build_optimizer(model.parameters(), config)
     train(model, optimizer, 3)
-    write_state(path, model=model, optimizer=optimizer, numbers={"update": 3})
+    write_state(path, model=model, optimizer=optimizer, numbers={"update": 3}, random_states=[random_state()])
     train(model, optimizer, 4)
     other = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
     other_optimizer = build_optimizer(other.parameters(), config)
@@ -52,7 +52,7 @@ def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "state.safetensors"
     model = nn.Linear(3, 2)
     optimizer = build_optimizer(model.parameters(), TrainingConfig())
-    write_state(path, model=model, optimizer=optimizer, numbers={})
+    write_state(path, model=model, optimizer=optimizer, numbers={}, random_states=[random_state()])
     content = path.read_bytes()
     for damaged in (b"", content[:50], content[:-3], b"\xff" * 100):
         path.write_bytes(damaged)
@@ -64,13 +64,13 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     path = tmp_path / "state.safetensors"
     model = nn.Linear(3, 2)
     optimizer = build_optimizer(model.parameters(), TrainingConfig())
-    write_state(path, model=model, optimizer=optimizer, numbers={"update": 1})
+    write_state(path, model=model, optimizer=optimizer, numbers={"update": 1}, random_states=[random_state()])
 
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        write_state(path, model=model, optimizer=optimizer, numbers={"update": 2})
+        write_state(path, model=model, optimizer=optimizer, numbers={"update": 2}, random_states=[random_state()])
     assert read_state(path).numbers == {"update": 1}
     assert list(tmp_path.iterdir()) == [path]

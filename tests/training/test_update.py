@@ -11,8 +11,9 @@ from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batching import Batch, make_batch
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.training.objective import batch_loss
 from nmt.training.optim import build_optimizer
-from nmt.training.update import batch_loss, update
+from nmt.training.update import update
 from nmt.training.validation import corpus_loss
 
 SIZES = {"embedding_size": 3, "encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 5}}
@@ -101,3 +102,56 @@ def test_corpus_loss_is_the_mean_over_tokens_and_leaves_random_states(model: Seq
     nll = sum(batch_loss(model, batch, smoothing=0.0)[1].item() for batch in batches())
     assert metrics["loss"] == pytest.approx(nll / 9)
     assert metrics["perplexity"] == pytest.approx(np.exp(nll / 9))
+
+
+@pytest.mark.parametrize(("fits", "sizes"), [(8, [5, 1]), (3, [2, 3, 1]), (1, [1, 1, 1, 1, 1, 1])])
+def test_batches_that_memory_does_not_hold_are_halved(
+    model: Seq2Seq, monkeypatch: pytest.MonkeyPatch, fits: int, sizes: list[int]
+) -> None:
+    """Five sentences and one: the gradient and the loss are those of the whole batches, in however many parts."""
+    five = make_batch([[4, 5], [6], [7, 8, 9], [4], [5]], [[7, 8, 9], [10], [5], [6, 7], [8]], np.arange(5))
+    group = [five, make_batch([[7]], [[12, 11]], np.array([5]))]
+    reference, config = copy.deepcopy(model), training(label_smoothing=0.1)
+    whole = update(reference, build_optimizer(reference.parameters(), config), group, rate=0.5, config=config)
+    computed = []
+
+    def short_of_memory(model: Seq2Seq, batch: Batch, *, smoothing: float) -> tuple[torch.Tensor, torch.Tensor]:
+        if len(batch.indices) > fits:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 12345 bytes.")
+        computed.append(len(batch.indices))
+        return batch_loss(model, batch, smoothing=smoothing)
+
+    monkeypatch.setattr("nmt.training.update.batch_loss", short_of_memory)
+    result = update(model, build_optimizer(model.parameters(), config), group, rate=0.5, config=config)
+    assert (whole.parts, result.parts) == (2, len(sizes))
+    assert computed[-len(sizes) :] == sizes
+    assert result.loss == pytest.approx(whole.loss, rel=1e-12)
+    for found, expected in zip(model.parameters(), reference.parameters(), strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+def test_one_sentence_that_memory_does_not_hold_is_an_error(model: Seq2Seq, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: Any, **__: Any) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+
+    monkeypatch.setattr("nmt.training.update.batch_loss", never)
+    config = training()
+    with pytest.raises(RuntimeError, match="can't allocate memory"):
+        update(model, build_optimizer(model.parameters(), config), batches(), rate=1.0, config=config)
+
+
+def test_plain_kernels_and_bfloat16_are_what_the_configuration_says(model: Seq2Seq) -> None:
+    """Plain kernels give the same update; bfloat16 gives a near one, of float32 weights only."""
+    weights = {}
+    for name, settings in {
+        "fused": {},
+        "plain": {"kernels": "plain"},
+        "bfloat16": {"precision": "bfloat16"},
+    }.items():
+        each, config = copy.deepcopy(model).float(), training(**settings)
+        update(each, build_optimizer(each.parameters(), config), batches(), rate=1.0, config=config)
+        weights[name] = torch.cat([parameter.detach().flatten() for parameter in each.parameters()])
+    torch.testing.assert_close(weights["fused"], weights["plain"], rtol=0, atol=1e-5)
+    assert not torch.equal(weights["fused"], weights["plain"])
+    error = float((weights["fused"] - weights["bfloat16"]).norm() / weights["fused"].norm())
+    assert 1e-5 < error < 1e-2

@@ -1,0 +1,166 @@
+"""One training by several processes, as torchrun starts them: what they tell one another, and their common gradient.
+
+Every process has the whole model and computes its share of each batch, the rows that `share_rows` gives it. Losses are
+divided by the tokens (or sentences) of all shares before the gradients are added up, so N processes make the update
+that one would make. Only the first process writes. PyTorch's DistributedDataParallel adds up the gradients, by gloo on
+CPUs and by NCCL on GPUs.
+"""
+
+import gc
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from nmt.data.batching import Batch
+from nmt.errors import UserError
+from nmt.models.seq2seq import Seq2Seq
+from nmt.training.objective import batch_loss
+
+Value = TypeVar("Value")
+PATIENCE = timedelta(hours=24)  # others wait while the first process prepares the data
+
+
+class Processes:
+    """The processes of a training, seen from one of them. A training by itself is one of one."""
+
+    def __init__(self, rank: int = 0, size: int = 1) -> None:
+        self.rank, self.size = rank, size
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this one writes and tells."""
+        return self.rank == 0
+
+    @property
+    def restarted(self) -> bool:
+        """Whether torchrun has started the processes anew after one of them died."""
+        return self.size > 1 and _restarts() > 0
+
+    def wait(self) -> None:
+        """Return when all processes have come here."""
+        if self.size > 1:
+            distributed.barrier()
+
+    def sums(self, *numbers: float) -> list[float]:
+        """Each of the numbers summed over the processes."""
+        return [sum(column) for column in zip(*self.gather(numbers), strict=True)]
+
+    def gather(self, value: Value) -> list[Value]:
+        """The values of all processes, in the order of their ranks."""
+        if self.size == 1:
+            return [value]
+        values: list[Any] = [None] * self.size
+        distributed.all_gather_object(values, value)
+        return values
+
+
+ALONE = Processes()
+
+
+def _restarts() -> int:
+    """How often torchrun has started the processes anew."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+
+
+def is_follower() -> bool:
+    """Whether torchrun started this process as another than the first, asked before they have joined."""
+    return int(os.environ.get("RANK", "0")) > 0
+
+
+@contextmanager
+def joined(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
+    """The processes that torchrun started this one among, and the device of this one; by itself without torchrun.
+
+    When another process dies, what waits for it ends with a UserError.
+    """
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if size == 1:
+        yield ALONE, device
+        return
+    if device.type == "cuda":
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(device)
+    store, rank, size = next(distributed.rendezvous("env://", timeout=PATIENCE))
+    attempt = distributed.PrefixStore(f"attempt {_restarts()}", store)  # torchrun's store has what died before, too
+    backend = "nccl" if device.type == "cuda" else "gloo"
+    distributed.init_process_group(backend, store=attempt, rank=rank, world_size=size, timeout=PATIENCE)
+    try:
+        processes = Processes(rank, size)
+        yield processes, device
+        processes.wait()  # a process that leaves early takes its connections with it
+    except RuntimeError as error:
+        if not _lost(error):
+            raise
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun ends us now, but this is to be told first
+        raise UserError(
+            f"process {rank} of {size}: another process of this training has ended; what the run "
+            "had saved is intact: continue it with --resume"
+        ) from error
+    finally:
+        gc.collect()  # DistributedDataParallel is part of cycles, and aborts when it outlives its group
+        distributed.destroy_process_group()
+
+
+def _lost(error: RuntimeError) -> bool:
+    """Whether a process that was waited for is gone."""
+    texts = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
+    return isinstance(error, distributed.DistError) or any(text in str(error) for text in texts)
+
+
+class Parallel:
+    """A model whose gradients are summed over processes."""
+
+    def __init__(self, model: Seq2Seq, processes: Processes, *, example: Batch, smoothing: float) -> None:
+        """`example` is a batch by which to find the weights that no loss depends on; nothing is trained with it."""
+        self.processes = processes
+        frozen = _unread(model, example, smoothing=smoothing)
+        for parameter in frozen:
+            parameter.requires_grad_(False)  # DistributedDataParallel would wait for their gradients
+        ids = [model.output_weight.device] if model.output_weight.device.type == "cuda" else None
+        self._wrapped = DistributedDataParallel(_BatchLoss(model, smoothing), device_ids=ids)
+
+    def backward(self, batches: Sequence[Batch | None], share: float) -> Tensor:
+        """Leave in every process the gradient of Σ loss / `share` over the batches of all processes.
+
+        Returns the negative log-likelihood of this process's batches. None stands for an empty share.
+        """
+        total = torch.zeros((), device=next(self._wrapped.parameters()).device)
+        for batch in batches[:-1]:
+            with self._wrapped.no_sync():
+                total += self._backward(batch, share)
+        return total + self._backward(batches[-1], share)
+
+    def _backward(self, batch: Batch | None, share: float) -> Tensor:
+        loss, nll = self._wrapped(batch)
+        (loss * (self.processes.size / share)).backward()  # the processes' gradients are averaged
+        return nll.detach()
+
+
+class _BatchLoss(nn.Module):
+    """`batch_loss` as a module; of an empty share it is 0, with gradients that are 0."""
+
+    def __init__(self, model: Seq2Seq, smoothing: float) -> None:
+        super().__init__()
+        self.model, self.smoothing = model, smoothing
+
+    def forward(self, batch: Batch | None) -> tuple[Tensor, Tensor]:
+        if batch is not None:
+            return batch_loss(self.model, batch, smoothing=self.smoothing)
+        nothing = torch.stack([each.sum() * 0.0 for each in self.model.parameters() if each.requires_grad]).sum()
+        return nothing, nothing
+
+
+def _unread(model: Seq2Seq, example: Batch, *, smoothing: float) -> list[nn.Parameter]:
+    """The weights whose gradient is None; random states stay as they are."""
+    with torch.random.fork_rng():
+        batch_loss(model, example.to(model.output_weight.device), smoothing=smoothing)[0].backward()
+    unread = [each for each in model.parameters() if each.requires_grad and each.grad is None]
+    model.zero_grad(set_to_none=True)
+    return unread

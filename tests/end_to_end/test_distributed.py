@@ -1,0 +1,146 @@
+"""Several processes under torchrun: the losses of one process, a killed process, and another number of them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from nmt.training.checkpoint import read_state
+from tests.end_to_end.conftest import settings
+
+UPDATES = 50
+
+
+def configuration(corpus: Path, folder: Path, **training: Any) -> Path:
+    """A file with the usual small model, without dropout, so that one process and two can compute the same."""
+    config = settings(corpus)
+    config["model"]["encoder"]["dropout"] = config["model"]["decoder"]["dropout"] = 0.0
+    config["training"].pop("max_epochs", None)
+    config["training"].pop("early_stopping", None)
+    config["training"] |= {"max_updates": UPDATES, "log_every": 1, "validate_every": 25, "save_every": "10 updates"}
+    config["training"] |= training
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    return path
+
+
+def start(
+    processes: int, config: Path, output: Path, *more: str, launcher: tuple[str, ...] = ()
+) -> "subprocess.Popen[str]":
+    """Start a training; `launcher` are options of torchrun."""
+    torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", *launcher]
+    arguments = ["-m", "nmt.cli.train", "--config", str(config), "--output", str(output), "--device", "cpu", *more]
+    return subprocess.Popen(
+        [sys.executable, *(torchrun if processes > 1 else []), *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        start_new_session=True,
+    )
+
+
+def finish(process: "subprocess.Popen[str]") -> tuple[int, str]:
+    _, errors = process.communicate(timeout=300)
+    return process.returncode, errors
+
+
+def losses(output: Path, split: str) -> list[float]:
+    records = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
+    return [record["loss"] for record in records if record["split"] == split]
+
+
+def worker(rank: int, output: Path) -> int:
+    """The process id of the training's process with this rank."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (folder / "environ").read_bytes().split(b"\0")
+            line = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if f"RANK={rank}".encode() in environment and str(output).encode() in line and b"torch.distributed" not in line:
+            return int(folder.name)
+    raise AssertionError(f"no process of rank {rank}")
+
+
+def kill(rank: int, output: Path, *, after: int) -> None:
+    """Kill -9 the process of that rank once the state has been saved after that update."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        log = output / "train.log"
+        if log.exists() and f"update {after} ·" in log.read_text(encoding="utf-8"):
+            break
+        time.sleep(0.02)
+    os.kill(worker(rank, output), signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def one(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The configuration, and the folder of the run of one process."""
+    folder = tmp_path_factory.mktemp("one")
+    config = configuration(corpus, folder)
+    code, errors = finish(start(1, config, folder / "run"))
+    assert code == 0, errors
+    return config, folder / "run"
+
+
+def test_two_processes_compute_the_updates_of_one(one: tuple[Path, Path], tmp_path: Path) -> None:
+    config, alone = one
+    code, errors = finish(start(2, config, tmp_path / "run"))
+    assert code == 0, errors
+    assert "2 processes, each with its share of every batch" in errors
+    assert errors.count("epoch 1: ") == 1  # one log
+    expected, found = losses(alone, "train"), losses(tmp_path / "run", "train")
+    assert len(found) == UPDATES
+    assert found == pytest.approx(expected, rel=1e-4)
+    assert losses(tmp_path / "run", "valid") == pytest.approx(losses(alone, "valid"), rel=1e-4)
+    assert (tmp_path / "run" / "best.safetensors").exists()
+
+
+@pytest.mark.slow
+def test_a_killed_process_ends_the_job_and_resume_goes_on(one: tuple[Path, Path], tmp_path: Path) -> None:
+    """Resumed by two processes, and from the same state by one: the losses stay those of one process."""
+    config, alone = one
+    output = tmp_path / "run"
+    process = start(2, config, output)
+    kill(1, output, after=12)
+    code, errors = finish(process)
+    assert code != 0
+    assert "process 0 of 2: another process of this training has ended" in errors
+    assert "continue it with --resume" in errors
+    saved = read_state(output / "state.safetensors").numbers["progress"]["update"]
+    assert 0 < saved < UPDATES
+    subprocess.run(["cp", "-r", str(output), str(tmp_path / "copy")], check=True)
+    for processes, folder in ((2, output), (1, tmp_path / "copy")):
+        code, errors = finish(start(processes, config, folder, "--resume"))
+        assert code == 0, errors
+        assert f"resuming after update {saved}" in errors
+        assert ("warning: processes was 2 and is 1" in errors) == (processes == 1)
+        assert losses(folder, "train") == pytest.approx(losses(alone, "train"), rel=1e-4)
+
+
+@pytest.mark.slow
+def test_torchrun_restarts_a_killed_process(one: tuple[Path, Path], tmp_path: Path) -> None:
+    config, alone = one
+    output = tmp_path / "run"
+    process = start(2, config, output, launcher=("--max-restarts=1",))
+    kill(1, output, after=15)
+    code, errors = finish(process)
+    assert code == 0, errors
+    assert "resuming after update 10" in errors
+    assert losses(output, "train") == pytest.approx(losses(alone, "train"), rel=1e-4)
+
+
+def test_a_mistake_is_told_once(one: tuple[Path, Path], tmp_path: Path) -> None:
+    config, _ = one
+    code, errors = finish(start(2, config, tmp_path / "run", "--set", "training.optimiser=adam"))
+    assert code != 0
+    assert errors.count("nmt-train: error: ") == 1
+    assert "optimizer" in errors
