@@ -15,12 +15,14 @@ from torch import Tensor
 
 from nmt.config.schema import Config, SubwordSampling
 from nmt.data.binarised import PairedIds
-from nmt.data.subwords import Subwords, Vocabularies
+from nmt.data.subwords import Vocabularies
 from nmt.symbols import BEGIN, END, PAD
 
 Ids = Sequence[int] | npt.NDArray[np.integer]
 Lengths = npt.NDArray[np.integer]
 Indices = npt.NDArray[np.int64]
+
+SAMPLED_TOGETHER = 100  # planned batches whose sentences are sampled together, and sorted by their new lengths
 
 
 class Batch(NamedTuple):
@@ -177,28 +179,68 @@ def shared_batches(
     A batch is the same whatever the position that the iteration began at. `share`: see `share_rows`.
 
     With `sampling`, both sides are segmented anew from their text, by a seed that depends on `seed`, `epoch` and the
-    position alone; batches are then somewhat longer than planned. A sampled segmentation of more than twice the
-    pieces of the longest sentence of that side of the corpus is replaced by the best segmentation, which bounds
-    memory. `sampling` needs `vocabularies` and a corpus kept with its text.
+    position alone, and the sentences of SAMPLED_TOGETHER batches are dealt out anew by their new lengths; batches have
+    as many rows as planned, and are somewhat longer. `sampling` needs `vocabularies` and a corpus kept with its text.
     """
     if sampling is not None and vocabularies is None:
         raise ValueError("sampling needs the vocabularies")
+    sampled: list[_Pairs] = []
     for position in range(start, len(plan)):
-        rows = plan[position]
-        mine = share_rows(rows, ids.target_lengths[rows], share=share)
-        if len(mine) == 0:
-            yield None
-            continue
-        sources: list[Ids] = [ids.source(row) for row in mine]
-        targets: list[Ids] = [ids.target(row) for row in mine]
         if sampling is not None and vocabularies is not None:
-            source_texts, target_texts = zip(*(ids.text(row) for row in rows), strict=True)
-            seeds = [int(part) for part in np.random.SeedSequence([seed, epoch, position + 1]).generate_state(2)]
-            limits = 2 * ids.longest_source, 2 * ids.longest_target
-            chosen = np.flatnonzero(np.isin(rows, mine))  # all are sampled, so that each is what one process would have
-            sources = _sampled(vocabularies.source, source_texts, chosen, sources, sampling, seeds[0], limits[0])
-            targets = _sampled(vocabularies.target, target_texts, chosen, targets, sampling, seeds[1], limits[1])
-        yield make_batch(sources, targets, mine)
+            group, place = divmod(position, SAMPLED_TOGETHER)
+            if place == 0 or not sampled:
+                planned = plan[group * SAMPLED_TOGETHER : (group + 1) * SAMPLED_TOGETHER]
+                seeds = [int(part) for part in np.random.SeedSequence([seed, epoch, group + 1]).generate_state(2)]
+                sampled = _sampled(ids, planned, sampling, vocabularies, (seeds[0], seeds[1]))
+            pairs = sampled[place]
+            lengths = np.array([len(target) for target in pairs.targets])
+            mine = share_rows(np.arange(len(lengths)), lengths, share=share)
+            pairs = _Pairs(pairs.rows[mine], [pairs.sources[row] for row in mine], [pairs.targets[row] for row in mine])
+        else:
+            rows = share_rows(plan[position], ids.target_lengths[plan[position]], share=share)
+            pairs = _Pairs(rows, [ids.source(row) for row in rows], [ids.target(row) for row in rows])
+        yield make_batch(pairs.sources, pairs.targets, pairs.rows) if len(pairs.rows) else None
+
+
+class _Pairs(NamedTuple):
+    """The pairs of a batch: their rows in the corpus and their ids."""
+
+    rows: Indices
+    sources: Sequence[Ids]
+    targets: Sequence[Ids]
+
+
+def _sampled(
+    ids: PairedIds,
+    planned: Sequence[Indices],
+    sampling: SubwordSampling,
+    vocabularies: Vocabularies,
+    seeds: tuple[int, int],
+) -> list[_Pairs]:
+    """The planned batches with sampled segmentations, their pairs sorted by the new lengths.
+
+    A batch that was planned short gets the shortest pairs. A segmentation of more than twice the pieces of the longest
+    sentence of that side of the corpus is replaced by the best one, which bounds memory.
+    """
+    rows = np.concatenate(list(planned))
+    sides = []
+    for side, (subwords, best, longest) in enumerate(
+        (
+            (vocabularies.source, ids.source, ids.longest_source),
+            (vocabularies.target, ids.target, ids.longest_target),
+        )
+    ):
+        new = subwords.sample([ids.text(row)[side] for row in rows], sampling=sampling, seed=seeds[side])
+        sides.append([each if len(each) <= 2 * longest else best(row) for row, each in zip(rows, new, strict=True)])
+    sources, targets = sides
+    lengths = (np.array([len(each) for each in side]) for side in sides)
+    order = np.argsort(_sort_keys(*lengths), kind="stable")
+    shortest_first = sorted(range(len(planned)), key=lambda place: float(ids.source_lengths[planned[place]].mean()))
+    dealt: dict[int, _Pairs] = {}
+    for place in shortest_first:
+        chosen, order = order[: len(planned[place])], order[len(planned[place]) :]
+        dealt[place] = _Pairs(rows[chosen], [sources[each] for each in chosen], [targets[each] for each in chosen])
+    return [dealt[place] for place in range(len(planned))]
 
 
 def make_batch(sources: Sequence[Ids], targets: Sequence[Ids], indices: Indices) -> Batch:
@@ -245,17 +287,3 @@ def _token_ends(widths: Lengths, batch_size: int) -> Indices:
         start += max(fitting, 1)
         ends.append(start)
     return np.array(ends, dtype=np.int64)
-
-
-def _sampled(
-    subwords: Subwords,
-    texts: Sequence[str],
-    chosen: Indices,
-    best: Sequence[Ids],
-    sampling: SubwordSampling,
-    seed: int,
-    limit: int,
-) -> list[Ids]:
-    """A sampled segmentation of each chosen text, or the best one where that is too long."""
-    sampled = subwords.sample(texts, sampling=sampling, seed=seed)
-    return [sampled[index] if len(sampled[index]) <= limit else old for index, old in zip(chosen, best, strict=True)]

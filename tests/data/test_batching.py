@@ -224,8 +224,20 @@ def test_sampling_changes_some_segmentations(ids: PairedIds, vocabularies: Vocab
     plan = [np.arange(len(TEXT))]
     (best,) = batches(ids, plan)
     (sampled,) = batches(ids, plan, sampling=SubwordSampling(alpha=0.4), vocabularies=vocabularies, seed=1)
-    assert (sampled.source_lengths >= best.source_lengths).all()
-    assert (sampled.source_lengths > best.source_lengths).any()
+    assert sorted(sampled.indices) == list(range(len(TEXT)))
+    longer = sampled.source_lengths - best.source_lengths[sampled.indices]
+    assert (longer >= 0).all()
+    assert (longer > 0).any()
+
+
+def test_sampled_pairs_are_dealt_out_by_their_new_lengths(ids: PairedIds, vocabularies: Vocabularies) -> None:
+    """As many rows in each batch as planned, the shortest pairs where the plan has its shortest, and little padding."""
+    plan = plan_batches(ids.source_lengths, ids.target_lengths, batch_size=7, batch_by="sentences", seed=1, epoch=2)
+    found = list(batches(ids, plan, sampling=SubwordSampling(alpha=0.4), vocabularies=vocabularies, seed=1))
+    assert [len(batch.indices) for batch in found] == [len(rows) for rows in plan]
+    planned = [float(ids.source_lengths[rows].mean()) for rows in plan]
+    for short, long in zip(*(np.argsort(planned)[part] for part in (slice(0, -1), slice(1, None))), strict=True):
+        assert found[short].source_lengths.max() <= found[long].source_lengths.min()
 
 
 def test_sampled_sentences_are_at_most_twice_as_long_as_the_longest(tmp_path: Path) -> None:
