@@ -12,7 +12,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Make the virtual environment .venv with the versions of constraints.txt
-	@echo "$(VENV) is ready: nmt-train, nmt-translate and nmt-eval are in $(BIN)"
+	@echo "$(VENV) is ready: nmt-train, nmt-translate, nmt-eval and nmt-score are in $(BIN)"
 
 $(READY): pyproject.toml constraints.txt
 	@echo "Making $(VENV) with $$($(PYTHON) --version); the first time this takes a few minutes"
@@ -45,8 +45,9 @@ slow: $(READY) ## Run the slow proofs only: they train models for minutes
 check: lint types ## Run everything that has to hold: lint, types, the fast tests and the slow proofs
 	$(BIN)/python -m pytest
 
-bench: $(READY) ## Measure the training speed
+bench: $(READY) ## Measure training speed and peak memory of the reference task; docs/performance.md has the other benchmarks
 	$(BIN)/python benchmarks/train_speed.py
+	$(BIN)/python benchmarks/memory.py
 
 table: $(READY) ## Train every row of the attention table, for hours, and write docs/attention_table.md; it resumes
 	$(BIN)/python -m benchmarks.attention_table

@@ -23,8 +23,9 @@ import torch
 from benchmarks.attention_rows import Row
 from nmt.config import load_config
 from nmt.data.corpus import digests, read_lines
-from nmt.decoding.alignment import Link, align, alignment_error_rate
+from nmt.decoding.alignment import align
 from nmt.decoding.translator import Translator
+from nmt.evaluation.alignments import Link, alignment_error_rate
 from nmt.files import written_atomically
 from nmt.models.model_file import load_model
 from nmt.training.checkpoint import read_state

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Training speed of the reference task on the CPU in float32: Multi30k English-German, configs/multi30k_en_de.yaml.
+"""Training speed of the reference task: Multi30k English-German, configs/multi30k_en_de.yaml, and its variants.
 
     python scripts/get_multi30k.py --output data/multi30k
     python benchmarks/train_speed.py --updates 150
+    python benchmarks/train_speed.py --variant lstm_luong_general --precision bfloat16 --threads 1
 
-prints one JSON line. An update counts from fetching its batch to the end of the optimiser's step; the first ones warm
+prints one JSON line. An update counts from fetching its batches to the end of the optimiser's step; the first ones warm
 up. `--against COMMAND` runs another program in turn with this one, `--runs` times each: the last line that it prints
 must be a JSON object with `target_tokens_per_second`. Machines are noisy: compare medians of runs in turn on one
 machine.
@@ -12,113 +13,153 @@ machine.
 
 import argparse
 import json
-import shlex
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a file, too, it finds its neighbours
+
+from benchmarks.in_turn import MEBIBYTE, add_rival_options, compare, own_peak_resident_mib, run_command
+from benchmarks.reference_task import Task, add_task_options, chosen_task, positive
 from nmt.cli.common import choose_device, run
-from nmt.config import load_config
+from nmt.config import Config
 from nmt.data.batching import batches, plan_epoch
-from nmt.data.preparation import prepare
-from nmt.errors import UserError
-from nmt.models.seq2seq import build_model
+from nmt.data.preparation import Prepared, prepare
+from nmt.models.checks import model_problems
+from nmt.models.model_file import ModelFile, save_model
+from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.optim import build_optimizer
-from nmt.training.update import update
+from nmt.training.update import chosen_computing, update
 
-CONFIG = Path(__file__).resolve().parent.parent / "configs" / "multi30k_en_de.yaml"
 WARM_UP = 20
+FIELD = "target_tokens_per_second"
 
 
-def measure(updates: int) -> dict[str, Any]:
-    """Train for WARM_UP + `updates` updates, and time each of the latter."""
-    config = load_config(CONFIG)
-    device = choose_device("cpu")
-    with tempfile.TemporaryDirectory() as cache:
+class Timed(NamedTuple):
+    """An update."""
+
+    tokens: int  # target tokens
+    seconds: float
+    ended: float  # seconds since 1970
+
+
+def measure(task: Task, updates: int, *, save: Path | None = None) -> dict[str, Any]:
+    """Train for WARM_UP + `updates` updates, and time each of the latter. `save`: a file for the model afterwards."""
+    config = task.load([model_problems])
+    device = choose_device(task.device)
+    if task.threads is not None:
+        torch.set_num_threads(task.threads)
+    kept = config.data.cache_folder
+    with nullcontext(kept) if kept else tempfile.TemporaryDirectory() as cache:
+        began = time.perf_counter()
         prepared = prepare(config, cache=Path(cache), log=lambda message: print(message, file=sys.stderr))
+        preparation = time.perf_counter() - began
         torch.manual_seed(config.seed)
         source, target = prepared.vocabularies
         model = build_model(config.model, source_size=source.size, target_size=target.size).to(device).train()
-        optimizer = build_optimizer(model.parameters(), config.training)
-        rate = config.training.optimizer.learning_rate
-        rates: list[float] = []
-        tokens, epoch, total = 0, 0, 0.0
-        while len(rates) < WARM_UP + updates:
-            plan = plan_epoch(prepared.train, config, epoch=epoch)
-            stream = batches(prepared.train, plan)
-            for _ in range(min(len(plan), WARM_UP + updates - len(rates))):
-                began = time.perf_counter()
-                result = update(
-                    model,
-                    optimizer,
-                    [next(stream)],
-                    rate=rate,
-                    config=config.training,
-                )
-                seconds = time.perf_counter() - began
-                rates.append(result.tokens / seconds)
-                if len(rates) > WARM_UP:
-                    tokens, total = tokens + result.tokens, total + seconds
-            epoch += 1
+        every = list(islice(timed_updates(model, config, prepared, device), WARM_UP + updates))
+        memory = {"peak_resident_mib": round(own_peak_resident_mib(), 1)}
+        if device.type == "cuda":
+            memory["peak_device_mib"] = round(torch.cuda.max_memory_allocated() / MEBIBYTE, 1)
+        if save is not None:
+            sizes = source.size, target.size
+            save_model(save, ModelFile(config, model.state_dict(), source.model, target.model, sizes, {}))
+    timed = every[WARM_UP:]
     return {
-        "task": "multi30k_en_de",
-        "device": "cpu",
-        "precision": "float32",
+        "task": config.name,
+        "variant": task.variant,
+        "device": task.device,
+        "precision": config.training.precision,
+        "kernels": config.training.kernels,
+        "computing": str(chosen_computing(config.training, device)),
         "threads": torch.get_num_threads(),
+        "pytorch": torch.__version__,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "parameters_mib": round(sum(each.nbytes for each in model.parameters()) / MEBIBYTE, 1),
+        "pieces": [source.size, target.size],
+        "pairs": len(prepared.train),
+        "preparation_seconds": round(preparation, 3),
+        "first_update_at": every[0].ended,
         "updates": updates,
-        "target_tokens_per_second": round(statistics.median(rates[WARM_UP:]), 1),
-        "overall_target_tokens_per_second": round(tokens / total, 1),
+        FIELD: round(statistics.median(each.tokens / each.seconds for each in timed), 1),
+        f"overall_{FIELD}": round(sum(each.tokens for each in timed) / sum(each.seconds for each in timed), 1),
+        **memory,
     }
 
 
-def compare(updates: int, rival: str, runs: int) -> dict[str, Any]:
+def timed_updates(model: Seq2Seq, config: Config, prepared: Prepared, device: torch.device) -> Iterator[Timed]:
+    """Train on, epoch after epoch, at the configuration's first learning rate."""
+    optimizer = build_optimizer(model.parameters(), config.training)
+    epoch = 0
+    while True:
+        plan = plan_epoch(prepared.train, config, epoch=epoch)
+        sampling = config.subwords.sampling
+        stream = batches(
+            prepared.train,
+            plan,
+            sampling=sampling,
+            vocabularies=prepared.vocabularies if sampling else None,
+            seed=config.seed,
+            epoch=epoch,
+        )
+        for start in range(0, len(plan), config.training.accumulate):
+            _wait_for(device)
+            began = time.perf_counter()
+            group = list(islice(stream, min(config.training.accumulate, len(plan) - start)))
+            rate = config.training.optimizer.learning_rate
+            result = update(model, optimizer, group, rate=rate, config=config.training)
+            _wait_for(device)
+            yield Timed(result.tokens, time.perf_counter() - began, time.time())
+        epoch += 1
+
+
+def _wait_for(device: torch.device) -> None:
+    """Return when all is computed: a GPU computes on while Python goes on."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def compared(task: Task, updates: int, rival: str, runs: int) -> dict[str, Any]:
     """Run this benchmark and the rival in turn, each in a process of its own."""
-    mine = [sys.executable, __file__, "--updates", str(updates)]
-    speeds: dict[str, list[float]] = {"ours": [], "rival": []}
-    for _ in range(runs):
-        for name, command in (("ours", mine), ("rival", shlex.split(rival))):
-            speeds[name].append(_speed(command))
-            print(f"{name}: {speeds[name][-1]:,.0f} target tokens/s", file=sys.stderr)
-    medians = {name: statistics.median(values) for name, values in speeds.items()}
-    return {
-        "target_tokens_per_second": medians["ours"],
-        "rival_target_tokens_per_second": medians["rival"],
-        "ratio": round(medians["ours"] / medians["rival"], 3),
-        "runs": speeds,
-    }
+    ours = [sys.executable, __file__, *task.arguments, "--updates", str(updates)]
+    figures = compare(
+        ours,
+        rival,
+        runs=runs,
+        field=FIELD,
+        unit="target tokens/s",
+        measure=lambda command: run_command(command).number(FIELD, command),
+    )
+    how = {"variant": task.variant, "device": task.device, "precision": task.precision, "kernels": task.kernels}
+    return {**how, "updates": updates, **figures}
 
 
-def _speed(command: list[str]) -> float:
-    finished = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    try:
-        return float(json.loads(finished.stdout.splitlines()[-1])["target_tokens_per_second"])
-    except (IndexError, KeyError, ValueError) as error:
-        raise UserError(
-            f"{shlex.join(command)}: ended with code {finished.returncode} and without a last line that is "
-            "a JSON object with target_tokens_per_second"
-        ) from error
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--updates", type=int, default=150, help="updates that are timed (default: 150)")
-    parser.add_argument("--against", metavar="COMMAND", help="another program to run in turn with this one")
-    parser.add_argument("--runs", type=int, default=5, help="runs of each, with --against (default: 5)")
-    options = parser.parse_args()
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("--updates", type=positive, default=150, help="updates that are timed (default: 150)")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="write the model to a file when all is measured")
+    add_task_options(parser)
+    add_rival_options(parser, prints=f"its last line is a JSON object with {FIELD}", runs=5)
+    given = parser.parse_args(arguments)
+    if given.save and given.against:
+        parser.error("--save has no effect with --against")
+    task = chosen_task(given)
 
     def body() -> None:
-        if options.updates < 1 or options.runs < 1:
-            raise UserError("--updates and --runs must be 1 or more")
-        result = (
-            compare(options.updates, options.against, options.runs) if options.against else measure(options.updates)
-        )
+        if given.against:
+            result = compared(task, given.updates, given.against, given.runs)
+        else:
+            result = measure(task, given.updates, save=given.save)
         print(json.dumps(result))
 
     return run("train_speed", body)

@@ -1,3 +1,26 @@
-"""Neural machine translation with recurrent encoder-decoders and attention."""
+"""Neural machine translation with recurrent encoder-decoders and attention.
+
+`from nmt import Translator` is the way in for programs. Importing the package itself imports nothing, not even PyTorch:
+what stands in `__all__` is loaded when it is first asked for.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nmt.decoding.translator import Translation, Translator
+    from nmt.errors import UserError
 
 __version__ = "0.1.0"
+__all__ = ["Translation", "Translator", "UserError"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Translation", "Translator"):
+        from nmt.decoding import translator
+
+        return getattr(translator, name)
+    if name == "UserError":
+        from nmt.errors import UserError
+
+        return UserError
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from nmt.cli import evaluate, train, translate
+from nmt.cli import evaluate, score, train, translate
 from nmt.config.allowed import choices, dotted, places
 from nmt.models import attention
 from nmt.models.attention import SCORES, Attention, Score
@@ -30,6 +30,7 @@ PARSERS = {
     "nmt-train": train._parser(),
     "nmt-translate": translate._parser(),
     "nmt-eval": evaluate._parser(),
+    "nmt-score": score._parser(),
 }
 
 
@@ -46,7 +47,7 @@ def commands() -> Iterator[tuple[str, str]]:
     for path in [*DOCUMENTS, *(ROOT / "configs").glob("*.yaml")]:
         text = re.sub(r"\\\n[# ]*", " ", path.read_text(encoding="utf-8"))
         for line in re.findall(
-            r"^(?:[#$ ]|Command:)*((?:\.venv/bin/)?nmt-(?:train|translate|eval) -.*)$", text, re.MULTILINE
+            r"^(?:[#$ ]|Command:)*((?:\.venv/bin/)?nmt-(?:train|translate|eval|score) -.*)$", text, re.MULTILINE
         ):
             yield path.name, line.partition("  #")[0]
 
@@ -57,6 +58,15 @@ def test_commands_have_the_options_that_they_show(document: str, line: str) -> N
     known, unknown = PARSERS[Path(program).name].parse_known_args(arguments)
     assert known is not None
     assert not unknown, f"{document}: {line}"
+
+
+def test_commands_are_installed() -> None:
+    """The entry points, and nothing else, have the names of the commands and lead to their modules."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    points = dict(re.findall(r'^(nmt-\w+) = "(nmt\.cli\.\w+):main"$', project, re.MULTILINE))
+    modules = {"nmt-train": train, "nmt-translate": translate, "nmt-eval": evaluate, "nmt-score": score}
+    assert points == {name: module.__name__ for name, module in modules.items()}
+    assert points.keys() == PARSERS.keys()
 
 
 def test_commands_are_found() -> None:

@@ -4,6 +4,8 @@ The sources are read, not run, so imports inside functions and under TYPE_CHECKI
 """
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -33,6 +35,7 @@ class Import(NamedTuple):
     file: Path
     line: int
     module: str  # absolute and dotted, such as nmt.data.corpus
+    late: bool = False  # inside a function or under TYPE_CHECKING, so that importing the file does not run it
 
 
 def sources(package: Path) -> list[Path]:
@@ -51,13 +54,22 @@ def station(package: Path, file: Path) -> str:
 def imports(package: Path, file: Path) -> Iterator[Import]:
     """Every import of a file. `from a import b` is read as a.b: b may be a module, and a name of a does no harm so."""
     folder = file.relative_to(package.parent).parent.parts
-    for node in ast.walk(parse(file)):
+    tree = parse(file)
+    late = {id(inner) for outer in ast.walk(tree) if _is_late(outer) for inner in ast.walk(outer)}
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (Import(file, node.lineno, name.name) for name in node.names)
+            yield from (Import(file, node.lineno, name.name, id(node) in late) for name in node.names)
         elif isinstance(node, ast.ImportFrom):
             above = folder[: len(folder) - node.level + 1] if node.level else ()
             start = (*above, node.module) if node.module else above
-            yield from (Import(file, node.lineno, ".".join((*start, name.name))) for name in node.names)
+            modules = (".".join((*start, name.name)) for name in node.names)
+            yield from (Import(file, node.lineno, module, id(node) in late) for module in modules)
+
+
+def _is_late(node: ast.AST) -> bool:
+    if isinstance(node, ast.If):
+        return isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING" and not node.orelse
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
 
 
 def objection(package: Path, found: Import) -> str | None:
@@ -74,6 +86,8 @@ def objection(package: Path, found: Import) -> str | None:
     if imported not in HEIGHTS:
         return f"{found.module}: {imported} has no place in LAYERS"
     if importer == "__init__":
+        if found.late:
+            return None
         return f"{found.module}: nmt/__init__.py runs before everything else and imports nothing of the package"
     if importer in HEIGHTS and HEIGHTS[imported] >= HEIGHTS[importer]:
         where = "above" if HEIGHTS[imported] > HEIGHTS[importer] else "on the same line as"
@@ -203,6 +217,27 @@ def test_imports_inside_functions_and_for_types_count(tmp_path: Path) -> None:
         "nmt/ops/a.py:3: imports nmt.training.trainer.Trainer: training stands above ops",
         "nmt/ops/a.py:5: imports nmt.cli.train: cli stands above ops",
     ]
+
+
+def test_the_package_itself_may_import_late(tmp_path: Path) -> None:
+    text = (
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n"
+        "    from nmt.decoding.translator import Translator\n"
+        "else:\n"
+        "    from nmt.decoding import beam\n"
+        "def __getattr__(name):\n"
+        "    from nmt.decoding.translator import Translator\n"
+    )
+    both = text.replace("else:\n    from nmt.decoding import beam\n", "")
+    assert violations(make_package(tmp_path, {"__init__.py": both})) == []
+    late = "imports nmt.decoding.beam: nmt/__init__.py runs before everything else and imports nothing of the package"
+    assert f"nmt/__init__.py:5: {late}" in violations(make_package(tmp_path, {"__init__.py": text}))
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    program = "import sys, nmt; sys.exit(bool({'torch', 'numpy', 'pydantic', 'sentencepiece'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
 
 
 def test_a_module_without_a_layer_is_found(tmp_path: Path) -> None:

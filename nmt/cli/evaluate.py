@@ -1,4 +1,4 @@
-"""nmt-eval: score a file of translations, or translate with a model and score.
+"""nmt-eval: score a file of translations, or translate with a model and score; or score word alignments.
 
 Wiring only: files → sentences → (translator) → metrics → table or JSON. Everything that can be wrong with what was
 given is reported before a model is loaded, and all of it at once.
@@ -14,6 +14,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from nmt.cli.alignment_scores import about_alignments, add_alignment_score_options, evaluate_alignments
 from nmt.cli.common import run
 from nmt.cli.options import (
     SEARCH,
@@ -47,6 +48,8 @@ MODEL_ONLY = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-eval; returns the exit code: 0, or 2 when something given was wrong."""
     given = _parser().parse_args(arguments)
+    if about_alignments(given):
+        return run("nmt-eval", lambda: evaluate_alignments(given, unwanted=_about_translations(given)))
     return run("nmt-eval", lambda: _evaluate(given))
 
 
@@ -54,7 +57,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="nmt-eval",
         allow_abbrev=False,
-        description="Score translations with BLEU, chrF2 and TER by sacreBLEU, on the 0 to 100 scale, with signatures.",
+        description="Score translations with BLEU, chrF2 and TER by sacreBLEU, on the 0 to 100 scale, with signatures; "
+        "or word alignments, with precision, recall and alignment error rate.",
         epilog="Files are UTF-8 text, one detokenised sentence a line, plain or .gz.",
     )
     scored = parser.add_argument_group("what is scored: --hypotheses, or --model with --source")
@@ -81,7 +85,9 @@ def _parser() -> argparse.ArgumentParser:
     add_search_options(translation)
     add_unknown_word_options(translation)
     add_device_option(translation)
-    translation.add_argument("--output", metavar="FILE", help="save the translations")
+    translation.add_argument("--output", metavar="FILE", help="save the translations, or the combined alignments")
+
+    add_alignment_score_options(parser.add_argument_group("word alignments, instead of translations"))
     return parser
 
 
@@ -127,6 +133,14 @@ def _contradictions(given: argparse.Namespace) -> Iterator[str]:
         for name in MODEL_ONLY:
             if getattr(given, name) is not None:
                 yield f"--{name.replace('_', '-')} has an effect only with --model"
+
+
+def _about_translations(given: argparse.Namespace) -> list[str]:
+    """The options that were given and that only translations have."""
+    names = ["hypotheses", "model", "reference", "tokenize", *(name for name in MODEL_ONLY if name != "output")]
+    options = [f"--{name.replace('_', '-')}" for name in names if getattr(given, name) is not None]
+    options += ["--metrics"] if given.metrics != ",".join(METRICS) else []
+    return options + (["--lowercase"] if given.lowercase else [])
 
 
 def _metrics(given: argparse.Namespace, problems: list[str]) -> list[str]:

@@ -15,9 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
+from pydantic import ValidationError
+
 from nmt.cli.common import DEVICES, abandon_standard_output, choose_device
 from nmt.config import checked_value
-from nmt.config.schema import DecodingConfig
+from nmt.config.allowed import allowed
+from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.data.dictionary import read_dictionary
 from nmt.errors import UserError
 from nmt.files import written_atomically
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 STANDARD = "-"  # standard input or output
 SEARCH = tuple(DecodingConfig.model_fields)  # beam_size, …: the names under which argparse keeps the options
 
+SAMPLING = tuple(SamplingConfig.model_fields)  # temperature, …
+
 Result = TypeVar("Result")
 
 
@@ -35,11 +40,55 @@ def add_search_options(group: argparse._ActionsContainer) -> None:
     """Add the options of the search; what they may be is checked by `search_options`, not by argparse."""
     for name, field in DecodingConfig.model_fields.items():
         described = str(field.description).rstrip(".")
+        whether = field.annotation is bool
         group.add_argument(
-            _option(name),
-            metavar=name.rpartition("_")[2].upper(),
+            *_names(name),
+            dest=name,
+            metavar="TRUE|FALSE" if whether else name.rpartition("_")[2].upper(),
+            nargs="?" if whether else None,
+            const="true" if whether else None,
             help=f"{described[0].lower()}{described[1:]} (default: from the model)",
         )
+
+
+def add_sampling_options(group: argparse._ActionsContainer) -> None:
+    """Add --sample and the options that go with it, which `sampling_options` reads."""
+    group.add_argument(
+        "--sample",
+        action="store_true",
+        help="draw translations at random instead of searching for the best; --n-best K draws K of each line, "
+        "independently, and sorts them by score",
+    )
+    for name, field in SamplingConfig.model_fields.items():
+        described = str(field.description).rstrip(".")
+        default = "off" if field.default is None else field.default
+        group.add_argument(
+            *_names(name),
+            metavar=name.rpartition("_")[2].upper(),
+            help=f"with --sample: {described[0].lower()}{described[1:]} (default: {default})",
+        )
+
+
+def sampling_options(given: argparse.Namespace, problems: list[str]) -> SamplingConfig | None:
+    """How to draw translations, if they are to be drawn; what is wrong with it is added to `problems`."""
+    texts = {name: getattr(given, name) for name in SAMPLING if getattr(given, name) is not None}
+    if not given.sample:
+        problems.extend(f"{_names(name)[0]} has an effect only with --sample" for name in texts)
+        return None
+    for name in ("beam_size", "coverage_penalty"):
+        if getattr(given, name, None) is not None:
+            problems.append(f"{_names(name)[0]} has no effect with --sample, which draws instead of searching")
+    values = {name: collect(problems, partial(_sampling_value, name, text)) for name, text in texts.items()}
+    return SamplingConfig(**{name: value for name, value in values.items() if value is not None})
+
+
+def _sampling_value(name: str, text: str) -> Any:
+    """What was given to an option of the sampling. Raises UserError with what is allowed."""
+    try:
+        return getattr(SamplingConfig.model_validate({name: _read(text)}), name)
+    except ValidationError:
+        rule = allowed(SamplingConfig.model_json_schema()["properties"][name]).removesuffix(", or null")
+        raise UserError(f"{_names(name)[0]} {shlex.quote(text)}: allowed: {rule}") from None
 
 
 def add_device_option(group: argparse._ActionsContainer) -> None:
@@ -84,7 +133,7 @@ def search_options(given: argparse.Namespace, problems: list[str]) -> dict[str, 
     for name in SEARCH:
         text = getattr(given, name)
         if text is not None:
-            value = collect(problems, partial(decoding_value, _option(name), text, key=name))
+            value = collect(problems, partial(decoding_value, _names(name)[0], text, key=name))
             if value is not None:
                 options[name] = value
     return options
@@ -103,12 +152,16 @@ def decoding_value(option: str, text: str, *, key: str) -> Any:
         raise UserError(f"{option} {shlex.quote(text)}: {error}") from None
 
 
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+def _names(name: str) -> list[str]:
+    """The option of a key of the decoding section: its name; for --minimum-length also the shorter --min-length."""
+    option = f"--{name.replace('_', '-')}"
+    return [option.replace("minimum", "min"), option] if "minimum" in option else [option]
 
 
-def _read(text: str) -> int | float | str:
-    """A number if the text is one."""
+def _read(text: str) -> bool | int | float | str:
+    """A number, true or false, if the text is one."""
+    if text in ("true", "false"):
+        return text == "true"
     for read in (int, float):
         with suppress(ValueError):
             return read(text)

@@ -12,10 +12,17 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from nmt.cli.alignments import (
+    add_alignment_options,
+    alignments_written,
+    check_alignment_outputs,
+    wants_alignments,
+)
 from nmt.cli.common import run
 from nmt.cli.options import (
     STANDARD,
     add_device_option,
+    add_sampling_options,
     add_search_options,
     add_unknown_word_options,
     check_output,
@@ -24,6 +31,7 @@ from nmt.cli.options import (
     device_option,
     is_device,
     opened_for_writing,
+    sampling_options,
     search_options,
     unknown_word_options,
 )
@@ -57,19 +65,29 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_device_option(parser)
     add_search_options(parser.add_argument_group("search"))
+    add_sampling_options(parser.add_argument_group("sampling"))
+    parser.add_argument(
+        "--prefix",
+        type=Path,
+        metavar="FILE",
+        help="for each line of the input a line with what its translation begins with, which may be empty. Its last "
+        "word is complete, unless it ends with something else than a letter or digit",
+    )
     add_unknown_word_options(parser.add_argument_group("unknown words"))
     output = parser.add_argument_group("output")
     output.add_argument(
         "--n-best",
         metavar="K",
         help="the K best translations of line i, counted from 0, as K lines: i ||| text ||| score; fewer where fewer "
-        "exist; K is at most the beam size (default: 1, without i and score)",
+        "exist; K is at most the beam size, but for --sample (default: 1, without i and score)",
     )
     output.add_argument(
         "--scores",
         action="store_true",
-        help="append a tab and the score: log-probability / length penalty; n-best lists have it anyway",
+        help="append a tab and the score: log-probability / length penalty + coverage penalty; n-best lists have it "
+        "anyway",
     )
+    add_alignment_options(parser.add_argument_group("alignments, from the attention of the model"))
     return parser
 
 
@@ -78,20 +96,23 @@ def _translate(given: argparse.Namespace) -> None:
     problems: list[str] = []
     search = search_options(given, problems)
     unknown_words = unknown_word_options(given, problems)
+    sampling = sampling_options(given, problems)
     n_best = _n_best(given, search.get("beam_size"), problems)
     model = _model(given, problems)
     device = device_option(given, problems)
     source = None if given.input == STANDARD else Path(given.input)
-    others = {"--model": model, "--input": source, "--dictionary": given.dictionary}
+    others = {"--model": model, "--input": source, "--dictionary": given.dictionary, "--prefix": given.prefix}
     collect(problems, partial(check_output, "--output", given.output, others=others))
+    check_alignment_outputs(given, problems, others={**others, "--output": Path(given.output)})
     total = collect(problems, partial(_count, source))
+    _check_prefixes(given, total, problems)
     if source is None and sys.stdin is None:
         problems.append("standard input is closed; give --input FILE, or a text on standard input")
     if model is None or device is None or problems:
         raise UserError(*problems)
 
     translator = Translator.load(model, device=device)
-    if n_best > translator.decoding.beam_size and "beam_size" not in search:
+    if sampling is None and n_best > translator.decoding.beam_size and "beam_size" not in search:
         raise UserError(
             f"--n-best {n_best}: must be at most the beam size, {translator.decoding.beam_size} from the model; "
             f"give --beam-size {n_best} or more"
@@ -101,12 +122,25 @@ def _translate(given: argparse.Namespace) -> None:
         lines, waiting = lines_of(stream, name="standard input"), stream.waiting
     else:
         lines, waiting = read_lines(source), None
-    translations = translator.translate(lines, n_best=n_best, waiting=waiting, **search, **unknown_words)
+    translations = translator.translate(
+        lines,
+        n_best=n_best,
+        sampling=sampling,
+        prefixes=None if given.prefix is None else read_lines(given.prefix),
+        waiting=waiting,
+        alignments=wants_alignments(given),
+        **search,
+        **unknown_words,
+    )
     watched = sys.stderr.isatty() and not (source is None and sys.stdin.isatty())
-    with opened_for_writing(given.output) as file:
+    with (
+        opened_for_writing(given.output) as file,
+        alignments_written(given, program="nmt-translate") as write_alignments,
+    ):
         for index, best in enumerate(tqdm(translations, total=total, unit=" lines", disable=not watched)):
             file.write(_written(index, best, n_best=n_best, scores=given.scores).encode("utf-8"))
             file.flush()
+            write_alignments([each.soft_alignment for each in best if each.soft_alignment is not None])
 
 
 def _n_best(given: argparse.Namespace, beam_size: int | None, problems: list[str]) -> int:
@@ -114,9 +148,24 @@ def _n_best(given: argparse.Namespace, beam_size: int | None, problems: list[str
     if given.n_best is None:
         return 1
     n_best = collect(problems, partial(decoding_value, "--n-best", given.n_best, key="beam_size")) or 1
-    if beam_size is not None and n_best > beam_size:
+    if beam_size is not None and n_best > beam_size and not given.sample:
         problems.append(f"--n-best {n_best}: must be at most the beam size, --beam-size {beam_size}")
     return n_best
+
+
+def _check_prefixes(given: argparse.Namespace, lines: int | None, problems: list[str]) -> None:
+    """Add to `problems` a file of prefixes that cannot be read, or whose lines are not as many as the input's.
+
+    Those of standard input are counted as they come, by the translator.
+    """
+    if given.prefix is None:
+        return
+    count = collect(problems, partial(_count, given.prefix))
+    if count is not None and lines is not None and count != lines:
+        problems.append(
+            f"--prefix {given.prefix} has {count} lines and --input {given.input} has {lines}: line i of the one must "
+            "go with line i of the other; a line of prefixes may be empty"
+        )
 
 
 def _model(given: argparse.Namespace, problems: list[str]) -> Path | None:
@@ -130,7 +179,7 @@ def _model(given: argparse.Namespace, problems: list[str]) -> Path | None:
 def _written(index: int, translations: Sequence[Translation], *, n_best: int, scores: bool) -> str:
     """What stands in the output for line `index` of the input."""
     if n_best > 1:
-        return "".join(f"{index} ||| {text} ||| {score:.4f}\n" for text, score, _ in translations)
+        return "".join(f"{index} ||| {each.text} ||| {each.score:.4f}\n" for each in translations)
     best = translations[0]
     return f"{best.text}\t{best.score:.4f}\n" if scores else f"{best.text}\n"
 

@@ -222,3 +222,6 @@ def _decoding(config: Config) -> Iterator[Problem]:
             "(decoding.beam_size and training.validation.beam_size are 1); use a larger beam, or remove it"
         )
         yield Problem(("decoding", "length_penalty"), message, beam_sizes)
+    if config.decoding.coverage_penalty and config.model.attention.score == "none":
+        message = f"{config.decoding.coverage_penalty} needs attention, and model.attention.score is none; remove it"
+        yield Problem(("decoding", "coverage_penalty"), message, (("model", "attention", "score"),))

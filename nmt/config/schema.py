@@ -447,6 +447,27 @@ class DecodingConfig(Section):
     batch_tokens: Count = 2000
     """Source pieces translated together, padding included; larger beams make smaller batches. It changes speed
     and memory, and results no more than the rounding of float32."""
+    minimum_length: int = Field(default=0, ge=0, le=1000)
+    """A translation has at least this many pieces, or as many as its maximal length allows."""
+    no_repeat_ngram_size: int = Field(default=0, ge=0, le=100)
+    """No sequence of this many pieces occurs twice in a translation; 0: off."""
+    suppress_unknown: bool = False
+    """Whether the unknown piece is never produced."""
+    coverage_penalty: float = Field(default=0.0, ge=0.0, le=10.0)
+    """Wu et al.'s beta: how much translations lose that attend too little to parts of the source; 0: off."""
+
+
+class SamplingConfig(Section):
+    """How translations are drawn instead of searched for; no part of a configuration file."""
+
+    temperature: float = Field(default=1.0, gt=0.0, le=100.0)
+    """Log-probabilities are divided by it: less than 1 favours what is probable, more than 1 what is not."""
+    top_k: Count | None = None
+    """Of the next pieces only this many, the most probable, can be drawn."""
+    top_p: float | None = Field(default=None, gt=0.0, le=1.0)
+    """Of the next pieces only the most probable can be drawn, the fewest that together have this probability."""
+    seed: int = Field(default=42, ge=0, lt=2**32)
+    """Seed of what is drawn; the same for a line at the same place, whatever the other lines and the batches are."""
 
 
 class Config(Section):

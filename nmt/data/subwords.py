@@ -167,15 +167,23 @@ class Subwords:
 
     def decode_marked(self, ids: Sequence[int], mark: str) -> str:
         """As `decode`, with `mark` for each unknown piece: inside its word, or in a word model as a word of its own."""
-        if self.of_words:
+        return _on_one_line("".join(self.spoken_parts(ids, mark)))
+
+    def spoken_parts(self, ids: Sequence[int], mark: str | None = None) -> list[str]:
+        """What each id but PAD, BEGIN and END adds to the text; put together they are `decode`'s, but for line breaks.
+
+        With `mark` they are `decode_marked`'s.
+        """
+        if mark is not None and self.of_words:
             mark = f" {mark}"  # as pieces begin with their space
-        decoded = self._processor.decode(_spoken(ids), out_type="serialized_proto")
+        spoken = _spoken(ids)
+        decoded = self._processor.decode(spoken, out_type="serialized_proto")
         parts = (dict(fields(piece)) for field, piece in fields(decoded) if field == _PIECES)
         surfaces = (part.get(_SURFACE, b"").decode() for part in parts)
-        text = "".join(
-            mark if token == UNKNOWN else surface for token, surface in zip(_spoken(ids), surfaces, strict=True)
-        )
-        return _on_one_line(text)
+        return [
+            mark if mark is not None and token == UNKNOWN else surface
+            for token, surface in zip(spoken, surfaces, strict=True)
+        ]
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """The characters [start, stop) of `text` that each piece of `encode(text)` stands for.

@@ -4,21 +4,25 @@ The weights come from forced decoding: the translation is fed piece by piece, an
 predicts a piece is that piece's. Pieces are then merged to words, so that an alignment does not depend on the subword
 model. It knows models, pieces and words; it knows no files. A word is what stands between spaces.
 
-Luong et al. (2015), section 5.4, read alignments from attention; Och & Ney (2003) define the error rate.
+Luong et al. (2015), section 5.4, read alignments from attention.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nmt.data.batching import make_batch
+from nmt.data.subwords import Vocabularies
+from nmt.decoding.forced import forced_decoding
 from nmt.decoding.inference import inference
 from nmt.decoding.segments import WORD_START
+from nmt.decoding.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_tokens
+from nmt.errors import UserError
+from nmt.evaluation.alignments import Link
 from nmt.models.seq2seq import Seq2Seq
-
-Link = tuple[int, int]  # source word, target word
 
 
 def attention_weights(model: Seq2Seq, source_ids: Sequence[int], target_ids: Sequence[int]) -> Tensor:
@@ -56,12 +60,19 @@ def merge_to_words(weights: Tensor, source_pieces: Sequence[str], target_pieces:
 
     Attention to a source word is the sum over its pieces; that of a target word is the mean over its pieces.
     """
-    source = torch.tensor(_word_indices(source_pieces), dtype=torch.long)
-    target = torch.tensor(_word_indices(target_pieces), dtype=torch.long)
-    source_words, target_words = len(words(source_pieces)), len(words(target_pieces))
-    summed = weights.new_zeros(len(target), source_words).index_add(1, source, weights)
-    merged = weights.new_zeros(target_words, source_words).index_add(0, target, summed)
-    return merged / torch.bincount(target, minlength=target_words).unsqueeze(1)
+    source = PieceWords(words(source_pieces), _word_indices(source_pieces))
+    target = PieceWords(words(target_pieces), _word_indices(target_pieces))
+    return _merged(weights, source, target)
+
+
+def _merged(weights: Tensor, source: PieceWords, target: PieceWords) -> Tensor:
+    source_places, target_places = (torch.tensor(side.places, dtype=torch.long) for side in (source, target))
+    if not source.words or not target.words:
+        return weights.new_zeros(len(target.words), len(source.words))
+    summed = weights.new_zeros(len(target_places), len(source.words)).index_add(1, source_places, weights)
+    merged = weights.new_zeros(len(target.words), len(source.words)).index_add(0, target_places, summed)
+    pieces = torch.bincount(target_places, minlength=len(target.words))
+    return merged / pieces.clamp(min=1).unsqueeze(1)  # a word that is part of a piece may have none of its own
 
 
 def hard_alignment(weights: Tensor) -> list[Link]:
@@ -79,6 +90,76 @@ def hard_alignment(weights: Tensor) -> list[Link]:
     ]
 
 
+class SoftAlignment(NamedTuple):
+    """How much each word of a translation attends to each word of its source."""
+
+    source_words: list[str]
+    target_words: list[str]
+    weights: Tensor  # (target words, source words); a row sums to at most 1, the rest went to the end of the source
+
+    @property
+    def links(self) -> list[Link]:
+        """`hard_alignment` of the weights."""
+        return hard_alignment(self.weights)
+
+
+def check_attention(model: Seq2Seq) -> None:
+    """Raise UserError for a model from which no alignment can be read."""
+    if not model.decoder.attention.score.context:
+        raise UserError(
+            "there are no alignments: the model has no attention (model.attention.score: none) to read them from"
+        )
+
+
+def soft_alignment(weights: Tensor | None, source: PieceWords, target: PieceWords) -> SoftAlignment:
+    """The alignment of words from weights (target_length, source_length) of pieces; None where there are none."""
+    if weights is None:
+        weights = torch.zeros(len(target.places), len(source.places))
+    return SoftAlignment(source.words, target.words, _merged(weights, source, target))
+
+
+class Written(NamedTuple):
+    """A translation of a line, or of a part of one."""
+
+    line: str
+    first: int  # the place of the first source piece in the line
+    source: list[int]
+    target: list[int]
+    text: str
+    word_counts: list[int] | None  # `Replaced.words` where unknown words were replaced
+
+
+def align_written(
+    model: Seq2Seq, vocabularies: Vocabularies, translations: Sequence[Written], *, batch_tokens: int
+) -> list[SoftAlignment]:
+    """The alignment of each translation's words with those of its whole line; `batch_tokens` as `forced_decoding`."""
+    lines = {line: words_of_line(line, vocabularies.source) for line in {each.line for each in translations}}
+    forced = forced_decoding(
+        model,
+        [each.source for each in translations],
+        [each.target for each in translations],
+        batch_tokens=batch_tokens,
+        attention=True,
+    )
+    found = []
+    for each, (_, _, weights) in zip(translations, forced, strict=True):
+        source_words, places = lines[each.line]
+        source = PieceWords(source_words, places[each.first : each.first + len(each.source)])
+        mark = None if each.word_counts is None else UNKNOWN_MARK
+        aligned = soft_alignment(weights, source, words_of_tokens(each.target, vocabularies.target, mark=mark))
+        if each.word_counts is not None:
+            counts = torch.tensor(each.word_counts, dtype=torch.long)
+            aligned = aligned._replace(weights=aligned.weights.repeat_interleave(counts, dim=0))
+        found.append(aligned._replace(target_words=each.text.split()))
+    return found
+
+
+def joined(parts: Sequence[SoftAlignment]) -> SoftAlignment:
+    """The alignment of a translation from those of its parts, at least one, which all have the whole line's words."""
+    target_words = [word for part in parts for word in part.target_words]
+    return SoftAlignment(parts[0].source_words, target_words, torch.cat([part.weights for part in parts]))
+
+
 def align(
     model: Seq2Seq,
     source: tuple[Sequence[int], Sequence[str]],
@@ -89,28 +170,6 @@ def align(
     return hard_alignment(
         merge_to_words(attention_weights(model, source_ids, target_ids), source_pieces, target_pieces)
     )
-
-
-def pharaoh(links: Iterable[Link]) -> str:
-    """Links in Pharaoh format: "0-0 2-1", source word - target word, counted from 0."""
-    return " ".join(f"{source}-{target}" for source, target in links)
-
-
-def alignment_error_rate(
-    predicted: Sequence[Collection[Link]],
-    sure: Sequence[Collection[Link]],
-    possible: Sequence[Collection[Link]] | None = None,
-) -> float:
-    """AER = 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|), counted over all sentences; 0 is perfect, 1 the worst.
-
-    A: predicted links, S: sure links, P: possible links, which always include the sure ones. None: P = S.
-    """
-    right = total = 0
-    for links, certain, allowed in zip(predicted, sure, sure if possible is None else possible, strict=True):
-        found, certain = set(links), set(certain)
-        right += len(found & certain) + len(found & (set(allowed) | certain))
-        total += len(found) + len(certain)
-    return 1 - right / total if total else 0.0
 
 
 def describe_alignment(source_words: Sequence[str], target_words: Sequence[str], links: Iterable[Link]) -> str:

@@ -10,7 +10,8 @@ done when one of these holds:
 - its maximal length is reached: END is forced there, and its log-probability added;
 - beam_size hypotheses have finished, and no live one scores better, as it stands, than the best of them;
 - no live hypothesis can still enter the n-best list. Log-probabilities only fall, so one of log-probability L never
-  scores more than L / penalty(maximal length). This bound is exact: it saves steps and never changes a result.
+  scores more than L / penalty(maximal length). This bound is exact: it saves steps and never changes a result. What
+  `supplement` adds to the score of a hypothesis that ends is at most 0, and so leaves the bound as it is.
 
 Of equally good continuations the one of the better hypothesis, then the one with the smaller token id comes first. A
 sentence's result does not depend on the rest of the batch, beyond the rounding of what `step` computes in float32.
@@ -49,8 +50,9 @@ class Hypothesis(NamedTuple):
     """A finished translation of one sentence."""
 
     tokens: list[int]  # without BEGIN and END
-    score: float  # log_probability / penalty(length with END)
+    score: float  # log_probability / penalty(length with END) + supplement
     log_probability: float  # summed over the tokens and END
+    supplement: float = 0.0  # what was added to the score for how it ends
 
 
 def penalty(length: int, length_penalty: LengthPenalty) -> float:
@@ -74,14 +76,16 @@ def beam_search(
     length_penalty: LengthPenalty,
     max_lengths: Tensor,
     n_best: int = 1,
+    supplement: Callable[[State], Tensor] | None = None,
     device: torch.device | str = "cpu",
 ) -> list[list[Hypothesis]]:
     """The `n_best` best hypotheses of each sentence, best first.
 
     `step` maps tokens (rows,) and the state to log-probabilities (rows, vocabulary) and the next state; rows are
     ordered by sentence, and `state` starts with one row a sentence. `max_lengths` (sentences,) counts END. PAD and
-    BEGIN are never produced. A list is shorter than `n_best` when fewer hypotheses of non-zero probability finished,
-    as with a maximal length of 1 or a tiny vocabulary.
+    BEGIN are never produced. `supplement` maps the state after a step to what is added to the scores of the hypotheses
+    that end with it: (rows,) in float64, at most 0. A list is shorter than `n_best` when fewer hypotheses of non-zero
+    probability finished, as with a maximal length of 1 or a tiny vocabulary.
 
     Raises NotNumbersError for NaN log-probabilities, ValueError for sizes below 1 and n_best > beam_size.
     """
@@ -111,7 +115,8 @@ def beam_search(
         ended = choices == END
         if bool(ended[:, :beam_size].any()):
             ending = totals.masked_fill(~ended, NEVER)[:, :beam_size]
-            finished.add(active, time, ending, origins[:, :beam_size], penalties[time])
+            added = None if supplement is None else supplement(state).view(live.shape)
+            finished.add(active, time, ending, origins[:, :beam_size], penalties[time], added)
 
         width = live.shape[1]
         live, order = _descending(totals.masked_fill(ended, NEVER), beam_size)
@@ -210,22 +215,37 @@ class _Finished:
     def __init__(self, sentences: int, n_best: int, device: torch.device | str) -> None:
         self.scores = torch.full((sentences, n_best), NEVER, dtype=torch.float64, device=device)
         self.log_probabilities = self.scores.clone()
+        self.supplements = torch.zeros_like(self.scores)
         self.lengths = torch.zeros(sentences, n_best, dtype=torch.long, device=device)
         self.origins = torch.zeros_like(self.lengths)
         self.counts = torch.zeros(sentences, dtype=torch.long, device=device)
 
-    def add(self, active: Tensor, length: int, log_probabilities: Tensor, origins: Tensor, penalty: Tensor) -> None:
-        """Add the candidates (active, beam) whose log-probability is not -inf; of equal ones the earlier is kept."""
+    def add(
+        self,
+        active: Tensor,
+        length: int,
+        log_probabilities: Tensor,
+        origins: Tensor,
+        penalty: Tensor,
+        supplements: Tensor | None,
+    ) -> None:
+        """Add the candidates (active, beam) whose log-probability is not -inf; of equal ones the earlier is kept.
+
+        `supplements` (active, width) are those of the present hypotheses, of which `origins` are places.
+        """
         self.counts[active] += (log_probabilities > NEVER).sum(dim=1)
-        scores = torch.cat([self.scores[active], log_probabilities / penalty], dim=1)
-        scores, order = _descending(scores, self.scores.shape[1])
+        added = None if supplements is None else supplements.gather(1, origins)
+        new = log_probabilities / penalty if added is None else log_probabilities / penalty + added
+        scores, order = _descending(torch.cat([self.scores[active], new], dim=1), self.scores.shape[1])
         self.scores[active] = scores
-        for kept, new in (
+        for kept, candidates in (
             (self.log_probabilities, log_probabilities),
+            (self.supplements, added),
             (self.lengths, torch.full_like(origins, length)),
             (self.origins, origins),
         ):
-            kept[active] = torch.cat([kept[active], new], dim=1).gather(1, order)
+            if candidates is not None:
+                kept[active] = torch.cat([kept[active], candidates], dim=1).gather(1, order)
 
 
 def _resolve(history: _History, finished: _Finished) -> list[list[Hypothesis]]:
@@ -240,8 +260,8 @@ def _resolve(history: _History, finished: _Finished) -> list[list[Hypothesis]]:
         places = torch.where(within, history_origins[time].gather(1, places), places)
     return [
         [
-            Hypothesis(ids[:length], score, log_probability)
-            for ids, length, score, log_probability in zip(*sentence, strict=True)
+            Hypothesis(ids[:length], score, log_probability, supplement)
+            for ids, length, score, log_probability, supplement in zip(*sentence, strict=True)
             if score > NEVER
         ]
         for sentence in zip(
@@ -249,6 +269,7 @@ def _resolve(history: _History, finished: _Finished) -> list[list[Hypothesis]]:
             lengths.tolist(),
             finished.scores.tolist(),
             finished.log_probabilities.tolist(),
+            finished.supplements.tolist(),
             strict=True,
         )
     ]

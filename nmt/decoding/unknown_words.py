@@ -18,10 +18,10 @@ from torch import Tensor
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.alignment import batch_attention_weights
 from nmt.decoding.grouping import batches
+from nmt.decoding.words import UNKNOWN_MARK, word_places
 from nmt.models.seq2seq import Seq2Seq
 from nmt.symbols import UNKNOWN
 
-_MARK = "\ud800"  # an unknown piece; half a surrogate pair, which no text can hold
 _USUAL_LENGTH = 25  # pieces of a translation with which batches are as large as batch_tokens says
 _LEFT_UNKNOWN = "⁇"  # what sentencepiece writes for an unknown piece
 
@@ -35,6 +35,13 @@ class WithUnknown(NamedTuple):
     target: list[int]
 
 
+class Replaced(NamedTuple):
+    """A translation whose unknown words were replaced."""
+
+    text: str
+    words: list[int]  # for each word that the model wrote, the number of words that `text` has for it
+
+
 def replace_unknown_words(
     model: Seq2Seq,
     vocabularies: Vocabularies,
@@ -42,14 +49,14 @@ def replace_unknown_words(
     *,
     dictionary: Mapping[str, str],
     batch_tokens: int,
-) -> list[str]:
-    """The text of each translation, its unknown words replaced (see `with_unknown_replaced`).
+) -> list[Replaced]:
+    """Each translation with its unknown words replaced (see `with_unknown_replaced`).
 
     `batch_tokens`: sentences × longest source of a batch; fewer where the translations are long, since the memory for
     all steps of an attention grows with source × translation.
     """
     words = {each.line: source_words(each.line, vocabularies.source) for each in translations}
-    texts: dict[int, str] = {}
+    replaced: dict[int, Replaced] = {}
     areas = [(len(each.source) + 1) * max(len(each.target) + 1, _USUAL_LENGTH) for each in translations]
     for batch in batches(areas, batch_tokens * _USUAL_LENGTH):
         together = [translations[index] for index in batch]
@@ -57,14 +64,14 @@ def replace_unknown_words(
             model, [each.source for each in together], [each.target for each in together]
         )
         for index, (line, first, source, target), weights in zip(batch, together, attention, strict=True):
-            texts[index] = with_unknown_replaced(
+            replaced[index] = with_unknown_replaced(
                 target,
                 weights[[token == UNKNOWN for token in target]],
                 words[line][first : first + len(source)],
                 subwords=vocabularies.target,
                 dictionary=dictionary,
             )
-    return [texts[index] for index in range(len(translations))]
+    return [replaced[index] for index in range(len(translations))]
 
 
 class SourceWord(NamedTuple):
@@ -77,11 +84,9 @@ class SourceWord(NamedTuple):
 def source_words(line: str, subwords: Subwords) -> list[SourceWord]:
     """The word that each piece of `line` belongs to."""
     words = list(re.finditer(r"\S+", line))
+    spans = subwords.spans(line)
     found = []
-    place = 0
-    for start, stop in subwords.spans(line):
-        while place < len(words) - 1 and words[place].end() <= start:
-            place += 1
+    for place, (_, stop) in zip(word_places(line, spans), spans, strict=True):
         last = place + 1
         while last < len(words) and words[last].start() < stop:
             last += 1
@@ -96,7 +101,7 @@ def with_unknown_replaced(
     *,
     subwords: Subwords,
     dictionary: Mapping[str, str],
-) -> str:
+) -> Replaced:
     """The text of `tokens`, with every unknown word replaced.
 
     `unknown_weights` (unknown pieces, source pieces) is the attention of the steps that wrote the unknown pieces, and
@@ -108,14 +113,16 @@ def with_unknown_replaced(
     source word's.
     """
     rows = iter(unknown_weights.tolist())
-    words = []
-    for word in subwords.decode_marked(tokens, _MARK).split(" "):
-        attention = [next(rows) for _ in range(word.count(_MARK))]
+    # Words and the white space between them in turns; only the words can hold marks.
+    parts = re.split(r"(\s+)", subwords.decode_marked(tokens, UNKNOWN_MARK))
+    if parts == [""]:
+        return Replaced("", [])
+    for index, word in enumerate(parts):
+        attention = [next(rows) for _ in range(word.count(UNKNOWN_MARK))]
         if attention:
             source = _most_attended([sum(column) for column in zip(*attention, strict=True)], sources)
-            word = _replaced(word, source, dictionary) if source else word.replace(_MARK, _LEFT_UNKNOWN)
-        words.append(word)
-    return " ".join(words)
+            parts[index] = _replaced(word, source, dictionary) if source else word.replace(UNKNOWN_MARK, _LEFT_UNKNOWN)
+    return Replaced("".join(parts), [len(word.split()) for word in parts[::2]])
 
 
 def _most_attended(weights: Iterable[float], sources: Sequence[SourceWord]) -> str:
@@ -138,7 +145,7 @@ class _Word(NamedTuple):
 def _replaced(unknown: str, source: str, dictionary: Mapping[str, str]) -> str:
     """What takes the place of the word `unknown`, with marks in it, when it attends to `source`."""
     words = [_translated(word, dictionary) for word in source.split(" ")]
-    own_before, own_after = _leading(unknown.partition(_MARK)[0]), _trailing(unknown.rpartition(_MARK)[2])
+    own_before, own_after = _leading(unknown.partition(UNKNOWN_MARK)[0]), _trailing(unknown.rpartition(UNKNOWN_MARK)[2])
     words[0] = words[0]._replace(before=own_before or words[0].before)
     words[-1] = words[-1]._replace(after=own_after or words[-1].after)
     return " ".join("".join(word) for word in words)

@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from nmt.data.batching import Batch
@@ -87,8 +89,8 @@ def joined(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
-    store, rank, size = next(distributed.rendezvous("env://", timeout=PATIENCE))
-    attempt = distributed.PrefixStore(f"attempt {_restarts()}", store)  # torchrun's store has what died before, too
+    store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
+    attempt = PrefixStore(f"attempt {_restarts()}", store)  # torchrun's store has what died before, too
     backend = "nccl" if device.type == "cuda" else "gloo"
     distributed.init_process_group(backend, store=attempt, rank=rank, world_size=size, timeout=PATIENCE)
     try:

@@ -25,9 +25,18 @@ def searched(*arguments: str) -> tuple[dict[str, Any], list[str]]:
 
 
 def test_every_key_of_the_decoding_section_is_an_option_by_its_name() -> None:
-    given = {"beam_size": 7, "length_penalty": 0.5, "max_length_ratio": 1.5, "batch_tokens": 11}
+    given = {
+        "beam_size": 7,
+        "length_penalty": 0.5,
+        "max_length_ratio": 1.5,
+        "batch_tokens": 11,
+        "minimum_length": 13,
+        "no_repeat_ngram_size": 3,
+        "suppress_unknown": True,
+        "coverage_penalty": 0.25,
+    }
     assert given.keys() == DecodingConfig.model_fields.keys()
-    arguments = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
+    arguments = [f"--{name.replace('_', '-')}={str(value).lower()}" for name, value in given.items()]
     assert searched(*arguments) == (given, [])
     assert searched() == ({}, [])
 
@@ -39,6 +48,9 @@ def test_every_key_of_the_decoding_section_is_an_option_by_its_name() -> None:
         ("--length-penalty=0", "length_penalty", 0.0),
         ("--length-penalty=1e-1", "length_penalty", 0.1),
         ("--max-length-ratio=3", "max_length_ratio", 3.0),
+        ("--min-length=3", "minimum_length", 3),
+        ("--suppress-unknown", "suppress_unknown", True),
+        ("--suppress-unknown=false", "suppress_unknown", False),
     ],
 )
 def test_values(argument: str, name: str, value: object) -> None:
@@ -50,6 +62,20 @@ def test_what_is_no_size(text: str) -> None:
     options, (problem,) = searched(f"--beam-size={text}", "--batch-tokens=5")
     assert options == {"batch_tokens": 5}
     assert problem.startswith(f"--beam-size {text or repr('')}: allowed: a whole number, at least 1 and at most 1")
+
+
+@pytest.mark.parametrize(
+    ("argument", "expected"),
+    [
+        ("--min-length=-1", "--min-length -1: allowed: a whole number, at least 0 and at most 1,000"),
+        ("--no-repeat-ngram-size=2.5", "--no-repeat-ngram-size 2.5: allowed: a whole number, at least 0"),
+        ("--suppress-unknown=perhaps", "--suppress-unknown perhaps: allowed: true or false"),
+    ],
+)
+def test_what_is_no_rule(argument: str, expected: str) -> None:
+    options, (problem,) = searched(argument)
+    assert options == {}
+    assert problem.startswith(expected)
 
 
 def test_paths_that_cannot_be_asked_about_are_problems_too(tmp_path: Path) -> None:

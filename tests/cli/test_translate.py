@@ -107,6 +107,75 @@ def test_options_of_the_search(model: Path, source: Path) -> None:
     assert len(other) == 7
 
 
+def test_rules_of_the_search(model: Path, source: Path) -> None:
+    drawn = ("--sample", "--scores", "--max-length-ratio", "9")  # the best translations of this model are the longest
+    plain = translated(model, source, *drawn)
+    for rule in ("--min-length=50", "--minimum-length=50", "--no-repeat-ngram-size=1", "--suppress-unknown"):
+        found = translated(model, source, *drawn, rule)
+        assert found != plain
+        assert len(found) == len(plain) == 7
+    assert translated(model, source, *drawn, "--suppress-unknown", "false") == plain
+
+
+def test_samples(model: Path, source: Path) -> None:
+    drawn = translated(model, source, "--sample")
+    assert len(drawn) == 7
+    assert drawn[1] == drawn[2] == ""
+    assert drawn == translated(model, source, "--sample", "--seed", "42", "--temperature", "1", "--batch-tokens", "7")
+    assert drawn != translated(model, source, "--sample", "--seed", "41")
+    greedy = translated(model, source, "--beam-size", "1")
+    assert translated(model, source, "--sample", "--top-k", "1") == greedy
+    assert translated(model, source, "--sample", "--top-p", "1e-9") == greedy
+    rows = [
+        line.split(" ||| ") for line in translated(model, source, "--sample", "--n-best", "5")
+    ]  # above the beam of 3
+    assert [int(index) for index, *_ in rows] == [0] * 5 + [1, 2] + [3] * 5 + [4] * 5 + [5] * 5 + [6] * 5
+    assert [float(score) for *_, score in rows[:5]] == sorted((float(score) for *_, score in rows[:5]), reverse=True)
+
+
+def test_prefixes(capsys, model: Path, source: Path, tmp_path: Path, monkeypatch) -> None:
+    prefix = tmp_path / "prefix.txt"
+    prefix.write_text("Two men\n\n\nA dog runs\n\nIs the\n\n", encoding="utf-8")
+    plain, forced = translated(model, source), translated(model, source, "--prefix", str(prefix))
+    assert [line.startswith(given) for line, given in zip(forced, prefix.read_text().split("\n"), strict=False)] == [
+        True
+    ] * 7
+    assert [forced[index] == plain[index] for index in range(7)] == [False, True, True, False, True, False, True]
+
+    prefix.write_text("Two men\n", encoding="utf-8")
+    (message,) = complaints(capsys, "--model", model, "--input", source, "--prefix", prefix)
+    assert f"--prefix {prefix} has 1 lines and --input {source} has 7" in message
+    (message,) = complaints(capsys, "--model", model, "--input", source, "--prefix", tmp_path / "nowhere")
+    assert "nowhere: no such file" in message
+    output = tmp_path / "out"
+    with source.open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        (message,) = complaints(capsys, "--model", model, "--prefix", prefix, "--output", output)
+    assert "there are only 1 prefixes: line 2 has none" in message
+    assert not output.exists()
+    (message,) = complaints(capsys, "--model", model, "--input", source, "--prefix", source, "--output", prefix)
+    assert "is blank and has a prefix" in message or "the prefix of line" in message
+
+
+def test_what_does_not_go_with_sampling(capsys, model: Path, source: Path) -> None:
+    given = ("--model", model, "--input", source)
+    messages = complaints(capsys, *given, "--temperature", "0.5", "--top-k", "3", "--top-p", "0.5", "--seed", "1")
+    assert len(messages) == 5  # how many there are, and each
+    for option in ("--temperature", "--top-k", "--top-p", "--seed"):
+        assert sum(f"{option} has an effect only with --sample" in message for message in messages) == 1
+    (message,) = complaints(capsys, *given, "--sample", "--beam-size", "3")
+    assert "--beam-size has no effect with --sample" in message
+    (message,) = complaints(capsys, *given, "--sample", "--coverage-penalty", "0.1")
+    assert "--coverage-penalty has no effect with --sample" in message
+    wrong = ("--temperature", "0", "--top-k", "0", "--top-p", "1.5", "--seed", "x", "--n-best", "0")
+    text = "\n".join(complaints(capsys, *given, "--sample", *wrong))
+    assert "--temperature 0: allowed: a number, more than 0 and at most 100" in text
+    assert "--top-k 0: allowed: a whole number, at least 1" in text
+    assert "--top-p 1.5: allowed: a number, more than 0 and at most 1" in text
+    assert "--seed x: allowed: a whole number, at least 0" in text
+    assert "--n-best 0: allowed: a whole number, at least 1" in text
+
+
 def test_scores_follow_a_tab(model: Path, source: Path) -> None:
     rows = [line.split("\t") for line in translated(model, source, "--scores")]
     assert [text for text, _ in rows] == translated(model, source)

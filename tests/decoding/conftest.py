@@ -7,8 +7,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import SubwordsConfig
+from nmt.config.schema import ModelConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
+from nmt.models.seq2seq import Seq2Seq, build_model
 
 TEXT = [
     "A dog runs across the green field.",
@@ -18,6 +19,13 @@ TEXT = [
     "Children jump into the cold water of the lake.",
     "An old man sells fruit at the market, as he always does.",
 ]
+
+DECODERS = {
+    "luong": {"type": "luong"},
+    "luong at once": {"type": "luong", "input_feeding": False},
+    "bahdanau": {"type": "bahdanau"},
+    "conditional_gru": {"type": "conditional_gru", "cell": "gru"},
+}
 
 
 class CopyState(NamedTuple):
@@ -50,6 +58,24 @@ class CopyModel(nn.Module):
         probabilities = torch.full((len(tokens), self.vocabulary), 0.1 / (self.vocabulary - 1))
         probabilities.scatter_(1, state.source[:, position : position + 1], 0.9)
         return probabilities.log(), CopyState(state.source, state.position + 1)
+
+
+def network(
+    decoder: str = "luong", *, source_size: int = 13, target_size: int = 17, score: str = "additive"
+) -> Seq2Seq:
+    """A random network in float64, where batches change a result only through a mistake."""
+    torch.manual_seed(3)
+    sizes = {
+        "embedding_size": 5,
+        "encoder": {"hidden_size": 3},
+        "decoder": {"hidden_size": 7, "dropout": 0.5, **DECODERS[decoder]},
+        "attention": {"score": score},
+    }
+    model = build_model(ModelConfig.model_validate(sizes), source_size=source_size, target_size=target_size).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(3)  # away from the uniform distribution
+    return model
 
 
 @pytest.fixture(scope="session")

@@ -7,14 +7,13 @@ from nmt.config.schema import ModelConfig
 from nmt.data.batching import make_batch
 from nmt.decoding.alignment import (
     align,
-    alignment_error_rate,
     attention_weights,
     describe_alignment,
     hard_alignment,
     merge_to_words,
-    pharaoh,
     words,
 )
+from nmt.evaluation.alignments import pharaoh
 from nmt.models.seq2seq import Seq2Seq, build_model
 
 SOURCE = ["▁the", "▁hou", "se"]
@@ -64,17 +63,6 @@ def test_nothing_to_align() -> None:
 def test_a_readable_alignment() -> None:
     described = describe_alignment(["the", "house"], ["Haus", "da", "!"], [(1, 0), (0, 0), (1, 2)])
     assert described.splitlines() == ["Haus ← the house", "da   ←", "!    ← house"]
-
-
-def test_error_rate_by_hand() -> None:
-    sure = [{(0, 0), (1, 1)}]
-    assert alignment_error_rate(sure, sure) == 0.0
-    assert alignment_error_rate([{(5, 5)}], sure) == 1.0
-    # A = {0-0, 1-2, 2-2}, S = {0-0, 1-1}, P = S + {1-2}: 1 - (1 + 2) / (3 + 2)
-    assert alignment_error_rate([[(0, 0), (1, 2), (2, 2)]], sure, [{(1, 2)}]) == pytest.approx(0.4)
-    # over two sentences the counts are added, not the rates: 1 - (1 + 0 + 1 + 0) / (1 + 1 + 1 + 2)
-    assert alignment_error_rate([[(0, 0)], [(7, 7)]], [[(0, 0)], [(1, 1), (2, 2)]]) == pytest.approx(0.6)
-    assert alignment_error_rate([[]], [[]]) == 0.0
 
 
 def test_attention_belongs_to_the_step_that_predicts_the_piece(model: Seq2Seq) -> None:

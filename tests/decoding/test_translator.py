@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -12,7 +13,9 @@ from nmt.data.subwords import Vocabularies
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.symbols import END, UNKNOWN
 
+TEXT = ["A dog runs across the green field.", "Two men are sitting on a bench.", "Is the boy playing?"]
 STRANGE = [
     "",
     "   ",
@@ -55,6 +58,17 @@ def network(vocabularies: Vocabularies) -> Seq2Seq:
         for parameter in model.parameters():
             parameter.mul_(3)  # away from the uniform distribution
     return model
+
+
+RULES: list[dict[str, object]] = [{"minimum_length": 13}, {"no_repeat_ngram_size": 2}, {"suppress_unknown": True}]
+
+
+def likes(model: Seq2Seq, token: int, vocabularies: Vocabularies, *, strength: float = 1.1) -> None:
+    """Make `token` a little more probable than the piece that the model writes most."""
+    best = [best.tokens for best, *_ in Translator(model, vocabularies).translate(TEXT)]
+    ((usual, _),) = Counter(piece for tokens in best for piece in tokens).most_common(1)
+    with torch.no_grad():
+        model.output_weight[token] = model.output_weight[vocabularies.target.encode(usual)[-1]] * strength
 
 
 def translated(translator: Translator, lines: list[str], **options: object) -> list[str]:
@@ -139,10 +153,14 @@ def test_large_beams_make_small_batches(copy_model, vocabularies, text) -> None:
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_neither_batch_size_nor_order_changes_a_translation(vocabularies, text, beam_size) -> None:
-    translator = Translator(network(vocabularies), vocabularies)
+@pytest.mark.parametrize("rules", [{}, *RULES], ids=str)
+def test_neither_batch_size_nor_order_changes_a_translation(vocabularies, text, beam_size, rules) -> None:
+    model = network(vocabularies)
+    if rules:
+        likes(model, END, vocabularies, strength=1.0)
+    translator = Translator(model, vocabularies)
     lines = [*text, *(line[: len(line) // 2] for line in text)]
-    options = {"beam_size": beam_size, "n_best": beam_size, "max_length_ratio": 1.3}
+    options = {"beam_size": beam_size, "n_best": beam_size, "max_length_ratio": 1.3, **rules}
     alone = list(translator.translate(lines, batch_tokens=1, **options))
     assert len({best[0].text for best in alone}) > 3
     for batch_tokens in (50, 200, 5000):
@@ -179,6 +197,57 @@ def test_the_maximal_length(vocabularies, text) -> None:
     length = len(vocabularies.source.encode(line)) + 1
     (best,) = next(Translator(Endless(), vocabularies).translate([line], beam_size=1, max_length_ratio=1.5))
     assert len(best.tokens) + 1 == math.ceil(1.5 * length) + 10
+
+
+def test_the_minimal_length_gives_way_to_the_maximal_one(copy_model, vocabularies, text) -> None:
+    """The copying model ends after as many pieces as the source has."""
+    translator = Translator(
+        copy_model, vocabularies, decoding=DecodingConfig(beam_size=1, max_length_ratio=1.0, batch_tokens=1)
+    )
+    lengths = [len(vocabularies.source.encode(line)) for line in text]
+    assert len(set(lengths)) > 2
+    for minimum in (0, sorted(lengths)[2], max(lengths) + 5, 1000):
+        found = [len(best.tokens) for best, *_ in translator.translate(text, minimum_length=minimum)]
+        assert found == [max(length, min(minimum, length + 10)) for length in lengths]
+
+
+def test_no_ngram_occurs_twice(vocabularies, text) -> None:
+    translator = Translator(network(vocabularies), vocabularies)
+
+    def repeated(size: int, **options: object) -> int:
+        count = 0
+        for best, *_ in translator.translate(text, **options):
+            ngrams = list(zip(*(best.tokens[start:] for start in range(size)), strict=False))
+            count += len(ngrams) - len(set(ngrams))
+        return count
+
+    for size in (1, 2, 3):
+        assert repeated(size, minimum_length=30) > 0
+        assert repeated(size, minimum_length=30, no_repeat_ngram_size=size) == 0
+
+
+def test_no_piece_is_unknown(vocabularies, text) -> None:
+    model = network(vocabularies)
+    likes(model, UNKNOWN, vocabularies)
+    translator = Translator(model, vocabularies)
+    assert any("<unk>" in best.tokens for best, *_ in translator.translate(text, minimum_length=9))
+    for every in translator.translate(text, minimum_length=9, n_best=5, suppress_unknown=True):
+        assert not any("<unk>" in translation.tokens for translation in every)
+
+
+def test_unknown_words_cannot_be_replaced_where_there_are_none(vocabularies, text) -> None:
+    translator = Translator(network(vocabularies), vocabularies, decoding=DecodingConfig(suppress_unknown=True))
+    with pytest.raises(UserError, match="suppress_unknown leaves no unknown word to replace"):
+        translator.translate(text, replace_unknown={})
+
+
+@pytest.mark.parametrize("rules", RULES, ids=str)
+def test_one_line_for_each_under_every_rule(vocabularies, rules) -> None:
+    lines = hostile(60)
+    translator = Translator(network(vocabularies), vocabularies)
+    results = list(translator.translate(lines, beam_size=2, n_best=2, max_length_ratio=0.1, **rules))
+    assert len(results) == 60
+    assert all(1 <= len(best) <= 2 for best in results)
 
 
 def test_lines_stream(copy_model, vocabularies) -> None:

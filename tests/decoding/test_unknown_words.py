@@ -111,7 +111,7 @@ def replaced(
     words = [SourceWord(place, word) for place, word in enumerate(source.split())]
     return with_unknown_replaced(
         tokens, torch.tensor(weights), words, subwords=pieces, dictionary=dictionary if dictionary is not None else {}
-    )
+    ).text
 
 
 @pytest.mark.parametrize("kind", ["char", "bpe", "unigram"])
@@ -133,19 +133,22 @@ def test_in_a_word_model_each_unknown_piece_is_a_word(models: dict[str, Subwords
     (a, dog) = pieces.encode("A dog")
     words = [SourceWord(0, "eins"), SourceWord(1, "zwei drei")]
     weights = torch.tensor([[0.1, 0.9], [0.8, 0.2]])
-    text = with_unknown_replaced([UNKNOWN, UNKNOWN, a], weights, words, subwords=pieces, dictionary={})
-    assert text == "zwei drei eins A"
-    text = with_unknown_replaced([dog, UNKNOWN], weights[:1], words, subwords=pieces, dictionary={"drei": "three"})
-    assert text == "dog zwei three"
+    text, counts = with_unknown_replaced([UNKNOWN, UNKNOWN, a], weights, words, subwords=pieces, dictionary={})
+    assert (text, counts) == ("zwei drei eins A", [2, 1, 1])
+    text, counts = with_unknown_replaced(
+        [dog, UNKNOWN], weights[:1], words, subwords=pieces, dictionary={"drei": "three"}
+    )
+    assert (text, counts) == ("dog zwei three", [1, 2])
+    assert with_unknown_replaced([], weights[:0], words, subwords=pieces, dictionary={}) == ("", [])
 
 
 def test_the_weights_of_the_pieces_of_a_source_word_are_added(models: dict[str, Subwords]) -> None:
     words = [SourceWord(0, "Haus"), SourceWord(1, "Ala"), SourceWord(1, "Ala")]
     tokens = models["bpe"].encode("X")
     weights = torch.tensor([[0.4, 0.3, 0.2]])
-    assert with_unknown_replaced(tokens, weights, words, subwords=models["bpe"], dictionary={}) == "Ala"
+    assert with_unknown_replaced(tokens, weights, words, subwords=models["bpe"], dictionary={}).text == "Ala"
     weights = torch.tensor([[0.4, 0.25, 0.15]])  # of equals the first
-    assert with_unknown_replaced(tokens, weights, words, subwords=models["bpe"], dictionary={}) == "Haus"
+    assert with_unknown_replaced(tokens, weights, words, subwords=models["bpe"], dictionary={}).text == "Haus"
 
 
 def test_where_nothing_is_attended_to_the_word_stays_unknown(models: dict[str, Subwords]) -> None:

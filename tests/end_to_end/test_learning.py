@@ -19,8 +19,8 @@ import pytest
 from benchmarks.attention_rows import Row
 from benchmarks.attention_tasks import Task, alignment_error, gold_links
 from nmt.data.corpus import read_lines
-from nmt.decoding.alignment import alignment_error_rate
 from nmt.decoding.translator import Translator
+from nmt.evaluation.alignments import alignment_error_rate
 from nmt.evaluation.metrics import corpus_scores
 from nmt.models.attention import SCORES
 from nmt.models.decoders import DECODERS

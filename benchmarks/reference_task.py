@@ -1,0 +1,106 @@
+"""The task that speed and memory are measured on: the reference configuration, its variants, and their options.
+
+It knows the configuration and the command line; it imports no PyTorch, so that a program that only starts others and
+watches their memory stays small itself.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from nmt.config import Check, Config, load_config
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = ROOT / "configs" / "multi30k_en_de.yaml"
+DEVICES = ("cpu", "cuda")
+
+# What each sets in the configuration. An encoder of 256 units a direction has 512 units a layer.
+VARIANTS: dict[str, tuple[str, ...]] = {
+    "reference": (),
+    "lstm_luong_general": (
+        "model.encoder.cell=lstm",
+        "model.encoder.layers=2",
+        "model.decoder.cell=lstm",
+        "model.decoder.layers=2",
+        "model.attention.score=general",
+    ),
+    "local_p": ("model.attention.scope=local-p",),
+    "no_input_feeding": ("model.decoder.input_feeding=false",),
+}
+
+
+class Task(NamedTuple):
+    """What is trained, and how it is computed."""
+
+    config: Path
+    variant: str
+    overrides: tuple[str, ...]
+    precision: str
+    kernels: str
+    device: str
+    threads: int | None  # None: as many as PyTorch takes by itself
+
+    @property
+    def sets(self) -> list[str]:
+        """What is set in the configuration file, the later winning."""
+        computing = [f"training.precision={self.precision}", f"training.kernels={self.kernels}"]
+        return [*VARIANTS[self.variant], *computing, *self.overrides]
+
+    def load(self, checks: Sequence[Check] = ()) -> Config:
+        """The configuration. Raises UserError for every mistake in it."""
+        return load_config(self.config, self.sets, checks)
+
+    @property
+    def arguments(self) -> list[str]:
+        """The options that give this task to another benchmark's process."""
+        words = ["--config", str(self.config), "--variant", self.variant, "--device", self.device]
+        words += ["--precision", self.precision, "--kernels", self.kernels]
+        words += [word for each in self.overrides for word in ("--set", each)]
+        return words if self.threads is None else [*words, "--threads", str(self.threads)]
+
+
+def add_task_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that `chosen_task` reads."""
+    group = parser.add_argument_group("what is trained, and how")
+    group.add_argument("--variant", choices=list(VARIANTS), default="reference", help="default: reference")
+    group.add_argument("--device", choices=DEVICES, default="cpu", help="default: cpu")
+    group.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="default: float32")
+    group.add_argument("--kernels", choices=("auto", "plain", "fused"), default="auto", help="default: auto")
+    add_threads_option(group)
+    group.add_argument(
+        "--config", type=Path, default=REFERENCE, metavar="FILE", help="another configuration than the reference task"
+    )
+    group.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="overrides",
+        help="set a key of the configuration, after the variant's; may be given several times",
+    )
+
+
+def add_threads_option(group: argparse._ActionsContainer) -> None:
+    """Add --threads."""
+    group.add_argument("--threads", type=positive, metavar="T", help="threads on the CPU (default: PyTorch's choice)")
+
+
+def chosen_task(given: argparse.Namespace) -> Task:
+    """The task that the options of `add_task_options` describe."""
+    return Task(
+        given.config,
+        given.variant,
+        tuple(given.overrides),
+        given.precision,
+        given.kernels,
+        given.device,
+        given.threads,
+    )
+
+
+def positive(text: str) -> int:
+    """A whole number above 0; for argparse, which reports any other text."""
+    if not text.isdecimal() or not 0 < int(text) <= 10**9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1,000,000,000")
+    return int(text)

@@ -1,0 +1,164 @@
+"""Scaling as a document shows it: a table and a plot for each thing that grows, put between marks in the document.
+
+It knows rows of numbers; it measures nothing. matplotlib is imported only to draw.
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from nmt.errors import UserError
+from nmt.files import written_atomically
+
+Row = Mapping[str, float]
+
+
+class Column(NamedTuple):
+    """A number of each row: its key, what the table calls it, and how it is written."""
+
+    key: str
+    title: str
+    form: str = ",.0f"
+
+
+class Part(NamedTuple):
+    """One thing that grows. The first column is it; the plot has it below, and `plotted` to the left."""
+
+    name: str
+    columns: tuple[Column, ...]
+    plotted: str
+    logarithmic: bool  # the axis of what grows
+
+    def present(self, rows: Sequence[Row]) -> list[Column]:
+        """The columns that every row has: device memory, for one, is there only where there is a device."""
+        return [column for column in self.columns if all(column.key in row for row in rows)]
+
+
+_SPEED = Column("speed", "target tokens/s")
+_MEMORY = (Column("resident", "peak resident, MiB"), Column("device", "peak on the device, MiB"))
+
+# The keys are what `scaling.py` measures.
+PARTS = {
+    part.name: part
+    for part in (
+        Part(
+            "length",
+            (Column("length", "words a sentence"), _SPEED, Column("microseconds", "µs a target token"), *_MEMORY),
+            "speed",
+            False,
+        ),
+        Part(
+            "vocabulary",
+            (Column("pieces", "pieces"), Column("parameters", "parameters"), _SPEED, *_MEMORY),
+            "speed",
+            True,
+        ),
+        Part(
+            "corpus",
+            (
+                Column("pairs", "pairs"),
+                Column("preparation", "preparation, s", ",.1f"),
+                Column("rate", "pairs/s"),
+                Column("preparing", "peak resident preparing, MiB"),
+                Column("start", "second start, s", ",.1f"),
+                Column("resident", "peak resident after it, MiB"),
+                Column("model", "of it weights, MiB"),
+            ),
+            "rate",
+            True,
+        ),
+        Part(
+            "processes",
+            (
+                Column("processes", "processes"),
+                Column("threads", "threads each"),
+                _SPEED,
+                Column("gain", "times the first row", ",.2f"),
+            ),
+            "speed",
+            False,
+        ),
+    )
+}
+
+
+def check_document(document: Path, names: Sequence[str]) -> None:
+    """Raise UserError unless the document is there, with the marks of these parts."""
+    if not document.is_file():
+        raise UserError(f"--document {document}: no such file")
+    text = document.read_text(encoding="utf-8")
+    problems = [
+        f"--document {document}: has no lines {_begin(name)} and {_end(name)} to write between"
+        for name in names
+        if not _between(name).search(text)
+    ]
+    if problems:
+        raise UserError(*problems)
+
+
+def report(document: Path, images: Path, found: Mapping[str, Sequence[Row]], *, origin: str) -> None:
+    """Put a table, a plot and `origin`, which says how it was measured, between the marks of each part in `found`."""
+    text = document.read_text(encoding="utf-8")
+    for name, rows in found.items():
+        part = PARTS[name]
+        picture = images / f"scaling_{name}.png"
+        plot(picture, part, rows)
+        link = Path(_relative(picture, document.parent)).as_posix()
+        columns = {column.key: column.title for column in part.columns}
+        shown = f"![{columns[part.plotted]} by {part.columns[0].title}]({link})"
+        block = "\n\n".join([_begin(name), table(part, rows), shown, origin, _end(name)])
+        text = _between(name).sub(lambda _, block=block: block, text)  # type: ignore[misc]
+    with written_atomically(document) as file:
+        file.write(text)
+
+
+def table(part: Part, rows: Sequence[Row]) -> str:
+    """The rows as a table of Markdown."""
+    columns = part.present(rows)
+    lines = [" | ".join(column.title for column in columns), " | ".join("---:" for _ in columns)]
+    lines += [" | ".join(format(row[column.key], column.form) for column in columns) for row in rows]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def plot(path: Path, part: Part, rows: Sequence[Row]) -> None:
+    """Write a PNG with one line."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 3.5), layout="constrained")
+    canvas = FigureCanvasAgg(figure)  # no window, whatever the machine has
+    axes = figure.add_subplot()
+    across = part.columns[0]
+    axes.plot([row[across.key] for row in rows], [row[part.plotted] for row in rows], marker="o", linewidth=2)
+    if part.logarithmic:
+        axes.set_xscale("log")
+    axes.set_xticks([row[across.key] for row in rows], [format(row[across.key], across.form) for row in rows])
+    axes.set_xticks([], minor=True)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(across.title)
+    axes.set_ylabel(next(column.title for column in part.columns if column.key == part.plotted))
+    axes.grid(axis="y", color="#DDDDDD")
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with written_atomically(path, "wb") as file:
+        canvas.print_figure(file, format="png", dpi=150, metadata={"Software": None})
+
+
+def _begin(name: str) -> str:
+    return f"<!-- scaling: {name} -->"
+
+
+def _end(name: str) -> str:
+    return f"<!-- end of scaling: {name} -->"
+
+
+def _between(name: str) -> "re.Pattern[str]":
+    return re.compile(f"{re.escape(_begin(name))}.*?{re.escape(_end(name))}", re.DOTALL)
+
+
+def _relative(path: Path, folder: Path) -> str:
+    """The path as a link in a document of `folder` has it."""
+    return os.path.relpath(path.resolve(), folder.resolve())

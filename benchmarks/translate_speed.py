@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Translation speed of a model, with the BLEU of what it wrote.
+
+    python benchmarks/translate_speed.py --model runs/multi30k_en_de --beam 5 --batch 64
+
+translates Multi30k's test_2016_flickr, or --source, and prints one JSON line. The time runs from the lines to their
+translations, the model being loaded; nothing warms up. A batch is `--batch` sentences of like length, so `--batch 1`
+is one sentence at a time. `--against COMMAND` runs another program in turn with this one, `--runs` times each: the last
+line that it prints must be a JSON object with `sentences_per_second`. Machines are noisy: compare medians of runs in
+turn on one machine.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a file, too, it finds its neighbours
+
+from benchmarks.in_turn import MEBIBYTE, add_rival_options, compare, own_peak_resident_mib, run_command
+from benchmarks.reference_task import DEVICES, ROOT, add_threads_option, positive
+from nmt.cli.common import choose_device, run
+from nmt.data.corpus import read_lines
+from nmt.decoding.translator import Translator
+from nmt.errors import UserError
+from nmt.evaluation.metrics import corpus_scores
+
+FIELD = "sentences_per_second"
+SOURCE, REFERENCE = (ROOT / "data" / "multi30k" / f"test_2016_flickr.{side}" for side in ("en", "de"))
+ANY_TOKENS = 10**9  # the translator's limit in pieces, out of the way: here a batch is a number of sentences
+
+# What each precision is to `Translator.load`; translation is in float32 only.
+PRECISIONS: dict[str, dict[str, Any]] = {"float32": {}}
+
+
+def translate_in_batches(translator: Translator, lines: Sequence[str], *, beam: int, batch: int) -> list[str]:
+    """The translation of each line; `batch` lines of like length are computed together, the longest first."""
+    order = sorted(range(len(lines)), key=lambda row: -len(lines[row]))
+    translations = [""] * len(lines)
+    for start in range(0, len(order), batch):
+        rows = order[start : start + batch]
+        found = translator.translate([lines[row] for row in rows], beam_size=beam, batch_tokens=ANY_TOKENS)
+        for row, best in zip(rows, found, strict=True):
+            translations[row] = best[0].text
+    return translations
+
+
+def measure(given: argparse.Namespace) -> dict[str, Any]:
+    """Translate the source once, and score it."""
+    lines, references = _both(given.source, given.reference)
+    device = choose_device(given.device)
+    if given.threads is not None:
+        torch.set_num_threads(given.threads)
+    translator = Translator.load(given.model, device=device, **PRECISIONS[given.precision])
+    began = time.perf_counter()
+    translations = translate_in_batches(translator, lines, beam=given.beam, batch=given.batch)
+    seconds = time.perf_counter() - began
+    memory = {"peak_resident_mib": round(own_peak_resident_mib(), 1)}
+    if device.type == "cuda":
+        memory["peak_device_mib"] = round(torch.cuda.max_memory_allocated() / MEBIBYTE, 1)
+    bleu = corpus_scores(translations, references, metrics=("bleu",))["bleu"]
+    return {
+        **_described(given),
+        "threads": torch.get_num_threads(),
+        "pytorch": torch.__version__,
+        "parameters": sum(parameter.numel() for parameter in translator.model.parameters()),
+        "sentences": len(lines),
+        "seconds": round(seconds, 3),
+        FIELD: round(len(lines) / seconds, 3),
+        "bleu": round(bleu.score, 2),
+        "signature": bleu.signature,
+        **memory,
+    }
+
+
+def _both(source: Path, reference: Path) -> tuple[list[str], list[str]]:
+    problems: list[str] = []
+    sides: list[list[str]] = []
+    for option, path in (("--source", source), ("--reference", reference)):
+        try:
+            sides.append(list(read_lines(path)))
+        except UserError as error:
+            problems.extend(f"{option}: {message}" for message in error.messages)
+    if problems and (source, reference) == (SOURCE, REFERENCE):
+        problems.append("fetch Multi30k with: python scripts/get_multi30k.py")
+    if problems:
+        raise UserError(*problems)
+    lines, references = sides
+    if not lines or len(lines) != len(references):
+        raise UserError(
+            f"--source {source} has {len(lines)} lines and --reference {reference} has {len(references)}: equally "
+            "many are needed, and one at least"
+        )
+    return lines, references
+
+
+def _described(given: argparse.Namespace) -> dict[str, Any]:
+    """What was asked for."""
+    return {
+        "model": str(given.model),
+        "source": given.source.name,
+        "device": given.device,
+        "precision": given.precision,
+        "beam": given.beam,
+        "batch": given.batch,
+    }
+
+
+def compared(given: argparse.Namespace) -> dict[str, Any]:
+    """Run this benchmark and the rival in turn, each in a process of its own; with the BLEU of each, if it tells."""
+    ours = [sys.executable, __file__, "--model", str(given.model), "--beam", str(given.beam)]
+    ours += ["--batch", str(given.batch), "--precision", given.precision, "--device", given.device]
+    ours += ["--source", str(given.source), "--reference", str(given.reference)]
+    ours += [] if given.threads is None else ["--threads", str(given.threads)]
+    bleu: dict[str, float] = {}
+
+    def speed(command: Sequence[str]) -> float:
+        ran = run_command(command)
+        if "bleu" in ran.result:
+            bleu["bleu" if command is ours else "rival_bleu"] = ran.result["bleu"]
+        return ran.number(FIELD, command)
+
+    figures = compare(ours, given.against, runs=given.runs, field=FIELD, unit="sentences/s", measure=speed)
+    return {**_described(given), **figures, **bleu}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument("--model", type=Path, required=True, metavar="PATH", help="model file or run folder")
+    parser.add_argument("--beam", type=positive, default=5, help="beam size; 1 is greedy search (default: 5)")
+    parser.add_argument("--batch", type=positive, default=64, metavar="N", help="sentences a batch (default: 64)")
+    parser.add_argument("--precision", choices=list(PRECISIONS), default="float32", help="default: float32")
+    parser.add_argument("--device", choices=DEVICES, default="cpu", help="default: cpu")
+    add_threads_option(parser)
+    parser.add_argument("--source", type=Path, default=SOURCE, metavar="FILE", help="default: Multi30k's test set")
+    parser.add_argument("--reference", type=Path, default=REFERENCE, metavar="FILE", help="its translations")
+    add_rival_options(parser, prints=f"its last line is a JSON object with {FIELD}", runs=5)
+    given = parser.parse_args(arguments)
+
+    def body() -> None:
+        print(json.dumps(compared(given) if given.against else measure(given)))
+
+    return run("translate_speed", body)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

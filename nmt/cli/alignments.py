@@ -1,0 +1,140 @@
+"""Where word alignments go: Pharaoh lines, lines of JSON, one picture a sentence; for nmt-translate and nmt-score.
+
+It knows options, files and alignments, and no model.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+from nmt.cli.options import STANDARD, check_output, collect, opened_for_writing
+from nmt.decoding.alignment import SoftAlignment
+from nmt.errors import UserError
+from nmt.evaluation.alignment_plot import Fonts, check_plots, plot_alignment
+from nmt.evaluation.alignments import pharaoh
+
+DECIMALS = 4  # of a weight in JSON
+FILES = ("alignments", "soft_alignments")
+
+WriteAlignments = Callable[[Sequence[SoftAlignment]], None]
+
+
+def add_alignment_options(group: argparse._ActionsContainer) -> None:
+    """Add the options that `check_alignment_outputs` and `alignments_written` read."""
+    group.add_argument(
+        "--alignments",
+        metavar="FILE",
+        help="write word alignments in Pharaoh format, a line for each line of the output: for each word of the "
+        "translation the source word it attends to most, as source-target, counted from 0. Words are what stands "
+        "between spaces",
+    )
+    group.add_argument(
+        "--soft-alignments",
+        metavar="FILE",
+        help="write the attention between words, a line of JSON for each line of the output: source, target (lists of "
+        "words) and attention (a row for each target word, a column for each source word)",
+    )
+    group.add_argument(
+        "--plot-alignments",
+        type=Path,
+        metavar="FOLDER",
+        help="draw the attention between words: 000001.png for the first line (its best translation), and so on; none "
+        "for a blank line. Needs the extra plots",
+    )
+
+
+def wants_alignments(given: argparse.Namespace) -> bool:
+    """Whether anything of an alignment is to be written."""
+    return given.plot_alignments is not None or any(getattr(given, name) is not None for name in FILES)
+
+
+def check_alignment_outputs(
+    given: argparse.Namespace, problems: list[str], *, others: Mapping[str, Path | None]
+) -> None:
+    """Check that alignments can be written, and overwrite neither `others` nor each other; problems are added."""
+    taken = dict(others)
+    for name in FILES:
+        output, option = getattr(given, name), f"--{name.replace('_', '-')}"
+        if output == STANDARD:
+            problems.append(f"{option} -: standard output has the other lines; give a file")
+        elif output is not None:
+            collect(problems, partial(check_output, option, output, others=taken))
+            taken[option] = Path(output)
+    if given.plot_alignments is not None:
+        collect(problems, check_plots)
+        collect(problems, partial(_check_folder, given.plot_alignments))
+
+
+def _check_folder(folder: Path) -> None:
+    """Find out now whether pictures can be written to `folder`, which is made if its parent is there."""
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"--plot-alignments {folder}: is a file, not a folder")
+    place = folder if folder.is_dir() else folder.resolve().parent
+    if not place.is_dir():
+        raise UserError(f"--plot-alignments {folder}: there is no folder {folder.parent}")
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        raise UserError(f"--plot-alignments {folder}: {place} cannot be written to ({error.strerror})") from None
+
+
+@contextmanager
+def alignments_written(given: argparse.Namespace, *, program: str) -> Iterator[WriteAlignments]:
+    """A function that writes what was asked for, to be called for each line of the input in order, with the alignments
+    of its lines in the output. Files appear complete or not at all."""
+    with ExitStack() as stack:
+        hard, soft = (
+            None if getattr(given, name) is None else stack.enter_context(opened_for_writing(getattr(given, name)))
+            for name in FILES
+        )
+        plot = None if given.plot_alignments is None else stack.enter_context(_plots(given.plot_alignments, program))
+
+        def write(alignments: Sequence[SoftAlignment]) -> None:
+            for alignment in alignments:
+                if hard is not None:
+                    hard.write(f"{pharaoh(alignment.links)}\n".encode())
+                if soft is not None:
+                    soft.write(f"{_json(alignment)}\n".encode())
+            if plot is not None:
+                plot(alignments)
+
+        yield write
+
+
+@contextmanager
+def _plots(folder: Path, program: str) -> Iterator[WriteAlignments]:
+    """A function that draws the first alignment it is given; at the end it says what no font has glyphs for."""
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--plot-alignments {folder}: cannot be made ({error.strerror})") from None
+    fonts = Fonts()
+    numbers = count(1)
+
+    def draw(alignments: Sequence[SoftAlignment]) -> None:
+        number = next(numbers)
+        for source_words, target_words, weights in alignments[:1]:
+            if source_words and target_words:
+                with opened_for_writing(str(folder / f"{number:06}.png")) as file:
+                    plot_alignment(source_words, target_words, weights.numpy(), file, fonts=fonts)
+
+    yield draw
+    if scripts := fonts.missing_scripts():
+        print(
+            f"{program}: warning: no installed font has glyphs for some characters of {', '.join(scripts)}; in the "
+            "pictures boxes stand for them",
+            file=sys.stderr,
+        )
+
+
+def _json(alignment: SoftAlignment) -> str:
+    weights = [[round(weight, DECIMALS) for weight in row] for row in alignment.weights.tolist()]
+    texts = {"source": alignment.source_words, "target": alignment.target_words, "attention": weights}
+    return json.dumps(texts, ensure_ascii=False, separators=(",", ":"))

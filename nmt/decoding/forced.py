@@ -1,0 +1,135 @@
+"""Forced decoding: what a model says about a target that it is given instead of one that it searches.
+
+log p(y | x) = Σ_t log p(y_t | y_1 … y_{t-1}, x) over the pieces of y and END, in nats. Nothing is cut: a pair of any
+length is decoded as a whole, one whose attention would take too much memory at once step by step. It knows models and
+ids; it knows no text.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nmt.data.batching import make_batch, pad_sources
+from nmt.decoding.inference import inference
+from nmt.decoding.segments import LONGEST_POSSIBLE_SEGMENT
+from nmt.errors import UserError
+from nmt.models.seq2seq import Seq2Seq
+from nmt.ops.linear import linear
+from nmt.ops.loss import CHUNK
+from nmt.ops.masks import length_mask
+from nmt.symbols import BEGIN, END
+
+LARGEST_AREA = LONGEST_POSSIBLE_SEGMENT**2  # source × target tokens of one pair, beyond which it is done step by step
+_USUAL_LENGTH = 25  # pieces of a target with which batches are as large as batch_tokens says
+
+Ids = Sequence[int]
+
+
+class Forced(NamedTuple):
+    """What a model says about one target."""
+
+    log_probability: float  # nats, summed over the pieces and END
+    tokens: int  # the pieces and END
+    weights: Tensor | None  # (target_length, source_length), END in neither; None where it was not asked for
+
+
+def forced_decoding(
+    model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids], *, batch_tokens: int, attention: bool = False
+) -> list[Forced]:
+    """What `model` says about each target given its source, both without END; with `attention` its weights as well.
+
+    `batch_tokens`: sentences × longest source of a batch, padding included; fewer where the targets are long, since
+    the memory for all steps of an attention grows with source × target. The result does not depend on it, beyond the
+    rounding of float32.
+
+    Raises UserError when a log-probability is no finite number.
+    """
+    found: dict[int, Forced] = {}
+    with inference(model):
+        for batch in _batches(sources, targets, batch_tokens * _USUAL_LENGTH):
+            together = [sources[index] for index in batch], [targets[index] for index in batch]
+            area = (len(together[0][0]) + 1) * (len(together[1][0]) + 1)
+            decode = _step_by_step if len(batch) == 1 and area > LARGEST_AREA else _at_once
+            found.update(zip(batch, decode(model, *together, attention), strict=True))
+    return [found[index] for index in range(len(sources))]
+
+
+def _batches(sources: Sequence[Ids], targets: Sequence[Ids], area: int) -> Iterator[list[int]]:
+    """Indices that go together: their number × longest source × longest target stays within `area`, if it can.
+
+    A pair that is to be decoded step by step is alone.
+    """
+    sizes = [(len(source) + 1, len(target) + 1) for source, target in zip(sources, targets, strict=True)]
+    batch: list[int] = []
+    longest = (0, 0)
+    for index in sorted(range(len(sizes)), key=lambda index: (max(sizes[index]), sizes[index])):
+        wider = (max(longest[0], sizes[index][0]), max(longest[1], sizes[index][1]))
+        together = (len(batch) + 1) * wider[0] * max(wider[1], _USUAL_LENGTH)
+        if batch and (together > area or wider[0] * wider[1] > LARGEST_AREA):
+            yield batch
+            batch, wider = [], sizes[index]
+        batch.append(index)
+        longest = wider
+    if batch:
+        yield batch
+
+
+def _at_once(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids], attention: bool) -> Iterator[Forced]:
+    batch = make_batch(sources, targets, np.arange(len(sources))).to(model.output_weight.device)
+    outputs = model(batch.source, batch.source_lengths, batch.target_input)
+    mask = length_mask(batch.target_lengths, batch.target_output.size(1))
+    vectors, wanted = outputs.vectors[mask], batch.target_output[mask]
+    chosen = []
+    for start in range(0, len(wanted), CHUNK):  # no tensor (all tokens, vocabulary)
+        log_probabilities = torch.log_softmax(linear(vectors[start : start + CHUNK], model.output_weight), dim=1)
+        chosen.append(log_probabilities.gather(1, wanted[start : start + CHUNK].unsqueeze(1)).squeeze(1))
+    sums = [float(part.sum()) for part in torch.cat(chosen).double().split(batch.target_lengths.tolist())]
+    all_weights = outputs.weights.cpu() if attention else [None] * len(sums)
+    for total, weights, source, target in zip(sums, all_weights, sources, targets, strict=True):
+        own = None if weights is None else weights[: len(target), : len(source)].clone()
+        yield Forced(_finite(total), len(target) + 1, own)
+
+
+def _step_by_step(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids], attention: bool) -> Iterator[Forced]:
+    """One pair, as search would come by it: the memory grows with the source, not with source × target × size."""
+    ((source,), (target,)), device = (sources, targets), model.output_weight.device
+    padded, lengths = pad_sources([source])
+    state = model.start(padded.to(device), lengths.to(device))
+    total = 0.0
+    with _recorded(model.decoder.attention) as rows:
+        for token, wanted in zip([BEGIN, *target], [*target, END], strict=True):
+            log_probabilities, state = model.step(torch.tensor([token], device=device), state)
+            total += float(log_probabilities[0, wanted])
+            if not attention:
+                rows.clear()
+    weights = torch.stack(rows)[: len(target), : len(source)] if attention else None
+    yield Forced(_finite(total), len(target) + 1, weights)
+
+
+@contextmanager
+def _recorded(attention: nn.Module) -> Iterator[list[Tensor]]:
+    """The weights (source_length,) of every step in the block, which a decoder's `step` keeps to itself."""
+    rows: list[Tensor] = []
+
+    def record(module: nn.Module, inputs: Any, outputs: tuple[Tensor, Tensor]) -> None:
+        rows.append(outputs[1][0, 0].cpu())
+
+    handle = attention.register_forward_hook(record)
+    try:
+        yield rows
+    finally:
+        handle.remove()
+
+
+def _finite(log_probability: float) -> float:
+    if not math.isfinite(log_probability):
+        raise UserError(
+            "the model's log-probabilities are no finite numbers: its weights are not finite, or far too large, as "
+            "after a training that diverged; give an earlier model"
+        )
+    return log_probability

@@ -1,0 +1,84 @@
+"""Pairs of lines in, log-probabilities out, one for each pair in order; with word alignments where they are asked for.
+
+It knows models, subwords and lines; it knows no files. Lines are read a chunk at a time, so texts larger than memory
+stream. A score does not depend on the lines around it, beyond the rounding of float32.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from nmt.data.subwords import Vocabularies
+from nmt.decoding.alignment import SoftAlignment, check_attention, soft_alignment
+from nmt.decoding.forced import Forced, forced_decoding
+from nmt.decoding.words import words_of_line
+from nmt.models.seq2seq import Seq2Seq
+
+_CHUNK_PAIRS = 2000  # read at once: enough to sort by length with little padding
+
+Pair = tuple[str, str]  # source, target
+
+
+class Scored(NamedTuple):
+    """The score of one pair of lines."""
+
+    log_probability: float  # nats, summed over the pieces of the target and END
+    tokens: int  # the pieces and END; 0 for a pair of blank lines
+    alignment: SoftAlignment | None = None  # between the words of the two lines, where it was asked for
+
+
+def score(
+    model: Seq2Seq,
+    vocabularies: Vocabularies,
+    pairs: Iterable[Pair],
+    *,
+    batch_tokens: int,
+    alignments: bool = False,
+) -> Iterator[Scored]:
+    """The log-probability of each target line given its source line, in their order.
+
+    A pair of two blank lines scores 0 without asking the model, as `Translator.translate` has it. Of a blank target
+    alone the model says how probable it is to write nothing; of a blank source alone, it reads END and nothing else.
+    `batch_tokens`: as for `forced_decoding`.
+
+    Raises UserError when the model computes no finite numbers, or has no attention and `alignments` are asked for.
+    """
+    if alignments:
+        check_attention(model)
+    return _scores(model, vocabularies, pairs, batch_tokens, alignments)
+
+
+def _scores(
+    model: Seq2Seq, vocabularies: Vocabularies, pairs: Iterable[Pair], batch_tokens: int, alignments: bool
+) -> Iterator[Scored]:
+    for chunk in _chunks(pairs):
+        sources = vocabularies.source.encode_batch([source for source, _ in chunk])
+        targets = vocabularies.target.encode_batch([target for _, target in chunk])
+        asked = [index for index in range(len(chunk)) if sources[index] or targets[index]]
+        forced = forced_decoding(
+            model,
+            [sources[index] for index in asked],
+            [targets[index] for index in asked],
+            batch_tokens=batch_tokens,
+            attention=alignments,
+        )
+        found = dict(zip(asked, forced, strict=True))
+        for index, pair in enumerate(chunk):
+            yield _scored(found.get(index, Forced(0.0, 0, None)), pair, vocabularies, alignments)
+
+
+def _scored(forced: Forced, pair: Pair, vocabularies: Vocabularies, aligned: bool) -> Scored:
+    if not aligned:
+        return Scored(forced.log_probability, forced.tokens)
+    source, target = (words_of_line(line, subwords) for line, subwords in zip(pair, vocabularies, strict=True))
+    return Scored(forced.log_probability, forced.tokens, soft_alignment(forced.weights, source, target))
+
+
+def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
+    chunk: list[Pair] = []
+    for pair in pairs:
+        chunk.append(pair)
+        if len(chunk) == _CHUNK_PAIRS:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk

@@ -1,0 +1,164 @@
+"""Ids in, hypotheses out: sources of like length share a batch, and each batch is searched under the options' rules.
+
+It knows models and the search, neither text nor lines. What is found for a source does not depend on its batch, beyond
+the rounding of float32.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from nmt.config.schema import DecodingConfig, SamplingConfig
+from nmt.data.batching import pad_sources
+from nmt.decoding.beam import Hypothesis, NotNumbersError, State, Step, beam_search
+from nmt.decoding.coverage import coverage_penalty, with_coverage
+from nmt.decoding.grouping import batches
+from nmt.decoding.inference import inference
+from nmt.decoding.prefixes import Prefix
+from nmt.decoding.rules import (
+    ForcedPrefix,
+    MinimumLength,
+    NoLongerWord,
+    NoRepeatedNgrams,
+    NoUnknown,
+    Rule,
+    RuledState,
+    with_rules,
+)
+from nmt.decoding.sampling import numbers, sample
+from nmt.errors import UserError
+from nmt.models.seq2seq import Seq2Seq
+from nmt.symbols import PAD
+
+USUAL_BEAM = 5  # the largest beam with which batches are as large as batch_tokens says
+
+
+class Options(NamedTuple):
+    """How to search."""
+
+    decoding: DecodingConfig
+    n_best: int = 1
+    sampling: SamplingConfig | None = None  # to draw n_best translations instead of searching for them
+    continuing: Tensor | None = None  # (vocabulary,), the pieces that make a word longer; needed for prefixes
+
+    @property
+    def rows(self) -> int:
+        """The hypotheses of a sentence that are computed together."""
+        return self.decoding.beam_size if self.sampling is None else self.n_best
+
+
+class Task(NamedTuple):
+    """What is searched for at once."""
+
+    source: list[int]  # without END
+    place: tuple[int, int]  # of the line in the text, of the segment in the line: what is drawn depends on it
+    prefix: Prefix = Prefix()  # what the translation begins with
+
+
+def search(
+    model: Seq2Seq, tasks: Sequence[Task], options: Options, *, device: torch.device | str
+) -> list[list[Hypothesis]]:
+    """The hypotheses of each task, best first, or as they were drawn; tasks of like length share a batch.
+
+    Raises UserError for a model that computes NaN.
+    """
+    results: dict[int, list[Hypothesis]] = {}
+    batch_tokens = options.decoding.batch_tokens * USUAL_BEAM // max(USUAL_BEAM, options.rows)
+    with inference(model):
+        for batch in batches([len(task.source) + 1 for task in tasks], batch_tokens):
+            try:
+                hypotheses = _searched(model, [tasks[index] for index in batch], options, device)
+            except NotNumbersError as error:
+                raise UserError(
+                    f"{error}: its weights are not finite, or far too large, as after a training that diverged; "
+                    "give an earlier model"
+                ) from error
+            results.update(zip(batch, hypotheses, strict=True))
+    return [results[index] for index in range(len(tasks))]
+
+
+def longest_translation(source: int, decoding: DecodingConfig) -> int:
+    """The most tokens, END counted, of a translation of `source` tokens, END counted."""
+    return math.ceil(decoding.max_length_ratio * source) + 10
+
+
+def _searched(
+    model: Seq2Seq, tasks: Sequence[Task], options: Options, device: torch.device | str
+) -> list[list[Hypothesis]]:
+    """The hypotheses of the tasks of one batch."""
+    decoding = options.decoding
+    source, lengths = pad_sources([task.source for task in tasks])
+    limits = torch.tensor([longest_translation(length, decoding) for length in lengths.tolist()], device=device)
+    rules, prefix = _rules(limits, decoding), None
+    if options.continuing is not None and any(task.prefix.tokens for task in tasks):
+        rule, prefix = _prefix_rules([task.prefix for task in tasks], options.continuing.to(device))
+        rules.append(rule)
+    state, supplement = model.start(source.to(device), lengths.to(device)), None
+    if decoding.coverage_penalty and options.sampling is None:
+        state, supplement = with_coverage(state), partial(coverage_penalty, beta=decoding.coverage_penalty)
+    if not rules:
+        return _found(model.step, state, tasks, limits, options, supplement)
+    ruled = RuledState.start(state, len(tasks), device)
+    inside = None if supplement is None else partial(_of_inner, supplement)
+    return _found(with_rules(model.step, rules, prefix), ruled, tasks, limits, options, inside)
+
+
+def _of_inner(function: Callable[[State], Tensor], state: RuledState[State]) -> Tensor:
+    return function(state.inner)
+
+
+def _found(
+    step: Step[State],
+    state: State,
+    tasks: Sequence[Task],
+    limits: Tensor,
+    options: Options,
+    supplement: Callable[[State], Tensor] | None,
+) -> list[list[Hypothesis]]:
+    """What is searched for or drawn from a first state, of translations of at most `limits` (sentences,) tokens."""
+    decoding, sampling = options.decoding, options.sampling
+    if sampling is not None:
+        places, steps = [task.place for task in tasks], int(limits.max())
+        return sample(
+            step,
+            state,
+            numbers=numbers(sampling.seed, places, samples=options.n_best, steps=steps),
+            sampling=sampling,
+            length_penalty=decoding.length_penalty,
+            max_lengths=limits,
+        )
+    return beam_search(
+        step,
+        state,
+        sentences=len(tasks),
+        beam_size=decoding.beam_size,
+        length_penalty=decoding.length_penalty,
+        max_lengths=limits,
+        n_best=options.n_best,
+        supplement=supplement,
+        device=limits.device,
+    )
+
+
+def _rules(limits: Tensor, decoding: DecodingConfig) -> list[Rule]:
+    """What `decoding` forbids; a sentence's maximal length, `limits` (sentences,), prevails over its minimal one."""
+    rules: list[Rule] = []
+    if decoding.minimum_length:
+        rules.append(MinimumLength((limits - 1).clamp(max=decoding.minimum_length)))
+    if decoding.no_repeat_ngram_size:
+        rules.append(NoRepeatedNgrams(decoding.no_repeat_ngram_size))
+    if decoding.suppress_unknown:
+        rules.append(NoUnknown())
+    return rules
+
+
+def _prefix_rules(prefixes: Sequence[Prefix], continuing: Tensor) -> tuple[NoLongerWord, ForcedPrefix]:
+    lengths = torch.tensor([len(prefix.tokens) for prefix in prefixes], device=continuing.device)
+    padded = [prefix.tokens + [PAD] * (int(lengths.max()) - len(prefix.tokens)) for prefix in prefixes]
+    complete = torch.tensor([prefix.complete for prefix in prefixes], device=continuing.device)
+    tokens = torch.tensor(padded, device=continuing.device)
+    return NoLongerWord(lengths, complete, continuing), ForcedPrefix(tokens, lengths)

@@ -1,0 +1,156 @@
+"""Pictures of attention between words: a heat map with the source words above and the target words at the left.
+
+It knows words and weights; it knows no model. matplotlib, which an extra brings along, is imported when a picture is
+drawn, and nothing of its global state is touched.
+"""
+
+import unicodedata
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING
+
+import numpy as np
+
+from nmt.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+CELL = 0.24  # inches of a cell's side
+LONGEST_SIDE = 40.0  # inches, beyond which cells shrink: a picture of 2,000 words must fit into memory
+LABEL_SPACE = 0.15  # inches a label needs, so that where cells are smaller only some words are written
+LONGEST_LABEL = 24  # characters of a word
+POINTS = 8  # of the labels
+DOTS = 120  # an inch
+USUAL_FONT = "DejaVu Sans"  # comes with matplotlib
+_INVISIBLE = ("Cf", "Mn", "Me")  # joiners and marks: at worst a font leaves them out
+
+
+def check_plots() -> None:
+    """Raise UserError where matplotlib is not installed."""
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError:
+        raise UserError(
+            "pictures need matplotlib, which is not installed; install the extra: pip install 'nmt-toolkit[plots]'"
+        ) from None
+
+
+class Fonts:
+    """The installed fonts that the words so far need, found as they are needed: the usual one, then others.
+
+    `missing` has the characters that no font has a glyph for; boxes stand for them.
+    """
+
+    def __init__(self) -> None:
+        self.families = [USUAL_FONT]
+        self.missing: set[str] = set()
+        self._covered: set[int] = set(_characters(USUAL_FONT))
+        self._others = _other_families()
+        self._read: list[tuple[str, set[int]]] = []  # fonts that were looked into, and not needed
+
+    def cover(self, texts: Iterable[str]) -> None:
+        """Find a font for each character of the texts."""
+        for character in sorted(set("".join(texts)) - self.missing):
+            if ord(character) not in self._covered and not self._found(ord(character)):
+                self.missing.add(character)
+
+    def missing_scripts(self) -> list[str]:
+        """The first words of the Unicode names of the missing characters, such as "ARABIC", "CJK" or "HIRAGANA"."""
+        shown = {each for each in self.missing if unicodedata.category(each) not in _INVISIBLE}
+        return sorted({unicodedata.name(each, "UNNAMED").split()[0] for each in shown})
+
+    def _found(self, character: int) -> bool:
+        for family, characters in self._read:
+            if character in characters:
+                self._add(family, characters)
+                return True
+        for family in self._others:
+            characters = set(_characters(family))
+            self._read.append((family, characters))
+            if character in characters:
+                self._add(family, characters)
+                return True
+        return False
+
+    def _add(self, family: str, characters: set[int]) -> None:
+        self.families.append(family)
+        self._covered |= characters
+
+
+def _other_families() -> Iterator[str]:
+    from matplotlib import font_manager
+
+    fonts = font_manager.fontManager.ttflist
+    upright = {font.name for font in fonts if (font.style, font.weight, font.stretch) == ("normal", 400, "normal")}
+    # The last resort has a box for every character, which is what `missing` is about.
+    yield from sorted(name for name in upright - {USUAL_FONT} if not name.startswith("Last Resort"))
+
+
+def _characters(family: str) -> Iterable[int]:
+    """The characters that the font which matplotlib takes for a family has; none where the font cannot be read."""
+    from matplotlib import font_manager, ft2font
+
+    try:
+        path = font_manager.findfont(font_manager.FontProperties(family=[family]), fallback_to_default=False)
+        return ft2font.FT2Font(path).get_charmap()
+    except (OSError, RuntimeError, ValueError):
+        return ()
+
+
+def plot_alignment(
+    source_words: Sequence[str],
+    target_words: Sequence[str],
+    weights: "npt.ArrayLike",
+    file: IO[bytes],
+    *,
+    fonts: Fonts,
+) -> None:
+    """Write the heat map of `weights` (target words, source words), from 0 to 1, as a PNG; there must be words.
+
+    Long words are cut, and what cannot be printed is left out or shown as U+FFFD. Where there are more words than a
+    picture can show, only some are written beside it, evenly spaced.
+    """
+    from matplotlib.figure import Figure
+
+    sides = [[_label(word) for word in words] for words in (source_words, target_words)]
+    fonts.cover(label for labels in sides for label in labels)
+    cell = min(CELL, LONGEST_SIDE / max(map(len, sides)))
+    width, height = (len(labels) * cell for labels in sides)
+    figure = Figure(figsize=(width, height), dpi=DOTS)
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    image = axes.imshow(np.asarray(weights), cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
+    every = max(1, round(LABEL_SPACE / cell))
+    axes.xaxis.tick_top()
+    for axis, labels, rotation in ((axes.xaxis, sides[0], 90), (axes.yaxis, sides[1], 0)):
+        places = range(0, len(labels), every)
+        shown = axis.set_ticks(places, labels=labels[::every])
+        for tick in shown:
+            tick.label1.set(**_text(fonts, rotation))
+            tick.label2.set(**_text(fonts, rotation))
+        axis.set_ticks(np.arange(0.5, len(labels) - 1), minor=True)
+    axes.tick_params(length=0, which="both")
+    if every == 1:
+        axes.grid(which="minor", color="0.85", linewidth=0.5)
+    bar = figure.add_axes((1.0 + 0.15 / width, 0.0, 0.12 / width, min(1.0, 2.0 / height)))
+    figure.colorbar(image, cax=bar, ticks=[0.0, 0.5, 1.0]).ax.tick_params(labelsize=POINTS)
+    with warnings.catch_warnings():
+        # The caller says once, of all pictures, what `fonts.missing` holds.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
+        figure.savefig(file, format="png", bbox_inches="tight", pad_inches=0.1)
+
+
+def _text(fonts: Fonts, rotation: int) -> dict[str, object]:
+    """A dollar sign is a dollar sign, not the beginning of a formula."""
+    return {"rotation": rotation, "fontfamily": fonts.families, "fontsize": POINTS, "parse_math": False}
+
+
+def _label(word: str) -> str:
+    printable = [
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"
+        for character in word
+        if unicodedata.category(character) != "Cf"
+    ]
+    text = "".join(printable)
+    return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"

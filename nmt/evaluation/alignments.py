@@ -1,0 +1,188 @@
+"""Word alignments as sets of links: their Pharaoh format, their error rate, and the union of two directions in between.
+
+A link (source, target) joins a word of the source to one of the target, both counted from 0. It knows links and lines
+of text; it reads no files. Och & Ney (2003), "A Systematic Comparison of Various Statistical Alignment Models", define
+the error rate; Koehn, Och & Marcu (2003) and Koehn et al. (2005), the system description of IWSLT 2005, grow-diag.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from nmt.errors import UserError
+
+Link = tuple[int, int]  # source word, target word
+Links = Collection[Link]
+
+_LINK = re.compile(r"([0-9]+)([-p?])([0-9]+)")
+_NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
+
+
+class Gold(NamedTuple):
+    """The links of a sentence that people made."""
+
+    sure: set[Link]
+    possible: set[Link]  # the sure ones as well
+
+
+# ------------------------------------------------------------------------------------------------------ Pharaoh format
+
+
+def pharaoh(links: Iterable[Link]) -> str:
+    """Links in Pharaoh format: "0-0 2-1", source word - target word, counted from 0."""
+    return " ".join(f"{source}-{target}" for source, target in links)
+
+
+def read_links(lines: Iterable[str], *, name: str) -> list[list[Link]]:
+    """The links of each line in Pharaoh format, in their order, each once.
+
+    Raises UserError for what is no link, or only a possible one; the message calls the lines `name`.
+    """
+    return [
+        list(dict.fromkeys(link for _, link in marked))
+        for marked in _marked_links(lines, name, allowed="-", expected="source-target, such as 0-2")
+    ]
+
+
+def read_gold(lines: Iterable[str], *, name: str) -> list[Gold]:
+    """The links of each line in Pharaoh format: s-t is a sure link, spt and s?t are possible ones.
+
+    Raises UserError for what is no link; the message calls the lines `name`.
+    """
+    gold = []
+    for marked in _marked_links(
+        lines, name, allowed="-p?", expected="source-target for a sure link, such as 0-2, or 0p2 for a possible one"
+    ):
+        gold.append(Gold({link for mark, link in marked if mark == "-"}, {link for _, link in marked}))
+    return gold
+
+
+def _marked_links(lines: Iterable[str], name: str, *, allowed: str, expected: str) -> list[list[tuple[str, Link]]]:
+    """The mark and the link of each word of each line."""
+    found, problems = [], []
+    for number, line in enumerate(lines, start=1):
+        links = []
+        for text in line.split():
+            match = _LINK.fullmatch(text)
+            if match is None or match[2] not in allowed:
+                problems.append(f"{name}, line {number}: {text[:30]!r} is no link; expected {expected}")
+                break
+            links.append((match[2], (int(match[1]), int(match[3]))))
+        found.append(links)
+    if problems:
+        more = [f"{name}: {len(problems) - 5} more lines with what is no link"] if len(problems) > 5 else []
+        raise UserError(*problems[:5], *more)
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------- error rate
+
+
+class AlignmentScores(NamedTuple):
+    """Of all sentences together, each from 0 to 1; None where there is nothing to divide by."""
+
+    precision: float | None  # |A ∩ P| / |A|
+    recall: float | None  # |A ∩ S| / |S|
+    error_rate: float  # 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|); 0 is perfect
+
+
+def alignment_scores(predicted: Sequence[Links], gold: Sequence[Gold]) -> AlignmentScores:
+    """Precision, recall and alignment error rate of predicted links A against sure ones S and possible ones P ⊇ S."""
+    all_predicted = all_sure = among_sure = among_possible = 0
+    for links, (sure, possible) in zip(map(set, predicted), gold, strict=True):
+        all_predicted += len(links)
+        all_sure += len(sure)
+        among_sure += len(links & sure)
+        among_possible += len(links & (possible | sure))
+    total = all_predicted + all_sure
+    return AlignmentScores(
+        among_possible / all_predicted if all_predicted else None,
+        among_sure / all_sure if all_sure else None,
+        1 - (among_sure + among_possible) / total if total else 0.0,
+    )
+
+
+def alignment_error_rate(
+    predicted: Sequence[Links], sure: Sequence[Links], possible: Sequence[Links] | None = None
+) -> float:
+    """The error rate of `alignment_scores`; `possible` None: none but the sure ones."""
+    pairs = zip(sure, sure if possible is None else possible, strict=True)
+    return alignment_scores(predicted, [Gold(set(certain), set(allowed)) for certain, allowed in pairs]).error_rate
+
+
+def table(scores: AlignmentScores, *, sentences: int) -> str:
+    """Lay out scores as lines: measure, value with four decimals, which way is better; the sentences last."""
+    rows = [("precision", scores.precision, "higher"), ("recall", scores.recall, "higher")]
+    rows.append(("AER", scores.error_rate, "lower"))
+    lines = ["measure    value   better"]
+    for name, value, better in rows:
+        lines.append(f"{name:<9}  {'–' if value is None else f'{value:.4f}':<6}  {better}")
+    return "\n".join([*lines, f"{sentences} sentence{'' if sentences == 1 else 's'}"])
+
+
+# ------------------------------------------------------------------------------------------------------ symmetrisation
+
+
+def intersection(forward: Links, reverse: Links) -> set[Link]:
+    """The links of both directions: few and precise."""
+    return set(forward) & set(reverse)
+
+
+def union(forward: Links, reverse: Links) -> set[Link]:
+    """The links of either direction: many, and fewer missed."""
+    return set(forward) | set(reverse)
+
+
+def grow_diag_final_and(forward: Links, reverse: Links) -> set[Link]:
+    """The intersection, grown (Koehn et al. 2005).
+
+    grow-diag: to each link, links of the union beside it or diagonally beside it are added if their source word or
+    their target word has none yet, until nothing is added. final-and: then every link of `forward`, and after that of
+    `reverse`, both of whose words have none yet. Links are visited by target word, then by source word.
+    """
+    either = union(forward, reverse)
+    links = intersection(forward, reverse)
+    sources, targets = {source for source, _ in links}, {target for _, target in links}
+
+    def add(link: Link) -> None:
+        links.add(link)
+        sources.add(link[0])
+        targets.add(link[1])
+
+    growing = True
+    while growing:
+        growing = False
+        for source, target in _in_order(either):
+            if (source, target) not in links:
+                continue
+            for down, right in _NEIGHBOURS:
+                new = (source + right, target + down)
+                if new in either and new not in links and (new[0] not in sources or new[1] not in targets):
+                    add(new)
+                    growing = True
+    for direction in (forward, reverse):
+        for link in _in_order(direction):
+            if link[0] not in sources and link[1] not in targets:
+                add(link)
+    return links
+
+
+def _in_order(links: Links) -> list[Link]:
+    return sorted(links, key=lambda link: (link[1], link[0]))
+
+
+SYMMETRISATIONS: dict[str, Callable[[Links, Links], set[Link]]] = {
+    "intersection": intersection,
+    "union": union,
+    "grow-diag-final-and": grow_diag_final_and,
+}
+
+
+def symmetrised(how: str, forward: Sequence[Links], reverse: Sequence[Links]) -> list[list[Link]]:
+    """The links of each sentence from both directions, by the member `how` of SYMMETRISATIONS, sorted.
+
+    `reverse` is as the model of the other direction gives it: the sources of its links are our targets.
+    """
+    heuristic = SYMMETRISATIONS[how]
+    turned = [[(source, target) for target, source in links] for links in reverse]
+    return [sorted(heuristic(*directions)) for directions in zip(forward, turned, strict=True)]

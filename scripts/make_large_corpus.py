@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Build an English-German corpus of any size, to try out what a corpus larger than memory needs.
+
+    python scripts/get_multi30k.py --output data/multi30k
+    python scripts/make_large_corpus.py --pairs 10000000 --output data/large
+
+A line joins two or three sentences, and its translation joins theirs in the same order. Each is a caption of Multi30k's
+training set, or a sentence of the grammar in make_synthetic_corpus.py, drawn with equal chance; there are billions of
+pairs of them, so nearly all lines are distinct. Pairs are written as they are drawn, so memory does not grow with their
+number, and the same options give the same bytes. A model learns little from it that Multi30k does not teach.
+
+The script needs the standard library only; the package never imports it.
+"""
+
+import argparse
+import gzip
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import IO
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a file, too, it finds its neighbour
+
+from scripts.make_synthetic_corpus import make_pairs, positive
+
+CAPTIONS = Path(__file__).resolve().parent.parent / "data" / "multi30k"
+SENTENCES = 30_000  # of the grammar: about as many as there are captions
+GRAMMAR_SEED = 1
+THREE = 0.2  # the share of lines that join three; the others join two
+CHUNK = 20_000  # pairs written at once
+
+Pair = tuple[str, str]  # English, German
+
+
+def joined(parts: Sequence[Pair], seed: int) -> Iterator[Pair]:
+    """Endlessly many pairs, each joined from two or three of `parts`.
+
+    Built on random(), the one method whose numbers Python promises to keep between versions.
+    """
+    number = random.Random(seed).random
+    count = len(parts)
+    while True:
+        first, second = parts[int(number() * count)], parts[int(number() * count)]
+        if number() < THREE:
+            third = parts[int(number() * count)]
+            yield f"{first[0]} {second[0]} {third[0]}", f"{first[1]} {second[1]} {third[1]}"
+        else:
+            yield f"{first[0]} {second[0]}", f"{first[1]} {second[1]}"
+
+
+def captions(folder: Path) -> list[Pair]:
+    """The training pairs of Multi30k. Raises OSError where they are not, ValueError where they are not parallel."""
+    texts = [(folder / f"train.{side}").read_text(encoding="utf-8") for side in ("en", "de")]
+    sides = [text.removesuffix("\n").split("\n") for text in texts]
+    if len(sides[0]) != len(sides[1]) or not any(sides[0]):
+        raise ValueError(f"{folder}: train.en has {len(sides[0])} lines and train.de has {len(sides[1])}")
+    return list(zip(*sides, strict=True))
+
+
+def grammar_sentences(count: int) -> list[Pair]:
+    """Distinct sentences of the grammar, with their marks put back to the words, as in captions."""
+    return [(_text(pair.english), _text(pair.german)) for pair in make_pairs(count, GRAMMAR_SEED)]
+
+
+def _text(words: Sequence[str]) -> str:
+    return " ".join(words).replace(" .", ".").replace(" ,", ",")
+
+
+def write_pairs(pairs: Iterator[Pair], count: int, folder: Path, name: str, *, packed: bool) -> None:
+    """Write the next `count` pairs; the files have their names only when both are whole."""
+    paths = [folder / f"{name}.{side}{'.gz' if packed else ''}" for side in ("en", "de")]
+    partial = [path.with_name(f"{path.name}.partial") for path in paths]
+    try:
+        with ExitStack() as stack:
+            files = [stack.enter_context(_opened(path, packed)) for path in partial]
+            for start in range(0, count, CHUNK):
+                chunk = zip(*islice(pairs, min(CHUNK, count - start)), strict=True)
+                for file, lines in zip(files, chunk, strict=True):
+                    file.write("".join(f"{line}\n" for line in lines).encode("utf-8"))
+        for path, whole in zip(partial, paths, strict=True):
+            path.replace(whole)
+    finally:
+        for path in partial:
+            path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _opened(path: Path, packed: bool) -> Iterator[IO[bytes] | gzip.GzipFile]:
+    """A file to write to; packed without a name or a time, so that the same text gives the same bytes."""
+    with open(path, "wb") as file:
+        if packed:
+            with gzip.GzipFile("", "wb", compresslevel=1, fileobj=file, mtime=0) as packing:
+                yield packing
+        else:
+            yield file
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description="Write a large English-German corpus: {train,valid}.{en,de}, one pair a line. The same options "
+        "give the same bytes.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--pairs", type=positive, required=True, metavar="N", help="training pairs")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder to write to, made if absent")
+    parser.add_argument("--seed", type=int, default=1, help="another seed, other pairs (default: %(default)s)")
+    parser.add_argument("--valid", type=positive, default=1000, metavar="N", help="validation pairs (default: 1000)")
+    parser.add_argument("--gzip", action="store_true", help="pack the files, as {train,valid}.{en,de}.gz")
+    parser.add_argument(
+        "--captions",
+        type=Path,
+        default=CAPTIONS,
+        metavar="DIR",
+        help="folder of Multi30k's train.en and train.de, as scripts/get_multi30k.py writes it (default: %(default)s)",
+    )
+    options = parser.parse_args(arguments)
+    try:
+        parts = captions(options.captions)
+    except (OSError, ValueError) as problem:
+        parser.error(f"no captions in --captions ({problem}); fetch them with scripts/get_multi30k.py")
+    parts += grammar_sentences(SENTENCES)
+    pairs = joined(parts, options.seed)
+    try:
+        options.output.mkdir(parents=True, exist_ok=True)
+        for name, count in (("valid", options.valid), ("train", options.pairs)):
+            write_pairs(pairs, count, options.output, name, packed=options.gzip)
+    except OSError as problem:
+        parser.error(f"cannot write to --output {options.output}: {problem}")
+    print(f"{options.output}: train {options.pairs}, valid {options.valid} pairs, joined from {len(parts)} sentences")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

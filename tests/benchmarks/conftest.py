@@ -1,0 +1,48 @@
+"""A corpus of 40 pairs and a recipe that trains on it in no time, for the benchmarks."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+
+from tests.conftest import ROOT, data_section
+
+PAIRS = 40
+
+
+@pytest.fixture(scope="session")
+def tiny_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """{train,valid,test}.{en,de} of the synthetic grammar: 40, 5 and 6 pairs."""
+    folder = tmp_path_factory.mktemp("tiny_corpus")
+    sizes = ["--train", str(PAIRS), "--valid", "5", "--test", "6"]
+    script = ROOT / "scripts" / "make_synthetic_corpus.py"
+    subprocess.run([sys.executable, script, "--output", folder, *sizes], check=True, stdout=subprocess.DEVNULL)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_config(tiny_corpus: Path) -> Path:
+    """The configuration file, whose sizes suit every variant of the reference task."""
+    recipe: dict[str, Any] = {
+        "name": "tiny",
+        "data": data_section(tiny_corpus),
+        "subwords": {"size": 120},
+        "model": {"embedding_size": 5, "encoder": {"hidden_size": 3}, "decoder": {"hidden_size": 6}},
+        "training": {"batch_size": 16, "max_updates": 2, "validation": {"metric": "loss"}},
+    }
+    path = tiny_corpus / "tiny.yaml"
+    path.write_text(yaml.safe_dump(recipe), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def _threads() -> Iterator[None]:
+    """What a benchmark sets holds for the whole process: set it back."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)

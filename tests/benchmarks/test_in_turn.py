@@ -1,0 +1,83 @@
+"""Commands run as processes of their own: their last line, their memory, their failures, and two of them in turn."""
+
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from benchmarks.in_turn import compare, own_peak_resident_mib, run_command
+from nmt.errors import UserError
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def test_the_last_line_counts() -> None:
+    before = time.time()
+    ran = run_command(python('print("first"); print(\'{"speed": 7.5, "name": "x"}\')'))
+    assert ran.result == {"speed": 7.5, "name": "x"}
+    assert ran.number("speed", ["x"]) == 7.5
+    assert before <= ran.began <= time.time()
+
+
+def test_memory_is_that_of_the_process() -> None:
+    """Python itself takes some 10 MiB; this one 300 more, which a process that it starts takes."""
+    hungry = 'import subprocess, sys; subprocess.run([sys.executable, "-c", "bytearray(300 * 2**20).find(1)"])'
+    assert 300 < run_command(python(hungry)).peak_resident_mib < 300 + max(100, own_peak_resident_mib())
+
+
+def test_our_own_memory_grows_with_what_we_hold() -> None:
+    before = own_peak_resident_mib()
+    room = bytearray(int(before + 100) * 2**20)
+    assert room.find(1) == -1  # touched, so that it is resident
+    assert own_peak_resident_mib() > before + 50
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("pass", "without a last line"),
+        ("print('words')", "without a last line"),
+        ("print('[1, 2]')", "without a last line"),
+        ("print('{\"other\": 1}')", "with speed, a number above 0"),
+        ("print('{\"speed\": 0}')", "with speed, a number above 0"),
+        ("print('{\"speed\": true}')", "with speed, a number above 0"),
+        ("print('{\"speed\": NaN}')", "with speed, a number above 0"),
+        ("raise SystemExit(3)", "ended with code 3"),
+    ],
+)
+def test_a_command_without_the_number(code: str, message: str) -> None:
+    command = python(code)
+    with pytest.raises(UserError, match=message) as error:
+        run_command(command).number("speed", command)
+    assert shlex.join(command) in str(error.value)
+
+
+def test_a_command_that_cannot_be_started(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be started"):
+        run_command([str(tmp_path / "absent")])
+
+
+def test_in_turn(capsys: pytest.CaptureFixture[str]) -> None:
+    order = []
+    speeds = {"ours": [3.0, 9.0, 6.0], "rival": [2.0, 1.0, 4.0]}
+
+    def measure(command: Sequence[str]) -> float:
+        order.append(command[0])
+        return speeds[command[0]].pop(0)
+
+    found = compare(["ours", "--fast"], "rival 'two words'", runs=3, field="speed", unit="m/s", measure=measure)
+    assert order == ["ours", "rival"] * 3
+    assert (found["speed"], found["rival_speed"], found["ratio"]) == (6.0, 2.0, 3.0)
+    assert found["runs"] == {"ours": [3.0, 9.0, 6.0], "rival": [2.0, 1.0, 4.0]}
+    assert capsys.readouterr().err.splitlines()[:2] == ["ours: 3.0 m/s", "rival: 2.0 m/s"]
+
+
+@pytest.mark.parametrize(("rival", "message"), [("'open", "no command line"), (" ", "empty")])
+def test_a_rival_that_is_no_command(rival: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        compare(["ours"], rival, runs=1, field="speed", unit="m/s", measure=lambda command: 1.0)

@@ -1,0 +1,70 @@
+"""The benchmark of memory: what its line says, and that the figures are those of the processes."""
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import memory
+from tests.conftest import ROOT
+
+
+@pytest.fixture
+def options(tiny_config: Path) -> list[str]:
+    files = {"--source": tiny_config.parent / "test.en", "--reference": tiny_config.parent / "test.de"}
+    words = [word for option, path in files.items() for word in (option, str(path))]
+    return ["--config", str(tiny_config), "--updates", "1", "--threads", "1", "--beam", "2", "--batch", "4", *words]
+
+
+def test_the_line(options: list[str], tmp_path: Path) -> None:
+    """As a script, and from another folder."""
+    command = [sys.executable, ROOT / "benchmarks" / "memory.py", *options]
+    finished = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True)
+    found = json.loads(finished.stdout)
+    assert (found["config"], found["variant"], found["device"]) == ("tiny.yaml", "reference", "cpu")
+    assert (found["updates"], found["beam"], found["batch"]) == (1, 2, 4)
+    assert found["parameters"] > 1000
+    for name in ("train_peak_resident_mib", "translate_peak_resident_mib"):
+        assert 50 < found[name] < 100_000
+    assert "train_peak_device_mib" not in found
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_in_turn_with_a_rival(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    rival = shlex.join([sys.executable, "-c", "bytearray(600 * 2**20).find(1)"])
+    assert memory.main([*options, "--measure", "train", "--against", rival, "--runs", "1"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert 600 < found["rival_train_peak_resident_mib"] < 1200
+    assert found["ratio"] == pytest.approx(
+        found["train_peak_resident_mib"] / found["rival_train_peak_resident_mib"], abs=1e-3
+    )
+    assert found["runs"]["ours"] == [found["train_peak_resident_mib"]]
+    assert found["train_peak_resident_mib"] > 50
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--against", "rival"], "--against needs --measure"),
+        (["--measure", "train", "--model", "m"], "--model has no effect"),
+    ],
+)
+def test_mistakes_of_options(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as error:
+        memory.main(arguments)
+    assert error.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_what_fails_below_fails_here(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert memory.main([*options, "--set", "training.nosuch=1"]) == 2
+    assert "ended with code 2" in capsys.readouterr().err
+
+
+def test_what_starts_the_processes_is_small_itself() -> None:
+    """Linux counts its memory to theirs, so it loads no PyTorch."""
+    code = "import sys, benchmarks.memory, benchmarks.scaling; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0

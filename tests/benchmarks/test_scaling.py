@@ -1,0 +1,208 @@
+"""Scaling: the corpora of random words, the tables and plots, and each part measured with tiny sizes."""
+
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import scaling
+from benchmarks.scaling import words_corpus
+from benchmarks.scaling_report import PARTS, Row, check_document, report, table
+from nmt.errors import UserError
+from tests.conftest import ROOT
+
+DOCUMENT = ROOT / "docs" / "performance.md"
+ROWS: dict[str, list[Row]] = {
+    "length": [{"length": size, "speed": 9000 / size, "microseconds": 7.25, "resident": 1234.5} for size in (10, 20)],
+    "corpus": [
+        {
+            "pairs": 1_000_000,
+            "preparation": 12.25,
+            "rate": 81632.7,
+            "preparing": 700,
+            "start": 3.75,
+            "resident": 900,
+            "model": 46,
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize(("pieces", "length"), [(50, 3), (2300, 2), (2301, 7)])
+def test_random_words(tmp_path: Path, pieces: int, length: int) -> None:
+    sets = words_corpus(tmp_path / "words", pieces=pieces, length=length)
+    lines, copies = ((tmp_path / "words" / f"train.{side}").read_text().splitlines() for side in ("source", "target"))
+    assert lines == copies
+    assert {len(line.split()) for line in lines} == {length}
+    assert len(lines) >= 1000
+    assert len({word for line in lines for word in line.split()}) == pieces - 4
+    assert f"subwords.size={pieces}" in sets
+    assert f"data.max_length={length}" in sets
+
+
+def test_a_vocabulary_without_words(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="give 5 or more"):
+        words_corpus(tmp_path / "words", pieces=4, length=3)
+
+
+def test_a_table_has_the_columns_that_every_row_has() -> None:
+    assert table(PARTS["length"], ROWS["length"]).splitlines() == [
+        "| words a sentence | target tokens/s | µs a target token | peak resident, MiB |",
+        "| ---: | ---: | ---: | ---: |",
+        "| 10 | 900 | 7 | 1,234 |",
+        "| 20 | 450 | 7 | 1,234 |",
+    ]
+    on_device = [{**row, "device": 77} for row in ROWS["length"]]
+    assert table(PARTS["length"], on_device).splitlines()[2] == "| 10 | 900 | 7 | 1,234 | 77 |"
+
+
+def document(folder: Path) -> Path:
+    """A copy of the product's document, in a folder such as its own."""
+    (folder / "docs").mkdir()
+    return Path(shutil.copy(DOCUMENT, folder / "docs" / "performance.md"))
+
+
+def test_the_report_replaces_its_parts_alone(tmp_path: Path) -> None:
+    path = document(tmp_path)
+    check_document(path, list(PARTS))
+    before = path.read_text(encoding="utf-8")
+    for speed in ("first", "second"):
+        report(path, tmp_path / "docs" / "images", ROWS, origin=f"`{speed} command` on Abacus.")
+    text = path.read_text(encoding="utf-8")
+    assert "`second command` on Abacus." in text
+    assert "first command" not in text, "measured anew, not added"
+    assert "| 1,000,000 | 12.2 | 81,633 | 700 | 3.8 | 900 | 46 |" in text
+    assert "![pairs/s by pairs](images/scaling_corpus.png)" in text
+    assert sorted(each.name for each in (tmp_path / "docs" / "images").iterdir()) == [
+        "scaling_corpus.png",
+        "scaling_length.png",
+    ]
+    for name in ("vocabulary", "processes"):
+        assert scaled(text, name) == scaled(before, name)
+    assert outside(text) == outside(before)
+
+
+def scaled(text: str, name: str) -> str:
+    return text.partition(f"<!-- scaling: {name} -->")[2].partition(f"<!-- end of scaling: {name} -->")[0]
+
+
+def outside(text: str) -> list[str]:
+    """The lines that are not between marks."""
+    kept, inside = [], False
+    for line in text.splitlines():
+        inside = (inside or line.startswith("<!-- scaling: ")) and not line.startswith("<!-- end of scaling: ")
+        if not inside:
+            kept.append(line)
+    return kept
+
+
+def test_the_same_numbers_give_the_same_picture(tmp_path: Path) -> None:
+    pictures = []
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        report(document(tmp_path / folder), tmp_path / folder / "images", ROWS, origin="")
+        pictures.append((tmp_path / folder / "images" / "scaling_length.png").read_bytes())
+    assert pictures[0].startswith(b"\x89PNG\r\n")
+    assert pictures[0] == pictures[1]
+
+
+def test_a_document_without_the_marks(tmp_path: Path) -> None:
+    path = tmp_path / "document.md"
+    with pytest.raises(UserError, match="no such file"):
+        check_document(path, ["length"])
+    path.write_text("<!-- scaling: length --><!-- end of scaling: length -->", encoding="utf-8")
+    check_document(path, ["length"])
+    with pytest.raises(UserError, match="has no lines <!-- scaling: corpus -->"):
+        check_document(path, ["length", "corpus"])
+
+
+@pytest.fixture
+def run(tiny_config: Path, tmp_path: Path) -> Any:
+    """run("length", …) measures a part with the tiny configuration and returns its part of the document."""
+    path = document(tmp_path)
+    (tmp_path / "work").mkdir()
+
+    def measure(part: str, *options: str) -> str:
+        files = {"--config": tiny_config, "--captions": tiny_config.parent, "--work": tmp_path / "work"}
+        files |= {"--document": path, "--images": tmp_path / "docs" / "images"}
+        words = [word for option, file in files.items() for word in (option, str(file))]
+        arguments = ["--parts", part, "--updates", "2", "--threads", "1", *options, *words]
+        assert scaling.main(arguments) == 0
+        assert list((tmp_path / "work").iterdir()) == [], "nothing is left behind"
+        return scaled(path.read_text(encoding="utf-8"), part)
+
+    return measure
+
+
+def numbers(block: str) -> list[list[float]]:
+    rows = [line for line in block.splitlines() if line.startswith("| ")][2:]
+    return [[float(cell.replace(",", "")) for cell in row.strip("| ").split("|")] for row in rows]
+
+
+def test_length(run: Any) -> None:
+    ((length, speed, microseconds, resident),) = numbers(run("length", "--lengths", "3", "--vocabulary", "40"))
+    assert length == 3
+    assert speed * microseconds == pytest.approx(1e6, rel=0.1)
+    assert resident > 50
+
+
+@pytest.mark.slow
+def test_vocabulary(run: Any) -> None:
+    """Parameters, the hidden size being 6, embeddings 5 and the output layer 6: 16 a piece, 40 of which are added."""
+    rows = numbers(run("vocabulary", "--vocabularies", "60,100", "--length", "2"))
+    assert [row[0] for row in rows] == [60, 100]
+    assert rows[1][1] - rows[0][1] == 40 * (5 + 5 + 6)
+
+
+@pytest.mark.slow
+def test_corpus(run: Any) -> None:
+    block = run("corpus", "--pairs", "150", "--set", "subwords.size=200")
+    ((pairs, seconds, rate, preparing, start, resident, model),) = numbers(block)
+    assert pairs == 150
+    assert rate > 0
+    assert seconds >= 0
+    assert start > 0.1
+    assert min(preparing, resident) > 50
+    assert 0 <= model < 2
+    assert Counter(block)["`"] == 2, "the command"
+
+
+@pytest.mark.slow
+def test_processes(run: Any) -> None:
+    rows = numbers(run("processes", "--processes", "1,2"))
+    assert [row[:2] for row in rows] == [[1, 1], [2, 1]]
+    assert rows[0][3] == 1
+    assert rows[1][3] == pytest.approx(rows[1][2] / rows[0][2], abs=0.02)
+
+
+def test_what_was_measured_is_kept_when_a_later_part_fails(
+    tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: Any) -> Any:
+        raise UserError("no")
+
+    monkeypatch.setattr(scaling, "MEASURES", {"length": lambda *_: iter(ROWS["length"]), "corpus": failing})
+    path = document(tmp_path)
+    files = ["--document", str(path), "--images", str(tmp_path / "docs" / "images"), "--config", str(tiny_config)]
+    assert scaling.main(["--parts", "length,corpus", *files]) == 2
+    text = path.read_text(encoding="utf-8")
+    assert "| 20 | 450 |" in scaled(text, "length")
+    assert scaled(text, "corpus") == scaled(DOCUMENT.read_text(encoding="utf-8"), "corpus")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--parts", "length,size"], "'size': choose from length, vocabulary, corpus, processes"),
+        (["--parts", "length,length"], "each once"),
+        (["--lengths", "3,0"], "'0' is not a whole number"),
+        (["--work", "absent"], "--work absent: no such folder"),
+    ],
+)
+def test_mistakes_of_options(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as error:
+        scaling.main(arguments)
+    assert error.value.code == 2
+    assert message in capsys.readouterr().err

@@ -1,0 +1,126 @@
+"""The benchmark of training: what its line says, what its variants are, and how a rival is run in turn."""
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import train_speed
+from benchmarks.reference_task import REFERENCE, VARIANTS, Task
+from nmt.models.model_file import load_model
+from tests.benchmarks.conftest import PAIRS
+from tests.conftest import ROOT
+
+SCRIPT = ROOT / "benchmarks" / "train_speed.py"
+
+pytestmark = pytest.mark.usefixtures("_threads")
+
+
+@pytest.fixture(autouse=True)
+def _brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is timed here, so one update is warming up enough."""
+    monkeypatch.setattr(train_speed, "WARM_UP", 1)
+
+
+def line(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """The last line of stdout."""
+    found: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
+    return found
+
+
+def test_the_line(tiny_config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--config", str(tiny_config), "--updates", "3", "--threads", "1"]
+    assert train_speed.main(arguments) == 0
+    found = line(capsys)
+    assert (found["task"], found["variant"], found["device"]) == ("tiny", "reference", "cpu")
+    assert (found["precision"], found["kernels"]) == ("float32", "auto")
+    assert found["computing"] == "fused kernels, products in float32"
+    assert (found["threads"], found["updates"], found["pairs"]) == (1, 3, PAIRS)
+    assert found["pieces"] == [120, 120]
+    assert found["parameters"] * 4 / 2**20 == pytest.approx(found["parameters_mib"], abs=0.06)
+    assert found["target_tokens_per_second"] > 0
+    assert found["overall_target_tokens_per_second"] > 0
+    assert 50 < found["peak_resident_mib"] < 100_000
+    assert "peak_device_mib" not in found
+
+
+def test_precision_and_kernels_are_chosen(tiny_config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    how = ["--precision", "bfloat16", "--kernels", "plain"]
+    assert train_speed.main(["--config", str(tiny_config), "--updates", "1", *how]) == 0
+    assert line(capsys)["computing"] == "plain kernels, products in bfloat16"
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_trains(variant: str, tiny_config: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "model.safetensors"
+    arguments = ["--config", str(tiny_config), "--updates", "1", "--variant", variant, "--save", str(saved)]
+    assert train_speed.main(arguments) == 0
+    sections = load_model(saved).config.model_dump(mode="json")
+    for override in VARIANTS[variant]:
+        key, _, value = override.partition("=")
+        found: Any = sections
+        for part in key.split("."):
+            found = found[part]
+        assert str(found).lower() == value, override
+
+
+def test_variants_change_the_reference_task() -> None:
+    """Each is a configuration of its own, with nothing that repeats the reference."""
+    for variant, overrides in VARIANTS.items():
+        configs = [Task(REFERENCE, name, (), "float32", "auto", "cpu", None).load() for name in ("reference", variant)]
+        assert (configs[0] == configs[1]) == (variant == "reference")
+        assert len(set(overrides)) == len(overrides)
+
+
+def test_updates_beyond_an_epoch_accumulate_and_sample(tiny_config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """40 pairs in batches of 16 are three batches, so two updates of two batches an epoch, the second of one."""
+    sets = ["training.accumulate=2", "subwords.sampling={alpha: 0.1}"]
+    options = [word for each in sets for word in ("--set", each)]
+    assert train_speed.main(["--config", str(tiny_config), "--updates", "4", *options]) == 0
+    assert line(capsys)["updates"] == 4
+
+
+def test_as_a_script_in_turn_with_a_rival(tiny_config: Path, tmp_path: Path) -> None:
+    (tmp_path / "rival.py").write_text('print("warming up")\nprint(\'{"target_tokens_per_second": 0.5}\')\n')
+    rival = shlex.join([sys.executable, str(tmp_path / "rival.py")])
+    command = [sys.executable, SCRIPT, "--config", tiny_config, "--updates", "1", "--threads", "1"]
+    finished = subprocess.run(
+        [*command, "--against", rival, "--runs", "1"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    found = json.loads(finished.stdout)
+    assert found["runs"] == {"ours": [found["target_tokens_per_second"]], "rival": [0.5]}
+    assert found["rival_target_tokens_per_second"] == 0.5
+    assert found["ratio"] == pytest.approx(found["target_tokens_per_second"] / 0.5, abs=1e-3)
+    assert finished.stderr.count("rival: 0.5 target tokens/s") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--config", "absent.yaml"], "absent.yaml"),
+        (["--set", "model.attention.score=nosuch"], "nosuch"),
+        (["--set", "training.batchsize=3"], "batch_size"),
+    ],
+)
+def test_mistakes(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert train_speed.main([*arguments, "--updates", "1"]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--updates", "0"], "'0' is not a whole number"),
+        (["--variant", "nosuch"], "lstm_luong_general"),
+        (["--save", "file", "--against", "rival"], "--save has no effect with --against"),
+    ],
+)
+def test_mistakes_of_options(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as error:
+        train_speed.main(arguments)
+    assert error.value.code == 2
+    assert message in capsys.readouterr().err

@@ -1,0 +1,95 @@
+"""The benchmark of translation: batches of so many sentences, the same results, and what its line says."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import train_speed, translate_speed
+from benchmarks.translate_speed import translate_in_batches
+from nmt.data.corpus import read_lines
+from nmt.decoding.translator import Translator
+
+pytestmark = pytest.mark.usefixtures("_threads")
+
+
+@pytest.fixture(scope="module")
+def model(tiny_config: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model") / "model.safetensors"
+    assert train_speed.main(["--config", str(tiny_config), "--updates", "1", "--save", str(path)]) == 0
+    return path
+
+
+@pytest.fixture
+def files(tiny_corpus: Path) -> list[str]:
+    return ["--source", str(tiny_corpus / "test.en"), "--reference", str(tiny_corpus / "test.de")]
+
+
+@pytest.mark.parametrize(("batch", "sizes"), [(1, [1] * 6), (4, [4, 2]), (100, [6])])
+def test_batches_are_sentences(
+    model: Path, tiny_corpus: Path, batch: int, sizes: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = list(read_lines(tiny_corpus / "test.en"))
+    translator = Translator.load(model)
+    translator.model.double()
+    plain = [best[0].text for best in translator.translate(lines, beam_size=3)]
+    found = []
+    start = translator.model.start
+
+    def counted(source: Any, *rest: Any, **options: Any) -> Any:
+        found.append(len(source))
+        return start(source, *rest, **options)
+
+    monkeypatch.setattr(translator.model, "start", counted)
+    assert translate_in_batches(translator, lines, beam=3, batch=batch) == plain
+    assert found == sizes
+
+
+def test_the_line(model: Path, files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--model", str(model), "--beam", "2", "--batch", "4", "--precision", "float32", "--threads", "1"]
+    assert translate_speed.main([*arguments, *files]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["beam"], found["batch"], found["precision"], found["threads"]) == (2, 4, "float32", 1)
+    assert found["sentences"] == 6
+    assert found["sentences_per_second"] == pytest.approx(6 / found["seconds"], rel=0.05)
+    assert 0 <= found["bleu"] <= 100
+    assert found["signature"].startswith("nrefs:1|")
+    assert found["peak_resident_mib"] > 50
+
+
+def test_a_copy_scores_100(model: Path, tiny_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What the model writes, given as reference, in the order of the lines."""
+    lines = list(read_lines(tiny_corpus / "train.en"))
+    written = translate_in_batches(Translator.load(model), lines, beam=2, batch=7)
+    (tmp_path / "reference").write_text("".join(f"{line}\n" for line in written), encoding="utf-8")
+    files = ["--source", str(tiny_corpus / "train.en"), "--reference", str(tmp_path / "reference")]
+    assert len(set(written)) > 1, "in another order the score would have to fall"
+    assert translate_speed.main(["--model", str(model), "--beam", "2", "--batch", "7", *files]) == 0
+    assert json.loads(capsys.readouterr().out)["bleu"] == 100
+
+
+def test_in_turn_with_a_rival(
+    model: Path, files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "rival.py").write_text('print(\'{"sentences_per_second": 0.25, "bleu": 7.5}\')\n')
+    rival = shlex.join([sys.executable, str(tmp_path / "rival.py")])
+    arguments = ["--model", str(model), "--batch", "4", "--beam", "1", *files, "--against", rival, "--runs", "1"]
+    assert translate_speed.main(arguments) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["rival_sentences_per_second"], found["rival_bleu"]) == (0.25, 7.5)
+    assert found["runs"]["ours"] == [found["sentences_per_second"]]
+    assert found["ratio"] == pytest.approx(found["sentences_per_second"] / 0.25, abs=1e-3)
+    assert 0 <= found["bleu"] <= 100
+
+
+def test_mistakes(model: Path, tiny_corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = ["--source", str(tiny_corpus / "test.en"), "--reference", str(tiny_corpus / "valid.de")]
+    assert translate_speed.main(["--model", str(model), *files]) == 2
+    assert "has 6 lines" in capsys.readouterr().err
+    assert translate_speed.main(["--model", str(model), "--source", "absent.en", "--reference", "absent.de"]) == 2
+    assert capsys.readouterr().err.count("absent.") == 2
+    assert translate_speed.main(["--model", "absent", *files[:2], "--reference", str(tiny_corpus / "test.de")]) == 2
+    assert "absent: no such model file" in capsys.readouterr().err

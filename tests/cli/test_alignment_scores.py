@@ -1,0 +1,121 @@
+"""nmt-eval --alignments from its arguments to its output, exit code and messages."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nmt.cli.evaluate import main
+
+# A = 0-0 1-2 2-2, S = 0-0 1-1, P = S and 1-2; then A = 0-0, S = 0-0; then both are empty:
+# precision (2 + 1) / (3 + 1), recall (1 + 1) / (2 + 1), AER 1 - (2 + 3) / (4 + 3)
+PREDICTED = ["0-0 1-2 2-2", "0-0", ""]
+GOLD = ["0-0 1-1 1p2", "0-0", ""]
+REVERSE = ["0-0 2-1", "1-0", ""]  # its sources are our targets: 0-0 1-2, 0-1
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, lines in (("a", PREDICTED), ("gold", GOLD), ("rev", REVERSE)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_precision_recall_and_error_rate(capsys: Capture) -> None:
+    assert main(["--alignments", "a", "--gold-alignments", "gold", "--json", "scores"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "measure    value   better",
+        "precision  0.7500  higher",
+        "recall     0.6667  higher",
+        "AER        0.2857  lower",
+        "3 sentences",
+    ]
+    scores = json.loads(Path("scores").read_text(encoding="utf-8"))
+    assert scores == {"precision": 0.75, "recall": 0.666667, "alignment_error_rate": 0.285714, "sentences": 3}
+    assert main(["--alignments", "a", "--gold-alignments", "gold", "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out) == scores
+
+
+def test_nothing_predicted_has_no_precision(capsys: Capture) -> None:
+    Path("a").write_text("\n\n\n", encoding="utf-8")
+    assert main(["--alignments", "a", "--gold-alignments", "gold", "--json", "scores"]) == 0
+    assert "precision  –       higher" in capsys.readouterr().out
+    assert json.loads(Path("scores").read_text(encoding="utf-8"))["precision"] is None
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("intersection", ["0-0 1-2", "", ""]),
+        ("union", ["0-0 1-2 2-2", "0-0 0-1", ""]),
+        ("grow-diag-final-and", ["0-0 1-2 2-2", "0-0", ""]),
+    ],
+)
+def test_two_directions(how: str, expected: list[str], capsys: Capture) -> None:
+    """2-2 is beside 1-2 and source 2 has no other link, so it is grown; 0-1 and 0-0 share a word: the first stays."""
+    given = ["--alignments", "a", "--reverse-alignments", "rev", "--symmetrise", how, "--output"]
+    assert main([*given, "both"]) == 0
+    assert Path("both").read_text(encoding="utf-8").split("\n")[:-1] == expected
+    assert capsys.readouterr().out == ""
+    assert main([*given, "-"]) == 0
+    assert capsys.readouterr().out.split("\n")[:-1] == expected
+    assert main([*given, "both", "--gold-alignments", "gold", "--json", "combined"]) == 0
+    assert main(["--alignments", "both", "--gold-alignments", "gold", "--json", "again"]) == 0
+    assert Path("combined").read_text() == Path("again").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "messages"),
+    [
+        ("--gold-alignments gold", ["--alignments FILE is missing"]),
+        ("--alignments a", ["nothing to do: give --gold-alignments FILE to score"]),
+        ("--alignments a --reverse-alignments rev --output o", ["--reverse-alignments needs --symmetrise HOW"]),
+        ("--alignments a --symmetrise union --output o", ["--symmetrise needs --reverse-alignments FILE"]),
+        (
+            "--alignments a --reverse-alignments rev --symmetrise unoin --gold-alignments gold",
+            ["--symmetrise unoin: unknown; choose one of intersection, union, grow-diag-final-and; did you mean"],
+        ),
+        ("--alignments a --gold-alignments gold --output o", ["--output has an effect only with --symmetrise"]),
+        ("--alignments a --json j", ["nothing to do", "--json needs --gold-alignments FILE"]),
+        (
+            "--alignments a --reverse-alignments rev --symmetrise union --gold-alignments gold --output -",
+            ["--output -: standard output has the scores"],
+        ),
+        (
+            "--alignments a --gold-alignments gold --reference gold --lowercase --metrics bleu --beam-size 2",
+            [
+                "--reference has no effect",
+                "--beam-size has",
+                "--metrics has",
+                "--lowercase has no effect on alignments",
+            ],
+        ),
+        ("--alignments none --gold-alignments gold", ["--alignments: none: no such file"]),
+        ("--alignments gold --gold-alignments gold", ["gold, line 1: '1p2' is no link; expected source-target"]),
+        ("--alignments a --gold-alignments two", ["--alignments a has 3 lines and --gold-alignments two has 2"]),
+        ("--alignments a --gold-alignments empty", ["--gold-alignments empty: the file is empty"]),
+        ("--alignments a --gold-alignments gold --json a", ["--json a: would overwrite --alignments a"]),
+    ],
+)
+def test_mistakes(arguments: str, messages: list[str], files: Path, capsys: Capture) -> None:
+    (files / "two").write_text("0-0\n1-1\n", encoding="utf-8")
+    (files / "empty").touch()
+    assert main(arguments.split()) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.splitlines()) == (1 if len(messages) == 1 else len(messages) + 1)
+    for message in messages:
+        assert message in captured.err
+    assert not (files / "o").exists()
+
+
+def test_no_pytorch_is_imported() -> None:
+    program = (
+        "import sys; from nmt.cli.evaluate import main; "
+        "main(['--alignments', 'a', '--gold-alignments', 'gold']); sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True).returncode == 0

@@ -1,0 +1,153 @@
+"""nmt-score from its arguments to its output, exit code and messages, with a trained tiny model."""
+
+import gzip
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from nmt.cli.score import main
+from nmt.decoding.translator import Translator
+
+SOURCES = ["the dog sees the cat .", "", "the man hears the boy .", "", "the bird likes the horse . " * 60]
+TARGETS = ["der Hund sieht den Kater .", "", "", "der Mann hört den Jungen .", "der Vogel mag den Hengst . " * 60]
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with the files src and tgt."""
+    for name, lines in (("src", SOURCES), ("tgt", TARGETS)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def scores(model: Path, *options: str, source: str = "src", target: str = "tgt") -> list[float]:
+    arguments = ["--model", str(model), "--source", source, "--target", target, "--output", "scores", *options]
+    assert main([*arguments, "--device", "cpu"]) == 0
+    content = Path("scores").read_text(encoding="utf-8")
+    assert content.endswith("\n")
+    return [float(line) for line in content.split("\n")[:-1]]
+
+
+def complaints(capsys: Capture, *options: str) -> list[str]:
+    """The messages of a run that must end with exit code 2 and no traceback."""
+    assert main(list(options)) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+    return captured.err.splitlines()
+
+
+@pytest.mark.usefixtures("files")
+def test_a_score_a_line_and_the_perplexity(trained: Path, capsys: Capture) -> None:
+    found = scores(trained, "--json", "all.json")
+    assert len(found) == 5
+    assert found[1] == 0.0
+    assert all(value < 0 for index, value in enumerate(found) if index != 1)
+    assert found[4] < 20 * found[0]  # sixty sentences: nothing is cut
+    target = Translator.load(trained).vocabularies.target
+    tokens = [len(target.encode(line)) + 1 for line in TARGETS]
+    tokens[1] = 0
+    numbers = json.loads(Path("all.json").read_text(encoding="utf-8"))
+    assert (numbers["sentences"], numbers["tokens"]) == (5, sum(tokens))
+    assert numbers["log_probability"] == pytest.approx(sum(found), abs=1e-3)
+    assert numbers["perplexity"] == pytest.approx(math.exp(-sum(found) / sum(tokens)), rel=1e-5)
+    assert capsys.readouterr().err == ""
+
+    assert scores(trained) == found
+    assert capsys.readouterr().err == (
+        f"nmt-score: perplexity {numbers['perplexity']:.4f}, 5 sentences, {sum(tokens)} tokens\n"
+    )
+    normalised = scores(trained, "--normalise")
+    assert normalised == pytest.approx(
+        [value / max(count, 1) for value, count in zip(found, tokens, strict=True)], abs=1e-4
+    )
+
+
+@pytest.mark.usefixtures("files")
+def test_batches_change_no_score(trained: Path) -> None:
+    plain = scores(trained)
+    for batch_tokens in ("1", "100000"):
+        assert scores(trained, "--batch-tokens", batch_tokens) == pytest.approx(plain, abs=2e-4)
+
+
+def test_a_translation_scores_as_the_search_scored_it(trained: Path, files: Path) -> None:
+    translator = Translator.load(trained)
+    found = translator.translate(SOURCES[:4], length_penalty="none", beam_size=3, n_best=3)
+    pairs = [(source, best) for source, several in zip(SOURCES, found, strict=False) for best in several]
+    encode, pieces = translator.vocabularies.target.encode, translator.vocabularies.target.pieces
+    pairs = [(source, best) for source, best in pairs if pieces(encode(best.text)) == best.tokens]
+    assert len(pairs) >= 4
+    (files / "src").write_text("".join(f"{source}\n" for source, _ in pairs), encoding="utf-8")
+    (files / "tgt").write_text("".join(f"{best.text}\n" for _, best in pairs), encoding="utf-8")
+    expected = [best.score for _, best in pairs]
+    assert scores(trained) == pytest.approx(expected, abs=2e-4)
+
+
+def test_gzip_standard_output_and_json_there(trained: Path, files: Path, capsys: Capture) -> None:
+    plain = scores(trained)
+    capsys.readouterr()
+    (files / "src.gz").write_bytes(gzip.compress((files / "src").read_bytes()))
+    given = ["--model", str(trained), "--source", "src.gz", "--target", "tgt", "--device", "cpu"]
+    assert main(given) == 0
+    assert [float(line) for line in capsys.readouterr().out.splitlines()] == plain
+    assert scores(trained, "--json", "-", source="src.gz") == plain
+    assert json.loads(capsys.readouterr().out)["sentences"] == 5
+
+
+def test_blank_files_have_no_perplexity(trained: Path, files: Path, capsys: Capture) -> None:
+    for name in ("src", "tgt"):
+        (files / name).write_text("\n \n", encoding="utf-8")
+    assert scores(trained) == [0.0, 0.0]
+    assert capsys.readouterr().err == "nmt-score: no perplexity, 2 sentences, 0 tokens\n"
+    assert scores(trained, "--json", "all.json") == [0.0, 0.0]
+    assert json.loads((files / "all.json").read_text(encoding="utf-8"))["perplexity"] is None
+
+
+@pytest.mark.usefixtures("files")
+def test_every_mistake_is_reported_at_once(capsys: Capture) -> None:
+    messages = complaints(capsys)
+    assert messages[0] == "nmt-score: 3 problems:"
+    assert [message.split()[1] for message in messages[1:]] == ["--model", "--source", "--target"]
+    messages = complaints(
+        capsys,
+        *("--model", "nowhere", "--source", "missing", "--target", "tgt", "--output", "tgt", "--json", "no/folder"),
+        *("--batch-tokens", "0", "--device", "gpu"),
+    )
+    text = "\n".join(messages)
+    assert "6 problems" in messages[0]
+    assert "nowhere: no such model file or run folder" in text
+    assert "missing: no such file" in text
+    assert "--output tgt: would overwrite --target" in text
+    assert "there is no folder no" in text
+    assert "--batch-tokens 0: allowed: a whole number, at least 1" in text
+    assert "--device gpu: unknown" in text
+
+
+def test_files_that_do_not_go_together(trained: Path, files: Path, capsys: Capture) -> None:
+    given = ("--model", str(trained), "--source", "src", "--target", "tgt")
+    (files / "tgt").write_text("one\ntwo\n", encoding="utf-8")
+    (message,) = complaints(capsys, *given)
+    assert "src has 5 lines, but tgt has 2" in message
+    (files / "tgt").write_bytes(b"one\ntwo \xff\n3\n4\n5\n")
+    (message,) = complaints(capsys, *given, "--output", "scores")
+    assert "tgt, line 2: not valid UTF-8" in message
+    assert not (files / "scores").exists()
+    (files / "tgt").write_text("", encoding="utf-8")
+    (message,) = complaints(capsys, *given)
+    assert "tgt: the file is empty" in message
+    (message,) = complaints(capsys, "--model", str(trained), "--source", "src", "--target", "src", "--json", "-")
+    assert "--json -: standard output has the scores" in message
+
+
+@pytest.mark.usefixtures("files")
+def test_a_damaged_model(trained: Path, files: Path, capsys: Capture) -> None:
+    (message,) = complaints(capsys, "--model", "src", "--source", "src", "--target", "tgt")
+    assert "src: damaged" in message
+    content = (trained / "best.safetensors").read_bytes()
+    (files / "half").write_bytes(content[: len(content) // 2])
+    (message,) = complaints(capsys, "--model", "half", "--source", "src", "--target", "tgt")
+    assert message.startswith("nmt-score: error: half: damaged")

@@ -1,0 +1,235 @@
+"""The coverage penalty: its equation, the exact early stop with it, and the weights that it sums in every decoder."""
+
+import itertools
+import math
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.config.schema import DecodingConfig, ModelConfig
+from nmt.data.batching import make_batch
+from nmt.decoding.beam import Hypothesis, LengthPenalty, beam_search, penalty
+from nmt.decoding.coverage import coverage_penalty, with_coverage
+from nmt.decoding.translator import Translator
+from nmt.errors import UserError
+from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.symbols import BEGIN, END, PAD
+
+PENALTIES: list[LengthPenalty] = ["none", "average", 0.0, 0.6, 2.0]
+BETA, LIMIT = 0.7, 5
+
+
+class Covered(NamedTuple):
+    """The state of tables with attention: each last token attends to the source in its own way."""
+
+    table: Tensor  # (rows,)
+    coverage: Tensor  # (rows, 3)
+
+    def select(self, rows: Tensor) -> "Covered":
+        return Covered(self.table[rows.flatten()], self.coverage[rows.flatten()])
+
+
+class Search:
+    def __init__(self, sentences: int, vocabulary: int, seed: int) -> None:
+        generator = torch.Generator().manual_seed(seed)
+        scores = 2 * torch.randn(sentences, vocabulary, vocabulary, generator=generator, dtype=torch.float64)
+        self.tables = scores.log_softmax(dim=-1)
+        weights = 3 * torch.randn(vocabulary, 3, generator=generator, dtype=torch.float64)
+        self.weights = weights.softmax(dim=-1)
+        self.steps = 0
+
+    def step(self, tokens: Tensor, state: Covered) -> tuple[Tensor, Covered]:
+        self.steps += 1
+        return self.tables[state.table, tokens], state._replace(coverage=state.coverage + self.weights[tokens])
+
+    def __call__(
+        self, beam_size: int, length_penalty: LengthPenalty, *, n_best: int = 1, limits: list[int] | None = None
+    ) -> list[list[Hypothesis]]:
+        sentences = len(self.tables)
+        return beam_search(
+            self.step,
+            Covered(torch.arange(sentences), torch.zeros(sentences, 3, dtype=torch.float64)),
+            sentences=sentences,
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            max_lengths=torch.tensor(limits or [LIMIT] * sentences),
+            n_best=n_best,
+            supplement=lambda state: BETA * state.coverage.clamp(max=1.0).log().sum(dim=1),
+        )
+
+    def supplement(self, words: list[int]) -> float:
+        """What a translation's score gains, summed here in plain Python."""
+        sums = [sum(float(self.weights[token, place]) for token in (BEGIN, *words)) for place in range(3)]
+        return BETA * sum(math.log(min(each, 1.0)) for each in sums)
+
+
+@pytest.mark.parametrize("length_penalty", PENALTIES)
+def test_a_beam_wide_enough_equals_exhaustive_search(length_penalty: LengthPenalty) -> None:
+    search = Search(3, 6, seed=11)  # the words are 1, 4 and 5
+    for transitions, result in zip(search.tables.tolist(), search(400, length_penalty, n_best=7), strict=True):
+        every, plain = {}, {}
+        for length in range(LIMIT):
+            for words in itertools.product((1, 4, 5), repeat=length):
+                total = sum(transitions[last][token] for last, token in itertools.pairwise((BEGIN, *words, END)))
+                plain[words] = total / penalty(length + 1, length_penalty)
+                every[words] = plain[words] + search.supplement(list(words))
+        found = {tuple(hypothesis.tokens): hypothesis.score for hypothesis in result}
+        assert list(found.values()) == pytest.approx(sorted(every.values(), reverse=True)[:7])
+        assert found == pytest.approx({words: every[words] for words in found})
+        assert list(found) != sorted(plain, key=lambda words: -plain[words])[:7]  # the penalty decides
+
+
+def plain_search(search: Search, table: int, beam_size: int, length_penalty: LengthPenalty, limit: int) -> list[int]:
+    """The same search with lists and loops, and without the bound that ends it early."""
+    transitions = search.tables[table].tolist()
+    live: list[tuple[float, list[int]]] = [(0.0, [])]
+    finished: list[tuple[float, list[int]]] = []
+    for length in range(1, limit + 1):
+        candidates = [
+            (total + score, [*words, token])
+            for total, words in live
+            for token, score in enumerate(transitions[words[-1] if words else BEGIN])
+            if token not in (PAD, BEGIN) and (token == END or length < limit)
+        ]
+        candidates = sorted(candidates, key=lambda candidate: -candidate[0])[: 2 * beam_size]
+        finished += [
+            (total / penalty(length, length_penalty) + search.supplement(words[:-1]), words[:-1])
+            for total, words in candidates[:beam_size]
+            if words[-1] == END
+        ]
+        live = [candidate for candidate in candidates if candidate[1][-1] != END][:beam_size]
+        best = max((score for score, _ in finished), default=-math.inf)
+        if not live or (len(finished) >= beam_size and best >= live[0][0] / penalty(length, length_penalty)):
+            break
+    return max(finished, key=lambda candidate: candidate[0])[1]
+
+
+@pytest.mark.parametrize("length_penalty", PENALTIES)
+@pytest.mark.parametrize("beam_size", [1, 2, 5])
+def test_agrees_with_a_plain_search_that_never_stops_early(beam_size: int, length_penalty: LengthPenalty) -> None:
+    search = Search(17, 11, seed=beam_size)
+    limits = [1 + sentence % 13 for sentence in range(17)]
+    results = search(beam_size, length_penalty, limits=limits)
+    for sentence, (limit, (best,)) in enumerate(zip(limits, results, strict=True)):
+        assert best.tokens == plain_search(search, sentence, beam_size, length_penalty, limit)
+
+
+def small_search(transitions: dict[int, dict[int, float]]) -> Search:
+    """A table of probabilities, whose every token attends to the three source tokens alike."""
+    search = Search(1, 6, seed=0)
+    search.tables.fill_(-math.inf)
+    for last, choices in transitions.items():
+        for token, probability in choices.items():
+            search.tables[0, last, token] = math.log(probability)
+    search.weights.fill_(1 / 3)
+    return search
+
+
+def test_the_penalty_does_not_keep_the_search_going_where_nothing_can_win() -> None:
+    """END at once scores log 0.9 + 0.7 · 3 · log 1/3 = -2.41; what begins with 4 at most log 0.05 = -3.00."""
+    search = small_search({BEGIN: {END: 0.9, 4: 0.05, 5: 0.05}, 4: {4: 0.9, END: 0.1}, 5: {END: 1.0}})
+    (best,) = search(4, "none", limits=[50])[0]
+    assert best.tokens == []
+    assert best.score == pytest.approx(math.log(0.9) - 2.1 * math.log(3))
+    assert (best.log_probability, best.supplement) == pytest.approx((math.log(0.9), -2.1 * math.log(3)))
+    assert search.steps == 1
+
+
+def test_a_less_probable_translation_wins_by_what_it_covers() -> None:
+    search = small_search({BEGIN: {END: 0.6, 4: 0.4}, 4: {5: 1.0}, 5: {END: 1.0}})
+    (best,) = search(4, "none")[0]
+    assert best.tokens == [4, 5]
+    assert best.score == pytest.approx(math.log(0.4))  # the three steps cover all: nothing is lost
+
+
+# ----------------------------------------------------------------------------------------------------------- the model
+
+
+def network(size: int, **attention: object) -> Seq2Seq:
+    """A random network in float64; `attention` has the decoder's type too."""
+    torch.manual_seed(5)
+    decoder = {"hidden_size": 10, "type": attention.pop("type", "luong")}
+    sizes = {"embedding_size": 7, "encoder": {"hidden_size": 5}, "decoder": decoder, "attention": attention}
+    model = build_model(ModelConfig.model_validate(sizes), source_size=size, target_size=size).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(3)
+    return model
+
+
+def test_the_penalty_by_hand() -> None:
+    model = network(13)
+    state = with_coverage(model.start(torch.tensor([[4, 5, 3], [4, 3, PAD]]), torch.tensor([3, 2])))
+    coverage = torch.tensor([[0.5, 2.0, 0.25], [1.0, 1.0, 0.0], [0.5, 1.5, 0.0], [0.0, 1.0, 0.0]]).double()
+    past = state.decoder.past._replace(coverage=coverage)
+    found = coverage_penalty(state._replace(decoder=state.decoder._replace(past=past)), 2.0)
+    # two rows a sentence; what is padding of the second has no part in it, and more than 1 counts as 1
+    expected = [2 * math.log(0.5 * 0.25), 2 * math.log(1e-10), 2 * math.log(0.5), 2 * math.log(1e-10)]
+    torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64))
+
+
+ATTENTIONS = [
+    {"score": "additive"},
+    {"score": "general", "type": "bahdanau"},
+    {"score": "additive", "type": "conditional_gru"},
+    {"score": "location_sensitive", "coverage": True},
+    {"score": "dot", "scope": "local-m", "half_width": 2},
+    {"score": "general", "scope": "local-p", "half_width": 2},
+]
+
+
+@pytest.mark.parametrize("attention", ATTENTIONS, ids=str)
+def test_the_weights_are_those_of_all_steps(vocabularies, text, attention) -> None:
+    """Scores computed again from forced decoding, in every kind of decoder."""
+    model = network(vocabularies.source.size, **attention)
+    translator = Translator(model, vocabularies)
+    lines = list(text)
+    options = {"beam_size": 4, "n_best": 4, "length_penalty": 0.6, "coverage_penalty": BETA, "max_length_ratio": 0.5}
+    for line, several in zip(lines, translator.translate(lines, **options), strict=True):
+        assert [each.score for each in several] == sorted((each.score for each in several), reverse=True)
+        for each in several:
+            source = vocabularies.source.encode(line)
+            target = [vocabularies.target._processor.piece_to_id(piece) for piece in each.tokens]
+            pair = make_batch([source], [target], torch.zeros(1).long().numpy())
+            with torch.no_grad():
+                vectors, weights = model.eval()(pair.source, pair.source_lengths, pair.target_input)
+                log_probabilities = (vectors @ model.output_weight.T).log_softmax(dim=-1)[0]
+            total = sum(float(log_probabilities[step, token]) for step, token in enumerate([*target, END]))
+            covered = weights[0].sum(dim=0).clamp(1e-10, 1.0).log().sum()
+            assert each.score == pytest.approx(total / penalty(len(target) + 1, 0.6) + BETA * float(covered))
+
+
+@pytest.mark.parametrize("rules", [{}, {"no_repeat_ngram_size": 2, "minimum_length": 5}], ids=str)
+def test_neither_batch_size_nor_order_changes_a_translation(vocabularies, text, rules) -> None:
+    translator = Translator(network(vocabularies.source.size), vocabularies)
+    options = {"beam_size": 3, "n_best": 3, "max_length_ratio": 0.5, "coverage_penalty": BETA, **rules}
+    alone = list(translator.translate(text, batch_tokens=1, **options))
+    for batch_tokens in (50, 200, 5000):
+        together = list(translator.translate(reversed(text), batch_tokens=batch_tokens, **options))
+        for expected, found in zip(alone, reversed(together), strict=True):
+            assert [each.tokens for each in found] == [each.tokens for each in expected]
+            assert [each.score for each in found] == pytest.approx([each.score for each in expected], abs=1e-9)
+
+
+def test_the_penalties_of_a_line_s_segments_are_added(vocabularies, text) -> None:
+    model = network(vocabularies.source.size)
+    line = " ".join(text[:2])
+    cut = Translator(model, vocabularies, longest_segment=40)
+    options = {"beam_size": 3, "max_length_ratio": 0.5, "length_penalty": "none"}
+    (plain,), (penalised,) = (next(cut.translate([line], coverage_penalty=beta, **options)) for beta in (0.0, 1e-9))
+    assert plain.tokens == penalised.tokens
+    assert -1e-6 < penalised.score - plain.score < 0
+    parts = [next(cut.translate([part], coverage_penalty=BETA, **options))[0].score for part in text[:2]]
+    assert next(cut.translate([line], coverage_penalty=BETA, **options))[0].score == pytest.approx(sum(parts))
+
+
+def test_a_model_without_attention_is_refused(vocabularies, text) -> None:
+    model = network(vocabularies.source.size, score="none")
+    with pytest.raises(UserError, match="coverage_penalty needs attention, and the model has none"):
+        Translator(model, vocabularies).translate(text, coverage_penalty=0.1)
+    configured = Translator(model, vocabularies, decoding=DecodingConfig(coverage_penalty=0.1))
+    with pytest.raises(UserError, match="coverage_penalty needs attention"):
+        configured.translate(text)
+    assert len(list(configured.translate(text, coverage_penalty=0.0))) == len(text)

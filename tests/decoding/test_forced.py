@@ -1,0 +1,112 @@
+"""Forced decoding against the model's own loss, beam search, and the chain rule written out."""
+
+import math
+import random
+
+import pytest
+import torch
+
+from nmt.data.batching import make_batch
+from nmt.decoding import forced as forced_module
+from nmt.decoding.alignment import attention_weights
+from nmt.decoding.beam import beam_search
+from nmt.decoding.forced import forced_decoding
+from nmt.decoding.inference import inference
+from nmt.errors import UserError
+from nmt.training.update import batch_loss
+from tests.decoding.conftest import DECODERS, network
+
+SOURCES = [[4, 5, 6, 7], [8], [9, 10, 11, 12, 4, 5, 6], [], [7, 7]]
+TARGETS = [[8, 9, 10], [4, 5, 6, 7, 8, 9, 10, 11], [], [5], [16]]
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_the_log_probability_is_the_models_negative_loss(decoder: str) -> None:
+    model = network(decoder)
+    forced = forced_decoding(model, SOURCES, TARGETS, batch_tokens=1000)
+    assert [each.tokens for each in forced] == [4, 9, 1, 2, 2]
+    with inference(model):
+        for found, source, target in zip(forced, SOURCES, TARGETS, strict=True):
+            pair = make_batch([source], [target], torch.zeros(1).long().numpy())
+            _, nll = batch_loss(model, pair, smoothing=0.0)
+            assert found.log_probability == pytest.approx(-float(nll), abs=1e-9)
+            assert found.weights is None
+
+
+def test_a_translation_scores_what_beam_search_says() -> None:
+    model = network()
+    with inference(model):
+        pairs = make_batch(SOURCES, TARGETS, torch.arange(5).numpy())
+        found = beam_search(
+            model.step,
+            model.start(pairs.source, pairs.source_lengths),
+            sentences=5,
+            beam_size=3,
+            length_penalty="none",
+            max_lengths=torch.tensor([3, 5, 7, 9, 11]),
+            n_best=3,
+        )
+    hypotheses = [(source, each) for source, best in zip(SOURCES, found, strict=True) for each in best]
+    assert len({len(each.tokens) for _, each in hypotheses}) > 1
+    forced = forced_decoding(
+        model, [source for source, _ in hypotheses], [each.tokens for _, each in hypotheses], batch_tokens=30
+    )
+    for scored, (_, hypothesis) in zip(forced, hypotheses, strict=True):
+        assert scored.log_probability == pytest.approx(hypothesis.log_probability, abs=1e-9)
+
+
+@pytest.mark.parametrize("attention_score", ["additive", "location_sensitive"])
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_step_by_step_is_the_same(decoder: str, attention_score: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = network(decoder, score=attention_score)
+    sources, targets = [SOURCES[index] for index in (0, 1, 4)], [TARGETS[index] for index in (0, 1, 4)]
+    at_once = forced_decoding(model, sources, targets, batch_tokens=1, attention=True)
+    monkeypatch.setattr(forced_module, "LARGEST_AREA", 0)
+    monkeypatch.setattr(forced_module, "_at_once", None)
+    stepwise = forced_decoding(model, sources, targets, batch_tokens=1000, attention=True)
+    for left, right, source, target in zip(at_once, stepwise, sources, targets, strict=True):
+        assert left.log_probability == pytest.approx(right.log_probability, abs=1e-9)
+        assert left.weights is not None
+        assert left.weights.shape == (len(target), len(source))
+        torch.testing.assert_close(left.weights, right.weights)
+        torch.testing.assert_close(left.weights, attention_weights(model, source, target))
+    assert not model.decoder.attention._forward_hooks
+
+
+def test_neither_batches_nor_order_change_a_score() -> None:
+    generator = random.Random(4)
+    sources = [generator.choices(range(4, 13), k=generator.randrange(20)) for _ in range(40)]
+    targets = [generator.choices(range(4, 17), k=generator.randrange(20)) for _ in range(40)]
+    model = network()
+    alone = forced_decoding(model, sources, targets, batch_tokens=1, attention=True)
+    for batch_tokens in (40, 10_000):
+        together = forced_decoding(model, sources[::-1], targets[::-1], batch_tokens=batch_tokens, attention=True)
+        for left, right in zip(alone, reversed(together), strict=True):
+            assert left.log_probability == pytest.approx(right.log_probability, abs=1e-9)
+            torch.testing.assert_close(left.weights, right.weights)
+
+
+def test_batches_are_bounded_with_their_padding() -> None:
+    sources = [[4] * length for length in (99, 0, 3, 9, 0, 50)]
+    targets = [[4] * length for length in (0, 99, 3, 9, 0, 50)]
+    batches = list(forced_module._batches(sources, targets, 5000))
+    assert sorted(index for batch in batches for index in batch) == list(range(6))
+    for batch in batches:
+        longest = [max(len(side[index]) + 1 for index in batch) for side in (sources, targets)]
+        assert len(batch) * longest[0] * longest[1] <= 5000 or len(batch) == 1
+    assert any(len(batch) > 1 for batch in batches)
+
+
+def test_a_model_whose_weights_are_not_finite() -> None:
+    model = network()
+    with torch.no_grad():
+        next(model.parameters()).fill_(math.nan)
+    with pytest.raises(UserError, match="no finite numbers: its weights are not finite"):
+        forced_decoding(model, SOURCES, TARGETS, batch_tokens=100)
+
+
+def test_the_model_s_mode_is_left_as_it_was() -> None:
+    model = network().train()
+    first, second = (forced_decoding(model, SOURCES, TARGETS, batch_tokens=100) for _ in range(2))
+    assert first == second  # no dropout
+    assert model.training

@@ -1,0 +1,95 @@
+"""Alignments of a model whose right alignment is known, for every type of decoder: a weight off by one would show."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.decoding.alignment import align, attention_weights
+from nmt.decoding.scoring import score
+from nmt.decoding.translator import Translator
+from nmt.models.decoders import DECODERS as TYPES
+from tests.known_model import DECODERS, save_known_model
+
+SOURCE = ["today", "she", "reads", "the", "old", "book", "."]
+TARGET = ["heute", "liest", "sie", "alte", "Bücher", "."]
+LINKS = [(0, 0), (2, 1), (1, 2), (4, 3), (5, 4), (6, 5)]  # two words change places, and one has no translation
+
+
+@pytest.fixture(params=DECODERS)
+def translator(request: pytest.FixtureRequest, tmp_path: Path) -> Translator:
+    save_known_model(tmp_path / "model", SOURCE, TARGET, LINKS, decoder=request.param)
+    return Translator.load(tmp_path / "model")
+
+
+def test_every_type_of_decoder_is_here() -> None:
+    assert {settings["type"] for settings in DECODERS.values()} == set(TYPES)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_translation_has_the_alignment_that_made_it(translator: Translator, beam_size: int) -> None:
+    lines = ["", " ".join(SOURCE), "  ".join(SOURCE)]
+    blank, (best, *_), (wider, *_) = translator.translate(lines, beam_size=beam_size, alignments=True)
+    assert best.text == " ".join(TARGET)
+    assert best.alignment == LINKS
+    assert wider.alignment == LINKS
+    assert blank[0].alignment == []
+    assert best.soft_alignment is not None
+    assert best.soft_alignment.source_words == SOURCE
+    assert best.soft_alignment.target_words == TARGET
+    weights = best.soft_alignment.weights
+    assert weights.shape == (len(TARGET), len(SOURCE))
+    for source, target in LINKS:
+        assert weights[target, source] > 0.99
+    (plain,) = next(translator.translate(lines[1:2], beam_size=beam_size))
+    assert (plain.alignment, plain.soft_alignment) == (None, None)
+    assert plain[:3] == best[:3]
+
+
+def test_forced_decoding_finds_the_same(translator: Translator) -> None:
+    """Also where the given target is not what the model would write: what was written before decides."""
+    pairs = [(" ".join(SOURCE), " ".join(TARGET)), ("she reads", ""), ("", "liest sie"), ("", "")]
+    scored = list(score(translator.model, translator.vocabularies, pairs, batch_tokens=100, alignments=True))
+    assert [each.alignment.links for each in scored] == [LINKS, [], [], []]
+    assert [tuple(each.alignment.weights.shape) for each in scored] == [(6, 7), (0, 2), (2, 0), (0, 0)]
+    assert scored[0].log_probability == pytest.approx(0.0, abs=0.1)
+    assert scored[2].log_probability < -5
+
+
+def test_pieces_and_ids_too(translator: Translator) -> None:
+    sides = zip(translator.vocabularies, (SOURCE, TARGET), strict=True)
+    source, target = ((subwords.encode(" ".join(words)), [f"▁{word}" for word in words]) for subwords, words in sides)
+    assert align(translator.model, source, target) == LINKS
+    assert attention_weights(translator.model, source[0], target[0]).argmax(1).tolist() == [0, 2, 1, 4, 5, 6]
+
+
+def test_segments_of_a_long_line_are_offset(translator: Translator) -> None:
+    """A line of three sentences, which is cut after each: links go on counting where the last sentence ended."""
+    translator.longest_segment = len(SOURCE)
+    lines = [" ".join(SOURCE * 3), " ".join(SOURCE)]
+    (best,), (short,) = translator.translate(lines, alignments=True)
+    assert best.text == " ".join(TARGET * 3)
+    steps = [(copy * len(SOURCE), copy * len(TARGET)) for copy in range(3)]
+    expected = [(source + first, target + second) for first, second in steps for source, target in LINKS]
+    assert best.alignment == expected
+    assert short.alignment == LINKS
+
+
+def test_unknown_words_that_are_replaced_by_several(translator: Translator) -> None:
+    """Each of the words that take the place of an unknown one has its link."""
+    line = " ".join(SOURCE)
+    unknown = translator.vocabularies.target.encode("unbekannt")
+    assert unknown == [1]
+    model, place = translator.model, translator.vocabularies.target.encode("Bücher")[0]
+    weight = model.output_weight.detach()
+    weight[[1, place]] = weight[[place, 1]]  # what was "Bücher" is now unknown
+    embedding = model.target_embedding.weight.detach()
+    embedding[[1, place]] = embedding[[place, 1]]
+    dictionary = {"book": "dicke Bücher"}
+    (best,) = next(translator.translate([line], replace_unknown=dictionary, alignments=True))
+    assert best.text == "heute liest sie alte dicke Bücher ."
+    assert best.alignment == [*LINKS[:5], (5, 5), (6, 6)]
+    assert best.soft_alignment is not None
+    assert best.soft_alignment.target_words == best.text.split()
+    (plain,) = next(translator.translate([line], alignments=True))
+    assert plain.text.split() == ["heute", "liest", "sie", "alte", "⁇", "."]
+    assert plain.alignment == LINKS

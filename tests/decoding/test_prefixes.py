@@ -1,0 +1,162 @@
+"""Forced prefixes: what of a text is forced, and what the translator does with it."""
+
+from collections import Counter
+
+import pytest
+import torch
+
+from nmt.config.schema import ModelConfig, SamplingConfig, SubwordsConfig
+from nmt.data.subwords import Subwords, Vocabularies
+from nmt.decoding.prefixes import Prefix, as_given, encoded, with_prefixes, word_continuations
+from nmt.decoding.translator import Translation, Translator
+from nmt.errors import UserError
+from nmt.models.seq2seq import build_model
+
+GIVEN = ["An old man", "", "dancing!", "The", "Zo\u00eb A", "A dog runs across the"]
+
+
+@pytest.fixture(scope="module")
+def translator(vocabularies: Vocabularies) -> Translator:
+    """A random network in float64."""
+    torch.manual_seed(5)
+    sizes = {
+        "embedding_size": 7,
+        "encoder": {"hidden_size": 5},
+        "decoder": {"hidden_size": 11},
+        "attention": {"size": 3},
+    }
+    size = vocabularies.source.size
+    model = build_model(ModelConfig.model_validate(sizes), source_size=size, target_size=size).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(3)
+    return Translator(model, vocabularies, longest_segment=60)
+
+
+def texts(translations: list[list[Translation]]) -> list[list[str]]:
+    return [[each.text for each in several] for several in translations]
+
+
+@pytest.mark.parametrize(
+    ("text", "complete"),
+    [
+        ("A dog", True),
+        ("3", True),
+        ("e\u0301", True),  # a letter with its accent as a mark
+        ("A dog ", True),
+        ("A dog.", False),
+        ("A well-", False),
+        ("He says: \u201c", False),
+        ("\u72ac", False),  # Chinese has no spaces between words
+        ("\u30c9\u30c3\u30b0", False),
+        ("", False),
+        ("  ", False),
+    ],
+)
+def test_whether_the_last_word_is_complete(vocabularies: Vocabularies, text: str, complete: bool) -> None:
+    (prefix,) = encoded([text], vocabularies.target)
+    assert prefix == (text.strip(), vocabularies.target.encode(text), complete)
+
+
+def test_the_pieces_that_make_a_word_longer() -> None:
+    text = ["A dog, a dogs' dog; 12 dogs \u72ac\u72ac"]
+    subwords = Subwords.train(text, settings=SubwordsConfig(byte_fallback=True), size=282)
+    continuing = word_continuations(subwords).tolist()
+    pieces = dict(zip(subwords.pieces(range(subwords.size)), continuing, strict=True))
+    assert {name: pieces[name] for name in ("s", "d", "1", "<0x41>")} == dict.fromkeys(("s", "d", "1", "<0x41>"), True)
+    others = (",", "'", ";", "\u2581", "\u2581dog", "\u72ac", "<unk>", "</s>")
+    assert {name: pieces[name] for name in others} == dict.fromkeys(others, False)
+
+
+def test_the_text_is_as_it_was_given() -> None:
+    subwords = Subwords.train(["a dog runs"], settings=SubwordsConfig(lowercase=True), size=14)
+    (prefix,) = encoded(["A Dog\u00ff"], subwords)
+    text = subwords.decode([*prefix.tokens, *subwords.encode("runs")])
+    assert text.startswith("a dog \u2047")
+    assert as_given(text, prefix, subwords, same_words=False) == "A Dog\u00ff runs"
+    assert as_given(text, prefix, subwords, same_words=True) == text  # the unknown piece is a word in it
+    assert as_given("other", prefix, subwords, same_words=False) == "other"
+    assert as_given(text, Prefix(), subwords, same_words=False) == text
+
+
+@pytest.mark.parametrize(
+    "options", [{"beam_size": 1}, {"n_best": 3}, {"n_best": 3, "sampling": SamplingConfig()}], ids=str
+)
+def test_translations_begin_with_their_prefixes(translator, text, options) -> None:
+    options = {"max_length_ratio": 0.6, **options}
+    free = list(translator.translate(text, **options))
+    forced = list(translator.translate(text, prefixes=GIVEN, **options))
+    assert texts(forced)[1] == texts(free)[1]  # an empty prefix forces nothing
+    for given, several in zip(GIVEN, forced, strict=True):
+        (prefix,) = encoded([given], translator.vocabularies.target)
+        for translation in several:
+            assert translation.text.startswith(given)
+            pieces = translator.vocabularies.target.pieces(prefix.tokens)
+            assert translation.tokens[: len(pieces)] == pieces
+            following = translation.text[len(given) : len(given) + 1]
+            assert not (prefix.complete and following.isalnum())
+
+
+def test_a_word_goes_on_where_it_may(translator, text) -> None:
+    """The same prefix with and without an end of its word: this network likes to go on with a letter."""
+    follow = Counter()
+    for given in ("A dog", "A dog-"):
+        for (best,) in translator.translate(text, prefixes=[given] * len(text), beam_size=1, max_length_ratio=0.6):
+            follow[given] += best.text[len(given) : len(given) + 1].isalnum()
+    assert follow["A dog"] == 0
+    assert follow["A dog-"] > 0
+
+
+def test_neither_batch_size_nor_order_changes_a_translation(translator, text) -> None:
+    options = {"beam_size": 3, "n_best": 3, "max_length_ratio": 0.6}
+    alone = [
+        next(translator.translate([line], prefixes=[given], **options)) for line, given in zip(text, GIVEN, strict=True)
+    ]
+    for batch_tokens in (1, 200, 5000):
+        together = list(translator.translate(text, prefixes=GIVEN, batch_tokens=batch_tokens, **options))
+        assert texts(together) == texts(alone)
+        back = list(translator.translate(text[::-1], prefixes=GIVEN[::-1], batch_tokens=batch_tokens, **options))
+        assert texts(back[::-1]) == texts(alone)
+
+
+def test_a_line_that_is_cut_begins_with_its_prefix_once(translator, text) -> None:
+    line = " ".join(text)
+    (best,) = next(translator.translate([line], prefixes=["The old dog"], max_length_ratio=0.3))
+    assert best.text.startswith("The old dog")
+    assert best.text.count("The old dog") == 1
+
+
+def test_words_of_the_alignment_are_those_of_the_text(translator, text) -> None:
+    options = {"max_length_ratio": 0.6, "alignments": True, "replace_unknown": {}}
+    for (best,) in translator.translate(text, prefixes=GIVEN, **options):
+        assert best.soft_alignment.target_words == best.text.split()
+        assert len(best.soft_alignment.weights) == len(best.text.split())
+
+
+def test_as_many_prefixes_as_lines(translator, text) -> None:
+    with pytest.raises(UserError, match=r"only 2 prefixes: line 3 has none"):
+        list(translator.translate(text, prefixes=["A", ""]))
+    with pytest.raises(UserError, match=r"more prefixes than lines: line 7 of the prefixes has no line"):
+        list(translator.translate(text, prefixes=[""] * 8))
+    with pytest.raises(UserError, match=r"more prefixes than lines"):
+        list(translator.translate([], prefixes=[""]))
+    assert list(translator.translate([], prefixes=[])) == []
+
+
+def test_prefixes_are_read_as_lines_are() -> None:
+    chunks = [["a", "b"], ["c"]]
+    assert list(with_prefixes(chunks, iter("xyz"))) == [(["a", "b"], ["x", "y"]), (["c"], ["z"])]
+    assert list(with_prefixes(chunks, None)) == [(["a", "b"], None), (["c"], None)]
+    with pytest.raises(UserError, match="only 2 prefixes: line 3 has none"):
+        list(with_prefixes(chunks, "xy"))
+
+
+def test_a_prefix_that_no_translation_can_have(translator, text) -> None:
+    long = "A dog " * 40
+    with pytest.raises(
+        UserError, match=r"the prefix of line 2 has \d+ pieces, and the line's translation at most \d+; "
+    ):
+        list(translator.translate(text, prefixes=["", long, "", "", "", ""], max_length_ratio=0.5))
+    with pytest.raises(UserError, match=r"line 2 is blank and has a prefix, 'A'"):
+        list(translator.translate(["a", " "], prefixes=["", "A"]))
+    assert texts(translator.translate(["", " "], prefixes=["", " "])) == [[""], [""]]

@@ -1,0 +1,303 @@
+"""Rules of the search on transition tables, against plain searches with lists that know the rules as sentences."""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.decoding.beam import Hypothesis, LengthPenalty, beam_search, penalty
+from nmt.decoding.rules import (
+    ForcedPrefix,
+    MinimumLength,
+    NoLongerWord,
+    NoRepeatedNgrams,
+    NoUnknown,
+    Rule,
+    RuledState,
+    with_rules,
+)
+from nmt.symbols import BEGIN, END, PAD, UNKNOWN
+
+PENALTIES: list[LengthPenalty] = ["none", "average", 0.0, 0.6, 2.0]
+Words = list[int]
+Allows = Callable[[Words, int], bool]  # whether the token may follow the words
+SENTENCES, LIMIT = 3, 5
+
+
+class Rows(NamedTuple):
+    table: Tensor  # (rows,)
+
+    def select(self, rows: Tensor) -> "Rows":
+        return Rows(self.table[rows.flatten()])
+
+
+def random_tables(sentences: int, vocabulary: int, seed: int) -> Tensor:
+    """(sentences, vocabulary, vocabulary) log-probabilities: last token → next token."""
+    generator = torch.Generator().manual_seed(seed)
+    scores = 2 * torch.randn(sentences, vocabulary, vocabulary, generator=generator, dtype=torch.float64)
+    return scores.log_softmax(dim=-1)
+
+
+def searched(
+    tables: Tensor,
+    rules: list[Rule],
+    *,
+    beam_size: int,
+    limits: list[int],
+    length_penalty: LengthPenalty = "average",
+    n_best: int = 1,
+    prefix: ForcedPrefix | None = None,
+) -> list[list[Hypothesis]]:
+    def step(tokens: Tensor, state: Rows) -> tuple[Tensor, Rows]:
+        return tables[state.table, tokens], state
+
+    sentences = len(tables)
+    return beam_search(
+        with_rules(step, rules, prefix),
+        RuledState.start(Rows(torch.arange(sentences)), sentences, "cpu"),
+        sentences=sentences,
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        max_lengths=torch.tensor(limits),
+        n_best=n_best,
+    )
+
+
+def words(results: list[list[Hypothesis]]) -> list[list[Words]]:
+    return [[hypothesis.tokens for hypothesis in sentence] for sentence in results]
+
+
+def minimum_of_2(words: Words, token: int) -> bool:
+    return token != END or len(words) >= 2
+
+
+def no_unknown(words: Words, token: int) -> bool:
+    return token != UNKNOWN
+
+
+def no_pair_twice(words: Words, token: int) -> bool:
+    return [*words[-1:], token] not in [list(pair) for pair in itertools.pairwise(words)] if words else True
+
+
+def no_word_twice(words: Words, token: int) -> bool:
+    return token not in words
+
+
+def together(words: Words, token: int) -> bool:
+    return all(allows(words, token) for allows in (minimum_of_2, no_unknown, no_word_twice))
+
+
+MINIMUM = MinimumLength(torch.full((17,), 2))
+RULES: dict[str, tuple[list[Rule], Allows]] = {
+    "minimum length": ([MINIMUM], minimum_of_2),
+    "no unknown": ([NoUnknown()], no_unknown),
+    "no word twice": ([NoRepeatedNgrams(1)], no_word_twice),
+    "no pair twice": ([NoRepeatedNgrams(2)], no_pair_twice),
+    "together": ([MINIMUM, NoUnknown(), NoRepeatedNgrams(1)], together),
+}
+
+
+def next_tokens(words: Words, vocabulary: int, limit: int, allows: Allows) -> list[int]:
+    """What may follow: END alone at the limit, and where nothing else is left."""
+    if len(words) + 1 == limit:
+        return [END]
+    tokens = [token for token in range(vocabulary) if token not in (PAD, BEGIN) and allows(words, token)]
+    return tokens or [END]
+
+
+def every_translation(
+    transitions: list[list[float]], limit: int, allows: Allows, words: Words, total: float
+) -> Iterator[tuple[float, Words]]:
+    for token in next_tokens(words, len(transitions), limit, allows):
+        sum_ = total + transitions[words[-1] if words else BEGIN][token]
+        if token == END:
+            yield sum_, words
+        else:
+            yield from every_translation(transitions, limit, allows, [*words, token], sum_)
+
+
+@pytest.mark.parametrize("length_penalty", PENALTIES)
+@pytest.mark.parametrize("name", RULES)
+def test_a_beam_wide_enough_equals_exhaustive_search(name: str, length_penalty: LengthPenalty) -> None:
+    rules, allows = RULES[name]
+    tables = random_tables(SENTENCES, 6, seed=11)  # the words are UNKNOWN, 4 and 5
+    results = searched(
+        tables, rules, beam_size=400, limits=[LIMIT] * SENTENCES, length_penalty=length_penalty, n_best=7
+    )
+    for transitions, result in zip(tables.tolist(), results, strict=True):
+        every = {
+            tuple(words): total / penalty(len(words) + 1, length_penalty)
+            for total, words in every_translation(transitions, LIMIT, allows, [], 0.0)
+        }
+        found = {tuple(hypothesis.tokens): hypothesis.score for hypothesis in result}
+        assert len(found) == len(result) == min(7, len(every))
+        assert list(found.values()) == pytest.approx(sorted(every.values(), reverse=True)[:7])
+        # not compared with a list of words: 4 4 5 4 and 4 5 4 4 are made of the same steps, and equally good
+        assert found == pytest.approx({words: every[words] for words in found})
+
+
+def plain_search(
+    transitions: list[list[float]], beam_size: int, length_penalty: LengthPenalty, limit: int, allows: Allows
+) -> Words:
+    """The same search with lists and loops, and without the bound that ends it early: the best translation."""
+    live: list[tuple[float, Words]] = [(0.0, [])]
+    finished: list[tuple[float, Words]] = []
+    for length in range(1, limit + 1):
+        candidates = [
+            (total + transitions[words[-1] if words else BEGIN][token], [*words, token])
+            for total, words in live
+            for token in next_tokens(words, len(transitions), limit, allows)
+        ]
+        candidates = sorted(candidates, key=lambda candidate: -candidate[0])[: 2 * beam_size]
+        finished += [
+            (total / penalty(length, length_penalty), words[:-1])
+            for total, words in candidates[:beam_size]
+            if words[-1] == END
+        ]
+        live = [candidate for candidate in candidates if candidate[1][-1] != END][:beam_size]
+        best = max((score for score, _ in finished), default=-math.inf)
+        if not live or (len(finished) >= beam_size and best >= live[0][0] / penalty(length, length_penalty)):
+            break
+    return max(finished, key=lambda candidate: candidate[0])[1]
+
+
+@pytest.mark.parametrize("length_penalty", PENALTIES)
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("beam_size", [1, 2, 5])
+def test_agrees_with_a_plain_search_that_never_stops_early(
+    beam_size: int, name: str, length_penalty: LengthPenalty
+) -> None:
+    rules, allows = RULES[name]
+    tables = random_tables(17, 11, seed=beam_size)
+    limits = [3 + sentence % 11 for sentence in range(17)]
+    results = searched(tables, rules, beam_size=beam_size, limits=limits, length_penalty=length_penalty)
+    for transitions, limit, (best,) in zip(tables.tolist(), limits, results, strict=True):
+        assert best.tokens == plain_search(transitions, beam_size, length_penalty, limit, allows)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_sentence_alone_and_in_a_batch_gives_the_same_result(name: str) -> None:
+    rules, _ = RULES[name]
+    tables = random_tables(7, 13, seed=3)
+    limits = [3, 4, 5, 7, 11, 13, 17]
+    batch = searched(tables, rules, beam_size=3, limits=limits, n_best=3)
+    for sentence, limit in enumerate(limits):
+        alone = searched(tables[sentence : sentence + 1], rules, beam_size=3, limits=[limit], n_best=3)
+        assert alone == [batch[sentence]]
+
+
+# --------------------------------------------------------------------------------------------------- one rule at a time
+
+
+def forbidden(
+    rule: Rule, written: list[Words], *, vocabulary: int = 8, sentences: list[int] | None = None
+) -> list[Words]:
+    """The tokens that the rule forbids to follow each row of `written`."""
+    log_probabilities = torch.zeros(len(written), vocabulary)
+    places = torch.tensor(sentences or [0] * len(written))
+    rule.forbid(log_probabilities, torch.tensor(written, dtype=torch.long), places)
+    assert not log_probabilities.isnan().any()
+    return [row.isinf().nonzero().flatten().tolist() for row in log_probabilities]
+
+
+def test_each_sentence_has_its_own_minimum() -> None:
+    rule = MinimumLength(torch.tensor([1, 2, 3]))
+    assert forbidden(rule, [[4, 5]] * 5, sentences=[0, 1, 2, 2, 0]) == [[], [], [END], [END], []]
+    assert forbidden(rule, [[]] * 3, sentences=[0, 1, 2]) == [[END]] * 3
+
+
+def test_what_would_repeat_an_ngram() -> None:
+    written = [[4, 5, 4, 6, 4], [4, 5, 6, 7, 4], [4, 5, 4, 5, 4], [4, 4, 4, 4, 4]]
+    # PAD, which is never produced, is the place where the rule puts what it does not forbid
+    pieces = [[token for token in row if token != PAD] for row in forbidden(NoRepeatedNgrams(2), written)]
+    assert pieces == [[5, 6], [5], [5], [4]]
+    pieces = [[token for token in row if token != PAD] for row in forbidden(NoRepeatedNgrams(3), written)]
+    assert pieces == [[], [], [5], [4]]
+    pieces = [[token for token in row if token != PAD] for row in forbidden(NoRepeatedNgrams(1), written)]
+    assert pieces == [[4, 5, 6], [4, 5, 6, 7], [4, 5], [4]]
+    assert forbidden(NoRepeatedNgrams(6), written) == forbidden(NoRepeatedNgrams(9), written) == [[]] * 4
+
+
+def test_the_unknown_piece() -> None:
+    assert forbidden(NoUnknown(), [[4], [5]]) == [[UNKNOWN]] * 2
+
+
+# ------------------------------------------------------------------------------------------------ nothing is left to do
+
+
+def test_a_translation_ends_where_the_rules_leave_nothing() -> None:
+    """Three words, none twice, and ten of them are wanted: END comes after three."""
+    tables = random_tables(2, 6, seed=5)
+    rules = [MinimumLength(torch.tensor([10, 10])), NoRepeatedNgrams(1)]
+    for beam_size in (1, 2, 9):
+        for (best,) in searched(tables, rules, beam_size=beam_size, limits=[20, 12]):
+            assert sorted(best.tokens) == [UNKNOWN, 4, 5]
+            assert math.isfinite(best.score)
+
+
+def test_the_maximal_length_prevails() -> None:
+    tables = random_tables(1, 9, seed=5)
+    (best,) = searched(tables, [NoRepeatedNgrams(1), NoUnknown()], beam_size=2, limits=[1])[0]
+    assert best.tokens == []
+    (best,) = searched(tables, [MinimumLength(torch.tensor([3]))], beam_size=2, limits=[4])[0]
+    assert len(best.tokens) == 3
+
+
+def test_the_scores_of_what_is_allowed_are_the_model_s() -> None:
+    tables = random_tables(1, 7, seed=8)
+    (best,) = searched(tables, [NoUnknown(), NoRepeatedNgrams(2)], beam_size=4, limits=[6])[0]
+    path = [BEGIN, *best.tokens, END]
+    expected = sum(float(tables[0, last, token]) for last, token in itertools.pairwise(path))
+    assert best.log_probability == pytest.approx(expected)
+
+
+# ------------------------------------------------------------------------------------------------------------- prefixes
+
+
+@pytest.mark.parametrize("length_penalty", PENALTIES)
+def test_a_prefix_equals_exhaustive_search_among_the_translations_that_begin_with_it(
+    length_penalty: LengthPenalty,
+) -> None:
+    prefixes = [[], [5], [4, 4, UNKNOWN]]
+    padded = torch.tensor([prefix + [PAD] * (3 - len(prefix)) for prefix in prefixes])
+    forced = ForcedPrefix(padded, torch.tensor([0, 1, 3]))
+    tables = random_tables(3, 6, seed=13)
+    results = searched(
+        tables, [], beam_size=400, limits=[LIMIT] * 3, length_penalty=length_penalty, n_best=3, prefix=forced
+    )
+    for transitions, prefix, result in zip(tables.tolist(), prefixes, results, strict=True):
+        every = {
+            tuple(words): total / penalty(len(words) + 1, length_penalty)
+            for total, words in every_translation(transitions, LIMIT, lambda words, token: True, [], 0.0)
+            if words[: len(prefix)] == prefix
+        }
+        found = {tuple(hypothesis.tokens): hypothesis.score for hypothesis in result}
+        assert list(found.values()) == pytest.approx(sorted(every.values(), reverse=True)[:3])
+        assert found == pytest.approx({words: every[words] for words in found})
+
+
+def test_a_prefix_may_break_the_rules_and_counts_for_them() -> None:
+    tables = random_tables(1, 8, seed=21)
+    forced = ForcedPrefix(torch.tensor([[4, 4, UNKNOWN]]), torch.tensor([3]))
+    rules = [NoUnknown(), NoRepeatedNgrams(1), MinimumLength(torch.tensor([5]))]
+    for best in searched(tables, rules, beam_size=3, limits=[9], n_best=3, prefix=forced)[0]:
+        assert best.tokens[:3] == [4, 4, UNKNOWN]
+        assert len(best.tokens) >= 5
+        assert len(set(best.tokens[3:]) - {4, UNKNOWN}) == len(best.tokens) - 3
+
+
+def test_a_prefix_as_long_as_the_maximal_length_allows() -> None:
+    forced = ForcedPrefix(torch.tensor([[5, 6]]), torch.tensor([2]))
+    (best,) = searched(random_tables(1, 8, seed=2), [], beam_size=2, limits=[3], prefix=forced)[0]
+    assert best.tokens == [5, 6]
+
+
+def test_only_the_token_after_a_complete_word_is_bound() -> None:
+    continuing = torch.tensor([token in (5, 7) for token in range(8)])
+    rule = NoLongerWord(torch.tensor([1, 1, 2]), torch.tensor([True, False, True]), continuing)
+    assert forbidden(rule, [[4], [4], [4]], sentences=[0, 1, 2]) == [[5, 7], [], []]
+    assert forbidden(rule, [[4, 4]] * 3, sentences=[0, 1, 2]) == [[], [], [5, 7]]

@@ -1,0 +1,90 @@
+"""Which word each piece belongs to, whatever the text and the subword model."""
+
+import pytest
+
+from nmt.config.schema import SubwordsConfig
+from nmt.data.subwords import Subwords, Vocabularies
+from nmt.decoding.translator import Translator
+from nmt.decoding.words import UNKNOWN_MARK, PieceWords, word_places, words_of_line, words_of_tokens
+from nmt.errors import UserError
+from tests.decoding.conftest import TEXT, network
+from tests.decoding.test_translator import STRANGE
+
+KINDS = {
+    "bpe": {"size": 71},
+    "bytes": {"size": 330, "byte_fallback": True},
+    "char": {"type": "char", "size": 40},
+    "word": {"type": "word", "size": 20},
+    "as it is": {"size": 71, "normalisation": "identity"},
+}
+LINES = [*STRANGE, *TEXT, "\u00a8 a\u00a0b \u2026 \ufb01eld", "\x1c a\x1cb \x1c"]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def subwords(request: pytest.FixtureRequest) -> Subwords:
+    settings = SubwordsConfig.model_validate(KINDS[request.param])
+    return Subwords.train(TEXT, settings=settings, size=settings.size)
+
+
+def test_white_space_belongs_to_the_word_behind_it() -> None:
+    assert word_places("ab  c ", [(0, 1), (1, 2), (2, 3), (3, 5), (5, 6)]) == [0, 0, 1, 1, 1]
+    assert word_places(" ", [(0, 0), (0, 1)]) == [0, 0]
+
+
+def test_pieces_of_a_line_and_of_what_is_written() -> None:
+    subwords = Subwords.train(TEXT, settings=SubwordsConfig(type="char"), size=40)
+    line = "A dog\u3000Q"
+    assert words_of_line(line, subwords) == PieceWords(["A", "dog", "Q"], [0, 0, 1, 1, 1, 1, 2, 2])
+    tokens = subwords.encode(line)
+    assert subwords.pieces(tokens) == ["▁", "A", "▁", "d", "o", "g", "▁", "<unk>"]
+    assert words_of_tokens(tokens, subwords) == PieceWords(["A", "dog", "⁇"], [0, 0, 1, 1, 1, 1, 2, 2])
+    tokens = subwords.encode("dQg")  # sentencepiece writes an unknown piece as a word of its own
+    assert words_of_tokens(tokens, subwords) == PieceWords(["d", "⁇", "g"], [0, 0, 1, 2])
+    assert words_of_tokens(tokens, subwords, mark=UNKNOWN_MARK) == PieceWords([f"d{UNKNOWN_MARK}g"], [0, 0, 0, 0])
+    assert words_of_tokens([], subwords) == PieceWords([], [])
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_any_line(subwords: Subwords, line: str) -> None:
+    tokens = subwords.encode(line)
+    for found, text in (
+        (words_of_line(line, subwords), line),
+        (words_of_tokens(tokens, subwords), subwords.decode(tokens)),
+        (words_of_tokens(tokens, subwords, mark="¤"), subwords.decode_marked(tokens, "¤")),
+    ):
+        assert found.words == text.split()
+        assert len(found.places) == len(tokens)
+        assert found.places == sorted(found.places)
+        assert not tokens or not found.words or found.places[-1] < len(found.words)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_strange_lines_are_aligned(subwords: Subwords, replaced: bool) -> None:
+    model = network(source_size=subwords.size, target_size=subwords.size)
+    translator = Translator(model, Vocabularies(subwords, subwords), longest_segment=50)
+    options = {"beam_size": 2, "n_best": 2, "max_length_ratio": 0.1, "replace_unknown": {} if replaced else None}
+    lines = [line[:300] for line in LINES]
+    plain = translator.translate(lines, **options)
+    aligned = translator.translate(lines, alignments=True, **options)
+    linked = 0
+    for line, before, after in zip(lines, plain, aligned, strict=True):
+        assert [each[:3] for each in after] == [each[:3] for each in before]
+        for best in after:
+            soft = best.soft_alignment
+            assert soft is not None
+            assert soft.target_words == best.text.split()
+            assert soft.source_words in (line.split(), [])
+            assert soft.weights.shape == (len(soft.target_words), len(soft.source_words))
+            assert bool((soft.weights >= 0).all())
+            assert not soft.weights.numel() or float(soft.weights.sum(1).max()) < 1 + 1e-6
+            expected = list(range(len(soft.target_words))) if soft.source_words else []
+            assert [target for _, target in best.alignment] == expected
+            linked += len(best.alignment)
+    assert linked > len(LINES)
+
+
+def test_a_model_without_attention(vocabularies: Vocabularies) -> None:
+    size = vocabularies.source.size
+    translator = Translator(network(source_size=size, target_size=size, score="none"), vocabularies)
+    with pytest.raises(UserError, match="there are no alignments: the model has no attention"):
+        translator.translate(["A dog"], alignments=True)

@@ -1,0 +1,122 @@
+"""Pictures of alignments: what is drawn where, with which fonts, and without noise."""
+
+import io
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+
+from nmt.errors import UserError
+from nmt.evaluation import alignment_plot
+from nmt.evaluation.alignment_plot import USUAL_FONT, Fonts, check_plots, plot_alignment
+
+SOURCE, TARGET = ["the", "house", "$5$"], ["Haus", "da"]
+WEIGHTS = np.array([[0.1, 0.7, 0.2], [0.6, 0.0, 0.4]])
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """Every figure that is saved, which is saved all the same."""
+    saved: list[Figure] = []
+    save = Figure.savefig
+
+    def savefig(self: Figure, *arguments: Any, **options: Any) -> None:
+        saved.append(self)
+        save(self, *arguments, **options)
+
+    monkeypatch.setattr(Figure, "savefig", savefig)
+    return saved
+
+
+def drawn(source: list[str], target: list[str], weights: np.ndarray, fonts: Fonts | None = None) -> Image.Image:
+    file = io.BytesIO()
+    plot_alignment(source, target, weights, file, fonts=fonts or Fonts())
+    file.seek(0)
+    image = Image.open(file)
+    assert image.format == "PNG"
+    return image
+
+
+def labels(axis: Any) -> list[str]:
+    return [tick.get_text() for tick in axis.get_ticklabels()]
+
+
+def test_words_stand_beside_their_rows_and_columns(figures: list[Figure]) -> None:
+    image = drawn(SOURCE, TARGET, WEIGHTS)
+    (figure,) = figures
+    axes = figure.axes[0]
+    assert labels(axes.xaxis) == SOURCE
+    assert labels(axes.yaxis) == TARGET
+    np.testing.assert_array_equal(axes.images[0].get_array(), WEIGHTS)
+    assert axes.yaxis_inverted()  # the first target word at the top
+    assert image.width > 3 * 0.24 * 120
+    (cell,) = {axes.transData.transform((1, 1))[0] - axes.transData.transform((0, 1))[0]}
+    assert cell == pytest.approx(0.24 * 120)
+
+
+def test_sixty_words_have_all_their_labels_and_two_thousand_fit(figures: list[Figure]) -> None:
+    image = drawn(["word"] * 60, ["Wort"] * 50, np.full((50, 60), 1 / 60))
+    assert len(labels(figures[0].axes[0].xaxis)) == 60
+    assert image.width > 60 * 0.24 * 120
+    image = drawn(["word"] * 2000, ["Wort"] * 300, np.full((300, 2000), 1 / 2000))
+    shown = labels(figures[1].axes[0].xaxis)
+    assert 200 <= len(shown) < 300  # 0.15 inches each on 40 inches
+    assert image.width < 5500
+
+
+def test_long_and_unprintable_words(figures: list[Figure]) -> None:
+    drawn(["x" * 100, "a\x00b", "a\u200db", "\u202e"], ["y"], np.zeros((1, 4)))
+    assert labels(figures[0].axes[0].xaxis) == ["x" * 23 + "…", "a\ufffdb", "ab", ""]
+
+
+def test_characters_without_a_glyph_are_named_and_make_no_noise(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(alignment_plot, "_other_families", lambda: iter(()))
+    fonts = Fonts()
+    drawn(["猫", "Кот", "ねこ"], ["cat", "고양이"], np.zeros((2, 3)), fonts)
+    assert fonts.families == [USUAL_FONT]
+    assert fonts.missing == set("猫ねこ고양이")
+    assert fonts.missing_scripts() == ["CJK", "HANGUL", "HIRAGANA"]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_other_fonts_are_looked_into_once_and_only_when_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    has = {USUAL_FONT: "abc", "First": "xy", "Second": "z", "Third": "猫"}
+    asked: list[str] = []
+
+    def characters(family: str) -> list[int]:
+        asked.append(family)
+        return [ord(character) for character in has[family]]
+
+    monkeypatch.setattr(alignment_plot, "_other_families", lambda: iter(["First", "Second", "Third"]))
+    monkeypatch.setattr(alignment_plot, "_characters", characters)
+    fonts = Fonts()
+    fonts.cover(["abc"])
+    assert asked == [USUAL_FONT]
+    fonts.cover(["z"])
+    assert (fonts.families, asked) == ([USUAL_FONT, "Second"], [USUAL_FONT, "First", "Second"])
+    fonts.cover(["x", "?"])
+    assert fonts.families == [USUAL_FONT, "Second", "First"]
+    assert (fonts.missing, len(asked)) == ({"?"}, 4)
+    fonts.cover(["?", "猫"])
+    assert fonts.families == [USUAL_FONT, "Second", "First", "Third"]
+    assert len(asked) == 4
+
+
+def test_the_installed_fonts_can_be_read() -> None:
+    fonts = Fonts()
+    fonts.cover(["Größe", "猫", "\U00012345"])
+    assert not fonts.missing & set("Größe")
+    assert all(list(alignment_plot._characters(family)) for family in fonts.families)
+    assert not any(family.startswith("Last Resort") for family in fonts.families)
+
+
+def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_plots()
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(UserError, match=r"pictures need matplotlib.*pip install 'nmt-toolkit\[plots\]'"):
+        check_plots()

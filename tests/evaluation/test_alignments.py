@@ -1,0 +1,107 @@
+"""Alignments on links few enough to count by hand."""
+
+import pytest
+
+from nmt.errors import UserError
+from nmt.evaluation.alignments import (
+    SYMMETRISATIONS,
+    Gold,
+    alignment_error_rate,
+    alignment_scores,
+    pharaoh,
+    read_gold,
+    read_links,
+    symmetrised,
+)
+
+
+def test_pharaoh_format() -> None:
+    assert pharaoh([(1, 0), (0, 1), (12, 10)]) == "1-0 0-1 12-10"
+    assert read_links(["1-0 0-1  12-10 0-1", "", " "], name="a") == [[(1, 0), (0, 1), (12, 10)], [], []]
+
+
+def test_gold_has_sure_and_possible_links() -> None:
+    assert read_gold(["0-0 1p2 2?2", ""], name="g") == [Gold({(0, 0)}, {(0, 0), (1, 2), (2, 2)}), Gold(set(), set())]
+
+
+@pytest.mark.parametrize("word", ["1-", "-1", "a-b", "1-2-3", "1:2", "1p2", "1--2", "٣-٤"])
+def test_what_is_no_link_is_named_with_its_line(word: str) -> None:
+    with pytest.raises(UserError, match=r"^file, line 2: '.*' is no link; expected source-target, such as 0-2$"):
+        read_links(["0-0", f"0-0 {word}"], name="file")
+    if word != "1p2":
+        with pytest.raises(UserError, match=r"line 1: .* or 0p2 for a possible one"):
+            read_gold([word], name="file")
+
+
+def test_only_the_first_mistakes_are_shown() -> None:
+    with pytest.raises(UserError) as error:
+        read_links(["x"] * 9, name="file")
+    assert len(error.value.messages) == 6
+    assert error.value.messages[-1] == "file: 4 more lines with what is no link"
+
+
+def test_error_rate_by_hand() -> None:
+    sure = [{(0, 0), (1, 1)}]
+    assert alignment_error_rate(sure, sure) == 0.0
+    assert alignment_error_rate([{(5, 5)}], sure) == 1.0
+    # A = {0-0, 1-2, 2-2}, S = {0-0, 1-1}, P = S + {1-2}: 1 - (1 + 2) / (3 + 2)
+    assert alignment_error_rate([[(0, 0), (1, 2), (2, 2)]], sure, [{(1, 2)}]) == pytest.approx(0.4)
+    # over two sentences the counts are added, not the rates: 1 - (1 + 0 + 1 + 0) / (1 + 1 + 1 + 2)
+    assert alignment_error_rate([[(0, 0)], [(7, 7)]], [[(0, 0)], [(1, 1), (2, 2)]]) == pytest.approx(0.6)
+    assert alignment_error_rate([[]], [[]]) == 0.0
+
+
+def test_precision_recall_and_error_rate_by_hand() -> None:
+    # A = {0-0, 1-2, 2-2}, S = {0-0, 1-1}, P = S + {1-2}: |A ∩ P| = 2 of 3, |A ∩ S| = 1 of 2
+    found = alignment_scores([[(0, 0), (1, 2), (2, 2)]], [Gold({(0, 0), (1, 1)}, {(0, 0), (1, 1), (1, 2)})])
+    assert found == pytest.approx((2 / 3, 1 / 2, 1 - (1 + 2) / (3 + 2)))
+    assert alignment_scores([[], [(0, 0)]], [Gold({(1, 1)}, set()), Gold(set(), {(0, 0)})]) == (1.0, 0.0, 0.5)
+    assert alignment_scores([[]], [Gold(set(), set())]) == (None, None, 0.0)
+
+
+# ------------------------------------------------------------------------------------------------------ symmetrisation
+
+# Rows are target words, columns source words; F forward only, R reverse only, B both:
+#
+#          0  1  2  3  4
+#      0   B  F  .  .  .      0-0 is in both; 1-0 beside it: source 1 has no link yet, so it is added
+#      1   .  R  .  .  .      1-1 is diagonal to 0-0 and beside 1-0: target 1 has no link yet, so it is added
+#      2   .  .  .  F  .      3-2 is beside nothing: final-and adds it, as neither word has a link
+#      3   .  .  .  R  F      3-3: its source 3 has one by then, so it is left out; 4-3: neither word has one, so added
+FORWARD = [[(0, 0), (1, 0), (3, 2), (4, 3)]]
+REVERSE = [[(0, 0), (1, 1), (3, 3)]]  # as the other model writes it: its source is our target
+BY_HAND = {
+    "intersection": [(0, 0)],
+    "union": [(0, 0), (1, 0), (1, 1), (3, 2), (3, 3), (4, 3)],
+    "grow-diag-final-and": [(0, 0), (1, 0), (1, 1), (3, 2), (4, 3)],
+}
+
+
+@pytest.mark.parametrize("how", SYMMETRISATIONS)
+def test_symmetrisation_by_hand(how: str) -> None:
+    assert symmetrised(how, FORWARD, REVERSE) == [BY_HAND[how]]
+
+
+@pytest.mark.parametrize("how", SYMMETRISATIONS)
+def test_the_reverse_direction_is_turned(how: str) -> None:
+    assert symmetrised(how, [[(0, 2)]], [[(2, 0)]]) == [[(0, 2)]]
+    assert symmetrised("intersection", [[(0, 2)]], [[(0, 2)]]) == [[]]
+
+
+def test_growing_goes_on_from_what_was_added() -> None:
+    """A staircase: each step is reached from the one before it, and only from there."""
+    forward, reverse = [[(0, 0), (2, 2), (4, 4)]], [[(0, 0), (1, 1), (3, 3)]]
+    steps = [(place, place) for place in range(5)]
+    assert symmetrised("grow-diag-final-and", forward, reverse) == [steps]
+
+
+def test_growing_leaves_out_a_link_whose_words_both_have_one() -> None:
+    # 0-0 and 1-1 in both; 1-0 and 0-1 beside them have nothing to add, in growing or at the end.
+    forward, reverse = [[(0, 0), (1, 1), (1, 0)]], [[(0, 0), (1, 1), (1, 0)]]
+    assert symmetrised("grow-diag-final-and", forward, reverse) == [[(0, 0), (1, 1)]]
+
+
+def test_without_a_common_link_the_forward_direction_comes_first() -> None:
+    # Nothing to grow from. Forward 0-1, then 2-1 has a linked target; reverse 0-0 has a linked source, 3-2 is new.
+    assert symmetrised("grow-diag-final-and", [[(2, 1), (0, 1)]], [[(0, 0), (2, 3)]]) == [[(0, 1), (3, 2)]]
+    assert symmetrised("grow-diag-final-and", [[]], [[]]) == [[]]

@@ -1,0 +1,158 @@
+"""The large corpus: its lines, its files, its bytes, and that its size does not decide what it takes in memory."""
+
+import gzip
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from itertools import count, islice
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "make_large_corpus.py"
+CAPTIONS = {"en": ["A dog runs.", "Two men, old.", "A hat"], "de": ["Ein Hund rennt.", "Zwei Männer, alt.", "Ein Hut"]}
+FILES = ["train.de", "train.en", "valid.de", "valid.en"]
+
+
+@pytest.fixture(scope="module")
+def large(load_script: Callable[[str], ModuleType]) -> ModuleType:
+    return load_script("make_large_corpus")
+
+
+@pytest.fixture(scope="module")
+def captions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("captions")
+    for side, lines in CAPTIONS.items():
+        (folder / f"train.{side}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def few_sentences(large: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(large, "SENTENCES", 50)
+
+
+def read(folder: Path, name: str) -> list[str]:
+    return (folder / name).read_bytes().decode("utf-8").removesuffix("\n").split("\n")
+
+
+def test_sides_are_joined_alike(large: ModuleType) -> None:
+    """Words with the number of their sentence: the same numbers in the same order on both sides, two or three."""
+    parts = [(f"e{number}", f"d{number}") for number in range(7)]
+    found = list(islice(large.joined(parts, 3), 2000))
+    lengths = []
+    for english, german in found:
+        assert german == english.replace("e", "d")
+        lengths.append(len(english.split()))
+    assert set(lengths) == {2, 3}
+    assert 0.15 < lengths.count(3) / len(lengths) < 0.25
+    assert {word for english, _ in found for word in english.split()} == {part[0] for part in parts}
+
+
+def test_sentences_of_the_grammar_read_like_captions(large: ModuleType) -> None:
+    sentences = large.grammar_sentences(300)
+    assert len({english for english, _ in sentences}) == 300
+    assert all(side.endswith(".") and not side.endswith(" .") for pair in sentences for side in pair)
+    assert any(", " in german for _, german in sentences)
+    assert not any(" ," in side for pair in sentences for side in pair)
+
+
+@pytest.mark.usefixtures("few_sentences")
+def test_files(large: ModuleType, captions: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "folder"
+    sizes = ["--pairs", "700", "--valid", "13"]
+    assert large.main(["--output", str(folder), "--captions", str(captions), *sizes]) == 0
+    assert sorted(path.name for path in folder.iterdir()) == FILES
+    sides = {name: read(folder, name) for name in FILES}
+    assert [len(sides[name]) for name in FILES] == [700, 700, 13, 13]
+    assert len(set(zip(sides["train.en"], sides["train.de"], strict=True))) > 600
+    both = [pair for pair in zip(sides["train.en"], sides["train.de"], strict=True) if "A hat" in pair[0]]
+    assert both
+    assert all("Ein Hut" in german for _, german in both)
+
+
+def test_pairs_are_written_as_they_are_drawn(
+    large: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the 90th pair of 100 is drawn, the first 80 are on their way to the disk already, in chunks of 10."""
+    monkeypatch.setattr(large, "CHUNK", 10)
+    written = []
+
+    def pairs() -> Iterator[tuple[str, str]]:
+        for number in count(1):
+            if number == 90:
+                written.append((tmp_path / "train.en.partial").stat().st_size)
+            yield "x" * 10_000, "y"
+
+    large.write_pairs(pairs(), 100, tmp_path, "train", packed=False)
+    assert written[0] >= 80 * 10_001 - (1 << 16)
+    assert (tmp_path / "train.en").stat().st_size == 100 * 10_001
+
+
+@pytest.mark.usefixtures("few_sentences")
+def test_packed_files_hold_the_same_text(large: ModuleType, captions: Path, tmp_path: Path) -> None:
+    common = ["--captions", str(captions), "--pairs", "40", "--valid", "3"]
+    for name, more in (("plain", []), ("packed", ["--gzip"]), ("again", ["--gzip"])):
+        assert large.main(["--output", str(tmp_path / name), *common, *more]) == 0
+    for name in FILES:
+        packed = (tmp_path / "packed" / f"{name}.gz").read_bytes()
+        assert gzip.decompress(packed) == (tmp_path / "plain" / name).read_bytes()
+        assert packed == (tmp_path / "again" / f"{name}.gz").read_bytes()
+
+
+def test_a_seed_gives_the_same_bytes_in_every_process(captions: Path, tmp_path: Path) -> None:
+    digests = []
+    for name, seed, hash_seed in (("one", "1", "1"), ("two", "1", "2"), ("other", "2", "1")):
+        options = ["--pairs", "60", "--valid", "5", "--captions", captions, "--seed", seed, "--output", tmp_path / name]
+        command = [sys.executable, SCRIPT, *options]
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        subprocess.run(command, check=True, env=environment, cwd=tmp_path, capture_output=True)
+        content = b"".join((tmp_path / name / file).read_bytes() for file in FILES)
+        digests.append(hashlib.sha256(content).hexdigest())
+    assert digests[0] == digests[1] != digests[2]
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [({"en": "a\nb\n", "de": "c\n"}, "has 2 lines and train.de has 1"), ({}, "scripts/get_multi30k.py")],
+)
+def test_captions_that_are_none(
+    large: ModuleType, tmp_path: Path, lines: dict[str, str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for side, text in lines.items():
+        (tmp_path / f"train.{side}").write_text(text, encoding="utf-8")
+    with pytest.raises(SystemExit) as exit_code:
+        large.main(["--pairs", "5", "--output", str(tmp_path / "output"), "--captions", str(tmp_path)])
+    assert exit_code.value.code == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "output").exists()
+
+
+@pytest.mark.usefixtures("few_sentences")
+def test_output_that_is_a_file_is_refused(
+    large: ModuleType, captions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(SystemExit) as exit_code:
+        large.main(["--pairs", "5", "--output", str(tmp_path / "file"), "--captions", str(captions)])
+    assert exit_code.value.code == 2
+    assert "cannot write to --output" in capsys.readouterr().err
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.usefixtures("few_sentences")
+def test_what_is_interrupted_leaves_no_half_file(
+    large: ModuleType, captions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(parts: object, seed: int) -> Iterator[tuple[str, str]]:
+        yield from [("a", "b")] * 20
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(large, "joined", broken)
+    monkeypatch.setattr(large, "CHUNK", 5)
+    with pytest.raises(KeyboardInterrupt):
+        large.main(["--pairs", "50", "--valid", "7", "--output", str(tmp_path / "o"), "--captions", str(captions)])
+    assert sorted(path.name for path in (tmp_path / "o").iterdir()) == ["valid.de", "valid.en"]
