@@ -34,8 +34,8 @@ FIELD = "sentences_per_second"
 SOURCE, REFERENCE = (ROOT / "data" / "multi30k" / f"test_2016_flickr.{side}" for side in ("en", "de"))
 ANY_TOKENS = 10**9  # the translator's limit in pieces, out of the way: here a batch is a number of sentences
 
-# What each precision is to `Translator.load`; translation is in float32 only.
-PRECISIONS: dict[str, dict[str, Any]] = {"float32": {}}
+PRECISIONS: dict[str, dict[str, Any]] = {name: {"precision": name} for name in ("float32", "bfloat16", "int8")}
+"""What each precision is to `Translator.load`."""
 
 
 def translate_in_batches(translator: Translator, lines: Sequence[str], *, beam: int, batch: int) -> list[str]:

@@ -3,6 +3,7 @@
 Layers take sizes; only the builder at the end of this file reads the configuration.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -19,6 +20,7 @@ from nmt.models.initialisation import initialise
 from nmt.models.memory import Memory
 from nmt.models.scopes import SCOPES
 from nmt.ops.linear import linear
+from nmt.ops.rounded_weights import round_weights
 
 
 class SearchState(NamedTuple):
@@ -66,6 +68,7 @@ class Seq2Seq(nn.Module):
         self.initial_state = initial_state
         self.decoder = decoder
         self.output_layer = output_layer
+        self.output_product: Callable[[Tensor], Tensor] | None = None
 
     @property
     def target_embedding(self) -> nn.Embedding:
@@ -74,6 +77,11 @@ class Seq2Seq(nn.Module):
     @property
     def output_weight(self) -> Tensor:
         return self.target_embedding.weight if self.output_layer is None else self.output_layer.weight
+
+    def round_weights(self, precision: str) -> None:
+        """Translate with rounded weights from now on: bfloat16, or int8 on a CPU; see `nmt.ops.rounded_weights`."""
+        make = round_weights(self, precision)
+        self.output_product = make(self.output_weight.detach(), None)
 
     def start(self, source: Tensor, source_lengths: Tensor) -> SearchState:
         """Encode `source` (batch, source_length), ids with END; one row a sentence."""
@@ -84,7 +92,11 @@ class Seq2Seq(nn.Module):
     def step(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, SearchState]:
         """Log-probabilities (rows, vocabulary) of the words after `tokens` (rows,), and the next state."""
         vectors, decoder = self.decoder.step(self.target_embedding(tokens), state.decoder, state.memory)
-        log_probabilities = torch.log_softmax(linear(vectors, self.output_weight), dim=-1)
+        if self.output_product is not None:
+            logits = self.output_product(vectors)
+        else:
+            logits = linear(vectors, self.output_weight)
+        log_probabilities = torch.log_softmax(logits, dim=-1)
         return log_probabilities, SearchState(state.memory, decoder)
 
     def forward(self, source: Tensor, source_lengths: Tensor, target_input: Tensor) -> Outputs:

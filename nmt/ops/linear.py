@@ -1,5 +1,6 @@
 """A linear layer whose products, forward and backward, are those of `nmt.ops.products`."""
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,7 +14,12 @@ from nmt.ops.products import outer_products, product
 class Linear(nn.Linear):
     """x Wᵀ + b (…, out_features) for x (…, in_features). `nn.Linear` is its plain twin."""
 
+    product: Callable[[Tensor], Tensor] | None = None
+    """For inference: what computes instead, with rounded weights (see `rounded_weights`)."""
+
     def forward(self, inputs: Tensor) -> Tensor:
+        if self.product is not None:
+            return self.product(inputs)
         return linear(inputs, self.weight, self.bias)
 
 

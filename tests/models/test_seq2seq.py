@@ -83,3 +83,22 @@ def test_tied_embeddings_are_one_parameter(make_model: MakeModel, tie: str, para
     assert owners & {"source_embedding", "own_target_embedding", "output_layer"} == parameters
     assert (model.output_weight is model.target_embedding.weight) == (tie != "none")
     assert (model.target_embedding is model.source_embedding) == (tie == "all")
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize(("precision", "error"), [("bfloat16", 0.02), ("int8", 0.05)])
+def test_rounded_weights_give_near_log_probabilities(
+    make_model: MakeModel, batch: Batch, precision: str, error: float, tied: bool
+) -> None:
+    """The output layer is among the rounded ones, tied or not; the weights themselves stay what they are."""
+    sizes = {"embedding_size": 16, "tie_embeddings": "target"} if tied else {}
+    model = make_model(**sizes).float()
+    weights = {name: weight.clone() for name, weight in model.state_dict().items()}
+    tokens = torch.tensor([5, 6, 7])
+    exact = model.step(tokens, model.start(*batch[:2]))[0].exp()
+    model.round_weights(precision)
+    found = model.step(tokens, model.start(*batch[:2]))[0].exp()
+    assert model.output_product is not None
+    assert 1e-5 < float((found - exact).abs().max()) < error
+    assert all(torch.equal(weight, weights[name]) for name, weight in model.state_dict().items())

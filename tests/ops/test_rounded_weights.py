@@ -1,0 +1,65 @@
+"""Products with rounded weights, for inference: near the exact ones, row by row, and refused where there are none."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt.errors import UserError
+from nmt.ops.linear import Linear
+from nmt.ops.rounded_weights import PRODUCTS, _input_range, int8_product, round_weights
+
+
+def problem(rows: int = 37) -> tuple[Tensor, Tensor, Tensor]:
+    torch.manual_seed(6)
+    return torch.randn(rows, 29) * torch.rand(rows, 1), torch.randn(11, 29) * torch.rand(11, 1), torch.randn(11)
+
+
+@pytest.mark.parametrize(("precision", "error"), [("bfloat16", 0.006), ("int8", 0.015)])
+def test_products_are_near_the_exact_ones(precision: str, error: float) -> None:
+    inputs, weight, bias = problem()
+    exact = inputs @ weight.t()
+    for wanted, found in (
+        (exact, PRODUCTS[precision](weight, None)(inputs)),
+        (exact, PRODUCTS[precision](weight, bias)(inputs) - bias),
+        (exact.view(37, 1, 11), PRODUCTS[precision](weight, None)(inputs.view(37, 1, 29))),
+    ):
+        assert found.dtype == torch.float32
+        assert 1e-4 < float((found - wanted).norm() / wanted.norm()) < error
+
+
+def test_int8_by_hand() -> None:
+    """Rows of small integers whose largest is 127 are rounded to themselves; a row of zeros stays one."""
+    limit = _input_range()
+    inputs = torch.tensor([[float(limit), -3.0, 0.0], [0.0, 0.0, 0.0], [-float(limit), 5.0, 1.0]])
+    weight = torch.tensor([[127.0, 1.0, -7.0], [2.0, -127.0, 4.0]])
+    found = int8_product(weight, torch.tensor([0.5, 0.0]))(inputs)
+    torch.testing.assert_close(found, inputs @ weight.t() + torch.tensor([0.5, 0.0]), rtol=1e-6, atol=1e-6)
+
+
+def test_a_row_of_int8_does_not_depend_on_the_others() -> None:
+    inputs, weight, bias = problem()
+    multiply = int8_product(weight, bias)
+    alone = torch.cat([multiply(row) for row in inputs.split(1)])
+    assert torch.equal(multiply(inputs), alone)
+    assert torch.equal(multiply(torch.cat((inputs, 1000 * inputs)))[:37], alone)
+
+
+@pytest.mark.parametrize("precision", PRODUCTS)
+def test_every_linear_layer_of_a_model_gets_its_product(precision: str) -> None:
+    model = nn.Sequential(Linear(29, 11), nn.Tanh(), nn.Sequential(Linear(11, 3, bias=False)))
+    inputs, _, _ = problem()
+    exact = model(inputs).detach()
+    weights = [parameter.clone() for parameter in model.parameters()]
+    round_weights(model, precision)
+    error = float((model(inputs).detach() - exact).norm() / exact.norm())
+    assert 1e-4 < error < 0.03
+    assert all(torch.equal(one, other) for one, other in zip(weights, model.parameters(), strict=True))
+
+
+def test_int8_is_refused_where_pytorch_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> None:
+        raise RuntimeError("no oneDNN")
+
+    monkeypatch.setattr("nmt.ops.rounded_weights.int8_product", missing)
+    with pytest.raises(UserError, match=r"precision int8: this PyTorch cannot compute it here .*choose bfloat16"):
+        round_weights(nn.Sequential(Linear(2, 2)), "int8")
