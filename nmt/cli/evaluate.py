@@ -16,16 +16,19 @@ from tqdm import tqdm
 
 from nmt.cli.alignment_scores import about_alignments, add_alignment_score_options, evaluate_alignments
 from nmt.cli.common import run
+from nmt.cli.models import add_model_option, model_files, named
 from nmt.cli.options import (
     SEARCH,
     STANDARD,
     add_device_option,
+    add_precision_option,
     add_search_options,
     add_unknown_word_options,
     check_output,
     collect,
     device_option,
     opened_for_writing,
+    precision_option,
     search_options,
     unknown_word_options,
 )
@@ -41,6 +44,7 @@ MODEL_ONLY = (
     "replace_unknown",
     "dictionary",
     "device",
+    "precision",
     "output",
 )  # options that say how to translate
 
@@ -63,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     scored = parser.add_argument_group("what is scored: --hypotheses, or --model with --source")
     scored.add_argument("--hypotheses", type=Path, metavar="FILE", help="translations to score")
-    scored.add_argument("--model", type=Path, metavar="PATH", help="model file or run folder that translates --source")
+    add_model_option(scored, "what translates --source")
     scored.add_argument("--source", type=Path, metavar="FILE", help="text to translate")
     scored.add_argument("--reference", type=Path, metavar="FILE", help="the right translations, line by line")
 
@@ -85,6 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     add_search_options(translation)
     add_unknown_word_options(translation)
     add_device_option(translation)
+    add_precision_option(translation)
     translation.add_argument("--output", metavar="FILE", help="save the translations, or the combined alignments")
 
     add_alignment_score_options(parser.add_argument_group("word alignments, instead of translations"))
@@ -96,14 +101,15 @@ def _evaluate(given: argparse.Namespace) -> None:
     problems = list(_contradictions(given))
     how = {**search_options(given, problems), **unknown_word_options(given, problems)}
     metrics = _metrics(given, problems)
-    model = collect(problems, partial(_model_path, given.model)) if given.model else None
+    models = model_files(given, problems)
     device = device_option(given, problems) if given.model else None
-    _check_outputs(given, model, problems)
+    precision = precision_option(given, problems)
+    _check_outputs(given, models, problems)
     text, references = _read_both(given, problems)
     if problems:
         raise UserError(*problems)
 
-    hypotheses = _translated(text, model, device, how) if model else text
+    hypotheses = _translated(text, models, how, device=device, precision=precision) if models else text
     if given.output:
         _write(given.output, "".join(f"{line}\n" for line in hypotheses))
     scoring = {"tokenize": given.tokenize or TOKENIZE, "lowercase": given.lowercase}
@@ -157,15 +163,9 @@ def _metrics(given: argparse.Namespace, problems: list[str]) -> list[str]:
     return metrics
 
 
-def _model_path(path: Path) -> Path:
-    from nmt.models.model_file import model_path  # only here: PyTorch takes longer to import than a file to score
-
-    return model_path(path)
-
-
-def _check_outputs(given: argparse.Namespace, model: Path | None, problems: list[str]) -> None:
+def _check_outputs(given: argparse.Namespace, models: list[Path], problems: list[str]) -> None:
     """Check that the files to write can be written, and overwrite neither what is read nor each other."""
-    others = {"--model": model, "--source": given.source, "--hypotheses": given.hypotheses}
+    others = {**named(models), "--source": given.source, "--hypotheses": given.hypotheses}
     others |= {"--reference": given.reference, "--dictionary": given.dictionary}
     collect(problems, partial(check_output, "--json", STANDARD, others={}))  # scores always go to standard output
     for name in ("output", "json"):
@@ -202,11 +202,13 @@ def _read(option: str, path: Path | None, problems: list[str]) -> list[str]:
     return lines
 
 
-def _translated(source: list[str], model: Path, device: Any, how: dict[str, Any]) -> list[str]:
+def _translated(
+    source: list[str], models: list[Path], how: dict[str, Any], *, device: Any, precision: str
+) -> list[str]:
     """Translate each line to the text of its best hypothesis, with a progress bar where a person watches."""
-    from nmt.decoding.translator import Translator  # only here, as in _model_path
+    from nmt.decoding.translator import Translator  # only here, as in model_files
 
-    translations = Translator.load(model, device=device).translate(source, **how)
+    translations = Translator.load(models, device=device, precision=precision).translate(source, **how)
     return [best.text for best, *_ in tqdm(translations, total=len(source), unit=" sentences", disable=None)]
 
 

@@ -21,6 +21,7 @@ from nmt.cli.alignments import (
     wants_alignments,
 )
 from nmt.cli.common import run
+from nmt.cli.models import add_model_option, model_files, named
 from nmt.cli.options import (
     STANDARD,
     add_device_option,
@@ -34,7 +35,6 @@ from nmt.data.corpus import check_corpora, read_pairs
 from nmt.decoding.scoring import score
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
-from nmt.models.model_file import model_path
 from nmt.ops.loss import perplexity
 
 
@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         "blank target alone scores the end of the sentence, and of a blank source alone the model reads nothing. A "
         "line of any length is scored as a whole.",
     )
-    parser.add_argument("--model", type=Path, metavar="PATH", help="model file, or run folder (its best model)")
+    add_model_option(parser, "what scores")
     parser.add_argument("--source", type=Path, metavar="FILE", help="text that was translated")
     parser.add_argument("--target", type=Path, metavar="FILE", help="its translations, line by line")
     parser.add_argument(
@@ -83,17 +83,17 @@ def _score(given: argparse.Namespace) -> None:
     """Check, load, score."""
     problems: list[str] = []
     sentences = _pairs(given, problems)
-    model = None if given.model is None else collect(problems, partial(model_path, given.model))
+    models = model_files(given, problems)
     device = device_option(given, problems)
     batch_tokens = None
     if given.batch_tokens is not None:
         check = partial(decoding_value, "--batch-tokens", given.batch_tokens, key="batch_tokens")
         batch_tokens = collect(problems, check)
-    _check_outputs(given, model, problems)
-    if model is None or device is None or problems:
+    _check_outputs(given, models, problems)
+    if not models or device is None or problems:
         raise UserError(*problems)
 
-    translator = Translator.load(model, device=device)
+    translator = Translator.load(models, device=device)
     scores = score(
         translator.model,
         translator.vocabularies,
@@ -143,9 +143,9 @@ def _pairs(given: argparse.Namespace, problems: list[str]) -> int:
     return sentences
 
 
-def _check_outputs(given: argparse.Namespace, model: Path | None, problems: list[str]) -> None:
+def _check_outputs(given: argparse.Namespace, models: list[Path], problems: list[str]) -> None:
     """Check that what is to be written can be, and overwrites neither what is read nor each other."""
-    others: dict[str, Path | None] = {"--model": model, "--source": given.source, "--target": given.target}
+    others: dict[str, Path | None] = {**named(models), "--source": given.source, "--target": given.target}
     if given.output == given.json == STANDARD:
         problems.append("--json -: standard output has the scores; give a file, or --output FILE")
     for name in ("output", "json"):

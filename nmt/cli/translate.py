@@ -19,9 +19,11 @@ from nmt.cli.alignments import (
     wants_alignments,
 )
 from nmt.cli.common import run
+from nmt.cli.models import add_model_option, model_files, named
 from nmt.cli.options import (
     STANDARD,
     add_device_option,
+    add_precision_option,
     add_sampling_options,
     add_search_options,
     add_unknown_word_options,
@@ -31,6 +33,7 @@ from nmt.cli.options import (
     device_option,
     is_device,
     opened_for_writing,
+    precision_option,
     sampling_options,
     search_options,
     unknown_word_options,
@@ -39,7 +42,6 @@ from nmt.cli.standard_input import standard_input
 from nmt.data.corpus import lines_of, read_lines
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
-from nmt.models.model_file import model_path
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,7 +58,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Text is UTF-8, one sentence a line; input files may be .gz. Nothing is written to --output FILE before "
         "all of it is translated.",
     )
-    parser.add_argument("--model", metavar="PATH", help="model file, or run folder (its best model); required")
+    add_model_option(parser, "what translates, required")
     parser.add_argument(
         "--input", default=STANDARD, metavar="FILE", help="text to translate; -: standard input (default)"
     )
@@ -64,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
         "--output", default=STANDARD, metavar="FILE", help="where translations go; -: standard output (default)"
     )
     add_device_option(parser)
+    add_precision_option(parser)
     add_search_options(parser.add_argument_group("search"))
     add_sampling_options(parser.add_argument_group("sampling"))
     parser.add_argument(
@@ -98,20 +101,23 @@ def _translate(given: argparse.Namespace) -> None:
     unknown_words = unknown_word_options(given, problems)
     sampling = sampling_options(given, problems)
     n_best = _n_best(given, search.get("beam_size"), problems)
-    model = _model(given, problems)
+    models = model_files(given, problems)
+    if not given.model:
+        problems.append("--model PATH is missing: a model file, or the folder of a run")
     device = device_option(given, problems)
+    precision = precision_option(given, problems)
     source = None if given.input == STANDARD else Path(given.input)
-    others = {"--model": model, "--input": source, "--dictionary": given.dictionary, "--prefix": given.prefix}
+    others = {**named(models), "--input": source, "--dictionary": given.dictionary, "--prefix": given.prefix}
     collect(problems, partial(check_output, "--output", given.output, others=others))
     check_alignment_outputs(given, problems, others={**others, "--output": Path(given.output)})
     total = collect(problems, partial(_count, source))
     _check_prefixes(given, total, problems)
     if source is None and sys.stdin is None:
         problems.append("standard input is closed; give --input FILE, or a text on standard input")
-    if model is None or device is None or problems:
+    if not models or device is None or problems:
         raise UserError(*problems)
 
-    translator = Translator.load(model, device=device)
+    translator = Translator.load(models, device=device, precision=precision)
     if sampling is None and n_best > translator.decoding.beam_size and "beam_size" not in search:
         raise UserError(
             f"--n-best {n_best}: must be at most the beam size, {translator.decoding.beam_size} from the model; "
@@ -166,14 +172,6 @@ def _check_prefixes(given: argparse.Namespace, lines: int | None, problems: list
             f"--prefix {given.prefix} has {count} lines and --input {given.input} has {lines}: line i of the one must "
             "go with line i of the other; a line of prefixes may be empty"
         )
-
-
-def _model(given: argparse.Namespace, problems: list[str]) -> Path | None:
-    """The model file; None when there is none, which is added to `problems`."""
-    if given.model is None:
-        problems.append("--model PATH is missing: a model file, or the folder of a run")
-        return None
-    return collect(problems, partial(model_path, Path(given.model)))
 
 
 def _written(index: int, translations: Sequence[Translation], *, n_best: int, scores: bool) -> str:

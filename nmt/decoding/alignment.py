@@ -16,31 +16,33 @@ from torch import Tensor
 
 from nmt.data.batching import make_batch
 from nmt.data.subwords import Vocabularies
-from nmt.decoding.forced import forced_decoding
+from nmt.decoding.ensemble import Model, forced_by_all, mean, members, without_attention
 from nmt.decoding.inference import inference
 from nmt.decoding.segments import WORD_START
 from nmt.decoding.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_tokens
 from nmt.errors import UserError
 from nmt.evaluation.alignments import Link
-from nmt.models.seq2seq import Seq2Seq
 
 
-def attention_weights(model: Seq2Seq, source_ids: Sequence[int], target_ids: Sequence[int]) -> Tensor:
+def attention_weights(model: Model, source_ids: Sequence[int], target_ids: Sequence[int]) -> Tensor:
     """The attention (target_length, source_length) with which `model` writes `target_ids` from `source_ids`.
 
-    Neither has END, and the result has no row or column for it; so a row sums to at most 1.
+    Neither has END, and the result has no row or column for it; so a row sums to at most 1. The attention of an
+    ensemble is the mean of its members'.
     """
     return batch_attention_weights(model, [source_ids], [target_ids])[0]
 
 
 def batch_attention_weights(
-    model: Seq2Seq, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    model: Model, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> list[Tensor]:
     """`attention_weights` of each pair, computed together; padding has no row and no column either."""
     device = next(model.parameters()).device
     pairs = make_batch(sources, targets, np.arange(len(sources))).to(device)
     with inference(model):
-        weights = model(pairs.source, pairs.source_lengths, pairs.target_input).weights.cpu()
+        weights = mean(
+            [each(pairs.source, pairs.source_lengths, pairs.target_input).weights.cpu() for each in members(model)]
+        )
     return [
         weights[row, : len(target), : len(source)].clone()
         for row, (source, target) in enumerate(zip(sources, targets, strict=True))
@@ -103,11 +105,11 @@ class SoftAlignment(NamedTuple):
         return hard_alignment(self.weights)
 
 
-def check_attention(model: Seq2Seq) -> None:
-    """Raise UserError for a model from which no alignment can be read."""
-    if not model.decoder.attention.score.context:
+def check_attention(model: Model) -> None:
+    """Raise UserError for a model, or an ensemble, from which no alignment can be read."""
+    if which := without_attention(model):
         raise UserError(
-            "there are no alignments: the model has no attention (model.attention.score: none) to read them from"
+            f"there are no alignments: {which} has no attention (model.attention.score: none) to read them from"
         )
 
 
@@ -130,11 +132,11 @@ class Written(NamedTuple):
 
 
 def align_written(
-    model: Seq2Seq, vocabularies: Vocabularies, translations: Sequence[Written], *, batch_tokens: int
+    model: Model, vocabularies: Vocabularies, translations: Sequence[Written], *, batch_tokens: int
 ) -> list[SoftAlignment]:
     """The alignment of each translation's words with those of its whole line; `batch_tokens` as `forced_decoding`."""
     lines = {line: words_of_line(line, vocabularies.source) for line in {each.line for each in translations}}
-    forced = forced_decoding(
+    forced = forced_by_all(
         model,
         [each.source for each in translations],
         [each.target for each in translations],
@@ -161,7 +163,7 @@ def joined(parts: Sequence[SoftAlignment]) -> SoftAlignment:
 
 
 def align(
-    model: Seq2Seq,
+    model: Model,
     source: tuple[Sequence[int], Sequence[str]],
     target: tuple[Sequence[int], Sequence[str]],
 ) -> list[Link]:

@@ -27,6 +27,7 @@ from nmt.symbols import BEGIN, END, PAD
 
 LengthPenalty = Literal["none", "average"] | float
 NEVER = float("-inf")
+MORE = 16  # values looked at beyond those that are wanted, where some of them are equal
 BLOCK = 64  # columns; the fastest of 16, 32, 64 for vocabularies of some thousands
 
 
@@ -152,10 +153,28 @@ def _best_tokens(log_probabilities: Tensor, count: int, time: int) -> tuple[Tens
         raise NotNumbersError(f"the model's log-probabilities for target token {time + 1} are not numbers (NaN)")
     tied = ((values[:, 1:] == values[:, :-1]) & (values[:, 1:] > NEVER)).any(dim=1)
     if bool(tied.any()):
-        ordered = torch.sort(log_probabilities[tied], dim=1, descending=True, stable=True)
-        values[tied], tokens[tied] = (part[:, : values.shape[1]] for part in ordered)
+        values[tied], tokens[tied] = _first_largest(log_probabilities[tied], values.shape[1])
     values, tokens = values[:, :kept].double(), tokens[:, :kept]
     return values.masked_fill((tokens == PAD) | (tokens == BEGIN), NEVER), tokens
+
+
+def _first_largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The largest `count` values of each row and their places, of equal ones the first: a stable descending sort.
+
+    Products in bfloat16 make most rows have ties, for which a sort of the vocabulary would take longer than the rest.
+    So a few more values are looked at, and only rows that have still more of the smallest are sorted whole.
+    """
+    wide = min(count + MORE, values.shape[1])
+    found, places = _largest(values, wide)
+    places, order = places.sort(dim=1)
+    found, order = found.gather(1, order).sort(dim=1, descending=True, stable=True)
+    places = places.gather(1, order)
+    if wide < values.shape[1]:
+        open_end = found[:, -1] == found[:, count - 1]
+        if bool(open_end.any()):
+            ordered = torch.sort(values[open_end], dim=1, descending=True, stable=True)
+            found[open_end], places[open_end] = ordered.values[:, :wide], ordered.indices[:, :wide]
+    return found[:, :count], places[:, :count]
 
 
 def _largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:

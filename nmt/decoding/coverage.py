@@ -4,27 +4,41 @@
 
 a_ij is the attention of target token i to source token j, END counted on both sides. The sums over i, the coverage of
 each source token, are accumulated in the state of the search. cp is at most 0, and it only grows while a translation
-does, so that 0 bounds it for every hypothesis that is not finished.
+does, so that 0 bounds it for every hypothesis that is not finished. The attention of an ensemble is the mean of its
+members'.
 """
+
+from typing import TypeVar
 
 from torch import Tensor
 
+from nmt.decoding.ensemble import EnsembleState, mean
 from nmt.models.seq2seq import SearchState
+
+Searched = TypeVar("Searched", SearchState, EnsembleState)
 
 LEAST = 1e-10  # the least coverage that is told from none: with local attention a token may have none, and log(0) is -∞
 
 
-def with_coverage(state: SearchState) -> SearchState:
+def with_coverage(state: Searched) -> Searched:
     """The state before the first step, remembering the sum of the weights of all steps whatever the score needs."""
+    if isinstance(state, EnsembleState):
+        return EnsembleState(tuple(with_coverage(member) for member in state.members))
     nothing = state.memory.values.new_zeros(state.memory.values.shape[:2])
     past = state.decoder.past._replace(coverage=nothing)
     return state._replace(decoder=state.decoder._replace(past=past))
 
 
-def coverage_penalty(state: SearchState, beta: float) -> Tensor:
+def coverage_penalty(state: SearchState | EnsembleState, beta: float) -> Tensor:
     """cp (rows,) of hypotheses that end with the step after which `state` is; in float64."""
-    coverage = state.decoder.past.coverage
-    assert coverage is not None
-    mask = state.memory.mask
+    members = state.members if isinstance(state, EnsembleState) else (state,)
+    coverage = mean([_coverage(member) for member in members])
+    mask = members[0].memory.mask
     mask = mask.repeat_interleave(coverage.size(0) // mask.size(0), dim=0)
     return beta * coverage.double().clamp(LEAST, 1.0).log().masked_fill(~mask, 0.0).sum(dim=1)
+
+
+def _coverage(state: SearchState) -> Tensor:
+    coverage = state.decoder.past.coverage
+    assert coverage is not None
+    return coverage

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.alignment import SoftAlignment, check_attention, soft_alignment
-from nmt.decoding.forced import Forced, forced_decoding
+from nmt.decoding.ensemble import Model, forced_by_all
+from nmt.decoding.forced import Forced
 from nmt.decoding.words import words_of_line
-from nmt.models.seq2seq import Seq2Seq
 
 _CHUNK_PAIRS = 2000  # read at once: enough to sort by length with little padding
 
@@ -27,7 +27,7 @@ class Scored(NamedTuple):
 
 
 def score(
-    model: Seq2Seq,
+    model: Model,
     vocabularies: Vocabularies,
     pairs: Iterable[Pair],
     *,
@@ -38,6 +38,7 @@ def score(
 
     A pair of two blank lines scores 0 without asking the model, as `Translator.translate` has it. Of a blank target
     alone the model says how probable it is to write nothing; of a blank source alone, it reads END and nothing else.
+    The log-probability of an ensemble is the mean of its members', and so is its attention.
     `batch_tokens`: as for `forced_decoding`.
 
     Raises UserError when the model computes no finite numbers, or has no attention and `alignments` are asked for.
@@ -48,13 +49,13 @@ def score(
 
 
 def _scores(
-    model: Seq2Seq, vocabularies: Vocabularies, pairs: Iterable[Pair], batch_tokens: int, alignments: bool
+    model: Model, vocabularies: Vocabularies, pairs: Iterable[Pair], batch_tokens: int, alignments: bool
 ) -> Iterator[Scored]:
     for chunk in _chunks(pairs):
         sources = vocabularies.source.encode_batch([source for source, _ in chunk])
         targets = vocabularies.target.encode_batch([target for _, target in chunk])
         asked = [index for index in range(len(chunk)) if sources[index] or targets[index]]
-        forced = forced_decoding(
+        forced = forced_by_all(
             model,
             [sources[index] for index in asked],
             [targets[index] for index in asked],

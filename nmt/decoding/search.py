@@ -7,7 +7,7 @@ the rounding of float32.
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.data.batching import pad_sources
 from nmt.decoding.beam import Hypothesis, NotNumbersError, State, Step, beam_search
 from nmt.decoding.coverage import coverage_penalty, with_coverage
+from nmt.decoding.ensemble import Model
 from nmt.decoding.grouping import batches
 from nmt.decoding.inference import inference
 from nmt.decoding.prefixes import Prefix
@@ -31,7 +32,6 @@ from nmt.decoding.rules import (
 )
 from nmt.decoding.sampling import numbers, sample
 from nmt.errors import UserError
-from nmt.models.seq2seq import Seq2Seq
 from nmt.symbols import PAD
 
 USUAL_BEAM = 5  # the largest beam with which batches are as large as batch_tokens says
@@ -60,7 +60,7 @@ class Task(NamedTuple):
 
 
 def search(
-    model: Seq2Seq, tasks: Sequence[Task], options: Options, *, device: torch.device | str
+    model: Model, tasks: Sequence[Task], options: Options, *, device: torch.device | str
 ) -> list[list[Hypothesis]]:
     """The hypotheses of each task, best first, or as they were drawn; tasks of like length share a batch.
 
@@ -87,7 +87,7 @@ def longest_translation(source: int, decoding: DecodingConfig) -> int:
 
 
 def _searched(
-    model: Seq2Seq, tasks: Sequence[Task], options: Options, device: torch.device | str
+    model: Model, tasks: Sequence[Task], options: Options, device: torch.device | str
 ) -> list[list[Hypothesis]]:
     """The hypotheses of the tasks of one batch."""
     decoding = options.decoding
@@ -97,14 +97,16 @@ def _searched(
     if options.continuing is not None and any(task.prefix.tokens for task in tasks):
         rule, prefix = _prefix_rules([task.prefix for task in tasks], options.continuing.to(device))
         rules.append(rule)
-    state, supplement = model.start(source.to(device), lengths.to(device)), None
+    step: Step[Any] = model.step  # of a model or an ensemble, with its own state
+    state: Any = model.start(source.to(device), lengths.to(device))
+    supplement: Callable[[Any], Tensor] | None = None
     if decoding.coverage_penalty and options.sampling is None:
         state, supplement = with_coverage(state), partial(coverage_penalty, beta=decoding.coverage_penalty)
     if not rules:
-        return _found(model.step, state, tasks, limits, options, supplement)
+        return _found(step, state, tasks, limits, options, supplement)
     ruled = RuledState.start(state, len(tasks), device)
     inside = None if supplement is None else partial(_of_inner, supplement)
-    return _found(with_rules(model.step, rules, prefix), ruled, tasks, limits, options, inside)
+    return _found(with_rules(step, rules, prefix), ruled, tasks, limits, options, inside)
 
 
 def _of_inner(function: Callable[[State], Tensor], state: RuledState[State]) -> Tensor:

@@ -14,31 +14,21 @@ import torch
 
 from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.data.subwords import Vocabularies
-from nmt.decoding.alignment import SoftAlignment, Written, align_written, check_attention, joined
-from nmt.decoding.beam import Hypothesis, LengthPenalty, penalty
+from nmt.decoding.alignment import check_attention
+from nmt.decoding.beam import LengthPenalty
+from nmt.decoding.ensemble import Ensemble, Model, difference, members, without_attention
 from nmt.decoding.grouping import chunks
-from nmt.decoding.prefixes import Prefix, as_given, check_prefix, encoded, with_prefixes, word_continuations
+from nmt.decoding.prefixes import Prefix, check_prefix, encoded, with_prefixes, word_continuations
 from nmt.decoding.search import Options, Task, longest_translation, search
 from nmt.decoding.segments import LONGEST_SEGMENT, longest_segment, segment
-from nmt.decoding.unknown_words import WithUnknown, replace_unknown_words
+from nmt.decoding.spelling import Segment, Spelled, Translation, spelled, whole_line
 from nmt.errors import UserError
-from nmt.evaluation.alignments import Link
 from nmt.models.model_file import load_model, rebuild
-from nmt.models.seq2seq import Seq2Seq
-from nmt.symbols import UNKNOWN
+
+__all__ = ["Translation", "Translator"]
 
 CHUNK_BATCHES = 10  # batches a chunk of lines holds: enough to sort by length with little padding
 CHARACTERS_A_PIECE = 4  # a rough mean, to know how many lines are enough before they are cut into pieces
-
-
-class Translation(NamedTuple):
-    """One translation of a line."""
-
-    text: str  # detokenised, on one line
-    score: float  # log-probability / length penalty + coverage penalty; 0.0 for a blank line
-    tokens: list[str]  # the pieces of the translation
-    alignment: list[Link] | None = None  # (source word, target word), from 0; None where it was not asked for
-    soft_alignment: SoftAlignment | None = None  # how much each target word attends to each source word, likewise
 
 
 class _Wanted(NamedTuple):
@@ -47,28 +37,12 @@ class _Wanted(NamedTuple):
     alignments: bool
 
 
-class _Segment(NamedTuple):
-    """What is translated at once: a line, or a part of one."""
-
-    line: str
-    first: int  # the place of its first piece in the line
-    ids: list[int]
-
-
-class _Spelled(NamedTuple):
-    """A translation of a segment, with its text."""
-
-    text: str
-    hypothesis: Hypothesis
-    alignment: SoftAlignment | None
-
-
 class Translator:
     """A model with its vocabularies, ready to translate. `decoding` holds the defaults of `translate`."""
 
     def __init__(
         self,
-        model: Seq2Seq,
+        model: Model,
         vocabularies: Vocabularies,
         *,
         decoding: DecodingConfig | None = None,
@@ -83,25 +57,45 @@ class Translator:
         self.longest_segment = longest_segment
 
     @classmethod
-    def load(cls, path: Path | str, *, device: torch.device | str = "cpu") -> "Translator":
+    def load(
+        cls,
+        path: Path | str | Sequence[Path | str],
+        *,
+        device: torch.device | str = "cpu",
+        precision: str = "float32",
+    ) -> "Translator":
         """Load a model file, or the best model of a run folder; its configuration gives the defaults of `translate`.
 
-        Raises UserError when there is no such file, it is damaged, or holds no model of this toolkit.
+        Several paths make an ensemble (see `ensemble`); the first model's configuration gives the defaults, and a line
+        is cut where it is too long for any of them. `precision`: float32, or bfloat16 or int8 for weights rounded to
+        it, which translates faster and a little differently (see `nmt.ops.rounded_weights`).
+
+        Raises UserError when there is no such file, it is damaged, or holds no model of this toolkit; and when the
+        vocabularies of several are not the same.
         """
-        file = load_model(Path(path))
-        try:
-            model = rebuild(file)
-            vocabularies = Vocabularies.from_bytes(file.source_subwords, file.target_subwords)
-        except (KeyError, ValueError, UserError) as error:
-            reason = shorten(str(error), 200, placeholder=" …")  # PyTorch names every weight that does not fit
-            raise UserError(f"{path}: damaged: its parts do not fit together ({reason})") from error
-        return cls(
-            model.to(device),
-            vocabularies,
-            decoding=file.config.decoding,
-            device=device,
-            longest_segment=longest_segment(file.config.data.max_length),
-        )
+        paths = [path] if isinstance(path, Path | str) else list(path)
+        if not paths:
+            raise UserError("there is no model to load: the list of paths is empty")
+        loaded: list[_Loaded] = []
+        problems: list[str] = []
+        for each in paths:
+            try:
+                loaded.append(_load(Path(each), device, precision))
+            except UserError as error:
+                problems.extend(error.messages)
+        if problems:
+            raise UserError(*problems)
+        first = loaded[0]
+        for other, translator in zip(paths[1:], loaded[1:], strict=True):
+            if differing := difference(first.vocabularies, translator.vocabularies):
+                problems.append(f"{paths[0]} and {other} cannot translate together: {differing}")
+        if problems:
+            raise UserError(*problems)
+        if len(loaded) == 1:
+            return cls(**first._asdict(), device=device)
+        together = Ensemble([member for each in loaded for member in members(each.model)])
+        longest = min(each.longest_segment for each in loaded)
+        return cls(**first._replace(model=together, longest_segment=longest)._asdict(), device=device)
 
     def translate(
         self,
@@ -173,13 +167,13 @@ class Translator:
         options = Options(self.decoding.model_copy(update=given), n_best, sampling, continuing)
         if replace_unknown is not None and options.decoding.suppress_unknown:
             raise UserError("suppress_unknown leaves no unknown word to replace; choose one of the two")
-        if options.decoding.coverage_penalty and not self.model.decoder.attention.score.context:
+        if options.decoding.coverage_penalty and (which := without_attention(self.model)):
             raise UserError(
-                "coverage_penalty needs attention, and the model has none (model.attention.score: none); set it to 0"
+                f"coverage_penalty needs attention, and {which} has none (model.attention.score: none); set it to 0"
             )
-        if replace_unknown is not None and not self.model.decoder.attention.score.context:
+        if replace_unknown is not None and (which := without_attention(self.model)):
             raise UserError(
-                "unknown words cannot be replaced: the model has no attention (model.attention.score: none), which "
+                f"unknown words cannot be replaced: {which} has no attention (model.attention.score: none), which "
                 "would say what source word each stands for"
             )
         if alignments:
@@ -200,7 +194,7 @@ class Translator:
         self, lines: Sequence[str], texts: Sequence[str] | None, first: int, wanted: _Wanted
     ) -> list[list[Translation]]:
         """The translations of `lines`, of which the first is line `first` of the text; `texts` are their prefixes."""
-        segments: list[_Segment] = []
+        segments: list[Segment] = []
         tasks: list[Task] = []
         counts = []  # segments of each line; a blank line has none
         prefixes = [Prefix()] * len(lines) if texts is None else encoded(texts, self.vocabularies.target)
@@ -214,83 +208,52 @@ class Translator:
             tasks += [Task(part.ids, (number, index)) for index, part in enumerate(parts[1:], 1)]
             counts.append(len(parts))
         found = search(self.model, tasks, wanted.options, device=self.device)
-        hypotheses = iter(self._spelled(segments, [task.prefix for task in tasks], found, wanted))
-        return [self._join([next(hypotheses) for _ in range(count)], wanted) for count in counts]
-
-    def _segments(self, line: str, ids: list[int]) -> list[_Segment]:
-        if len(ids) <= self.longest_segment:
-            return [_Segment(line, 0, ids)]
-        slices = segment(self.vocabularies.source.pieces(ids), self.longest_segment)
-        return [_Segment(line, part.start, ids[part]) for part in slices]
-
-    def _spelled(
-        self,
-        segments: Sequence[_Segment],
-        prefixes: Sequence[Prefix],
-        found: Sequence[Sequence[Hypothesis]],
-        wanted: _Wanted,
-    ) -> list[list[_Spelled]]:
-        """The hypotheses of each segment with their texts."""
-        decode = self.vocabularies.target.decode
-        texts = [[decode(hypothesis.tokens) for hypothesis in best] for best in found]
-        counts: dict[tuple[int, int], list[int]] = {}  # of words, where unknown ones were replaced
-        places = [(index, rank) for index, best in enumerate(found) for rank in range(len(best))]
-        batch_tokens = wanted.options.decoding.batch_tokens
-        if wanted.replace_unknown is not None:
-            unknown = [
-                (index, rank)
-                for index, rank in places
-                if UNKNOWN in found[index][rank].tokens[len(prefixes[index].tokens) :]
-            ]
-            replaced = replace_unknown_words(
+        hypotheses = iter(
+            spelled(
                 self.model,
                 self.vocabularies,
-                [WithUnknown(*segments[index], found[index][rank].tokens) for index, rank in unknown],
-                dictionary=wanted.replace_unknown,
-                batch_tokens=batch_tokens,
+                segments,
+                [task.prefix for task in tasks],
+                found,
+                replace_unknown=wanted.replace_unknown,
+                alignments=wanted.alignments,
+                batch_tokens=wanted.options.decoding.batch_tokens,
             )
-            for (index, rank), (text, words) in zip(unknown, replaced, strict=True):
-                texts[index][rank], counts[index, rank] = text, words
-        target, alike = self.vocabularies.target, wanted.alignments  # which know the words of the pieces
-        for index, rank in places:
-            texts[index][rank] = as_given(texts[index][rank], prefixes[index], target, same_words=alike)
-        alignments: dict[tuple[int, int], SoftAlignment] = {}
-        if wanted.alignments:
-            written = [
-                Written(*segments[index], found[index][rank].tokens, texts[index][rank], counts.get((index, rank)))
-                for index, rank in places
-            ]
-            aligned = align_written(self.model, self.vocabularies, written, batch_tokens=batch_tokens)
-            alignments = dict(zip(places, aligned, strict=True))
-        return [
-            [
-                _Spelled(texts[index][rank], hypothesis, alignments.get((index, rank)))
-                for rank, hypothesis in enumerate(best)
-            ]
-            for index, best in enumerate(found)
-        ]
-
-    def _join(self, segments: Sequence[Sequence[_Spelled]], wanted: _Wanted) -> list[Translation]:
-        """The translations of a line: its segments' best, second best … hypotheses, each joined to one."""
-        if not segments:
-            nothing = Translation("", 0.0, [])
-            return [_aligned(nothing, SoftAlignment([], [], torch.zeros(0, 0))) if wanted.alignments else nothing]
-        length_penalty = wanted.options.decoding.length_penalty
-        translations = [self._joined(parts, length_penalty) for parts in zip(*segments, strict=False)]
-        return sorted(translations, key=lambda translation: -translation.score)
-
-    def _joined(self, parts: Sequence[_Spelled], length_penalty: LengthPenalty) -> Translation:
-        hypotheses = [part.hypothesis for part in parts]
-        length = sum(len(each.tokens) + 1 for each in hypotheses)
-        translation = Translation(
-            " ".join(part.text for part in parts if part.text),
-            sum(each.log_probability for each in hypotheses) / penalty(length, length_penalty)
-            + sum(each.supplement for each in hypotheses),
-            [piece for each in hypotheses for piece in self.vocabularies.target.pieces(each.tokens)],
         )
-        alignments = [part.alignment for part in parts if part.alignment is not None]
-        return _aligned(translation, joined(alignments)) if alignments else translation
+        return [self._joined([next(hypotheses) for _ in range(count)], wanted) for count in counts]
+
+    def _joined(self, segments: Sequence[Sequence[Spelled]], wanted: _Wanted) -> list[Translation]:
+        length_penalty = wanted.options.decoding.length_penalty
+        return whole_line(
+            segments, self.vocabularies.target, length_penalty=length_penalty, alignments=wanted.alignments
+        )
+
+    def _segments(self, line: str, ids: list[int]) -> list[Segment]:
+        if len(ids) <= self.longest_segment:
+            return [Segment(line, 0, ids)]
+        slices = segment(self.vocabularies.source.pieces(ids), self.longest_segment)
+        return [Segment(line, part.start, ids[part]) for part in slices]
 
 
-def _aligned(translation: Translation, alignment: SoftAlignment) -> Translation:
-    return translation._replace(alignment=alignment.links, soft_alignment=alignment)
+class _Loaded(NamedTuple):
+    """What a translator is made of."""
+
+    model: Model
+    vocabularies: Vocabularies
+    decoding: DecodingConfig
+    longest_segment: int
+
+
+def _load(path: Path, device: torch.device | str, precision: str) -> _Loaded:
+    file = load_model(path)
+    try:
+        model = rebuild(file)
+        vocabularies = Vocabularies.from_bytes(file.source_subwords, file.target_subwords)
+    except (KeyError, ValueError, UserError) as error:
+        reason = shorten(str(error), 200, placeholder=" …")  # PyTorch names every weight that does not fit
+        raise UserError(f"{path}: damaged: its parts do not fit together ({reason})") from error
+    longest = longest_segment(file.config.data.max_length)
+    model = model.to(device)
+    if precision != "float32":
+        model.round_weights(precision)
+    return _Loaded(model, vocabularies, file.config.decoding, longest)

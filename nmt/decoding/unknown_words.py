@@ -17,9 +17,9 @@ from torch import Tensor
 
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.alignment import batch_attention_weights
+from nmt.decoding.ensemble import Model
 from nmt.decoding.grouping import batches
 from nmt.decoding.words import UNKNOWN_MARK, word_places
-from nmt.models.seq2seq import Seq2Seq
 from nmt.symbols import UNKNOWN
 
 _USUAL_LENGTH = 25  # pieces of a translation with which batches are as large as batch_tokens says
@@ -43,7 +43,7 @@ class Replaced(NamedTuple):
 
 
 def replace_unknown_words(
-    model: Seq2Seq,
+    model: Model,
     vocabularies: Vocabularies,
     translations: Sequence[WithUnknown],
     *,

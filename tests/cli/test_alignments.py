@@ -98,7 +98,7 @@ def test_a_model_without_attention(
     assert train(tiny, tmp_path / "run", "model.attention.score=none", "training.max_updates=1") == 0
     capsys.readouterr()
     program, given = PROGRAMS[name]
-    given = [*given, "--model", "run"]
+    given = ["--model", "run", *given[2:]]
     assert program([*given, "--output", "out", "--alignments", "hard"]) == 2
     (message,) = capsys.readouterr().err.splitlines()
     assert message.startswith(f"nmt-{name}: error: there are no alignments: the model has no attention")

@@ -274,6 +274,7 @@ class DictionaryTranslator:
 
     def __init__(self) -> None:
         self.devices: list[str] = []
+        self.precisions: list[str] = []
         self.options: dict[str, Any] = {}
 
     def translate(self, lines: Iterable[str], **options: Any) -> Iterator[list[Translation]]:
@@ -287,9 +288,10 @@ class DictionaryTranslator:
 def translator(monkeypatch: pytest.MonkeyPatch) -> DictionaryTranslator:
     fake = DictionaryTranslator()
 
-    def load(path: Path, *, device: torch.device) -> DictionaryTranslator:
-        assert path == Path("m")
+    def load(paths: list[Path], *, device: torch.device, precision: str) -> DictionaryTranslator:
+        assert paths == [Path("m")]
         fake.devices.append(str(device))
+        fake.precisions.append(precision)
         return fake
 
     monkeypatch.setattr(Translator, "load", load)
@@ -325,7 +327,8 @@ def test_only_the_search_options_that_were_given_replace_the_models_own(translat
         "batch_tokens": 11,
     }
     assert translator.devices[1] == "cpu"
-    assert main([*MODEL, "--length-penalty", "0.6"]) == 0
+    assert main([*MODEL, "--length-penalty", "0.6", "--precision", "int8"]) == 0
+    assert translator.precisions == ["float32", "float32", "int8"]
     assert translator.options == {"length_penalty": 0.6}
 
 

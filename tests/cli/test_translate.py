@@ -107,6 +107,19 @@ def test_options_of_the_search(model: Path, source: Path) -> None:
     assert len(other) == 7
 
 
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+def test_precisions(model: Path, source: Path, precision: str) -> None:
+    lines = translated(model, source, "--precision", precision)
+    assert len(lines) == 7
+    assert lines[1] == lines[2] == ""
+    assert (lines == translated(model, source)) or precision != "float32"
+
+
+def test_an_unknown_precision(capsys: pytest.CaptureFixture[str], model: Path, source: Path) -> None:
+    (message,) = complaints(capsys, "--model", model, "--input", source, "--precision", "int4")
+    assert message.endswith("--precision int4: unknown; choose one of float32, bfloat16, int8")
+
+
 def test_rules_of_the_search(model: Path, source: Path) -> None:
     drawn = ("--sample", "--scores", "--max-length-ratio", "9")  # the best translations of this model are the longest
     plain = translated(model, source, *drawn)

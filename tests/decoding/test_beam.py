@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import Hypothesis, LengthPenalty, _best_tokens, _largest, beam_search, penalty
+from nmt.decoding.beam import Hypothesis, LengthPenalty, _best_tokens, _first_largest, _largest, beam_search, penalty
 from nmt.symbols import BEGIN, END, PAD
 
 A, B, C = 4, 5, 6
@@ -285,3 +285,18 @@ def test_a_sentence_alone_and_in_a_batch_gives_the_same_result(beam_size: int) -
             beam_size, length_penalty="average", max_lengths=limit, n_best=beam_size
         )
         assert alone == [together[sentence]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("columns", [7, 3001])
+def test_the_first_of_equal_values(dtype: torch.dtype, columns: int) -> None:
+    """Few different values, of both signs, with zeros of both signs and infinities: as a stable sort has them."""
+    torch.manual_seed(3)
+    values = torch.randint(-3, 4, (5, columns)).to(dtype) / 7
+    values[1, ::2] = -0.0
+    values[2, 1::3] = -torch.inf
+    values[3] = -torch.inf
+    found = _first_largest(values, 6)
+    expected = torch.sort(values, dim=1, descending=True, stable=True)
+    assert torch.equal(found[0], expected.values[:, :6])
+    assert torch.equal(found[1], expected.indices[:, :6])

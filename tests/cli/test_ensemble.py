@@ -1,0 +1,76 @@
+"""--model given several times, of nmt-translate, nmt-eval and nmt-score."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.cli import evaluate, score, translate
+from nmt.config.schema import SubwordsConfig
+from nmt.data.subwords import Subwords
+from nmt.decoding.translator import Translator
+from tests.decoding.test_ensemble import TEXT, save
+
+BOTH = ["--model", "one", "--model", "two", "--device", "cpu"]
+
+
+@pytest.fixture(autouse=True)
+def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A working folder with two models that fit together, one that does not, and a text."""
+    monkeypatch.chdir(tmp_path)
+    subwords, larger = (Subwords.train(TEXT, settings=SubwordsConfig(), size=size) for size in (71, 73))
+    save(Path("one"), seed=1, subwords=subwords, ratio=0.5)
+    save(Path("two"), seed=2, subwords=subwords, decoder="bahdanau")
+    save(Path("larger"), seed=3, subwords=larger)
+    Path("text").write_text("".join(f"{line}\n" for line in TEXT), encoding="utf-8")
+
+
+def lines(name: str) -> list[str]:
+    return Path(name).read_text(encoding="utf-8").splitlines()
+
+
+def test_nmt_translate() -> None:
+    assert translate.main([*BOTH, "--input", "text", "--output", "out", "--alignments", "links"]) == 0
+    expected = list(Translator.load(["one", "two"]).translate(TEXT, alignments=True))
+    assert lines("out") == [best.text for best, *_ in expected]
+    assert lines("links") == [" ".join(f"{s}-{t}" for s, t in best.alignment) for best, *_ in expected]
+    assert translate.main([*BOTH[:2], "--input", "text", "--output", "alone"]) == 0
+    assert lines("alone") != lines("out")
+
+
+def test_nmt_eval_translates_alike(capsys: pytest.CaptureFixture[str]) -> None:
+    assert translate.main([*BOTH, "--input", "text", "--output", "out"]) == 0
+    given = [*BOTH, "--source", "text", "--reference", "text", "--output", "saved"]
+    assert evaluate.main(given) == 0
+    assert lines("saved") == lines("out")
+    assert "BLEU" in capsys.readouterr().out
+
+
+def test_nmt_score_gives_the_mean_of_the_models_scores() -> None:
+    found = {}
+    for name, models in {"both": BOTH, "one": BOTH[:2], "two": BOTH[2:]}.items():
+        assert score.main([*models, "--source", "text", "--target", "text", "--output", f"{name}.scores"]) == 0
+        found[name] = [float(line) for line in lines(f"{name}.scores")]
+    assert found["one"] != found["two"]
+    means = [(one + two) / 2 for one, two in zip(found["one"], found["two"], strict=True)]
+    assert found["both"] == pytest.approx(means, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("program", "given"),
+    [
+        (translate.main, ["--input", "text"]),
+        (evaluate.main, ["--source", "text", "--reference", "text"]),
+        (score.main, ["--source", "text", "--target", "text"]),
+    ],
+)
+def test_mistakes(program, given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    name = {translate.main: "translate", evaluate.main: "eval", score.main: "score"}[program]
+    assert program([*BOTH, *given, "--model", "larger"]) == 2
+    assert capsys.readouterr().err == (
+        f"nmt-{name}: error: one and larger cannot translate together: their source vocabularies differ: 71 and 73 "
+        "pieces\n"
+    )
+    assert program([*BOTH, *given, "--model", "nowhere", "--output", "two"]) == 2
+    messages = capsys.readouterr().err
+    assert "nowhere: no such model file or run folder" in messages
+    assert "--output two: would overwrite --model number 2 two; give another name" in messages
