@@ -147,7 +147,9 @@ def _main_table(scored: Mapping[str, Scored]) -> str:
         lines.append([*line, *([str(len(multi30k))] if several else [])])
     spread = " With several seeds: mean ± standard deviation." if several else " One seed a row."
     both = [result for each in scored.values() for result in (*each.multi30k, *each.synthetic)]
-    where = {f"{result.machine}, threads: {result.threads}, PyTorch {result.pytorch}" for result in both}
+    where = {
+        f"{result.machine}, threads: {result.threads}, PyTorch {result.pytorch}, {result.precision}" for result in both
+    }
     signatures = {result.signature for result in both}
     notes = f"""Minutes and target tokens a second: training on Multi30k, validation counted in the minutes.{spread}
 

@@ -11,6 +11,7 @@ scored by nmt-eval, once on Multi30k (configs/attention_table.yaml) and once on 
 """
 
 import argparse
+import re
 import signal
 import statistics
 import subprocess
@@ -25,7 +26,7 @@ import torch
 
 from benchmarks.attention_report import LENGTH_ROWS, Lengths, Scored, complete, report
 from benchmarks.attention_rows import ROWS, chosen
-from benchmarks.attention_tasks import MULTI30K, ROOT, SYNTHETIC, TRANSLATIONS, Training, plan
+from benchmarks.attention_tasks import MULTI30K, ROOT, SYNTHETIC, Training, plan
 from benchmarks.length_buckets import bleu_by_bucket, buckets, plot
 from nmt.cli.common import DEVICES, choose_device, run
 from nmt.config import load_config
@@ -35,6 +36,7 @@ from nmt.files import written_atomically
 
 TASKS = (MULTI30K, SYNTHETIC)
 EXAMPLE = "global-dot"  # the row whose commands the document shows
+RESULTS = ROOT / "benchmarks" / "results" / "attention_table"
 IMAGE = Path("images", "bleu_by_source_length.png")  # in the folder of the document
 
 
@@ -57,6 +59,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--report-only", action="store_true", help="train nothing, write the report of what is done")
     parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "attention_table", help="folder of the trainings")
     parser.add_argument(
+        "--results", type=Path, default=RESULTS, help="folder of what came out of them, under version control"
+    )
+    parser.add_argument(
         "--document", type=Path, default=ROOT / "docs" / "attention_table.md", metavar="FILE", help="the report"
     )
     return parser
@@ -70,9 +75,9 @@ def _body(options: argparse.Namespace) -> int:
         problems.append(f"{MULTI30K.source}: no such file; `make data` fetches Multi30k")
     if problems:
         raise UserError(*problems)
-    rows, runs = chosen(options.rows), options.runs.resolve()
+    rows, runs, results = chosen(options.rows), options.runs.resolve(), options.results.resolve()
     make_synthetic_corpus()
-    trainings = plan(TASKS, rows, seeds=range(1, options.seeds + 1), runs=runs)
+    trainings = plan(TASKS, rows, seeds=range(1, options.seeds + 1), runs=runs, results=results)
     if options.list:
         list_rows(trainings)
         return 0
@@ -81,8 +86,8 @@ def _body(options: argparse.Namespace) -> int:
         for training in trainings:
             if (code := train(training, device=device, threads=threads)) != 0:
                 return code
-            write_report(options.document, runs)
-    write_report(options.document, runs)
+            write_report(options.document, runs, results)
+    write_report(options.document, runs, results)
     return 0
 
 
@@ -116,13 +121,13 @@ def train(training: Training, *, device: str, threads: int) -> int:
     return 0
 
 
-def write_report(document: Path, runs: Path) -> None:
+def write_report(document: Path, runs: Path, kept: Path) -> None:
     """Write the document and its plot, from whatever is done of the present recipes."""
-    seeds = sorted(int(path.name.removeprefix("seed")) for path in runs.glob("*/seed[0-9]*")) or [1]
-    trainings = plan(TASKS, list(ROWS.values()), seeds=list(dict.fromkeys(seeds)), runs=runs)
+    seeds = {int(match[1]) for path in kept.glob("*.json") if (match := re.search(r"-seed(\d+)-", path.name))}
+    trainings = plan(TASKS, list(ROWS.values()), seeds=sorted(seeds) or [1], runs=runs, results=kept)
     results = [result for training in trainings if (result := training.result()) is not None]
     scored = complete(ROWS.values(), results)
-    lengths = draw_lengths(document.parent, trainings, scored)
+    lengths = draw_lengths(document.parent, scored)
     recipes = {task.name: load_config(task.config) for task in TASKS}
     example = next(each for each in trainings if each.row.name == EXAMPLE and each.task == MULTI30K)
     document.parent.mkdir(parents=True, exist_ok=True)
@@ -131,7 +136,7 @@ def write_report(document: Path, runs: Path) -> None:
     print(f"{document}: {len(scored)} of {len(ROWS)} rows", flush=True)
 
 
-def draw_lengths(folder: Path, trainings: Sequence[Training], scored: Mapping[str, Scored]) -> Lengths | None:
+def draw_lengths(folder: Path, scored: Mapping[str, Scored]) -> Lengths | None:
     """BLEU by source length of LENGTH_ROWS, the mean over each one's seeds; None until all of them are complete."""
     if not all(name in scored for name in LENGTH_ROWS):
         return None
@@ -139,11 +144,9 @@ def draw_lengths(folder: Path, trainings: Sequence[Training], scored: Mapping[st
     references = list(read_lines(MULTI30K.reference))
     series = {}
     for name in LENGTH_ROWS:
-        seeds = {result.seed for result in scored[name].multi30k}
         by_seed = [
-            bleu_by_bucket(parts, list(read_lines(each.folder / TRANSLATIONS)), references, tokenize=MULTI30K.tokenize)
-            for each in trainings
-            if each.row.name == name and each.task == MULTI30K and each.seed in seeds
+            bleu_by_bucket(parts, result.translations, references, tokenize=MULTI30K.tokenize)
+            for result in scored[name].multi30k
         ]
         series[ROWS[name].title] = [statistics.fmean(scores) for scores in zip(*by_seed, strict=True)]
     plot(folder / IMAGE, parts, series, title="Multi30k English-German, test_2016_flickr: BLEU by source length")

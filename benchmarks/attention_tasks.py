@@ -1,8 +1,9 @@
 """The two tasks that every row of the attention table is trained on, each by the product's own commands.
 
 A training lies in a folder of its own, whose name has the recipe's hash: with another recipe or other corpora it is
-another folder, so that results never mix. It ends with `result.json`, written last and in one piece; what has none is
-continued from where it was. The module knows one training at a time, and nothing of the table.
+another folder, so that results never mix. What came out is kept apart from the weights, small enough to be put under
+version control: a training whose result is kept is done, wherever it was made; another is continued from where it was.
+The module knows one training at a time, and nothing of the table.
 """
 
 import hashlib
@@ -25,6 +26,7 @@ from nmt.config import load_config
 from nmt.data.corpus import digests, read_lines
 from nmt.decoding.alignment import align
 from nmt.decoding.translator import Translator
+from nmt.errors import UserError
 from nmt.evaluation.alignments import Link, alignment_error_rate
 from nmt.files import written_atomically
 from nmt.models.model_file import load_model
@@ -32,7 +34,7 @@ from nmt.training.checkpoint import read_state
 from nmt.training.run_folder import METRICS, STATE
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULT, TRANSLATIONS, SCORES = "result.json", "translations.txt", "scores.json"
+TRANSLATIONS, SCORES = "translations.txt", "scores.json"
 
 
 class Task(NamedTuple):
@@ -66,14 +68,16 @@ SYNTHETIC = Task(
 )
 
 
-def plan(tasks: Sequence[Task], rows: Sequence[Row], *, seeds: Sequence[int], runs: Path) -> list["Training"]:
+def plan(
+    tasks: Sequence[Task], rows: Sequence[Row], *, seeds: Sequence[int], runs: Path, results: Path
+) -> list["Training"]:
     """All trainings in the order in which they are done: every row with the first seed, then with the second.
 
     Raises UserError for every file that is missing.
     """
     corpora = {task: _corpora(task) for task in tasks}
     return [
-        Training(task, row, seed, runs, _hash([_configuration(task, row), corpora[task], seed]))
+        Training(task, row, seed, runs, results, _hash([_configuration(task, row), corpora[task], seed]))
         for seed in seeds
         for row in rows
         for task in tasks
@@ -81,8 +85,8 @@ def plan(tasks: Sequence[Task], rows: Sequence[Row], *, seeds: Sequence[int], ru
 
 
 def _configuration(task: Task, row: Row) -> dict[str, Any]:
-    """Every key that decides what is trained, defaults included."""
-    keys = load_config(task.config, row.overrides).model_dump(mode="json")
+    """Every key that the recipe and the row set; what a default is worth is the code's."""
+    keys = load_config(task.config, row.overrides).model_dump(mode="json", exclude_defaults=True)
     data = {key: value for key, value in keys["data"].items() if key not in ("train", "valid", "cache_folder")}
     return {**keys, "name": None, "seed": None, "data": data}  # the seed counts by itself, files by their bytes
 
@@ -106,12 +110,18 @@ class Training(NamedTuple):
     row: Row
     seed: int
     runs: Path  # the folder of all trainings
+    results: Path  # the folder of what came out of them
     recipe: str  # a hash of all that the result depends on, but for the code: configuration, row, seed and corpora
 
     @property
     def folder(self) -> Path:
         """The run folder."""
         return self.runs / self.row.name / f"seed{self.seed}" / f"{self.task.name}-{self.recipe}"
+
+    @property
+    def kept(self) -> Path:
+        """The file of the result."""
+        return self.results / f"{self.row.name}-seed{self.seed}-{self.task.name}-{self.recipe}.json"
 
     def train_command(self, *, device: str) -> list[str]:
         sets = [*self.row.overrides, f"seed={self.seed}", f"data.cache_folder={shown(self.runs / '.cache')}"]
@@ -128,17 +138,21 @@ class Training(NamedTuple):
     def result(self) -> "Result | None":
         """What came out, once it has."""
         try:
-            return Result(**json.loads((self.folder / RESULT).read_text(encoding="utf-8")))
+            return Result(**json.loads(self.kept.read_text(encoding="utf-8")))
         except FileNotFoundError:
             return None
+        except TypeError as error:
+            raise UserError(f"{self.kept}: of another version of this benchmark ({error}); remove it") from None
 
     def run(self, *, device: str, threads: int) -> "Result":
         """Train from wherever it was left, score, and record. Raises CalledProcessError when a command fails."""
         execute(self.train_command(device=device), threads=threads)
         execute(self.evaluate_command(device=device), threads=threads)
         result = measure(self)
-        with written_atomically(self.folder / RESULT) as file:
-            json.dump(asdict(result), file, indent=2, ensure_ascii=False)
+        self.results.mkdir(parents=True, exist_ok=True)
+        with written_atomically(self.kept) as file:
+            json.dump(asdict(result), file, indent=1, ensure_ascii=False)
+            file.write("\n")
         return result
 
 
@@ -160,6 +174,8 @@ class Result:
     machine: str
     threads: int
     pytorch: str
+    precision: str
+    translations: list[str]  # of the test set
 
 
 def measure(training: Training) -> Result:
@@ -186,6 +202,8 @@ def measure(training: Training) -> Result:
         machine=machine(where["device"]),
         threads=where["threads"],
         pytorch=where["PyTorch"],
+        precision=where["precision"],
+        translations=list(read_lines(folder / TRANSLATIONS)),
     )
 
 

@@ -10,7 +10,7 @@ from benchmarks.length_buckets import Bucket
 from nmt.config import load_config
 
 RECIPES = {task.name: load_config(task.config) for task in (MULTI30K, SYNTHETIC)}
-EXAMPLE = Training(MULTI30K, ROWS["none"], 1, Path("/somewhere/runs"), "0123abcd")
+EXAMPLE = Training(MULTI30K, ROWS["none"], 1, Path("/somewhere/runs"), Path("/somewhere/results"), "0123abcd")
 
 
 def result(row: str, task: str, bleu: float, *, seed: int = 1, error: float | None = None) -> Result:
@@ -29,6 +29,8 @@ def result(row: str, task: str, bleu: float, *, seed: int = 1, error: float | No
         machine="Abacus, 2 cores",
         threads=1,
         pytorch="2.13.0",
+        precision="float32",
+        translations=[],
     )
 
 
@@ -72,7 +74,7 @@ def test_a_row_needs_both_tasks() -> None:
         "0.125",
         "97.00",
     ]
-    assert "Abacus, 2 cores, threads: 1, PyTorch 2.13.0" in text
+    assert "Abacus, 2 cores, threads: 1, PyTorch 2.13.0, float32" in text
     assert "`nrefs:1|tok:none`" in text
 
 
@@ -130,5 +132,5 @@ def test_lengths_wait_for_their_rows() -> None:
 def test_the_recipes_are_told() -> None:
     text = document([])
     assert "6,000 bpe pieces" in text
-    assert "halving schedule after_epoch 4 factor 0.7" in text
+    assert "halving schedule after_epoch 4 factor 0.6" in text
     assert "8 epochs" in text

@@ -15,14 +15,16 @@ import yaml
 
 from benchmarks import attention_table
 from benchmarks.attention_rows import ROWS
-from benchmarks.attention_tasks import RESULT, TRANSLATIONS, Result, Task, Training, alignment_error, gold_links, plan
+from benchmarks.attention_tasks import Result, Task, Training, alignment_error, gold_links, plan
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from tests.conftest import data_section
 
 ROOT = Path(__file__).resolve().parents[2]
 SIZES = {"train": 40, "valid": 5, "test": 6}
-DONE = Result("none", "tiny", 1, "0123abcd", 7.0, 33.0, "signature", 11, 1.0, 5000.0, None, "Abacus", 1, "2.13.0")
+DONE = Result(
+    "none", "tiny", 1, "0123abcd", 7.0, 33.0, "signature", 11, 1.0, 5000.0, None, "Abacus", 1, "2.13.0", "float32", []
+)
 
 
 @pytest.fixture(scope="session")
@@ -51,13 +53,13 @@ def task(corpus: Path, tmp_path: Path) -> Task:
 
 
 def one(task: Task, name: str, runs: Path, seed: int = 1) -> Training:
-    (training,) = plan([task], [ROWS[name]], seeds=[seed], runs=runs)
+    (training,) = plan([task], [ROWS[name]], seeds=[seed], runs=runs, results=runs / "results")
     return training
 
 
 def test_every_row_comes_before_the_second_seed(task: Task, tmp_path: Path) -> None:
     rows = [ROWS["none"], ROWS["global-dot"]]
-    order = [(each.seed, each.row.name) for each in plan([task], rows, seeds=[1, 2], runs=tmp_path)]
+    order = [(each.seed, each.row.name) for each in plan([task], rows, seeds=[1, 2], runs=tmp_path, results=tmp_path)]
     assert order == [(1, "none"), (1, "global-dot"), (2, "none"), (2, "global-dot")]
 
 
@@ -106,9 +108,9 @@ def runner(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Training], Re
 
 
 def finish(training: Training) -> Result:
-    training.folder.mkdir(parents=True)
+    training.results.mkdir(parents=True, exist_ok=True)
     result = replace(DONE, row=training.row.name, recipe=training.recipe)
-    (training.folder / RESULT).write_text(json.dumps(result.__dict__), encoding="utf-8")
+    training.kept.write_text(json.dumps(result.__dict__), encoding="utf-8")
     return result
 
 
@@ -119,6 +121,24 @@ def test_what_is_done_is_not_done_again(task: Task, tmp_path: Path, runner: Call
     assert trained == ["none", "global-dot"]
     assert one(task, "none", tmp_path).result() is not None
     assert one(task, "none", tmp_path, seed=2).result() is None
+
+
+def test_a_result_of_another_version_is_refused(task: Task, tmp_path: Path) -> None:
+    training = one(task, "none", tmp_path)
+    training.results.mkdir()
+    training.kept.write_text(json.dumps({"row": "none", "blue": 3}), encoding="utf-8")
+    with pytest.raises(UserError, match=r"none-seed1-tiny-\w+.json: of another version .*; remove it"):
+        training.result()
+
+
+def test_a_default_that_is_new_leaves_what_is_done(task: Task, tmp_path: Path) -> None:
+    """Keys that nobody set are no part of the recipe's hash; those that are set are."""
+    before = one(task, "none", tmp_path).recipe
+    text = task.config.read_text(encoding="utf-8")
+    task.config.write_text(text + "decoding: {beam_size: 5}\n", encoding="utf-8")  # the default
+    assert one(task, "none", tmp_path).recipe == before
+    task.config.write_text(text + "decoding: {beam_size: 4}\n", encoding="utf-8")
+    assert one(task, "none", tmp_path).recipe != before
 
 
 @pytest.mark.parametrize(("code", "expected"), [(2, 2), (130, 130), (-9, 137)])
@@ -172,6 +192,7 @@ def test_list(tmp_path: Path, capsys: pytest.CaptureFixture[str], runner: Callab
     attention_table.train(one(multi30k, "none", tmp_path / "runs"), device="cpu", threads=1)
     capsys.readouterr()
     arguments = ["--list", "--rows", "none,global-dot", "--runs", str(tmp_path / "runs")]
+    arguments += ["--results", str(tmp_path / "runs" / "results")]
     assert attention_table.main(arguments) == 0
     assert capsys.readouterr().out.splitlines() == [
         "none  seed 1  multi30k  done",
@@ -185,12 +206,12 @@ def test_list(tmp_path: Path, capsys: pytest.CaptureFixture[str], runner: Callab
 @pytest.mark.usefixtures("tiny_table")
 def test_one_row_from_end_to_end(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Two updates on 40 sentences, twice: nmt-train, nmt-eval, the alignments, the document; and then nothing to do."""
-    runs, document = tmp_path / "runs", tmp_path / "docs" / "table.md"
+    runs, results, document = tmp_path / "runs", tmp_path / "results", tmp_path / "docs" / "table.md"
     arguments = ["--rows", "global-dot", "--device", "cpu", "--threads", "1"]
-    arguments += ["--runs", str(runs), "--document", str(document)]
+    arguments += ["--runs", str(runs), "--results", str(results), "--document", str(document)]
     assert attention_table.main(arguments) == 0
 
-    multi30k, synthetic = plan(attention_table.TASKS, [ROWS["global-dot"]], seeds=[1], runs=runs)
+    multi30k, synthetic = plan(attention_table.TASKS, [ROWS["global-dot"]], seeds=[1], runs=runs, results=results)
     first, second = multi30k.result(), synthetic.result()
     assert first is not None
     assert second is not None
@@ -200,12 +221,14 @@ def test_one_row_from_end_to_end(tmp_path: Path, capfd: pytest.CaptureFixture[st
     translator = Translator.load(synthetic.folder)
     assert second.alignment_error_rate == pytest.approx(alignment_error(translator, synthetic.task))
     assert 0 < second.alignment_error_rate <= 1
-    assert len((multi30k.folder / TRANSLATIONS).read_bytes().splitlines()) == SIZES["test"]
+    assert len(first.translations) == SIZES["test"]
+    assert first.precision == "float32"
     text = document.read_text(encoding="utf-8")
     assert f"| dot | global | luong | yes | {first.perplexity:.2f} |" in text
     assert f"{len(ROWS) - 1} of {len(ROWS)} rows are not complete yet" in text
 
     capfd.readouterr()
+    shutil.rmtree(runs)  # on another machine, with what was kept
     assert attention_table.main(arguments) == 0
     said = capfd.readouterr().out
     assert said.count("done already") == 2
