@@ -19,7 +19,7 @@ from nmt.cli.common import DEVICES, choose_device, run
 from nmt.cli.logs import logging_to
 from nmt.cli.options import collect
 from nmt.cli.validation import build_validation
-from nmt.config import Check, Config, Inheritance, Problem, json_schema, load_config
+from nmt.config import Check, Config, Inheritance, Problem, dump_config, json_schema, load_config
 from nmt.data.preparation import Log, Prepared, prepare
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
@@ -29,7 +29,7 @@ from nmt.models.checks import model_problems
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.checkpoint import read_state
-from nmt.training.distributed import Processes, is_follower, joined
+from nmt.training.distributed import LostProcess, Processes, is_silent, job, joined
 from nmt.training.dry_run import describe, parameters
 from nmt.training.finetuning import Origin, freeze, inherited, load_origin, load_weights
 from nmt.training.interruption import Interrupted
@@ -90,16 +90,15 @@ def _train(options: argparse.Namespace) -> int | None:
     if options.config is None:
         raise UserError("--config FILE is missing; configs/ has examples")
     try:
-        config, origin, device = _checked(options)
-    except UserError:
-        if is_follower():
-            return 2  # the first process says why
+        return _train_checked(options, *_checked(options))
+    except UserError as error:
+        if is_silent() and not isinstance(error, LostProcess):
+            return 2
         raise
-    return _train_checked(options, config, origin, device)
 
 
 def _checked(options: argparse.Namespace) -> tuple[Config, Origin | None, torch.device]:
-    """The configuration, the model to start from, and the device. Raises UserError with all that is wrong."""
+    """What is to be trained, from what, and where. Raises UserError with all that is wrong."""
     problems: list[str] = []
     device = collect(problems, lambda: choose_device(options.device))
     start = _Start(options, problems)
@@ -117,25 +116,23 @@ def _train_checked(
     with _explained(output):
         cache = config.data.cache_folder or output.parent / ".cache"
         if options.dry_run:
-            _dry_run(config, cache, origin, device)
+            if not is_silent():
+                _dry_run(config, cache, origin, device)
             return None
         with joined(device) as (processes, device):
             if not processes.is_first:
                 processes.wait()  # until the first one has the folder and has prepared the data
-                return _run(config, cache, RunFolder.follow(output), origin, device, _say_nothing, processes)
-            resume = options.resume or processes.restarted
+                with RunFolder.follow(output) as folder:
+                    return _run(config, cache, folder, origin, device, lambda _: None, processes)
+            path = origin and origin.path
             with (
-                RunFolder.open(output, config, resume=resume, origin=origin and origin.path) as folder,
+                RunFolder.open(output, config, resume=options.resume, origin=path, job=job()) as folder,
                 logging_to(folder.log_path) as logger,
             ):
                 if processes.size > 1:
                     _prepare(config, cache, origin, logger.info)
                     processes.wait()
                 return _run(config, cache, folder, origin, device, logger.info, processes)
-
-
-def _say_nothing(_: str) -> None:
-    """The log of every process but the first."""
 
 
 def _output(options: argparse.Namespace, config: Config) -> Path:
@@ -229,6 +226,9 @@ def _run(
         log(f"{processes.size} processes, each with its share of every batch")
     log(f"training with {chosen_computing(config.training, device)}")
     prepared = _prepare(config, cache, origin, log)
+    processes.check_same("configuration", dump_config(config))
+    processes.check_same("corpus", _fingerprint(prepared))
+    processes.check_same("saved state", "none" if state is None else f"of update {state.numbers['progress']['update']}")
     model = _model(config, prepared, origin, device)
     for line in parameters(model):
         log(line)

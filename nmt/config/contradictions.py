@@ -169,10 +169,21 @@ def _copied_state(config: Config) -> Iterator[Problem]:
 
 def _training(training: TrainingConfig) -> Iterator[Problem]:
     """Training without an end, and keys that have no effect beside the others."""
+    yield from _precision(training)
     yield from _end(training)
     yield from _intervals(training)
     yield from _schedule(training)
     yield from _checkpoints(training)
+
+
+def _precision(training: TrainingConfig) -> Iterator[Problem]:
+    """The plain twins compute in the type of the weights."""
+    if training.kernels == "plain" and training.precision != "float32":
+        keys: tuple[KeyPath, ...] = (("training", "kernels"), ("training", "precision"))
+        message = (
+            f"{training.precision} has no effect with training.kernels: plain, which computes in float32; remove it"
+        )
+        yield Problem(("training", "precision"), message, keys)
 
 
 def _end(training: TrainingConfig) -> Iterator[Problem]:

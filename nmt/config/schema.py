@@ -434,7 +434,8 @@ class TrainingConfig(Section):
     them with. auto: fused."""
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
     """What the large matrix products of training are rounded to; weights, states, softmax and loss stay float32.
-    auto: bfloat16 where the device has instructions for it. Validation and translation are in float32."""
+    auto: bfloat16 where the device has instructions for it. Validation is in float32, and on a GPU so is the encoder's
+    recurrence."""
 
 
 class DecodingConfig(Section):

@@ -96,7 +96,7 @@ class Encoder(nn.Module):
         return Encoded(annotations, final, summary=states[0][-1])
 
     def _library(self, embedded: Tensor, lengths: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """The plain twin of `_fused`, and on a GPU the faster one: padding is packed away."""
+        """The plain twin of `_fused`, and what GPUs use, for which the library has kernels: padding is packed away."""
         packed = pack_padded_sequence(embedded, lengths.cpu(), batch_first=True, enforce_sorted=False)
         outputs, states = self.network(packed)
         annotations, _ = pad_packed_sequence(outputs, batch_first=True, total_length=embedded.size(1))

@@ -4,11 +4,12 @@ Everything in `nmt.ops` that has a plain twin asks here; the caller of the model
 
     with computing(fused=False):                                # the plain twins, for comparison
         ...
-    with computing(precision=torch.bfloat16):                   # inputs of large products rounded to bfloat16
+    with computing(precision=torch.bfloat16):                   # large products computed in bfloat16
         ...
 
-bfloat16 holds for products only, and for tensors that would be float32: states, softmax, loss, gradients of weights and
-the weights themselves stay float32, and a float64 model stays one.
+Their inputs and results are rounded then, while sums inside a product are in float32. It holds for products only, and
+for tensors that would be float32: states, softmax, loss, gradients of weights and the weights themselves stay float32,
+and a float64 model stays one.
 """
 
 from collections.abc import Iterator

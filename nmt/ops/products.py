@@ -30,11 +30,12 @@ FLOAT32_ERROR = 1e-5  # relative to the largest value; bfloat16 errs by about 2e
 def product(rows: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
     """rows @ matrix + bias, for rows (…, inner_size) and a matrix (inner_size, columns); in the type of `rows`.
 
-    The product is computed in the type of the matrix, which the caller has rounded if it is to be.
+    The product is computed, and rounded, in the type of the matrix, which the caller has rounded if it is to be; the
+    bias is added in the type of `rows`.
     """
     flat = rows.reshape(-1, rows.size(-1)).to(matrix.dtype)
-    if bias is not None:
-        bias = bias.to(matrix.dtype)
+    if bias is not None and matrix.dtype != rows.dtype:
+        return product(rows, matrix).add_(bias)
     count = flat.size(0)
     with fast_products():
         if count <= CHUNK:

@@ -74,7 +74,8 @@ def read_state(path: Path) -> State:
 def restore(state: State, *, model: nn.Module, optimizer: Optimizer, rank: int = 0) -> None:
     """Put weights, optimiser state and the random states of process `rank` back where `write_state` found them.
 
-    A process that was not there when the state was saved has no random states.
+    A process that was not there when the state was saved has no random states. Versions of before there were several
+    processes have them without a rank.
     """
     model.load_state_dict(below(state.tensors, "model."))
     moments: dict[int, dict[str, Tensor]] = {}
@@ -82,7 +83,7 @@ def restore(state: State, *, model: nn.Module, optimizer: Optimizer, rank: int =
         index, _, moment = name.partition(".")
         moments.setdefault(int(index), {})[moment] = tensor
     optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
-    saved = below(state.tensors, f"random.{rank}.")
+    saved = below(state.tensors, f"random.{rank}.") or below(state.tensors, "random." if rank == 0 else "none.")
     if "cpu" in saved:
         torch.set_rng_state(saved["cpu"])
     on_devices = below(saved, "cuda.")

@@ -4,6 +4,9 @@ Every process has the whole model and computes its share of each batch, the rows
 divided by the tokens (or sentences) of all shares before the gradients are added up, so N processes make the update
 that one would make. Only the first process writes. PyTorch's DistributedDataParallel adds up the gradients, by gloo on
 CPUs and by NCCL on GPUs.
+
+By one or two processes a resumed run ends bit for bit like an uninterrupted one; among more, gradients are summed in
+another order after the first update of each start.
 """
 
 import gc
@@ -12,6 +15,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from textwrap import shorten
 from typing import Any, TypeVar
 
 import torch
@@ -29,21 +33,20 @@ Value = TypeVar("Value")
 PATIENCE = timedelta(hours=24)  # others wait while the first process prepares the data
 
 
+class LostProcess(UserError):
+    """Another process is gone; it may not have been able to say why."""
+
+
 class Processes:
     """The processes of a training, seen from one of them. A training by itself is one of one."""
 
-    def __init__(self, rank: int = 0, size: int = 1) -> None:
-        self.rank, self.size = rank, size
+    def __init__(self, rank: int = 0, size: int = 1, device: torch.device | None = None) -> None:
+        self.rank, self.size, self.device = rank, size, device
 
     @property
     def is_first(self) -> bool:
         """Whether this one writes and tells."""
         return self.rank == 0
-
-    @property
-    def restarted(self) -> bool:
-        """Whether torchrun has started the processes anew after one of them died."""
-        return self.size > 1 and _restarts() > 0
 
     def wait(self) -> None:
         """Return when all processes have come here."""
@@ -52,7 +55,22 @@ class Processes:
 
     def sums(self, *numbers: float) -> list[float]:
         """Each of the numbers summed over the processes."""
-        return [sum(column) for column in zip(*self.gather(numbers), strict=True)]
+        if self.size == 1:
+            return list(numbers)
+        totals = torch.tensor(numbers, dtype=torch.float64, device=self.device)
+        distributed.all_reduce(totals)
+        return totals.tolist()
+
+    def check_same(self, what: str, value: str) -> None:
+        """Raise UserError unless all processes have the same value."""
+        values = self.gather(value)
+        if len(set(values)) > 1:
+            different = next(rank for rank, each in enumerate(values) if each != values[0])
+            raise UserError(
+                f"process {different} of {self.size} has another {what} than process 0: all must see the same "
+                f"configuration, corpora and run folder ({shorten(values[different], 200)}; process 0: "
+                f"{shorten(values[0], 200)})"
+            )
 
     def gather(self, value: Value) -> list[Value]:
         """The values of all processes, in the order of their ranks."""
@@ -71,9 +89,15 @@ def _restarts() -> int:
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
-def is_follower() -> bool:
-    """Whether torchrun started this process as another than the first, asked before they have joined."""
-    return int(os.environ.get("RANK", "0")) > 0
+def job() -> str | None:
+    """What names the job of torchrun that this process belongs to, however often it is restarted; None without one."""
+    name = os.environ.get("TORCHELASTIC_RUN_ID")
+    return None if name is None else f"{name} {os.getppid()}"
+
+
+def is_silent() -> bool:
+    """Whether another process on this machine says what is wrong with what both were given."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1 and int(os.environ.get("LOCAL_RANK", "0")) > 0
 
 
 @contextmanager
@@ -88,22 +112,24 @@ def joined(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
         return
     if device.type == "cuda":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        if device.index >= torch.cuda.device_count():
+            raise UserError(f"torchrun: more processes a machine than its {torch.cuda.device_count()} GPUs")
         torch.cuda.set_device(device)
     store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
     attempt = PrefixStore(f"attempt {_restarts()}", store)  # torchrun's store has what died before, too
     backend = "nccl" if device.type == "cuda" else "gloo"
     distributed.init_process_group(backend, store=attempt, rank=rank, world_size=size, timeout=PATIENCE)
     try:
-        processes = Processes(rank, size)
+        processes = Processes(rank, size, device)
         yield processes, device
         processes.wait()  # a process that leaves early takes its connections with it
     except RuntimeError as error:
         if not _lost(error):
             raise
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun ends us now, but this is to be told first
-        raise UserError(
-            f"process {rank} of {size}: another process of this training has ended; what the run "
-            "had saved is intact: continue it with --resume"
+        raise LostProcess(
+            f"process {rank} of {size}: another process of this training has ended, and so this one does; from what "
+            "the run had saved it continues with --resume"
         ) from error
     finally:
         gc.collect()  # DistributedDataParallel is part of cycles, and aborts when it outlives its group
@@ -161,8 +187,9 @@ class _BatchLoss(nn.Module):
 
 def _unread(model: Seq2Seq, example: Batch, *, smoothing: float) -> list[nn.Parameter]:
     """The weights whose gradient is None; random states stay as they are."""
-    with torch.random.fork_rng():
-        batch_loss(model, example.to(model.output_weight.device), smoothing=smoothing)[0].backward()
+    device = model.output_weight.device
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        batch_loss(model, example.to(device), smoothing=smoothing)[0].backward()
     unread = [each for each in model.parameters() if each.requires_grad and each.grad is None]
     model.zero_grad(set_to_none=True)
     return unread

@@ -36,10 +36,13 @@ class RunFolder:
         self._is_new = is_new
 
     @classmethod
-    def open(cls, path: Path, config: Config, *, resume: bool, origin: Path | None = None) -> "RunFolder":
+    def open(
+        cls, path: Path, config: Config, *, resume: bool, origin: Path | None = None, job: str | None = None
+    ) -> "RunFolder":
         """Lock `path`, and make it the folder of `config`; with `resume` it may hold a run of the same configuration.
 
         `origin` is the model file that the run starts from, which a run that is resumed must have started from too.
+        `job` names what started this process, perhaps not for the first time: the run that it began, it may resume.
         Raises UserError when the folder cannot be written, is in use, holds something else, another configuration
         (with the differences), or a run although `resume` was not asked for.
         """
@@ -51,7 +54,11 @@ class RunFolder:
             try:
                 _take(lock, path)
                 folder = cls(path, lock, is_new=is_new)
-                folder._settle(config, resume=resume, origin=origin)
+                lock.seek(0)
+                folder._settle(config, resume=resume or (job is not None and lock.read() == job), origin=origin)
+                lock.truncate(0)
+                lock.write(job or "")
+                lock.flush()
             except BaseException:
                 lock.close()
                 raise

@@ -23,8 +23,14 @@ def surroundings(device: torch.device, computing: Computing, processes: int) -> 
 
 
 def take_over(saved: dict[str, Any], present: dict[str, Any]) -> Iterator[str]:
-    """Set the saved number of threads; a warning for each of the other surroundings that has changed."""
-    torch.set_num_threads(saved["threads"])
+    """Set the saved number of threads; a warning for each of the other surroundings that has changed.
+
+    Threads are taken over for the sake of the last bits, which another number of processes changes anyway.
+    """
+    if saved.get("processes", 1) == present["processes"]:
+        torch.set_num_threads(saved["threads"])
+    if saved.keys() < present.keys():
+        yield "warning: the state was saved by an older version: the run continues, but not bit for bit"
     for name, now in present.items():
-        if name != "threads" and saved.get(name) != now:
-            yield f"warning: {name} was {saved.get(name)} and is {now}: the run continues, but not bit for bit"
+        if name != "threads" and saved.get(name, now) != now:
+            yield f"warning: {name} was {saved[name]} and is {now}: the run continues, but not bit for bit"

@@ -6,6 +6,7 @@ written between updates only, so no position inside an accumulation has to be re
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,11 +15,12 @@ from torch.optim import Optimizer
 
 from nmt.config import Config
 from nmt.config.schema import Interval
-from nmt.data.batching import Batch, Indices, padding_share, plan_epoch, shared_batches
+from nmt.data.batching import Batch, Indices, batches, padding_share, plan_epoch, shared_batches
 from nmt.data.binarised import PairedIds
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq
+from nmt.ops.computing import computing
 from nmt.training.averaging import average_weights
 from nmt.training.checkpoint import State, random_state, restore, seed_process, write_state
 from nmt.training.distributed import Parallel, Processes
@@ -116,10 +118,8 @@ class Trainer:
         return self.progress
 
     def _in_parallel(self) -> Parallel:
-        example = next(shared_batches(self.corpus, plan_epoch(self.corpus, self.config, epoch=0)))
-        assert example is not None
-        smoothing = self.settings.label_smoothing
-        return Parallel(self.model, self.processes, example=example, smoothing=smoothing)
+        example = next(batches(self.corpus, plan_epoch(self.corpus, self.config, epoch=0)))
+        return Parallel(self.model, self.processes, example=example, smoothing=self.settings.label_smoothing)
 
     def _train_epoch(self) -> None:
         """From the current position to the end of the epoch, or of training."""
@@ -213,8 +213,7 @@ class Trainer:
         """Score the model, and let the score steer the rate, the checkpoints and the end of training."""
         self._save()  # so that an interruption from here on loses nothing
         began = time.perf_counter()
-        with self.stop.at_once():
-            metrics = self.validate(self.model)
+        metrics = self._metrics()
         progress = self.progress
         progress.seconds += time.perf_counter() - began
         is_best = progress.record(metrics, self.settings)
@@ -230,6 +229,11 @@ class Trainer:
         self._save()
         if self.processes.is_first:
             self.folder.remove_checkpoints(lambda number: number in kept)
+
+    def _metrics(self) -> dict[str, float]:
+        """What validation finds. A signal ends it at once; several processes leave together, before the next update."""
+        with computing(fused=self.computing.fused), self.stop.at_once() if self.processes.size == 1 else nullcontext():
+            return self.validate(self.model)
 
     def _write_model(self, path: Path, training: dict[str, Any]) -> None:
         if self.processes.is_first:
@@ -257,8 +261,7 @@ class Trainer:
         last = {name: weight.clone() for name, weight in self.model.state_dict().items()}
         self.model.load_state_dict(average_weights([self.folder.checkpoint_path(number) for number in updates]))
         try:
-            with self.stop.at_once():
-                metrics = self.validate(self.model)
+            metrics = self._metrics()
             self._record("average", metrics)
             wins = better(metric, metrics[metric], progress.best[0][0])
             if wins:

@@ -94,6 +94,7 @@ def training(rest: str, end: str = "max_epochs: 20") -> str:
         # training
         ("training: {batch_size: 3}", "training.max_epochs", "neither this nor max_updates is set"),
         (training("save_every: 2 epochs"), "training.save_every", "every validation saves the state too"),
+        (training("kernels: plain, precision: auto"), "training.precision", "auto has no effect with training.kernels"),
         (
             training("schedule: {name: plateau, minimum_learning_rate: 0.1}"),
             "training.schedule.minimum_learning_rate",

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -70,15 +71,17 @@ def worker(rank: int, output: Path) -> int:
     raise AssertionError(f"no process of rank {rank}")
 
 
-def kill(rank: int, output: Path, *, after: int) -> None:
-    """Kill -9 the process of that rank once the state has been saved after that update."""
+def kill(rank: int, output: Path, *, after: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """Send the process of that rank a signal once that update is in the log."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         log = output / "train.log"
         if log.exists() and f"update {after} ·" in log.read_text(encoding="utf-8"):
             break
         time.sleep(0.02)
-    os.kill(worker(rank, output), signal.SIGKILL)
+    else:
+        raise AssertionError(f"no update {after} in time")
+    os.kill(worker(rank, output), number)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +117,7 @@ def test_a_killed_process_ends_the_job_and_resume_goes_on(one: tuple[Path, Path]
     code, errors = finish(process)
     assert code != 0
     assert "process 0 of 2: another process of this training has ended" in errors
-    assert "continue it with --resume" in errors
+    assert "it continues with --resume" in errors
     saved = read_state(output / "state.safetensors").numbers["progress"]["update"]
     assert 0 < saved < UPDATES
     subprocess.run(["cp", "-r", str(output), str(tmp_path / "copy")], check=True)
@@ -134,8 +137,33 @@ def test_torchrun_restarts_a_killed_process(one: tuple[Path, Path], tmp_path: Pa
     kill(1, output, after=15)
     code, errors = finish(process)
     assert code == 0, errors
-    assert "resuming after update 10" in errors
+    assert re.search(r"resuming after update [1-9]0", errors)
     assert losses(output, "train") == pytest.approx(losses(alone, "train"), rel=1e-4)
+
+
+@pytest.mark.slow
+def test_a_signal_to_one_process_during_validation_saves_and_ends_all(one: tuple[Path, Path], tmp_path: Path) -> None:
+    config, alone = one
+    output = tmp_path / "run"
+    process = start(2, config, output)
+    kill(1, output, after=25, number=signal.SIGTERM)  # then comes a validation
+    code, errors = finish(process)
+    assert code != 0
+    assert "stopped by SIGTERM; the state is saved, continue with --resume" in errors
+    code, errors = finish(start(2, config, output, "--resume"))
+    assert code == 0, errors
+    assert losses(output, "train") == pytest.approx(losses(alone, "train"), rel=1e-4)
+
+
+def test_a_run_is_not_continued_without_being_asked_to(one: tuple[Path, Path]) -> None:
+    """Not by torchrun's restarts either, which resume what their own job has begun."""
+    config, alone = one
+    before = (alone / "state.safetensors").read_bytes()
+    code, errors = finish(start(2, config, alone, launcher=("--max-restarts=1",)))
+    assert code != 0
+    assert "continue it with --resume" in errors
+    assert "resuming" not in errors
+    assert (alone / "state.safetensors").read_bytes() == before
 
 
 def test_a_mistake_is_told_once(one: tuple[Path, Path], tmp_path: Path) -> None:
