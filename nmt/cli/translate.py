@@ -5,8 +5,11 @@ model is loaded, and every mistake is reported at once.
 """
 
 import argparse
+import math
+import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -43,6 +46,8 @@ from nmt.data.corpus import lines_of, read_lines
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
 
+BESIDE = {"prefix": "prefixes", "constraints": "constraints"}  # options whose files have a line for each of the input
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-translate; returns the exit code: 0, or 2 when something given was wrong."""
@@ -55,8 +60,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="nmt-translate",
         allow_abbrev=False,
         description="Translate text: one line out for each line in, in order; a blank line stays blank.",
-        epilog="Text is UTF-8, one sentence a line; input files may be .gz. Nothing is written to --output FILE before "
-        "all of it is translated.",
+        epilog="Text is UTF-8, one sentence a line; input files may be .gz. On a pipe a line is answered as soon as "
+        "the next one is not there yet. Nothing is written to --output FILE before all of it is translated. A terminal "
+        "as standard error shows the progress, with lines a second.",
     )
     add_model_option(parser, "what translates, required")
     parser.add_argument(
@@ -76,6 +82,14 @@ def _parser() -> argparse.ArgumentParser:
         help="for each line of the input a line with what its translation begins with, which may be empty. Its last "
         "word is complete, unless it ends with something else than a letter or digit",
     )
+    parser.add_argument(
+        "--constraints",
+        type=Path,
+        metavar="FILE",
+        help="for each line of the input a line with the phrases that its translations must contain, separated by "
+        "tabs; it may be empty. The beam is shared out among hypotheses with more and fewer of their pieces, so it "
+        "should be larger than the number of those",
+    )
     add_unknown_word_options(parser.add_argument_group("unknown words"))
     output = parser.add_argument_group("output")
     output.add_argument(
@@ -85,10 +99,23 @@ def _parser() -> argparse.ArgumentParser:
         "exist; K is at most the beam size, but for --sample (default: 1, without i and score)",
     )
     output.add_argument(
+        "--diversity",
+        metavar="STRENGTH",
+        help="with --n-best K: translations that differ from each other. The beam is divided into K groups, each gives "
+        "its best, and a token loses STRENGTH (such as 0.5) of its log-probability for each hypothesis of an earlier "
+        "group that has it at the same place. Fewer than K where groups find the same",
+    )
+    output.add_argument(
         "--scores",
         action="store_true",
         help="append a tab and the score: log-probability / length penalty + coverage penalty; n-best lists have it "
         "anyway",
+    )
+    output.add_argument(
+        "--flush",
+        action="store_true",
+        help="translate each line by itself and write it before the next one is read (default: lines that are there "
+        "already are translated together, which is faster)",
     )
     add_alignment_options(parser.add_argument_group("alignments, from the attention of the model"))
     return parser
@@ -101,6 +128,7 @@ def _translate(given: argparse.Namespace) -> None:
     unknown_words = unknown_word_options(given, problems)
     sampling = sampling_options(given, problems)
     n_best = _n_best(given, search.get("beam_size"), problems)
+    diversity = _diversity(given, n_best, problems)
     models = model_files(given, problems)
     if not given.model:
         problems.append("--model PATH is missing: a model file, or the folder of a run")
@@ -108,10 +136,19 @@ def _translate(given: argparse.Namespace) -> None:
     precision = precision_option(given, problems)
     source = None if given.input == STANDARD else Path(given.input)
     others = {**named(models), "--input": source, "--dictionary": given.dictionary, "--prefix": given.prefix}
+    others["--constraints"] = given.constraints
     collect(problems, partial(check_output, "--output", given.output, others=others))
     check_alignment_outputs(given, problems, others={**others, "--output": Path(given.output)})
     total = collect(problems, partial(_count, source))
-    _check_prefixes(given, total, problems)
+    for name in BESIDE:
+        _check_beside(given, name, total, problems)
+    if given.constraints is not None and given.sample:
+        problems.append("--constraints has no effect with --sample, which draws instead of searching")
+    if given.flush and given.output != STANDARD and not is_device(Path(given.output)):
+        problems.append(
+            f"--flush has no effect with --output {given.output}, a file that appears when all is translated; leave "
+            "one of them out"
+        )
     if source is None and sys.stdin is None:
         problems.append("standard input is closed; give --input FILE, or a text on standard input")
     if not models or device is None or problems:
@@ -131,9 +168,11 @@ def _translate(given: argparse.Namespace) -> None:
     translations = translator.translate(
         lines,
         n_best=n_best,
+        diversity=diversity,
         sampling=sampling,
         prefixes=None if given.prefix is None else read_lines(given.prefix),
-        waiting=waiting,
+        constraints=None if given.constraints is None else read_lines(given.constraints),
+        waiting=(lambda: True) if given.flush else waiting,
         alignments=wants_alignments(given),
         **search,
         **unknown_words,
@@ -159,18 +198,37 @@ def _n_best(given: argparse.Namespace, beam_size: int | None, problems: list[str
     return n_best
 
 
-def _check_prefixes(given: argparse.Namespace, lines: int | None, problems: list[str]) -> None:
-    """Add to `problems` a file of prefixes that cannot be read, or whose lines are not as many as the input's.
+def _diversity(given: argparse.Namespace, n_best: int, problems: list[str]) -> float:
+    """What --diversity says, or 0; what is wrong with it, or does not go with it, is added to `problems`."""
+    if given.diversity is None:
+        return 0.0
+    if n_best < 2:
+        problems.append("--diversity has an effect only with --n-best K, K at least 2")
+    if given.sample:
+        problems.append("--diversity has no effect with --sample, which draws instead of searching")
+    if given.constraints is not None:
+        problems.append("--diversity does not go with --constraints, which share out the beam otherwise; choose one")
+    with suppress(ValueError):
+        strength = float(given.diversity)
+        if 0 < strength < math.inf:
+            return strength
+    problems.append(f"--diversity {shlex.quote(given.diversity)}: allowed: a number, more than 0")
+    return 0.0
+
+
+def _check_beside(given: argparse.Namespace, name: str, lines: int | None, problems: list[str]) -> None:
+    """Add to `problems` a file of prefixes or constraints that cannot be read, or has not as many lines as the input.
 
     Those of standard input are counted as they come, by the translator.
     """
-    if given.prefix is None:
+    path = getattr(given, name)
+    if path is None:
         return
-    count = collect(problems, partial(_count, given.prefix))
+    count = collect(problems, partial(_count, path))
     if count is not None and lines is not None and count != lines:
         problems.append(
-            f"--prefix {given.prefix} has {count} lines and --input {given.input} has {lines}: line i of the one must "
-            "go with line i of the other; a line of prefixes may be empty"
+            f"--{name} {path} has {count} lines and --input {given.input} has {lines}: line i of the one must go with "
+            f"line i of the other; a line of {BESIDE[name]} may be empty"
         )
 
 

@@ -23,12 +23,10 @@ from typing import Literal, NamedTuple, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from nmt.symbols import BEGIN, END, PAD
+from nmt.decoding.choices import NEVER, best_tokens, descending
+from nmt.symbols import BEGIN, END
 
 LengthPenalty = Literal["none", "average"] | float
-NEVER = float("-inf")
-MORE = 16  # values looked at beyond those that are wanted, where some of them are equal
-BLOCK = 64  # columns; the fastest of 16, 32, 64 for vocabularies of some thousands
 
 
 class SearchState(Protocol):
@@ -41,10 +39,6 @@ class SearchState(Protocol):
 
 State = TypeVar("State", bound=SearchState)
 Step = Callable[[Tensor, State], tuple[Tensor, State]]
-
-
-class NotNumbersError(RuntimeError):
-    """A model's log-probabilities are NaN."""
 
 
 class Hypothesis(NamedTuple):
@@ -99,18 +93,18 @@ def beam_search(
     penalties = torch.tensor(
         [penalty(length, length_penalty) for length in range(1, longest + 1)], dtype=torch.float64, device=device
     )
-    history = _History(longest, sentences, beam_size, device)
-    finished = _Finished(sentences, n_best, device)
+    history = History(longest, sentences, beam_size, device)
+    finished = Finished(sentences, n_best, device)
 
     active = torch.arange(sentences, device=device)  # the sentences still searched, by their place in the input
     live = torch.zeros(sentences, 1, dtype=torch.float64, device=device)  # (active, width) log-probabilities
     tokens = torch.full((sentences, 1), BEGIN, device=device)
     for time in range(longest):
         log_probabilities, state = step(tokens.flatten(), state)
-        values, choices = _best_tokens(log_probabilities, 2 * beam_size, time)
+        values, choices = best_tokens(log_probabilities, 2 * beam_size, time)
         at_limit = max_lengths[active] == time + 1
         if time + 1 >= shortest:
-            values, choices = _force_end(values, choices, log_probabilities[:, END], at_limit, live.shape[1])
+            values, choices = force_end(values, choices, log_probabilities[:, END], at_limit, live.shape[1])
         totals, origins, choices = _rank(live, values, choices, 2 * beam_size)
 
         ended = choices == END
@@ -120,7 +114,7 @@ def beam_search(
             finished.add(active, time, ending, origins[:, :beam_size], penalties[time], added)
 
         width = live.shape[1]
-        live, order = _descending(totals.masked_fill(ended, NEVER), beam_size)
+        live, order = descending(totals.masked_fill(ended, NEVER), beam_size)
         tokens, origins = choices.gather(1, order), origins.gather(1, order)
         history.add(active, time, tokens, origins)
 
@@ -137,64 +131,10 @@ def beam_search(
         elif width == live.shape[1] == 1:
             continue  # greedy search, the same sentences: the rows are where they were
         state = state.select(rows)
-    return _resolve(history, finished)
+    return resolve(history, finished)
 
 
-def _best_tokens(log_probabilities: Tensor, count: int, time: int) -> tuple[Tensor, Tensor]:
-    """The best `count` tokens of each row that may be produced: values and ids, both (rows, at least count).
-
-    The same as a stable descending sort of each row, at a fraction of its cost: only rows in which two of the chosen
-    values are equal are sorted. Forbidden tokens keep their place with value -inf.
-    """
-    vocabulary = log_probabilities.shape[1]
-    kept = min(count + 2, vocabulary)  # PAD and BEGIN may be among them
-    values, tokens = _largest(log_probabilities, min(kept + 1, vocabulary))  # one more shows a tie at the border
-    if bool(values[:, 0].isnan().any()):  # topk puts NaN first
-        raise NotNumbersError(f"the model's log-probabilities for target token {time + 1} are not numbers (NaN)")
-    tied = ((values[:, 1:] == values[:, :-1]) & (values[:, 1:] > NEVER)).any(dim=1)
-    if bool(tied.any()):
-        values[tied], tokens[tied] = _first_largest(log_probabilities[tied], values.shape[1])
-    values, tokens = values[:, :kept].double(), tokens[:, :kept]
-    return values.masked_fill((tokens == PAD) | (tokens == BEGIN), NEVER), tokens
-
-
-def _first_largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The largest `count` values of each row and their places, of equal ones the first: a stable descending sort.
-
-    Products in bfloat16 make most rows have ties, for which a sort of the vocabulary would take longer than the rest.
-    So a few more values are looked at, and only rows that have still more of the smallest are sorted whole.
-    """
-    wide = min(count + MORE, values.shape[1])
-    found, places = _largest(values, wide)
-    places, order = places.sort(dim=1)
-    found, order = found.gather(1, order).sort(dim=1, descending=True, stable=True)
-    places = places.gather(1, order)
-    if wide < values.shape[1]:
-        open_end = found[:, -1] == found[:, count - 1]
-        if bool(open_end.any()):
-            ordered = torch.sort(values[open_end], dim=1, descending=True, stable=True)
-            found[open_end], places[open_end] = ordered.values[:, :wide], ordered.indices[:, :wide]
-    return found[:, :count], places[:, :count]
-
-
-def _largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """`values.topk(count, dim=1)`, in half the time on a CPU when there are thousands of columns.
-
-    The largest values lie in the blocks with the largest maxima, so only those are searched.
-    """
-    rows, columns = values.shape
-    blocks = columns // BLOCK
-    if blocks < 4 * count:
-        return values.topk(count, dim=1)
-    inside, rest = values[:, : blocks * BLOCK].unflatten(1, (blocks, BLOCK)), values[:, blocks * BLOCK :]
-    chosen = inside.amax(dim=2).topk(count, dim=1).indices
-    every = torch.arange(rows, device=values.device).unsqueeze(1)
-    found, order = torch.cat([inside[every, chosen].flatten(1), rest], dim=1).topk(count, dim=1)
-    block = chosen.gather(1, (order // BLOCK).clamp(max=count - 1)) * BLOCK + order % BLOCK
-    return found, torch.where(order < count * BLOCK, block, order + (blocks - count) * BLOCK)
-
-
-def _force_end(values: Tensor, choices: Tensor, end: Tensor, at_limit: Tensor, width: int) -> tuple[Tensor, Tensor]:
+def force_end(values: Tensor, choices: Tensor, end: Tensor, at_limit: Tensor, width: int) -> tuple[Tensor, Tensor]:
     """Leave END, with its log-probability `end` (rows,), as the only choice of the sentences `at_limit`."""
     rows = at_limit.repeat_interleave(width)
     values, choices = values.masked_fill(rows.unsqueeze(1), NEVER), choices.masked_fill(rows.unsqueeze(1), END)
@@ -206,17 +146,11 @@ def _rank(live: Tensor, values: Tensor, choices: Tensor, count: int) -> tuple[Te
     """The best `count` continuations of each sentence: log-probabilities, places in the beam, tokens."""
     sentences, width = live.shape
     totals = live.unsqueeze(2) + values.view(sentences, width, -1)
-    totals, order = _descending(totals.flatten(1), count)
+    totals, order = descending(totals.flatten(1), count)
     return totals, order // values.shape[1], choices.reshape(sentences, -1).gather(1, order)
 
 
-def _descending(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The largest `count` values of each row and their places, equal ones in their present order."""
-    values, order = torch.sort(values, dim=1, descending=True, stable=True)
-    return values[:, :count], order[:, :count]
-
-
-class _History:
+class History:
     """The tokens and back-pointers of every step: (steps, sentences, beam), written where a sentence was active."""
 
     def __init__(self, steps: int, sentences: int, beam_size: int, device: torch.device | str) -> None:
@@ -228,7 +162,7 @@ class _History:
         self.origins[time, active, : tokens.shape[1]] = origins
 
 
-class _Finished:
+class Finished:
     """The n-best finished hypotheses of every sentence so far, each as its length without END and place in the beam."""
 
     def __init__(self, sentences: int, n_best: int, device: torch.device | str) -> None:
@@ -255,7 +189,7 @@ class _Finished:
         self.counts[active] += (log_probabilities > NEVER).sum(dim=1)
         added = None if supplements is None else supplements.gather(1, origins)
         new = log_probabilities / penalty if added is None else log_probabilities / penalty + added
-        scores, order = _descending(torch.cat([self.scores[active], new], dim=1), self.scores.shape[1])
+        scores, order = descending(torch.cat([self.scores[active], new], dim=1), self.scores.shape[1])
         self.scores[active] = scores
         for kept, candidates in (
             (self.log_probabilities, log_probabilities),
@@ -267,7 +201,7 @@ class _Finished:
                 kept[active] = torch.cat([kept[active], candidates], dim=1).gather(1, order)
 
 
-def _resolve(history: _History, finished: _Finished) -> list[list[Hypothesis]]:
+def resolve(history: History, finished: Finished) -> list[list[Hypothesis]]:
     """Follow the back-pointers of all finished hypotheses at once, from the last token to the first."""
     lengths, places = finished.lengths.cpu(), finished.origins.cpu()
     longest = int(lengths.max())

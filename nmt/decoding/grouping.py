@@ -1,6 +1,9 @@
 """Which lines are read together, and which sentences are computed together. It knows lengths only."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from nmt.errors import UserError
 
 
 def chunks(lines: Iterable[str], characters: int, waiting: Callable[[], bool] | None) -> Iterator[list[str]]:
@@ -15,6 +18,30 @@ def chunks(lines: Iterable[str], characters: int, waiting: Callable[[], bool] | 
             chunk, size = [], 0
     if chunk:
         yield chunk
+
+
+def alongside(
+    chunks: Iterable[list[str]], beside: Mapping[str, Iterable[str] | None]
+) -> Iterator[tuple[list[str], dict[str, list[str] | None]]]:
+    """Each chunk of lines with as many of what goes beside them, by its name in the plural; None stays None.
+
+    Raises UserError where the two end at different lines.
+    """
+    texts = {name: None if given is None else iter(given) for name, given in beside.items()}
+    lines = 0
+    for chunk in chunks:
+        some = {name: None if given is None else list(islice(given, len(chunk))) for name, given in texts.items()}
+        for name, found in some.items():
+            if found is not None and len(found) < len(chunk):
+                raise UserError(
+                    f"there are only {lines + len(found)} {name}: line {lines + len(found) + 1} has none; every line "
+                    "needs one, which may be empty"
+                )
+        yield chunk, some
+        lines += len(chunk)
+    for name, given in texts.items():
+        if given is not None and next(given, None) is not None:
+            raise UserError(f"there are more {name} than lines: line {lines + 1} of the {name} has no line of text")
 
 
 def batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:

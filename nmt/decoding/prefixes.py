@@ -7,8 +7,7 @@ opening bracket. Scripts that are written without spaces have no such end of a w
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -37,7 +36,7 @@ def encoded(texts: Sequence[str], target: Subwords) -> list[Prefix]:
     """The prefixes with these texts; a blank one forces nothing."""
     lines = [" ".join(text.splitlines()).strip() for text in texts]
     return [
-        Prefix(text, tokens, bool(text) and _in_word(text[-1]))
+        Prefix(text, tokens, bool(text) and in_word(text[-1]))
         for text, tokens in zip(lines, target.encode_batch(lines), strict=True)
     ]
 
@@ -47,14 +46,16 @@ def word_continuations(target: Subwords) -> Tensor:
     pieces = target.pieces(range(target.size))
     return torch.tensor(
         [
-            bool(_BYTE.fullmatch(piece)) or (not piece.startswith(WORD_START) and piece != "" and _in_word(piece[0]))
+            bool(_BYTE.fullmatch(piece)) or (not piece.startswith(WORD_START) and piece != "" and in_word(piece[0]))
             for piece in pieces
         ]
     )
 
 
-def _in_word(character: str) -> bool:
-    """Whether it is a letter, a digit or a mark of a script whose words are separated by spaces."""
+def in_word(character: str) -> bool:
+    """Whether it is a letter, a digit or a mark of a script whose words are separated by spaces; "" is nothing."""
+    if not character:
+        return False
     script = unicodedata.name(character, "").partition(" ")[0]
     return unicodedata.category(character)[0] in "LMN" and script not in _WITHOUT_SPACES
 
@@ -87,22 +88,3 @@ def check_prefix(prefix: Prefix, *, line: int, blank: bool, longest: int) -> Non
             f"the prefix of line {line + 1} has {len(prefix.tokens)} pieces, and the line's translation at most "
             f"{longest - 1}; shorten it, or raise max_length_ratio"
         )
-
-
-def with_prefixes(
-    chunks: Iterable[list[str]], prefixes: Iterable[str] | None
-) -> Iterator[tuple[list[str], list[str] | None]]:
-    """Each chunk of lines with its prefixes. Raises UserError where the two end at different lines."""
-    texts = None if prefixes is None else iter(prefixes)
-    lines = 0
-    for chunk in chunks:
-        some = None if texts is None else list(islice(texts, len(chunk)))
-        if some is not None and len(some) < len(chunk):
-            raise UserError(
-                f"there are only {lines + len(some)} prefixes: line {lines + len(some) + 1} has none; every line needs "
-                "one, which may be empty"
-            )
-        yield chunk, some
-        lines += len(chunk)
-    if texts is not None and next(texts, None) is not None:
-        raise UserError(f"there are more prefixes than lines: line {lines + 1} of the prefixes has no line of text")

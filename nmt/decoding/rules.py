@@ -13,7 +13,8 @@ from typing import Generic, Protocol
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import NEVER, State, Step
+from nmt.decoding.beam import State, Step
+from nmt.decoding.choices import NEVER
 from nmt.symbols import BEGIN, END, PAD, UNKNOWN
 
 
@@ -122,7 +123,7 @@ def with_rules(step: Step[State], rules: Sequence[Rule], prefix: ForcedPrefix | 
     def ruled(tokens: Tensor, state: RuledState[State]) -> tuple[Tensor, RuledState[State]]:
         log_probabilities, inner = step(tokens, state.inner)
         state = RuledState(inner, torch.cat([state.written, tokens.unsqueeze(1)], dim=1), state.sentences)
-        allowed = _allowed(log_probabilities, state, rules)
+        allowed = under_rules(log_probabilities, state.written[:, 1:], state.sentences, rules)
         if prefix is not None:
             allowed = prefix.force(allowed, log_probabilities, state.written[:, 1:], state.sentences)
         return allowed, state
@@ -130,11 +131,12 @@ def with_rules(step: Step[State], rules: Sequence[Rule], prefix: ForcedPrefix | 
     return ruled
 
 
-def _allowed(log_probabilities: Tensor, state: RuledState[State], rules: Sequence[Rule]) -> Tensor:
-    allowed, written = log_probabilities.clone(), state.written[:, 1:]
+def under_rules(log_probabilities: Tensor, written: Tensor, sentences: Tensor, rules: Sequence[Rule]) -> Tensor:
+    """What is left of `log_probabilities` (rows, vocabulary); the other arguments are those of `Rule.forbid`."""
+    allowed = log_probabilities.clone()
     allowed[:, [PAD, BEGIN]] = NEVER
     for rule in rules:
-        rule.forbid(allowed, written, state.sentences)
+        rule.forbid(allowed, written, sentences)
     stuck = allowed.amax(dim=1) == NEVER
     allowed[:, END] = torch.where(stuck, log_probabilities[:, END], allowed[:, END])
     return allowed

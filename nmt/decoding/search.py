@@ -5,7 +5,7 @@ the rounding of float32.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,11 +14,16 @@ from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.data.batching import pad_sources
-from nmt.decoding.beam import Hypothesis, NotNumbersError, State, Step, beam_search
+from nmt.decoding.beam import Hypothesis, State, Step, beam_search
+from nmt.decoding.choices import NotNumbersError
+from nmt.decoding.constrained import Bounds, constrained_search
+from nmt.decoding.constraints import Phrase
 from nmt.decoding.coverage import coverage_penalty, with_coverage
+from nmt.decoding.diverse import diverse_search
 from nmt.decoding.ensemble import Model
 from nmt.decoding.grouping import batches
 from nmt.decoding.inference import inference
+from nmt.decoding.phrases import Phrases
 from nmt.decoding.prefixes import Prefix
 from nmt.decoding.rules import (
     ForcedPrefix,
@@ -32,7 +37,7 @@ from nmt.decoding.rules import (
 )
 from nmt.decoding.sampling import numbers, sample
 from nmt.errors import UserError
-from nmt.symbols import PAD
+from nmt.symbols import PAD, UNKNOWN
 
 USUAL_BEAM = 5  # the largest beam with which batches are as large as batch_tokens says
 
@@ -43,7 +48,8 @@ class Options(NamedTuple):
     decoding: DecodingConfig
     n_best: int = 1
     sampling: SamplingConfig | None = None  # to draw n_best translations instead of searching for them
-    continuing: Tensor | None = None  # (vocabulary,), the pieces that make a word longer; needed for prefixes
+    diversity: float = 0.0  # of n-best lists, more than 0 for a diverse search; neither for sampling nor with phrases
+    continuing: Tensor | None = None  # (vocabulary,), the pieces that make a word longer; for prefixes and phrases
 
     @property
     def rows(self) -> int:
@@ -57,6 +63,7 @@ class Task(NamedTuple):
     source: list[int]  # without END
     place: tuple[int, int]  # of the line in the text, of the segment in the line: what is drawn depends on it
     prefix: Prefix = Prefix()  # what the translation begins with
+    phrases: Sequence[Phrase] = ()  # what it must contain; not for sampling
 
 
 def search(
@@ -64,12 +71,14 @@ def search(
 ) -> list[list[Hypothesis]]:
     """The hypotheses of each task, best first, or as they were drawn; tasks of like length share a batch.
 
+    Tasks with phrases have batches of their own, so the others are searched as if there were none.
+
     Raises UserError for a model that computes NaN.
     """
     results: dict[int, list[Hypothesis]] = {}
     batch_tokens = options.decoding.batch_tokens * USUAL_BEAM // max(USUAL_BEAM, options.rows)
     with inference(model):
-        for batch in batches([len(task.source) + 1 for task in tasks], batch_tokens):
+        for batch in _batches(tasks, batch_tokens):
             try:
                 hypotheses = _searched(model, [tasks[index] for index in batch], options, device)
             except NotNumbersError as error:
@@ -79,6 +88,14 @@ def search(
                 ) from error
             results.update(zip(batch, hypotheses, strict=True))
     return [results[index] for index in range(len(tasks))]
+
+
+def _batches(tasks: Sequence[Task], batch_tokens: int) -> Iterator[list[int]]:
+    """The places of tasks that are searched together."""
+    for constrained in (False, True):
+        places = [place for place, task in enumerate(tasks) if bool(task.phrases) == constrained]
+        for batch in batches([len(tasks[place].source) + 1 for place in places], batch_tokens):
+            yield [places[index] for index in batch]
 
 
 def longest_translation(source: int, decoding: DecodingConfig) -> int:
@@ -102,6 +119,17 @@ def _searched(
     supplement: Callable[[Any], Tensor] | None = None
     if decoding.coverage_penalty and options.sampling is None:
         state, supplement = with_coverage(state), partial(coverage_penalty, beta=decoding.coverage_penalty)
+    if tasks[0].phrases:
+        return constrained_search(
+            step,
+            state,
+            _bounds(tasks, rules, prefix, options.continuing, device),
+            beam_size=decoding.beam_size,
+            length_penalty=decoding.length_penalty,
+            max_lengths=limits,
+            n_best=options.n_best,
+            supplement=supplement,
+        )
     if not rules:
         return _found(step, state, tasks, limits, options, supplement)
     ruled = RuledState.start(state, len(tasks), device)
@@ -133,6 +161,17 @@ def _found(
             length_penalty=decoding.length_penalty,
             max_lengths=limits,
         )
+    if options.diversity:
+        return diverse_search(
+            step,
+            state,
+            groups=options.n_best,
+            group_size=decoding.beam_size // options.n_best,
+            strength=options.diversity,
+            length_penalty=decoding.length_penalty,
+            max_lengths=limits,
+            supplement=supplement,
+        )
     return beam_search(
         step,
         state,
@@ -156,6 +195,24 @@ def _rules(limits: Tensor, decoding: DecodingConfig) -> list[Rule]:
     if decoding.suppress_unknown:
         rules.append(NoUnknown())
     return rules
+
+
+def _bounds(
+    tasks: Sequence[Task],
+    rules: Sequence[Rule],
+    prefix: ForcedPrefix | None,
+    continuing: Tensor | None,
+    device: torch.device | str,
+) -> Bounds:
+    """What translations with phrases are bound by, which all of `tasks` have."""
+    assert continuing is not None
+    phrases = Phrases([[phrase.tokens for phrase in task.phrases] for task in tasks], device)
+    complete = torch.zeros_like(phrases.lengths, dtype=torch.bool)
+    for row, task in enumerate(tasks):
+        complete[row, : len(task.phrases)] = torch.tensor([phrase.complete for phrase in task.phrases], device=device)
+    continuing = continuing.clone()
+    continuing[UNKNOWN] = bool(continuing.any())  # but in a word model it may be replaced, and the word that it is in
+    return Bounds(phrases, complete, continuing.to(device), rules, prefix)
 
 
 def _prefix_rules(prefixes: Sequence[Prefix], continuing: Tensor) -> tuple[NoLongerWord, ForcedPrefix]:

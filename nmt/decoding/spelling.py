@@ -12,6 +12,7 @@ import torch
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.alignment import SoftAlignment, Written, align_written, joined
 from nmt.decoding.beam import Hypothesis, LengthPenalty, penalty
+from nmt.decoding.constraints import Phrase
 from nmt.decoding.ensemble import Model
 from nmt.decoding.prefixes import Prefix, as_given
 from nmt.decoding.unknown_words import WithUnknown, replace_unknown_words
@@ -50,13 +51,17 @@ def spelled(
     vocabularies: Vocabularies,
     segments: Sequence[Segment],
     prefixes: Sequence[Prefix],
+    phrases: Sequence[Sequence[Phrase]],
     found: Sequence[Sequence[Hypothesis]],
     *,
     replace_unknown: Mapping[str, str] | None,
     alignments: bool,
     batch_tokens: int,
 ) -> list[list[Spelled]]:
-    """The hypotheses `found` of each segment with their texts; the options are those of `Translator.translate`."""
+    """The hypotheses `found` of each segment with their texts; the options are those of `Translator.translate`.
+
+    A translation keeps its unknown words where one of its segment's `phrases` would be replaced with them.
+    """
     target = vocabularies.target
     texts = [[target.decode(hypothesis.tokens) for hypothesis in best] for best in found]
     counts: dict[tuple[int, int], list[int]] = {}  # of words, where unknown ones were replaced
@@ -75,7 +80,8 @@ def spelled(
             batch_tokens=batch_tokens,
         )
         for (index, rank), (text, words) in zip(unknown, replaced, strict=True):
-            texts[index][rank], counts[index, rank] = text, words
+            if all(target.decode(phrase.tokens) in text for phrase in phrases[index]):
+                texts[index][rank], counts[index, rank] = text, words
     for index, rank in places:  # alignments know the words of the pieces
         texts[index][rank] = as_given(texts[index][rank], prefixes[index], target, same_words=alignments)
     aligned: dict[tuple[int, int], SoftAlignment] = {}

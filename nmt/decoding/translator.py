@@ -14,11 +14,12 @@ import torch
 
 from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.data.subwords import Vocabularies
-from nmt.decoding.alignment import check_attention
 from nmt.decoding.beam import LengthPenalty
-from nmt.decoding.ensemble import Ensemble, Model, difference, members, without_attention
-from nmt.decoding.grouping import chunks
-from nmt.decoding.prefixes import Prefix, check_prefix, encoded, with_prefixes, word_continuations
+from nmt.decoding.checks import check_options
+from nmt.decoding.constraints import encoded_constraints, impossible
+from nmt.decoding.ensemble import Ensemble, Model, difference, members
+from nmt.decoding.grouping import alongside, chunks
+from nmt.decoding.prefixes import check_prefix, encoded, word_continuations
 from nmt.decoding.search import Options, Task, longest_translation, search
 from nmt.decoding.segments import LONGEST_SEGMENT, longest_segment, segment
 from nmt.decoding.spelling import Segment, Spelled, Translation, spelled, whole_line
@@ -28,6 +29,7 @@ from nmt.models.model_file import load_model, rebuild
 __all__ = ["Translation", "Translator"]
 
 CHUNK_BATCHES = 10  # batches a chunk of lines holds: enough to sort by length with little padding
+PREFIXES, CONSTRAINTS = "prefixes", "constraint lines"  # what goes beside lines, as messages call it
 CHARACTERS_A_PIECE = 4  # a rough mean, to know how many lines are enough before they are cut into pieces
 
 
@@ -110,8 +112,10 @@ class Translator:
         suppress_unknown: bool | None = None,
         coverage_penalty: float | None = None,
         n_best: int = 1,
+        diversity: float = 0.0,
         sampling: SamplingConfig | None = None,
         prefixes: Iterable[str] | None = None,
+        constraints: Iterable[str] | None = None,
         replace_unknown: Mapping[str, str] | None = None,
         alignments: bool = False,
         waiting: Callable[[], bool] | None = None,
@@ -132,6 +136,10 @@ class Translator:
         `coverage_penalty`: β of what is added to the score of a translation that attends too little to parts of the
         source (see `coverage`), 0 for off.
 
+        `diversity`: how much the translations of an n-best list must differ from each other, 0 for not at all (see
+        `diverse`): the beam is divided into `n_best` groups, and each gives its best; fewer where they find the same.
+        Neither with sampling nor with constraints.
+
         `sampling`: draw `n_best` translations from the model's distribution instead of searching for the best. They are
         independent of each other and may be equal. What is drawn for a line depends on the seed and the line's place
         among `lines` only. `beam_size` and `coverage_penalty` then have no effect.
@@ -139,6 +147,10 @@ class Translator:
         `prefixes`: for each line what its translation begins with, or "". Its pieces are forced as the subword model
         cuts it, and the text has it as it was given; its last word is complete (see `prefixes`). Of a line that is cut
         the first segment's translation begins with it.
+
+        `constraints`: for each line the phrases that its translations must contain, with tabs between them, or "" (see
+        `constraints` and `constrained`). Of a line that is cut the first segment's translation has them all. Unknown
+        words stay where they would be replaced together with a phrase.
 
         `replace_unknown`: a dictionary, which may be empty, with which unknown words are replaced by the source words
         that they attend to (see `unknown_words`); None leaves them as "⁇". `tokens` stay what the model wrote.
@@ -163,50 +175,53 @@ class Translator:
             "coverage_penalty": coverage_penalty,
         }
         given = {name: value for name, value in given.items() if value is not None}
-        continuing = None if prefixes is None else word_continuations(self.vocabularies.target)
-        options = Options(self.decoding.model_copy(update=given), n_best, sampling, continuing)
-        if replace_unknown is not None and options.decoding.suppress_unknown:
-            raise UserError("suppress_unknown leaves no unknown word to replace; choose one of the two")
-        if options.decoding.coverage_penalty and (which := without_attention(self.model)):
-            raise UserError(
-                f"coverage_penalty needs attention, and {which} has none (model.attention.score: none); set it to 0"
-            )
-        if replace_unknown is not None and (which := without_attention(self.model)):
-            raise UserError(
-                f"unknown words cannot be replaced: {which} has no attention (model.attention.score: none), which "
-                "would say what source word each stands for"
-            )
-        if alignments:
-            check_attention(self.model)
+        bound = prefixes is not None or constraints is not None
+        continuing = word_continuations(self.vocabularies.target) if bound else None
+        options = Options(self.decoding.model_copy(update=given), n_best, sampling, diversity, continuing)
+        check_options(
+            self.model,
+            options,
+            replace_unknown=replace_unknown is not None,
+            constraints=constraints is not None,
+            alignments=alignments,
+        )
         characters = CHUNK_BATCHES * CHARACTERS_A_PIECE * options.decoding.batch_tokens
-        read = with_prefixes(chunks(lines, characters, waiting), prefixes)
+        read = alongside(chunks(lines, characters, waiting), {PREFIXES: prefixes, CONSTRAINTS: constraints})
         return self._translations(read, _Wanted(options, replace_unknown, alignments))
 
     def _translations(
-        self, chunks: Iterable[tuple[list[str], list[str] | None]], wanted: _Wanted
+        self, chunks: Iterable[tuple[list[str], dict[str, list[str] | None]]], wanted: _Wanted
     ) -> Iterator[list[Translation]]:
         first = 0
-        for lines, prefixes in chunks:
-            yield from self._translate_chunk(lines, prefixes, first, wanted)
+        for lines, beside in chunks:
+            yield from self._translate_chunk(lines, beside, first, wanted)
             first += len(lines)
 
     def _translate_chunk(
-        self, lines: Sequence[str], texts: Sequence[str] | None, first: int, wanted: _Wanted
+        self, lines: Sequence[str], beside: Mapping[str, Sequence[str] | None], first: int, wanted: _Wanted
     ) -> list[list[Translation]]:
-        """The translations of `lines`, of which the first is line `first` of the text; `texts` are their prefixes."""
+        """The translations of `lines`, from line `first` of the text on; `beside` is what goes with each."""
         segments: list[Segment] = []
         tasks: list[Task] = []
+        problems: list[str] = []
         counts = []  # segments of each line; a blank line has none
-        prefixes = [Prefix()] * len(lines) if texts is None else encoded(texts, self.vocabularies.target)
+        nothing, target = [""] * len(lines), self.vocabularies.target
+        prefixes = encoded(beside[PREFIXES] or nothing, target)
+        phrases = encoded_constraints(beside[CONSTRAINTS] or nothing, target)
         encoded_lines = self.vocabularies.source.encode_batch(lines)
-        for number, (line, ids, prefix) in enumerate(zip(lines, encoded_lines, prefixes, strict=True), first):
+        for number, (line, ids, prefix, own) in enumerate(
+            zip(lines, encoded_lines, prefixes, phrases, strict=True), first
+        ):
             parts = self._segments(line, ids) if ids else []
             longest = longest_translation(len(parts[0].ids) + 1 if parts else 1, wanted.options.decoding)
             check_prefix(prefix, line=number, blank=not parts, longest=longest)
+            problems += impossible(own, line=number, blank=not parts, longest=longest, prefix=prefix)
             segments += parts
-            tasks += [Task(part.ids, (number, index), prefix) for index, part in enumerate(parts[:1])]
+            tasks += [Task(part.ids, (number, index), prefix, own) for index, part in enumerate(parts[:1])]
             tasks += [Task(part.ids, (number, index)) for index, part in enumerate(parts[1:], 1)]
             counts.append(len(parts))
+        if problems:
+            raise UserError(*problems)
         found = search(self.model, tasks, wanted.options, device=self.device)
         hypotheses = iter(
             spelled(
@@ -214,6 +229,7 @@ class Translator:
                 self.vocabularies,
                 segments,
                 [task.prefix for task in tasks],
+                [task.phrases for task in tasks],
                 found,
                 replace_unknown=wanted.replace_unknown,
                 alignments=wanted.alignments,

@@ -1,11 +1,16 @@
 """nmt-translate with a tiny random model: what goes in, what comes out, and what is said about mistakes."""
 
+import contextlib
+import fcntl
 import gzip
 import os
+import pty
 import select
 import stat
+import struct
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -14,6 +19,7 @@ import torch
 from nmt.cli.translate import main
 from nmt.config.schema import Config
 from nmt.data.subwords import Subwords
+from nmt.decoding.translator import Translator
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import build_model
 
@@ -241,6 +247,51 @@ def test_a_program_that_waits_for_its_answers(model: Path) -> None:
     assert process.returncode == 0
 
 
+def test_flush_translates_each_line_by_itself(model: Path, source: Path, monkeypatch) -> None:
+    """Lines that are there already make no difference: the first is answered when only it has been translated."""
+    plain = translated(model, source)
+    chunks: list[list[str]] = []
+    translate_chunk = Translator._translate_chunk
+
+    def noted(translator: Translator, lines: list[str], *rest: object) -> object:
+        written = output_file.read_bytes().count(b"\n")
+        assert written == sum(map(len, chunks))  # all that came before has been written out
+        chunks.append(lines)
+        return translate_chunk(translator, lines, *rest)
+
+    monkeypatch.setattr(Translator, "_translate_chunk", noted)
+    output_file = source.with_name("stdout")
+    with output_file.open("w") as stdout, source.open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        monkeypatch.setattr(sys, "stdout", stdout)
+        assert main(["--model", str(model), "--flush"]) == 0
+    assert [len(chunk) for chunk in chunks] == [1] * 7
+    assert output_file.read_text(encoding="utf-8").split("\n")[:-1] == plain
+
+
+def test_flush_needs_an_output_that_is_written_line_by_line(capsys, model: Path, source: Path) -> None:
+    (message,) = complaints(capsys, "--model", model, "--input", source, "--flush", "--output", source.with_name("out"))
+    assert "--flush has no effect with --output" in message
+    assert main(["--model", str(model), "--input", str(source), "--flush", "--output", "/dev/null"]) == 0
+
+
+def test_a_terminal_shows_the_progress(model: Path, source: Path) -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
+    program = "import sys; from nmt.cli.translate import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "--model", model, "--input", source]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, stdin=subprocess.DEVNULL) as process:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # how the end of a terminal is told
+            while part := os.read(ours, 1 << 16):
+                shown += part
+    os.close(ours)
+    assert process.returncode == 0
+    assert b"7/7" in shown
+    assert b" lines/s" in shown
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-"])
 def test_a_closed_standard_stream(model: Path, source: Path, closed: str) -> None:
     given = "" if closed == "<&-" else f"--input '{source}'"
@@ -372,3 +423,44 @@ def test_an_unknown_option_is_refused(capsys, model: Path) -> None:
         main(["--model", str(model), "--beam", "3"])
     assert stop.value.code == 2
     assert "--beam" in capsys.readouterr().err
+
+
+def test_constraints(capsys, model: Path, source: Path, tmp_path: Path) -> None:
+    constraints = tmp_path / "constraints.txt"
+    constraints.write_text("Two men\n\n\nA dog\tball\n\nIs\tthe\n\n", encoding="utf-8")
+    plain, found = translated(model, source), translated(model, source, "--constraints", str(constraints))
+    for line, phrases in zip(found, constraints.read_text().split("\n")[:-1], strict=True):
+        assert all(phrase in line for phrase in phrases.split("\t"))
+    assert [found[index] == plain[index] for index in range(7)] == [False, True, True, False, True, False, True]
+
+    given = ("--model", model, "--input", source, "--constraints", constraints)
+    (message,) = complaints(capsys, *given, "--sample")
+    assert "--constraints has no effect with --sample" in message
+    (message,) = complaints(capsys, *given, "--output", constraints)
+    assert f"--output {constraints}: would overwrite --constraints" in message
+    constraints.write_text("A dog runs across the green field.\n" * 7, encoding="utf-8")
+    messages = complaints(capsys, *given)
+    assert "the constraints of line 1 need" in "\n".join(messages)
+    constraints.write_text("Two men\n", encoding="utf-8")
+    (message,) = complaints(capsys, *given)
+    assert f"--constraints {constraints} has 1 lines and --input {source} has 7" in message
+    assert "a line of constraints may be empty" in message
+
+
+def test_diverse_n_best_lists(capsys, model: Path, source: Path) -> None:
+    listed = ("--n-best", "3", "--beam-size", "6", "--max-length-ratio", "2")
+    plain, diverse = translated(model, source, *listed), translated(model, source, *listed, "--diversity", "2.5")
+    assert plain != diverse
+    texts = [line.split(" ||| ")[1] for line in diverse if line.startswith("0 ")]
+    assert len(set(texts)) == len(texts) == 3
+
+    given = ("--model", model, "--input", source)
+    (message,) = complaints(capsys, *given, "--diversity", "1")
+    assert "--diversity has an effect only with --n-best K" in message
+    for wrong in ("0", "-1", "nan", "inf", "much"):
+        (message,) = complaints(capsys, *given, "--n-best", "2", "--diversity", wrong)
+        assert message.endswith(f"--diversity {wrong}: allowed: a number, more than 0")
+    messages = complaints(capsys, *given, "--n-best", "2", "--diversity", "1", "--sample", "--constraints", source)
+    assert len(messages) == 4
+    assert sum("--diversity does not go with --constraints" in message for message in messages) == 1
+    assert sum("--diversity has no effect with --sample" in message for message in messages) == 1

@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import Hypothesis, LengthPenalty, _best_tokens, _first_largest, _largest, beam_search, penalty
+from nmt.decoding.beam import Hypothesis, LengthPenalty, beam_search, penalty
+from nmt.decoding.choices import best_tokens, first_largest, largest
 from nmt.symbols import BEGIN, END, PAD
 
 A, B, C = 4, 5, 6
@@ -160,13 +161,13 @@ def test_the_largest_values_by_blocks_are_those_of_topk(columns: int, count: int
     values = torch.rand(7, columns, generator=torch.Generator().manual_seed(columns), dtype=torch.float64)
     values[0, -1] = values[1, 0] = 2.0  # at the ends
     values[2, -3:] = torch.tensor([3.0, 5.0, 4.0])
-    for found, expected in zip(_largest(values, count), values.topk(count, dim=1), strict=True):
+    for found, expected in zip(largest(values, count), values.topk(count, dim=1), strict=True):
         assert torch.equal(found, expected)
 
 
 def test_equal_values_in_a_large_vocabulary_are_taken_in_the_order_of_their_ids() -> None:
     values = torch.randint(0, 50, (11, 8000), generator=torch.Generator().manual_seed(1)).float()
-    found, tokens = _best_tokens(values, 3, 0)
+    found, tokens = best_tokens(values, 3, 0)
     expected, order = torch.sort(values, dim=1, descending=True, stable=True)
     assert torch.equal(found, expected[:, :5].double())
     assert torch.equal(tokens, order[:, :5])
@@ -296,7 +297,7 @@ def test_the_first_of_equal_values(dtype: torch.dtype, columns: int) -> None:
     values[1, ::2] = -0.0
     values[2, 1::3] = -torch.inf
     values[3] = -torch.inf
-    found = _first_largest(values, 6)
+    found = first_largest(values, 6)
     expected = torch.sort(values, dim=1, descending=True, stable=True)
     assert torch.equal(found[0], expected.values[:, :6])
     assert torch.equal(found[1], expected.indices[:, :6])

@@ -7,7 +7,8 @@ import torch
 
 from nmt.config.schema import ModelConfig, SamplingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.decoding.prefixes import Prefix, as_given, encoded, with_prefixes, word_continuations
+from nmt.decoding.grouping import alongside
+from nmt.decoding.prefixes import Prefix, as_given, encoded, word_continuations
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
 from nmt.models.seq2seq import build_model
@@ -145,10 +146,13 @@ def test_as_many_prefixes_as_lines(translator, text) -> None:
 
 def test_prefixes_are_read_as_lines_are() -> None:
     chunks = [["a", "b"], ["c"]]
-    assert list(with_prefixes(chunks, iter("xyz"))) == [(["a", "b"], ["x", "y"]), (["c"], ["z"])]
-    assert list(with_prefixes(chunks, None)) == [(["a", "b"], None), (["c"], None)]
+    some = {"prefixes": iter("xyz"), "others": None}
+    assert list(alongside(chunks, some)) == [
+        (["a", "b"], {"prefixes": ["x", "y"], "others": None}),
+        (["c"], {"prefixes": ["z"], "others": None}),
+    ]
     with pytest.raises(UserError, match="only 2 prefixes: line 3 has none"):
-        list(with_prefixes(chunks, "xy"))
+        list(alongside(chunks, {"others": "123", "prefixes": "xy"}))
 
 
 def test_a_prefix_that_no_translation_can_have(translator, text) -> None:

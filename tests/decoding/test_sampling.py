@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nmt.config.schema import ModelConfig, SamplingConfig
 from nmt.data.subwords import Vocabularies
-from nmt.decoding.beam import NotNumbersError
+from nmt.decoding.choices import NotNumbersError
 from nmt.decoding.sampling import drawn_tokens, numbers, sample
 from nmt.decoding.translator import Translation, Translator
 from nmt.models.seq2seq import build_model

@@ -1,0 +1,210 @@
+"""Searches under constraints: against exhaustive search and plain lists on tables, and on text with random networks."""
+
+import itertools
+import random
+from collections.abc import Sequence
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.decoding.beam import Hypothesis, LengthPenalty, beam_search, penalty
+from nmt.decoding.choices import NotNumbersError
+from nmt.decoding.constrained import Bounds, constrained_search
+from nmt.decoding.phrases import Phrases, left_after
+from nmt.decoding.rules import ForcedPrefix, MinimumLength, NoRepeatedNgrams, NoUnknown, Rule
+from nmt.symbols import BEGIN, UNKNOWN
+from tests.decoding.test_rules import Rows, random_tables
+
+Ids = Sequence[int]
+PENALTIES: list[LengthPenalty] = ["none", "average", 0.6]
+LIMIT = 5
+
+
+def contains(words: Ids, phrase: Ids) -> bool:
+    return any(tuple(words[start : start + len(phrase)]) == tuple(phrase) for start in range(len(words)))
+
+
+def searched(
+    tables: Tensor,
+    phrases: list[list[list[int]]],
+    *,
+    beam_size: int,
+    limits: list[int],
+    length_penalty: LengthPenalty = "average",
+    n_best: int = 1,
+    rules: Sequence[Rule] = (),
+    prefix: ForcedPrefix | None = None,
+    continuing: Tensor | None = None,
+) -> list[list[Hypothesis]]:
+    sentences, vocabulary = tables.shape[:2]
+    together = Phrases(phrases, "cpu")
+    return constrained_search(
+        lambda tokens, state: (tables[state.table, tokens], state),
+        Rows(torch.arange(sentences)),
+        Bounds(
+            together,
+            torch.full(together.lengths.shape, continuing is not None),
+            torch.zeros(vocabulary, dtype=torch.bool) if continuing is None else continuing,
+            rules,
+            prefix,
+        ),
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        max_lengths=torch.tensor(limits),
+        n_best=n_best,
+    )
+
+
+# -------------------------------------------------------------------------------------------- progress through phrases
+
+
+def test_what_is_left_by_hand() -> None:
+    phrases = [[4, 4, 5], [6]]
+    written = [[], [4], [4, 4], [4, 4, 4], [4, 4, 4, 5], [6], [6, 4, 4, 7], [4, 4, 5, 6], [4, 4, 5, 7, 7, 6, 7]]
+    assert [left_after(phrases, words) for words in written] == [4, 3, 2, 2, 1, 3, 3, 0, 0]
+    assert left_after([], [4, 5]) == 0
+    assert left_after([[4, 5], [5, 6]], [4, 5, 6]) == 0  # a token may serve two phrases
+
+
+def test_progress_agrees_with_a_plain_search_for_the_phrases() -> None:
+    generator = random.Random(5)
+    for _ in range(200):
+        phrases = [generator.choices((4, 5, 6), k=generator.randrange(1, 5)) for _ in range(generator.randrange(1, 4))]
+        words = generator.choices((4, 5, 6, 7), k=9)
+        missing = [phrase for phrase in phrases if not contains(words, phrase)]
+        progress = [
+            max(size for size in range(len(phrase)) if size == 0 or words[-size:] == phrase[:size])
+            for phrase in missing
+        ]
+        expected = sum(map(len, missing)) - max(progress, default=0)
+        assert left_after(phrases, words) == expected
+
+
+# ---------------------------------------------------------------------------------------------------------- the search
+
+PHRASES = [
+    [[[4]], [[5], [4]], [[5, 4, 5]]],
+    [[[4, 5], [UNKNOWN]], [[UNKNOWN, UNKNOWN, 5, 4]], []],  # the second fills the whole translation
+    [[[4, 4, 5], [UNKNOWN]], [[5, 5], [UNKNOWN]], [[4, 5, 4]]],
+]
+
+
+# Phrases that do not overlap: where there is no room for them one after another, what has them overlapping is left out.
+@pytest.mark.parametrize("phrases", PHRASES, ids=str)
+@pytest.mark.parametrize("length_penalty", PENALTIES)
+def test_a_beam_wide_enough_equals_exhaustive_search(phrases, length_penalty: LengthPenalty) -> None:
+    tables = random_tables(3, 6, seed=23)  # the words are UNKNOWN, 4 and 5
+    results = searched(tables, phrases, beam_size=400, limits=[LIMIT] * 3, length_penalty=length_penalty, n_best=7)
+    for transitions, wanted, result in zip(tables.tolist(), phrases, results, strict=True):
+        every = {}
+        for length in range(LIMIT):
+            for words in itertools.product((UNKNOWN, 4, 5), repeat=length):
+                if all(contains(words, phrase) for phrase in wanted):
+                    total = sum(transitions[last][token] for last, token in itertools.pairwise((BEGIN, *words, 3)))
+                    every[words] = total / penalty(length + 1, length_penalty)
+        found = {tuple(hypothesis.tokens): hypothesis.score for hypothesis in result}
+        assert len(found) == len(result) == min(7, len(every))
+        assert list(found.values()) == pytest.approx(sorted(every.values(), reverse=True)[:7])
+        assert found == pytest.approx({words: every[words] for words in found})
+
+
+@pytest.mark.parametrize("beam_size", [1, 2, 5])
+def test_every_hypothesis_has_all_phrases_however_little_room_there_is(beam_size: int) -> None:
+    generator = random.Random(beam_size)
+    sentences, vocabulary = 60, 11
+    tables = random_tables(sentences, vocabulary, seed=beam_size)
+    phrases = [
+        [generator.choices(range(4, vocabulary), k=generator.randrange(1, 4)) for _ in range(generator.randrange(1, 4))]
+        for _ in range(sentences)
+    ]
+    limits = [left_after(each, []) + 1 + index % 4 for index, each in enumerate(phrases)]
+    results = searched(tables, phrases, beam_size=beam_size, limits=limits, n_best=beam_size)
+    for limit, wanted, result in zip(limits, phrases, results, strict=True):
+        assert result
+        for hypothesis in result:
+            assert len(hypothesis.tokens) < limit
+            assert all(contains(hypothesis.tokens, phrase) for phrase in wanted)
+
+
+@pytest.mark.parametrize("length_penalty", PENALTIES)
+@pytest.mark.parametrize("beam_size", [1, 2, 5])
+def test_without_phrases_it_is_beam_search(beam_size: int, length_penalty: LengthPenalty) -> None:
+    tables = random_tables(17, 11, seed=beam_size)
+    limits = [1 + sentence % 11 for sentence in range(17)]
+    plain = beam_search(
+        lambda tokens, state: (tables[state.table, tokens], state),
+        Rows(torch.arange(17)),
+        sentences=17,
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        max_lengths=torch.tensor(limits),
+        n_best=beam_size,
+    )
+    none = [[] for _ in range(17)]
+    assert plain == searched(
+        tables, none, beam_size=beam_size, limits=limits, n_best=beam_size, length_penalty=length_penalty
+    )
+
+
+def test_a_sentence_alone_and_in_a_batch_gives_the_same_result() -> None:
+    phrases = [[[4, 5], [9]], [], [[12]], [[4], [5], [6], [7]], [[8, 8, 8]], [[5, 6]], []]
+    tables = random_tables(7, 13, seed=3)
+    limits = [5, 6, 7, 8, 9, 11, 13]
+    batch = searched(tables, phrases, beam_size=4, limits=limits, n_best=3)
+    for sentence, limit in enumerate(limits):
+        alone = searched(tables[sentence : sentence + 1], [phrases[sentence]], beam_size=4, limits=[limit], n_best=3)
+        assert alone == [batch[sentence]]
+
+
+def test_phrases_prevail_over_rules() -> None:
+    tables = random_tables(4, 9, seed=8)
+    phrases = [[[4, 4, UNKNOWN]], [[5, 6, 5, 6]], [[UNKNOWN]], [[7]]]
+    rules = [NoUnknown(), NoRepeatedNgrams(1), MinimumLength(torch.tensor([5] * 4))]
+    for wanted, (best,) in zip(
+        phrases, searched(tables, phrases, beam_size=6, limits=[8] * 4, rules=rules), strict=True
+    ):
+        assert contains(best.tokens, wanted[0])
+        assert len(best.tokens) >= 5
+        others = [token for token in best.tokens if token not in wanted[0]]
+        assert len(set(others)) == len(others)
+        assert UNKNOWN not in others
+
+
+def test_a_prefix_comes_first_and_may_have_phrases() -> None:
+    tables = random_tables(2, 9, seed=9)
+    prefix = ForcedPrefix(torch.tensor([[4, 5], [6, 0]]), torch.tensor([2, 1]))
+    phrases = [[[4, 5], [5, 7]], [[7, 8]]]
+    results = searched(tables, phrases, beam_size=5, limits=[4, 4], prefix=prefix)
+    assert [best.tokens for best, *_ in results] == [[4, 5, 7], [6, 7, 8]]  # there is room for nothing else
+
+
+def test_phrases_that_overlap() -> None:
+    tables = random_tables(1, 6, seed=4)
+    tables[0, :, 4] += torch.tensor([0.0, 0, 0, 0, -9, 9])  # 5 4 5 is what the model likes
+    tables[0, :, 5] += torch.tensor([0.0, 0, 9, 0, 9, -9])
+    tables = tables.log_softmax(-1)
+    (best,) = searched(tables, [[[4, 5], [5, 4]]], beam_size=50, limits=[6])[0]
+    assert best.tokens[:3] == [5, 4, 5]
+
+
+def test_a_complete_word_is_not_made_longer_but_by_another_phrase() -> None:
+    continuing = torch.tensor([token in (5, 7) for token in range(9)])
+    tables = random_tables(2, 9, seed=12)
+    tables[:, 4, [5, 7]] += 9.0  # what the model would like after 4
+    tables = tables.log_softmax(-1)
+    limits = [7, 7]
+    free = searched(tables, [[[4]], [[4]]], beam_size=9, limits=limits)
+    assert all(contains(best.tokens, [4, 5]) or contains(best.tokens, [4, 7]) for best, *_ in free)
+    for best, *_ in searched(tables, [[[4]], [[4]]], beam_size=9, limits=limits, continuing=continuing):
+        place = best.tokens.index(4)
+        assert best.tokens[place + 1 : place + 2] not in ([5], [7])
+    for best, *_ in searched(tables, [[[4], [4, 5]]] * 2, beam_size=9, limits=limits, continuing=continuing):
+        assert contains(best.tokens, [4, 5])
+
+
+def test_nan_is_an_error() -> None:
+    tables = random_tables(1, 9, seed=1)
+    tables[0, 4, 6] = float("nan")
+    with pytest.raises(NotNumbersError, match=r"token 2 .*NaN"):
+        searched(tables, [[[4, 5]]], beam_size=2, limits=[3])

@@ -1,0 +1,136 @@
+"""Lexical constraints on text: phrases as lines of a file have them, and translations that contain them."""
+
+import re
+
+import pytest
+import torch
+
+from nmt.config.schema import SamplingConfig, SubwordsConfig
+from nmt.data.subwords import Subwords, Vocabularies
+from nmt.decoding.constraints import encoded_constraints
+from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.translator import Translation, Translator
+from nmt.errors import UserError
+from tests.decoding.conftest import TEXT, network
+
+LINES = [*TEXT, ""]
+CONSTRAINTS = ["dog", "", "red dress\tboy", "ball", "", "old man\tmarket\tcold water of the", ""]
+
+
+@pytest.fixture(scope="module")
+def translator(vocabularies) -> Translator:
+    size = vocabularies.source.size
+    model = network("luong", source_size=size, target_size=size)
+    with torch.no_grad():  # its translations end, and have words of the text
+        model.output_weight[3] *= 0.5
+    return Translator(model, vocabularies)
+
+
+def words(text: str) -> str:
+    return f" {' '.join(re.findall(r'[A-Za-z]+', text))} "
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"beam_size": 1},
+        {"beam_size": 12, "n_best": 5, "length_penalty": "none"},
+        {"no_repeat_ngram_size": 1, "minimum_length": 9, "coverage_penalty": 0.2},
+        {"replace_unknown": {}, "alignments": True},
+    ],
+    ids=str,
+)
+def test_every_translation_contains_the_phrases_as_words(translator, options) -> None:
+    results = list(translator.translate(LINES, constraints=CONSTRAINTS, **options))
+    assert len(results) == len(LINES)
+    if "replace_unknown" in options:
+        assert any("<unk>" in best.tokens for best, *_ in results)
+    for best, line in zip(results, CONSTRAINTS, strict=True):
+        for translation in best:
+            for phrase in filter(None, line.split("\t")):
+                assert f" {phrase} " in words(translation.text), translation.text
+    options = {name: value for name, value in options.items() if name != "replace_unknown"}
+    free = [best.text for best, *_ in translator.translate(LINES, **options)]
+    assert not any(f" {phrase} " in words(text) for text in free for phrase in ("dog", "red dress", "ball", "market"))
+    assert results[-1][0].text == ""
+
+
+def test_lines_without_constraints_are_translated_as_ever(translator) -> None:
+    free = list(translator.translate(LINES, n_best=3))
+    found = list(translator.translate(LINES, n_best=3, constraints=CONSTRAINTS))
+    for one, other, line in zip(free, found, CONSTRAINTS, strict=True):
+        assert (one == other) == (line == "")
+    assert list(translator.translate(LINES, constraints=[""] * len(LINES))) == [best[:1] for best in free]
+
+
+@pytest.mark.parametrize("options", [{}, {"beam_size": 1}, {"n_best": 4, "no_repeat_ngram_size": 2}], ids=str)
+def test_batches_change_nothing(translator, options) -> None:
+    def found(**how: int) -> list[list[Translation]]:
+        return list(translator.translate(LINES, constraints=CONSTRAINTS, **options, **how))
+
+    for one, other in zip(found(batch_tokens=1), found(batch_tokens=1000), strict=True):
+        assert [each.tokens for each in one] == [each.tokens for each in other]
+        assert [each.score for each in one] == pytest.approx([each.score for each in other], abs=1e-9)
+
+
+def test_with_a_prefix_and_an_ensemble(translator) -> None:
+    ensemble = Translator(Ensemble([translator.model, translator.model]), translator.vocabularies)
+    prefixes = ["Two men", "", "The woman in the red", "", "", "An old", ""]
+    given = {"constraints": CONSTRAINTS, "prefixes": prefixes}
+    found = [best.text for best, *_ in translator.translate(LINES, **given)]
+    assert found == [best.text for best, *_ in ensemble.translate(LINES, **given)]
+    for text, prefix, line in zip(found, prefixes, CONSTRAINTS, strict=True):
+        assert text.startswith(prefix)
+        assert all(f" {phrase} " in words(text) for phrase in filter(None, line.split("\t")))
+
+
+def test_a_line_that_is_cut(translator) -> None:
+    short = Translator(translator.model, translator.vocabularies, longest_segment=40)
+    (best,) = next(short.translate([" ".join(TEXT)], constraints=["ball\told man"]))
+    assert " ball " in words(best.text)
+    assert " old man " in words(best.text)
+
+
+def test_phrases_of_a_line(vocabularies) -> None:
+    target = vocabularies.target
+    (found,) = encoded_constraints([" red   dress \t\tdog\tred dress\t \t, as"], target)
+    assert [phrase.text for phrase in found] == ["red dress", "dog", ", as"]
+    assert [phrase.tokens for phrase in found[:2]] == [target.encode("red dress"), target.encode("dog")]
+    assert target.decode(target.encode("fruit") + found[2].tokens) == "fruit, as"  # no space before a comma
+    (one, other) = encoded_constraints(["ball", "ball?"], target)
+    assert [one[0].complete, other[0].complete] == [True, False]
+    assert encoded_constraints(["", " \t "], target) == [[], []]
+
+
+def test_constraints_that_cannot_be_met(translator) -> None:
+    def translate(lines: list[str], constraints: list[str], **options: object) -> list[list[Translation]]:
+        return list(translator.translate(lines, constraints=constraints, **options))
+
+    with pytest.raises(UserError, match=r"the constraints of line 2 need \d+ pieces, and .* has at most 10; shorten"):
+        translate(["A dog", "A dog"], ["dog", "Two men\tred dress\told man"], max_length_ratio=0.1)
+    with pytest.raises(UserError, match=r"line 1 need \d pieces after its prefix, and .* has at most \d; shorten"):
+        translate(["A dog"], ["Two men\told man"], prefixes=["red dress"], max_length_ratio=0.1)
+    with pytest.raises(UserError, match="the constraint 'Ж' of line 1 cannot be written: it has characters"):
+        translate(["A dog"], ["dog\tЖ"])
+    with pytest.raises(UserError, match="line 2 is blank and has constraints, 'dog', 'man'; do the files go together"):
+        translate(["A dog", ""], ["", "dog\tman"])
+    with pytest.raises(UserError, match="there are only 1 constraint lines: line 2 has none"):
+        translate(["A dog", "A man"], ["dog"])
+    with pytest.raises(UserError, match="there are more constraint lines than lines"):
+        translate(["A dog"], ["dog", "man"])
+    with pytest.raises(UserError, match="constraints need a search"):
+        translate(["A dog"], ["dog"], sampling=SamplingConfig())
+    with pytest.raises(UserError) as caught:  # all that is wrong
+        translate(["", "A dog"], ["dog\tЖ", "Ж"])
+    assert len(caught.value.messages) == 3
+
+
+def test_words_as_pieces() -> None:
+    subwords = Subwords.train(TEXT, settings=SubwordsConfig(type="word"), size=50)
+    model = network("bahdanau", source_size=subwords.size, target_size=subwords.size)
+    translator = Translator(model, Vocabularies(subwords, subwords))
+    for best, phrase in zip(translator.translate(TEXT, constraints=["old man"] * 6), ["old man"] * 6, strict=True):
+        assert phrase in best[0].text
+    with pytest.raises(UserError, match="cannot be written"):
+        list(translator.translate(["A dog"], constraints=["submarine"]))

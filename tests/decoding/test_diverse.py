@@ -1,0 +1,178 @@
+"""Diverse beam search on hand-written tables, against the same search with lists and loops, and on text."""
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.config.schema import SamplingConfig
+from nmt.decoding.beam import Hypothesis, LengthPenalty, beam_search, penalty
+from nmt.decoding.choices import NotNumbersError
+from nmt.decoding.diverse import diverse_search
+from nmt.decoding.translator import Translator
+from nmt.errors import UserError
+from nmt.symbols import BEGIN, END, PAD
+from tests.decoding.conftest import TEXT, network
+from tests.decoding.test_beam import GARDEN_PATH, A, B, C, table
+from tests.decoding.test_rules import Rows, random_tables
+
+PENALTIES: list[LengthPenalty] = ["none", "average", 0.6]
+
+
+def searched(
+    tables: Tensor,
+    *,
+    groups: int,
+    group_size: int,
+    strength: float,
+    limits: list[int],
+    length_penalty: LengthPenalty = "average",
+) -> list[list[Hypothesis]]:
+    return diverse_search(
+        lambda tokens, state: (tables[state.table, tokens], state),
+        Rows(torch.arange(len(tables))),
+        groups=groups,
+        group_size=group_size,
+        strength=strength,
+        length_penalty=length_penalty,
+        max_lengths=torch.tensor(limits),
+    )
+
+
+def test_groups_of_one_by_hand() -> None:
+    """The first group takes A B C. The second has 0.6 / e for A and 0.4 for B at first, then what B says: C."""
+    found = searched(GARDEN_PATH[None], groups=2, group_size=1, strength=1.0, limits=[10], length_penalty="none")[0]
+    assert [each.tokens for each in found] == [[B, C], [A, B, C]]
+    assert [math.exp(each.score) for each in found] == pytest.approx([0.36, 0.216])  # nothing that was lost is in them
+
+
+def test_a_small_strength_changes_little_and_nothing_is_given_twice() -> None:
+    sure = table({BEGIN: {A: 0.9, B: 0.1}, A: {C: 0.8, B: 0.2}, B: {C: 1.0}})
+    (found,) = searched(sure[None], groups=3, group_size=2, strength=1e-6, limits=[9])
+    assert found[0].tokens == [A, C]
+    assert [each.tokens for each in found] == [[A, C], [A, B, C]]  # each of the three groups finds these two
+
+
+@pytest.mark.parametrize("length_penalty", PENALTIES)
+@pytest.mark.parametrize("group_size", [1, 2, 5])
+def test_the_first_group_is_beam_search(group_size: int, length_penalty: LengthPenalty) -> None:
+    tables = random_tables(17, 11, seed=group_size)
+    limits = [1 + sentence % 11 for sentence in range(17)]
+    plain = beam_search(
+        lambda tokens, state: (tables[state.table, tokens], state),
+        Rows(torch.arange(17)),
+        sentences=17,
+        beam_size=group_size,
+        length_penalty=length_penalty,
+        max_lengths=torch.tensor(limits),
+    )
+    options = {"group_size": group_size, "limits": limits, "length_penalty": length_penalty}
+    assert searched(tables, groups=1, strength=3.0, **options) == plain
+    for several, (best,) in zip(searched(tables, groups=4, strength=3.0, **options), plain, strict=True):
+        assert best in several
+
+
+def plain_search(
+    transitions: list[list[float]], groups: int, size: int, strength: float, limit: int, length_penalty: LengthPenalty
+) -> list[list[int]]:
+    """The best hypothesis of each group, by lists and loops, and without the bound that ends a search early."""
+    live = [[(0.0, [])] for _ in range(groups)]
+    finished: list[list[tuple[float, list[int]]]] = [[] for _ in range(groups)]
+    for length in range(1, limit + 1):
+        seen: Counter[int] = Counter()
+        for group in range(groups):
+            candidates = [
+                (total + transitions[words[-1] if words else BEGIN][token], [*words, token])
+                for total, words in live[group]
+                for token in range(len(transitions))
+                if token not in (PAD, BEGIN) and (token == END or length < limit)
+            ]
+            lost = lambda each: each[0] - strength * seen[each[1][-1]] * (length < limit)  # noqa: B023, E731
+            candidates = sorted(candidates, key=lambda each: -lost(each))[: 2 * size]
+            finished[group] += [
+                (total / penalty(length, length_penalty), words[:-1])
+                for total, words in candidates[:size]
+                if words[-1] == END
+            ]
+            live[group] = [each for each in candidates if each[1][-1] != END][:size]
+            best = max((score for score, _ in finished[group]), default=-math.inf)
+            top = max((total for total, _ in live[group]), default=-math.inf) / penalty(length, length_penalty)
+            if len(finished[group]) >= size and best >= top:
+                live[group] = []
+            seen.update(words[-1] for _, words in live[group])
+    return [max(each)[1] for each in finished]
+
+
+@pytest.mark.parametrize("length_penalty", PENALTIES)
+@pytest.mark.parametrize(("groups", "size"), [(2, 1), (3, 2), (5, 1), (2, 4)])
+def test_agrees_with_a_plain_search(groups: int, size: int, length_penalty: LengthPenalty) -> None:
+    tables = random_tables(13, 9, seed=groups)
+    limits = [3 + sentence % 7 for sentence in range(13)]
+    found = searched(
+        tables, groups=groups, group_size=size, strength=20.0, limits=limits, length_penalty=length_penalty
+    )
+    compared = 0
+    for transitions, limit, hypotheses in zip(tables.tolist(), limits, found, strict=True):
+        expected = plain_search(transitions, groups, size, 20.0, limit, length_penalty)
+        if len({tuple(words) for words in expected}) == groups:  # else a group gives another than its best
+            compared += 1
+            assert sorted(each.tokens for each in hypotheses) == sorted(expected)
+    assert compared > 3
+
+
+def test_a_sentence_alone_and_in_a_batch_gives_the_same_result() -> None:
+    tables = random_tables(7, 13, seed=3)
+    limits = [3, 4, 5, 7, 11, 13, 17]
+    batch = searched(tables, groups=3, group_size=2, strength=0.7, limits=limits)
+    for sentence, limit in enumerate(limits):
+        alone = searched(tables[sentence : sentence + 1], groups=3, group_size=2, strength=0.7, limits=[limit])
+        assert alone == [batch[sentence]]
+
+
+def test_nan_is_an_error() -> None:
+    broken = GARDEN_PATH.clone()
+    broken[A, C] = float("nan")
+    with pytest.raises(NotNumbersError, match=r"token 2 .*NaN"):
+        searched(broken[None], groups=2, group_size=1, strength=1.0, limits=[5])
+
+
+def different_pieces(best: list) -> int:
+    return len({piece for each in best for piece in each.tokens})
+
+
+def test_text(vocabularies) -> None:
+    size = vocabularies.source.size
+    translator = Translator(network("luong", source_size=size, target_size=size), vocabularies)
+    plain = list(translator.translate(TEXT, n_best=4, beam_size=8))
+    options = {"n_best": 4, "beam_size": 8, "diversity": 2.0}
+    diverse = list(translator.translate(TEXT, **options))
+    assert sum(map(different_pieces, diverse)) > 1.2 * sum(map(different_pieces, plain))
+    for best in diverse:
+        assert len({each.text for each in best}) == len(best) == 4
+        assert [each.score for each in best] == sorted((each.score for each in best), reverse=True)
+    for how in ({"batch_tokens": 1}, {"batch_tokens": 1000}):
+        again = list(translator.translate(TEXT, **options, **how))
+        assert [[each.tokens for each in best] for best in again] == [
+            [each.tokens for each in best] for best in diverse
+        ]
+    ruled = translator.translate(TEXT, **options, no_repeat_ngram_size=1, coverage_penalty=0.2, minimum_length=5)
+    for best in ruled:
+        assert all(len(set(each.tokens)) == len(each.tokens) >= 5 for each in best)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"diversity": 1.0}, "only on n-best lists"),
+        ({"diversity": 1.0, "n_best": 2, "sampling": SamplingConfig()}, "does not go with sampling"),
+        ({"diversity": 1.0, "n_best": 2, "constraints": ["dog"] * 6}, "does not go with constraints"),
+        ({"diversity": -1.0, "n_best": 2}, "diversity is -1.0; it must be a number of at least 0"),
+    ],
+)
+def test_what_it_does_not_go_with(vocabularies, options, message) -> None:
+    size = vocabularies.source.size
+    translator = Translator(network("luong", source_size=size, target_size=size), vocabularies)
+    with pytest.raises(UserError, match=message):
+        translator.translate(TEXT, **options)
