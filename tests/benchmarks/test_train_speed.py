@@ -48,10 +48,19 @@ def test_the_line(tiny_config: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "peak_device_mib" not in found
 
 
-def test_precision_and_kernels_are_chosen(tiny_config: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    how = ["--precision", "bfloat16", "--kernels", "plain"]
+@pytest.mark.parametrize(("precision", "kernels"), [("bfloat16", "fused"), ("float32", "plain")])
+def test_precision_and_kernels_are_chosen(
+    precision: str, kernels: str, tiny_config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    how = ["--precision", precision, "--kernels", kernels]
     assert train_speed.main(["--config", str(tiny_config), "--updates", "1", *how]) == 0
-    assert line(capsys)["computing"] == "plain kernels, products in bfloat16"
+    assert line(capsys)["computing"] == f"{kernels} kernels, products in {precision}"
+
+
+def test_a_combination_without_effect_is_refused(tiny_config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    how = ["--precision", "bfloat16", "--kernels", "plain"]
+    assert train_speed.main(["--config", str(tiny_config), "--updates", "1", *how]) == 2
+    assert "has no effect with training.kernels: plain" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
