@@ -20,7 +20,7 @@ from nmt.symbols import BEGIN, END, PAD
 
 Ids = Sequence[int] | npt.NDArray[np.integer]
 Lengths = npt.NDArray[np.integer]
-Indices = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.integer]
 
 SAMPLED_TOGETHER = 100  # planned batches whose sentences are sampled together, and sorted by their new lengths
 
@@ -95,7 +95,8 @@ def plan_batches(
     source or target + 1 for END) stays within `batch_size`; a single pair above it is a batch of its own.
     """
     random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, epoch])))
-    order = random.permutation(len(source_lengths))
+    index_type = np.int32 if len(source_lengths) <= np.iinfo(np.int32).max else np.int64  # half, for millions of pairs
+    order = random.permutation(len(source_lengths)).astype(index_type)
     order = order[np.argsort(_sort_keys(source_lengths, target_lengths)[order], kind="stable")]
     if batch_by == "sentences":
         ends = np.append(np.arange(batch_size, len(order), batch_size), len(order))
@@ -119,11 +120,12 @@ def plan_epoch(corpus: PairedIds, config: Config, *, epoch: int) -> list[Indices
 
 def padding_share(plan: Sequence[Indices], source_lengths: Lengths, target_lengths: Lengths) -> float:
     """Return padded positions / all positions, over source and target together, END counted."""
+    counts = np.array([len(rows) for rows in plan])
+    starts, rows = np.cumsum(counts) - counts, np.concatenate(list(plan))
     real = positions = 0
-    for rows in plan:
-        for lengths in (source_lengths[rows], target_lengths[rows]):
-            real += int(lengths.sum()) + len(rows)
-            positions += (int(lengths.max()) + 1) * len(rows)
+    for lengths in (source_lengths, target_lengths):
+        real += int(lengths.sum(dtype=np.int64)) + len(rows)
+        positions += int((np.maximum.reduceat(lengths[rows], starts).astype(np.int64) + 1) @ counts)
     return 1 - real / positions
 
 
@@ -268,12 +270,17 @@ def _sort_keys(source_lengths: Lengths, target_lengths: Lengths) -> Indices:
     """One integer a pair that sorts by source length, then by target length: up and down in turns.
 
     Where the source grows by one piece, the target then stays long or short instead of falling from the longest to
-    the shortest, and a batch across that border needs less padding.
+    the shortest, and a batch across that border needs less padding. The integers are no larger than they have to be,
+    for a corpus may have many millions of pairs.
     """
-    source = source_lengths.astype(np.int64)
-    target = target_lengths.astype(np.int64)
-    span = int(target.max(initial=0)) + 1
-    return source * span + np.where(source % 2 == 0, target, span - 1 - target)
+    span = int(target_lengths.max(initial=0)) + 1
+    largest = (int(source_lengths.max(initial=0)) + 1) * span
+    keys = source_lengths.astype(np.int32 if largest <= np.iinfo(np.int32).max else np.int64)
+    down = keys % 2 == 1
+    keys *= span
+    keys += target_lengths
+    keys[down] += span - 1 - 2 * target_lengths[down]
+    return keys
 
 
 def _token_ends(widths: Lengths, batch_size: int) -> Indices:

@@ -8,6 +8,7 @@ It knows these files; it knows no subwords, no configuration and no cache.
 """
 
 import json
+import mmap
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 FORMAT = 1  # of the files; part of the cache keys
+_READS_KEPT = 16  # rows read between two times that memory is given back; a row may map 2 MiB of either file
 
 
 class Filters(NamedTuple):
@@ -124,18 +126,41 @@ class PairedIds:
 
 
 class _Rows:
-    """Rows of different lengths in one flat memory-mapped file, with their offsets in another."""
+    """Rows of different lengths in one flat memory-mapped file, with their offsets in another.
+
+    What was read of the files would count as memory of the process until the end, although the system can take it back
+    at any time; so it is given back now and then.
+    """
 
     def __init__(self, values: Path, offsets: Path, item_type: str) -> None:
-        self._offsets = np.memmap(offsets, dtype="<i8", mode="r").view(np.ndarray)
-        self._values = (  # an empty file cannot be mapped
-            np.memmap(values, dtype=item_type, mode="r").view(np.ndarray)
-            if values.stat().st_size
-            else np.empty(0, dtype=item_type)
-        )
+        self._offsets, offsets_file = _mapped(offsets, "<i8")
+        self._values, values_file = _mapped(values, item_type)
+        self._files = [file for file in (offsets_file, values_file) if file is not None]
+        self._reads = 0
 
     def __getitem__(self, row: int) -> npt.NDArray[np.integer]:
+        self._reads += 1
+        if self._reads % _READS_KEPT == 0:
+            self._release()
         return self._values[self._offsets[row] : self._offsets[row + 1]]
 
     def lengths(self) -> npt.NDArray[np.int32]:
-        return np.diff(self._offsets).astype(np.int32)
+        lengths = np.empty(len(self._offsets) - 1, dtype=np.int32)
+        np.subtract(self._offsets[1:], self._offsets[:-1], out=lengths, casting="same_kind")
+        self._release()
+        return lengths
+
+    def _release(self) -> None:
+        """Unmap what was read; arrays that are still in use read it again from the system's cache."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            for file in self._files:
+                file.madvise(mmap.MADV_DONTNEED)
+
+
+def _mapped(path: Path, item_type: str) -> tuple[npt.NDArray[np.integer], mmap.mmap | None]:
+    """The values of a file, and the mapping that they lie in; an empty file cannot be mapped."""
+    if not path.stat().st_size:
+        return np.empty(0, dtype=item_type), None
+    with path.open("rb") as file:
+        mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return np.frombuffer(mapping, dtype=item_type), mapping

@@ -1,6 +1,7 @@
 """Binarised corpora: the same ids as before writing, the filters and their counts, and builds that are cut short."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from nmt.config.schema import SubwordsConfig
 from nmt.data import binarising
-from nmt.data.binarised import CorpusReport, Filters, PairedIds
+from nmt.data.binarised import CorpusReport, Filters, PairedIds, _Rows
 from nmt.data.binarising import binarise
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError
@@ -195,3 +196,31 @@ def test_a_damaged_folder_is_refused(tmp_path: Path, vocabularies: Vocabularies,
     (folder / name).write_bytes((folder / name).read_bytes()[:-3])
     with pytest.raises(ValueError, match="corpus of token ids"):
         PairedIds(folder)
+
+
+def test_reading_a_corpus_to_its_end_keeps_little_of_it(tmp_path: Path) -> None:
+    """What was read of the files does not stay with the process, as it would with a mapping never given back."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        pytest.skip("this system does not tell what a process keeps of its files")
+
+    def kept_of_files() -> float:
+        return int(re.search(r"RssFile:\s+(\d+)", status.read_text())[1]) / 1024  # type: ignore[index]
+
+    rows, length = 30_011, 1021
+    values = np.arange(rows * length, dtype="<u4")
+    values.tofile(tmp_path / "values")
+    np.arange(0, (rows + 1) * length, length, dtype="<i8").tofile(tmp_path / "offsets")
+    corpus = _Rows(tmp_path / "values", tmp_path / "offsets", "<u4")
+    assert (corpus.lengths() == length).all()
+    before, size = kept_of_files(), values.nbytes / 2**20
+    order = np.random.default_rng(1).permutation(rows)
+    first = corpus[int(order[0])]
+    most = 0.0
+    for count, row in enumerate(order):
+        assert corpus[row][-1] == (int(row) + 1) * length - 1
+        if count % 100 == 0:
+            most = max(most, kept_of_files() - before)
+    assert (first == values[order[0] * length :][:length]).all()  # an array read long ago is still good
+    assert size > 110
+    assert most < 60
