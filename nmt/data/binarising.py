@@ -10,7 +10,9 @@ import os
 import shutil
 import time
 import uuid
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
 from pathlib import Path
@@ -25,7 +27,7 @@ from nmt.errors import UserError
 from nmt.files import written_atomically
 from nmt.symbols import UNKNOWN
 
-_CHUNK = 8192  # pairs encoded at once
+_CHUNK = 2048  # pairs encoded at once by each core
 _UNFINISHED = ".partial"
 _ABANDONED = 24 * 3600  # seconds after which an unfinished folder that nobody writes to is removed
 
@@ -50,9 +52,8 @@ def binarise(
     with _built_beside(folder) as partial:
         with ExitStack() as stack:
             writers = [_SideWriter(stack, partial, side, id_type, with_text) for side in ("source", "target")]
-            rest = iter(pairs)
-            while chunk := list(islice(rest, _CHUNK)):
-                report = _write_chunk(chunk, writers, vocabularies, filters, report)
+            for texts, ids in _encoded(pairs, vocabularies):
+                report = _write_chunk(texts, ids, writers, filters, report)
         if report.kept == 0:
             raise UserError(f"no training pair is left of {report.read:,}: {report.left_out}")
         files = {path.name: path.stat().st_size for path in sorted(partial.iterdir())}
@@ -62,16 +63,35 @@ def binarise(
     return PairedIds(folder)
 
 
+def _encoded(
+    pairs: Iterable[tuple[str, str]], vocabularies: Vocabularies
+) -> Iterator[tuple[list[tuple[str, ...]], list[list[list[int]]]]]:
+    """Yield some pairs after others, their texts and their ids a side, in order.
+
+    Sentencepiece computes outside Python's lock: while some pairs are written, all cores encode the next.
+    """
+    cores, rest = os.cpu_count() or 1, iter(pairs)
+    with ThreadPoolExecutor(cores) as pool:
+        ahead: deque[tuple[list[tuple[str, ...]], list[Future[list[list[int]]]]]] = deque()
+        while True:
+            while len(ahead) <= cores and (chunk := list(islice(rest, _CHUNK))):
+                texts = list(zip(*chunk, strict=True))
+                sides = zip(vocabularies, texts, strict=True)
+                ahead.append((texts, [pool.submit(subwords.encode_batch, side, threads=1) for subwords, side in sides]))
+            if not ahead:
+                return
+            texts, futures = ahead.popleft()
+            yield texts, [future.result() for future in futures]
+
+
 def _write_chunk(
-    chunk: Sequence[tuple[str, str]],
+    texts: Sequence[Sequence[str]],
+    ids: Sequence[Sequence[Sequence[int]]],
     writers: Sequence["_SideWriter"],
-    vocabularies: Vocabularies,
     filters: Filters | None,
     report: CorpusReport,
 ) -> CorpusReport:
-    """Encode, filter and write some pairs; returns the report with their counts added."""
-    texts = list(zip(*chunk, strict=True))
-    ids = [subwords.encode_batch(side) for subwords, side in zip(vocabularies, texts, strict=True)]
+    """Filter and write some pairs; returns the report with their counts added."""
     lengths = [np.array([len(row) for row in side]) for side in ids]
     empty, overlong, unbalanced = _left_out(lengths[0], lengths[1], filters)
     kept = np.flatnonzero(~(empty | overlong | unbalanced))
@@ -80,7 +100,7 @@ def _write_chunk(
         for writer, side_ids, side_texts in zip(writers, ids, texts, strict=True)
     ]
     return report._replace(
-        read=report.read + len(chunk),
+        read=report.read + len(texts[0]),
         kept=report.kept + len(kept),
         empty=report.empty + int(empty.sum()),
         overlong=report.overlong + int(overlong.sum()),

@@ -126,11 +126,11 @@ class Subwords:
             return [token for word in re.findall(r"\S+", text) for token in self._word(word)]
         return list(self._processor.encode(text, out_type=int))
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return `encode` of every text, computed on all cores but for a word model, which is quick."""
+    def encode_batch(self, texts: Sequence[str], *, threads: int = -1) -> list[list[int]]:
+        """Return `encode` of every text, computed on so many cores (-1: all) but for a word model, which is quick."""
         if self.of_words:
             return [self.encode(text) for text in texts]
-        return list(self._processor.encode(list(texts), out_type=int, num_threads=-1))
+        return list(self._processor.encode(list(texts), out_type=int, num_threads=threads))
 
     def sample(self, texts: Sequence[str], *, sampling: SubwordSampling, seed: int) -> list[list[int]]:
         """Return a random segmentation of every text: a pure function of the texts, the settings and the seed.
