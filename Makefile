@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SOURCES := nmt scripts benchmarks tests
+# A process on each core, with one thread each; the tests of a file stay together.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo format lint types test slow check bench table data clean
@@ -12,7 +14,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Make the virtual environment .venv with the versions of constraints.txt
-	@echo "$(VENV) is ready: nmt-train, nmt-translate, nmt-eval and nmt-score are in $(BIN)"
+	@echo "$(VENV) is ready: nmt-train, nmt-translate, nmt-eval, nmt-score and nmt-shortlist are in $(BIN)"
 
 $(READY): pyproject.toml constraints.txt
 	@echo "Making $(VENV) with $$($(PYTHON) --version); the first time this takes a few minutes"
@@ -37,13 +39,13 @@ types: $(READY) ## Check types with mypy
 	$(BIN)/mypy
 
 test: $(READY) ## Run the fast tests
-	$(BIN)/python -m pytest -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 slow: $(READY) ## Run the slow proofs only: they train models for minutes
-	$(BIN)/python -m pytest -m slow
+	$(PYTEST) -m slow
 
 check: lint types ## Run everything that has to hold: lint, types, the fast tests and the slow proofs
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 bench: $(READY) ## Measure training speed and peak memory of the reference task; docs/performance.md has the other benchmarks
 	$(BIN)/python benchmarks/train_speed.py
