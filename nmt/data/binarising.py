@@ -85,8 +85,8 @@ def _encoded(
 
 
 def _write_chunk(
-    texts: Sequence[Sequence[str]],
-    ids: Sequence[Sequence[Sequence[int]]],
+    texts: Sequence[tuple[str, ...]],
+    ids: Sequence[list[list[int]]],
     writers: Sequence["_SideWriter"],
     filters: Filters | None,
     report: CorpusReport,
