@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from nmt.cli import evaluate, score, train, translate
+from nmt.cli import evaluate, score, shortlist, train, translate
 from nmt.config.allowed import choices, dotted, places
 from nmt.models import attention
 from nmt.models.attention import SCORES, Attention, Score
@@ -31,6 +31,7 @@ PARSERS = {
     "nmt-translate": translate._parser(),
     "nmt-eval": evaluate._parser(),
     "nmt-score": score._parser(),
+    "nmt-shortlist": shortlist._parser(),
 }
 
 
@@ -47,7 +48,9 @@ def commands() -> Iterator[tuple[str, str]]:
     for path in [*DOCUMENTS, *(ROOT / "configs").glob("*.yaml")]:
         text = re.sub(r"\\\n[# ]*", " ", path.read_text(encoding="utf-8"))
         for line in re.findall(
-            r"^(?:[#$ ]|Command:)*((?:\.venv/bin/)?nmt-(?:train|translate|eval|score) -.*)$", text, re.MULTILINE
+            r"^(?:[#$ ]|Command:)*((?:\.venv/bin/)?nmt-(?:train|translate|eval|score|shortlist) -.*)$",
+            text,
+            re.MULTILINE,
         ):
             yield path.name, line.partition("  #")[0]
 
@@ -65,6 +68,7 @@ def test_commands_are_installed() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     points = dict(re.findall(r'^(nmt-\w+) = "(nmt\.cli\.\w+):main"$', project, re.MULTILINE))
     modules = {"nmt-train": train, "nmt-translate": translate, "nmt-eval": evaluate, "nmt-score": score}
+    modules["nmt-shortlist"] = shortlist
     assert points == {name: module.__name__ for name, module in modules.items()}
     assert points.keys() == PARSERS.keys()
 

@@ -86,15 +86,16 @@ def _check_folder(folder: Path) -> None:
 
 
 @contextmanager
-def alignments_written(given: argparse.Namespace, *, program: str) -> Iterator[WriteAlignments]:
-    """A function that writes what was asked for, to be called for each line of the input in order, with the alignments
-    of its lines in the output. Files appear complete or not at all."""
+def alignments_written(given: argparse.Namespace, *, program: str, first: int = 0) -> Iterator[WriteAlignments]:
+    """A function that writes what was asked for, to be called for each line of the input in order, from line `first`
+    on, with the alignments of its lines in the output. Files appear complete or not at all."""
     with ExitStack() as stack:
         hard, soft = (
             None if getattr(given, name) is None else stack.enter_context(opened_for_writing(getattr(given, name)))
             for name in FILES
         )
-        plot = None if given.plot_alignments is None else stack.enter_context(_plots(given.plot_alignments, program))
+        folder = given.plot_alignments
+        plot = None if folder is None else stack.enter_context(_plots(folder, program, first))
 
         def write(alignments: Sequence[SoftAlignment]) -> None:
             for alignment in alignments:
@@ -109,14 +110,14 @@ def alignments_written(given: argparse.Namespace, *, program: str) -> Iterator[W
 
 
 @contextmanager
-def _plots(folder: Path, program: str) -> Iterator[WriteAlignments]:
+def _plots(folder: Path, program: str, first: int) -> Iterator[WriteAlignments]:
     """A function that draws the first alignment it is given; at the end it says what no font has glyphs for."""
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise UserError(f"--plot-alignments {folder}: cannot be made ({error.strerror})") from None
     fonts = Fonts()
-    numbers = count(1)
+    numbers = count(first + 1)
 
     def draw(alignments: Sequence[SoftAlignment]) -> None:
         number = next(numbers)

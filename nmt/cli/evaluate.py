@@ -23,8 +23,10 @@ from nmt.cli.options import (
     add_device_option,
     add_precision_option,
     add_search_options,
+    add_shortlist_option,
     add_unknown_word_options,
     check_output,
+    check_shortlist,
     collect,
     device_option,
     opened_for_writing,
@@ -45,6 +47,7 @@ MODEL_ONLY = (
     "dictionary",
     "device",
     "precision",
+    "shortlist",
     "output",
 )  # options that say how to translate
 
@@ -90,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     add_unknown_word_options(translation)
     add_device_option(translation)
     add_precision_option(translation)
+    add_shortlist_option(translation)
     translation.add_argument("--output", metavar="FILE", help="save the translations, or the combined alignments")
 
     add_alignment_score_options(parser.add_argument_group("word alignments, instead of translations"))
@@ -103,13 +107,14 @@ def _evaluate(given: argparse.Namespace) -> None:
     metrics = _metrics(given, problems)
     models = model_files(given, problems)
     device = device_option(given, problems) if given.model else None
-    precision = precision_option(given, problems)
+    loading = {"device": device, "precision": precision_option(given, problems), "shortlist": given.shortlist}
+    check_shortlist(given, problems)
     _check_outputs(given, models, problems)
     text, references = _read_both(given, problems)
     if problems:
         raise UserError(*problems)
 
-    hypotheses = _translated(text, models, how, device=device, precision=precision) if models else text
+    hypotheses = _translated(text, models, how, loading) if models else text
     if given.output:
         _write(given.output, "".join(f"{line}\n" for line in hypotheses))
     scoring = {"tokenize": given.tokenize or TOKENIZE, "lowercase": given.lowercase}
@@ -166,7 +171,7 @@ def _metrics(given: argparse.Namespace, problems: list[str]) -> list[str]:
 def _check_outputs(given: argparse.Namespace, models: list[Path], problems: list[str]) -> None:
     """Check that the files to write can be written, and overwrite neither what is read nor each other."""
     others = {**named(models), "--source": given.source, "--hypotheses": given.hypotheses}
-    others |= {"--reference": given.reference, "--dictionary": given.dictionary}
+    others |= {"--reference": given.reference, "--dictionary": given.dictionary, "--shortlist": given.shortlist}
     collect(problems, partial(check_output, "--json", STANDARD, others={}))  # scores always go to standard output
     for name in ("output", "json"):
         output = getattr(given, name)
@@ -202,13 +207,11 @@ def _read(option: str, path: Path | None, problems: list[str]) -> list[str]:
     return lines
 
 
-def _translated(
-    source: list[str], models: list[Path], how: dict[str, Any], *, device: Any, precision: str
-) -> list[str]:
+def _translated(source: list[str], models: list[Path], how: dict[str, Any], loading: dict[str, Any]) -> list[str]:
     """Translate each line to the text of its best hypothesis, with a progress bar where a person watches."""
     from nmt.decoding.translator import Translator  # only here, as in model_files
 
-    translations = Translator.load(models, device=device, precision=precision).translate(source, **how)
+    translations = Translator.load(models, **loading).translate(source, **how)
     return [best.text for best, *_ in tqdm(translations, total=len(source), unit=" sentences", disable=None)]
 
 

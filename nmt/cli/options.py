@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import ValidationError
 
-from nmt.cli.common import DEVICES, abandon_standard_output, choose_device
+from nmt.cli.common import DEVICES, Output, choose_device, failing_as
 from nmt.config import checked_value
 from nmt.config.allowed import allowed
 from nmt.config.schema import DecodingConfig, SamplingConfig
@@ -112,6 +112,24 @@ def precision_option(given: argparse.Namespace, problems: list[str]) -> str:
     if given.precision is not None and given.precision not in PRECISIONS:
         problems.append(f"--precision {given.precision}: unknown; choose one of {', '.join(PRECISIONS)}")
     return given.precision or "float32"
+
+
+def add_shortlist_option(group: argparse._ActionsContainer) -> None:
+    """Add --shortlist, which `check_shortlist` checks."""
+    group.add_argument(
+        "--shortlist",
+        type=Path,
+        metavar="FILE",
+        help="write only the pieces that may translate those of a sentence, as nmt-shortlist has learnt them, and "
+        "those of its prefix and constraints: fewer to choose among, and a little different (default: all pieces)",
+    )
+
+
+def check_shortlist(given: argparse.Namespace, problems: list[str]) -> None:
+    """Add to `problems` that there is no such file; what is in it is for the translator to say."""
+    if given.shortlist is not None and not given.shortlist.is_file():
+        missing = "is no file" if given.shortlist.exists() else "no such file"
+        problems.append(f"--shortlist {given.shortlist}: {missing}; make one with nmt-shortlist")
 
 
 def add_unknown_word_options(group: argparse._ActionsContainer) -> None:
@@ -238,16 +256,9 @@ def opened_for_writing(name: str) -> Iterator[IO[bytes]]:
 
     Raises UserError when the disk is full, and the like; a reader that has gone is left to `run`.
     """
-    try:
-        with _opened(name) as file:
-            yield file
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        if name == STANDARD:
-            abandon_standard_output()
-        shown = "standard output" if name == STANDARD else name
-        raise UserError(f"{shown}: cannot be written ({error.strerror or error})") from None
+    shown, standard = ("standard output", True) if name == STANDARD else (name, False)
+    with failing_as(shown, standard=standard), _opened(name) as file:
+        yield cast(IO[bytes], Output(file, shown, standard=standard))
 
 
 @contextmanager

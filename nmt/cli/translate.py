@@ -8,7 +8,7 @@ import argparse
 import math
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -29,8 +29,10 @@ from nmt.cli.options import (
     add_precision_option,
     add_sampling_options,
     add_search_options,
+    add_shortlist_option,
     add_unknown_word_options,
     check_output,
+    check_shortlist,
     collect,
     decoding_value,
     device_option,
@@ -41,18 +43,19 @@ from nmt.cli.options import (
     search_options,
     unknown_word_options,
 )
+from nmt.cli.sharding import BESIDE, Translate, add_parts_options, check_parts, in_parts, translate_in_parts
 from nmt.cli.standard_input import standard_input
+from nmt.cli.team import Team, silently, told_by_the_first
 from nmt.data.corpus import lines_of, read_lines
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
 
-BESIDE = {"prefix": "prefixes", "constraints": "constraints"}  # options whose files have a line for each of the input
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-translate; returns the exit code: 0, or 2 when something given was wrong."""
-    given = _parser().parse_args(arguments)
-    return run("nmt-translate", lambda: _translate(given))
+    with told_by_the_first():
+        given = _parser().parse_args(arguments)
+    return run("nmt-translate", lambda: silently(lambda: _translate(given)))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -62,7 +65,8 @@ def _parser() -> argparse.ArgumentParser:
         description="Translate text: one line out for each line in, in order; a blank line stays blank.",
         epilog="Text is UTF-8, one sentence a line; input files may be .gz. On a pipe a line is answered as soon as "
         "the next one is not there yet. Nothing is written to --output FILE before all of it is translated. A terminal "
-        "as standard error shows the progress, with lines a second.",
+        "as standard error shows the progress, with lines a second. Several processes, which share one input file: "
+        "torchrun --nproc-per-node N -m nmt.cli.translate and these options.",
     )
     add_model_option(parser, "what translates, required")
     parser.add_argument(
@@ -73,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_device_option(parser)
     add_precision_option(parser)
+    add_shortlist_option(parser)
     add_search_options(parser.add_argument_group("search"))
     add_sampling_options(parser.add_argument_group("sampling"))
     parser.add_argument(
@@ -96,7 +101,8 @@ def _parser() -> argparse.ArgumentParser:
         "--n-best",
         metavar="K",
         help="the K best translations of line i, counted from 0, as K lines: i ||| text ||| score; fewer where fewer "
-        "exist; K is at most the beam size, but for --sample (default: 1, without i and score)",
+        "exist; K is at most the beam size, but for --sample. Texts of a list may be equal where their pieces differ "
+        "(default: 1, without i and score)",
     )
     output.add_argument(
         "--diversity",
@@ -117,12 +123,14 @@ def _parser() -> argparse.ArgumentParser:
         help="translate each line by itself and write it before the next one is read (default: lines that are there "
         "already are translated together, which is faster)",
     )
+    add_parts_options(parser.add_argument_group("long translations"))
     add_alignment_options(parser.add_argument_group("alignments, from the attention of the model"))
     return parser
 
 
-def _translate(given: argparse.Namespace) -> None:
-    """Check, load, translate."""
+def _translate(given: argparse.Namespace) -> int:
+    """Check, load, translate; returns the exit code."""
+    team = Team.of_torchrun()
     problems: list[str] = []
     search = search_options(given, problems)
     unknown_words = unknown_word_options(given, problems)
@@ -134,9 +142,10 @@ def _translate(given: argparse.Namespace) -> None:
         problems.append("--model PATH is missing: a model file, or the folder of a run")
     device = device_option(given, problems)
     precision = precision_option(given, problems)
+    check_shortlist(given, problems)
     source = None if given.input == STANDARD else Path(given.input)
     others = {**named(models), "--input": source, "--dictionary": given.dictionary, "--prefix": given.prefix}
-    others["--constraints"] = given.constraints
+    others |= {"--constraints": given.constraints, "--shortlist": given.shortlist}
     collect(problems, partial(check_output, "--output", given.output, others=others))
     check_alignment_outputs(given, problems, others={**others, "--output": Path(given.output)})
     total = collect(problems, partial(_count, source))
@@ -151,38 +160,54 @@ def _translate(given: argparse.Namespace) -> None:
         )
     if source is None and sys.stdin is None:
         problems.append("standard input is closed; give --input FILE, or a text on standard input")
-    if not models or device is None or problems:
-        raise UserError(*problems)
+    check_parts(given, team, problems)
+    own_device = None if device is None else team.device(device, problems)
+    team.agree("options", problems)
 
-    translator = Translator.load(models, device=device, precision=precision)
-    if sampling is None and n_best > translator.decoding.beam_size and "beam_size" not in search:
-        raise UserError(
-            f"--n-best {n_best}: must be at most the beam size, {translator.decoding.beam_size} from the model; "
-            f"give --beam-size {n_best} or more"
+    def load() -> Translate:
+        translator = Translator.load(models, device=own_device or "cpu", precision=precision, shortlist=given.shortlist)
+        if sampling is None and n_best > translator.decoding.beam_size and "beam_size" not in search:
+            raise UserError(
+                f"--n-best {n_best}: must be at most the beam size, {translator.decoding.beam_size} from the model; "
+                f"give --beam-size {n_best} or more"
+            )
+        return partial(
+            translator.translate,
+            n_best=n_best,
+            diversity=diversity,
+            sampling=sampling,
+            alignments=wants_alignments(given),
+            **search,
+            **unknown_words,
         )
+
+    write = partial(_write, n_best=n_best)
+    if in_parts(given, team):
+        return translate_in_parts(given, team, models=models, lines=total or 0, load=load, write=write)
+    translate = load()
     if source is None:
         stream = standard_input()
         lines, waiting = lines_of(stream, name="standard input"), stream.waiting
     else:
         lines, waiting = read_lines(source), None
-    translations = translator.translate(
+    translations = translate(
         lines,
-        n_best=n_best,
-        diversity=diversity,
-        sampling=sampling,
         prefixes=None if given.prefix is None else read_lines(given.prefix),
         constraints=None if given.constraints is None else read_lines(given.constraints),
         waiting=(lambda: True) if given.flush else waiting,
-        alignments=wants_alignments(given),
-        **search,
-        **unknown_words,
     )
     watched = sys.stderr.isatty() and not (source is None and sys.stdin.isatty())
+    write(tqdm(translations, total=total, unit=" lines", disable=not watched), given, 0)
+    return 0
+
+
+def _write(translations: Iterable[list[Translation]], given: argparse.Namespace, first: int, *, n_best: int) -> None:
+    """Write the translations of the lines from line `first` on to the outputs that are `given`."""
     with (
         opened_for_writing(given.output) as file,
-        alignments_written(given, program="nmt-translate") as write_alignments,
+        alignments_written(given, program="nmt-translate", first=first) as write_alignments,
     ):
-        for index, best in enumerate(tqdm(translations, total=total, unit=" lines", disable=not watched)):
+        for index, best in enumerate(translations, first):
             file.write(_written(index, best, n_best=n_best, scores=given.scores).encode("utf-8"))
             file.flush()
             write_alignments([each.soft_alignment for each in best if each.soft_alignment is not None])

@@ -14,7 +14,7 @@ MORE = 16  # values looked at beyond those that are wanted, where some of them a
 
 
 class NotNumbersError(RuntimeError):
-    """A model's log-probabilities are NaN."""
+    """A model's log-probabilities are NaN, or -inf for all that could be written."""
 
 
 def best_tokens(log_probabilities: Tensor, count: int, time: int) -> tuple[Tensor, Tensor]:

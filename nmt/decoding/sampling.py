@@ -85,11 +85,14 @@ def drawn_tokens(log_probabilities: Tensor, numbers: Tensor, sampling: SamplingC
 
     p_i ∝ exp(log p_i / temperature), of the `log_probabilities` (rows, vocabulary), in float64. Of these the `top_k`
     most probable are left, then of those, made to sum to 1 again, the fewest that together have a probability of at
-    least `top_p`. Of equally probable tokens the one with the smaller id goes first.
+    least `top_p`. Of equally probable tokens the one with the smaller id goes first. Raises NotNumbersError where none
+    has a probability above 0.
     """
     allowed = log_probabilities.clone()
     allowed[:, [PAD, BEGIN]] = NEVER
     best = allowed.amax(dim=1, keepdim=True)
+    if bool((best == NEVER).any()):
+        raise NotNumbersError("the model gives every token that may follow the probability 0")
     probabilities = ((allowed - best) / sampling.temperature).softmax(dim=1)
     if sampling.top_k is not None or sampling.top_p is not None:
         probabilities = _truncated(probabilities, sampling)

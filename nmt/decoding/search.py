@@ -16,11 +16,12 @@ from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.data.batching import pad_sources
 from nmt.decoding.beam import Hypothesis, State, Step, beam_search
 from nmt.decoding.choices import NotNumbersError
+from nmt.decoding.columns import Columns, ColumnState, column_step
 from nmt.decoding.constrained import Bounds, constrained_search
 from nmt.decoding.constraints import Phrase
 from nmt.decoding.coverage import coverage_penalty, with_coverage
 from nmt.decoding.diverse import diverse_search
-from nmt.decoding.ensemble import Model
+from nmt.decoding.ensemble import EnsembleState, Model
 from nmt.decoding.grouping import batches
 from nmt.decoding.inference import inference
 from nmt.decoding.phrases import Phrases
@@ -36,6 +37,7 @@ from nmt.decoding.rules import (
     with_rules,
 )
 from nmt.decoding.sampling import numbers, sample
+from nmt.decoding.shortlist import Shortlist
 from nmt.errors import UserError
 from nmt.symbols import PAD, UNKNOWN
 
@@ -50,6 +52,7 @@ class Options(NamedTuple):
     sampling: SamplingConfig | None = None  # to draw n_best translations instead of searching for them
     diversity: float = 0.0  # of n-best lists, more than 0 for a diverse search; neither for sampling nor with phrases
     continuing: Tensor | None = None  # (vocabulary,), the pieces that make a word longer; for prefixes and phrases
+    shortlist: Shortlist | None = None  # the pieces that may be written; those of prefixes and phrases may be besides
 
     @property
     def rows(self) -> int:
@@ -73,7 +76,8 @@ def search(
 
     Tasks with phrases have batches of their own, so the others are searched as if there were none.
 
-    Raises UserError for a model that computes NaN.
+    Each task has at least one. Raises UserError for a model that computes NaN, or gives no translation a probability
+    above 0.
     """
     results: dict[int, list[Hypothesis]] = {}
     batch_tokens = options.decoding.batch_tokens * USUAL_BEAM // max(USUAL_BEAM, options.rows)
@@ -81,6 +85,8 @@ def search(
         for batch in _batches(tasks, batch_tokens):
             try:
                 hypotheses = _searched(model, [tasks[index] for index in batch], options, device)
+                if not all(hypotheses):
+                    raise NotNumbersError("the model gives every translation of a line the probability 0")
             except NotNumbersError as error:
                 raise UserError(
                     f"{error}: its weights are not finite, or far too large, as after a training that diverged; "
@@ -110,15 +116,51 @@ def _searched(
     decoding = options.decoding
     source, lengths = pad_sources([task.source for task in tasks])
     limits = torch.tensor([longest_translation(length, decoding) for length in lengths.tolist()], device=device)
+    state: Any = model.start(source.to(device), lengths.to(device))  # of a model or an ensemble
+    supplement: Callable[[Any], Tensor] | None = None
+    if decoding.coverage_penalty and options.sampling is None:
+        state, supplement = with_coverage(state), partial(coverage_penalty, beta=decoding.coverage_penalty)
+    if options.shortlist is None:
+        step: Step[Any] = model.step
+        return _ruled(step, state, tasks, limits, options, supplement)
+    columns = Columns.of(options.shortlist, source, [_wanted(task) for task in tasks], device)
+    tasks = [_in_columns(task, columns) for task in tasks]
+    if options.continuing is not None:
+        options = options._replace(continuing=options.continuing.to(device)[columns.ids])
+    inner = state if isinstance(state, EnsembleState) else EnsembleState((state,))
+    inside = None if supplement is None else partial(_of_inner, supplement)
+    first = ColumnState(inner, columns.barred, 1)
+    found, ids = _ruled(column_step(model, columns), first, tasks, limits, options, inside), columns.ids.tolist()
+    return [[each._replace(tokens=[ids[column] for column in each.tokens]) for each in best] for best in found]
+
+
+def _wanted(task: Task) -> list[int]:
+    """The pieces that its prefix and phrases need."""
+    return task.prefix.tokens + [token for phrase in task.phrases for token in phrase.tokens]
+
+
+def _in_columns(task: Task, columns: Columns) -> Task:
+    """The task, with columns in place of target ids."""
+    if not _wanted(task):
+        return task
+    phrases = [phrase._replace(tokens=columns.places(phrase.tokens)) for phrase in task.phrases]
+    return task._replace(prefix=task.prefix._replace(tokens=columns.places(task.prefix.tokens)), phrases=phrases)
+
+
+def _ruled(
+    step: Step[State],
+    state: State,
+    tasks: Sequence[Task],
+    limits: Tensor,
+    options: Options,
+    supplement: Callable[[State], Tensor] | None,
+) -> list[list[Hypothesis]]:
+    """What is found from a first state under the rules of `options`, after the prefixes, with the phrases."""
+    decoding, device = options.decoding, limits.device
     rules, prefix = _rules(limits, decoding), None
     if options.continuing is not None and any(task.prefix.tokens for task in tasks):
         rule, prefix = _prefix_rules([task.prefix for task in tasks], options.continuing.to(device))
         rules.append(rule)
-    step: Step[Any] = model.step  # of a model or an ensemble, with its own state
-    state: Any = model.start(source.to(device), lengths.to(device))
-    supplement: Callable[[Any], Tensor] | None = None
-    if decoding.coverage_penalty and options.sampling is None:
-        state, supplement = with_coverage(state), partial(coverage_penalty, beta=decoding.coverage_penalty)
     if tasks[0].phrases:
         return constrained_search(
             step,
@@ -137,7 +179,7 @@ def _searched(
     return _found(with_rules(step, rules, prefix), ruled, tasks, limits, options, inside)
 
 
-def _of_inner(function: Callable[[State], Tensor], state: RuledState[State]) -> Tensor:
+def _of_inner(function: Callable[[Any], Tensor], state: RuledState[State] | ColumnState) -> Tensor:
     return function(state.inner)
 
 

@@ -22,6 +22,7 @@ from nmt.decoding.grouping import alongside, chunks
 from nmt.decoding.prefixes import check_prefix, encoded, word_continuations
 from nmt.decoding.search import Options, Task, longest_translation, search
 from nmt.decoding.segments import LONGEST_SEGMENT, longest_segment, segment
+from nmt.decoding.shortlist import Shortlist, load_shortlist
 from nmt.decoding.spelling import Segment, Spelled, Translation, spelled, whole_line
 from nmt.errors import UserError
 from nmt.models.model_file import load_model, rebuild
@@ -50,13 +51,21 @@ class Translator:
         decoding: DecodingConfig | None = None,
         device: torch.device | str = "cpu",
         longest_segment: int = LONGEST_SEGMENT,
+        shortlist: Shortlist | None = None,
     ) -> None:
-        """`model` is on `device`; lines of more than `longest_segment` pieces are translated in several segments."""
+        """`model` is on `device`; lines of more than `longest_segment` pieces are translated in several segments.
+
+        `shortlist`: write only its pieces for a source, and those of prefixes and constraints. Raises UserError when it
+        is one for other vocabularies.
+        """
+        if shortlist is not None:
+            shortlist.check(vocabularies)
         self.model = model
         self.vocabularies = vocabularies
         self.decoding = decoding or DecodingConfig()
         self.device = torch.device(device)
         self.longest_segment = longest_segment
+        self.shortlist = shortlist
 
     @classmethod
     def load(
@@ -65,15 +74,17 @@ class Translator:
         *,
         device: torch.device | str = "cpu",
         precision: str = "float32",
+        shortlist: Path | str | None = None,
     ) -> "Translator":
         """Load a model file, or the best model of a run folder; its configuration gives the defaults of `translate`.
 
         Several paths make an ensemble (see `ensemble`); the first model's configuration gives the defaults, and a line
         is cut where it is too long for any of them. `precision`: float32, or bfloat16 or int8 for weights rounded to
-        it, which translates faster and a little differently (see `nmt.ops.rounded_weights`).
+        it, which translates faster and a little differently (see `nmt.ops.rounded_weights`). `shortlist`: a file of
+        nmt-shortlist with the pieces that may translate a source, for faster translation (see `shortlist`).
 
         Raises UserError when there is no such file, it is damaged, or holds no model of this toolkit; and when the
-        vocabularies of several are not the same.
+        vocabularies of several, or of the shortlist, are not the same.
         """
         paths = [path] if isinstance(path, Path | str) else list(path)
         if not paths:
@@ -93,11 +104,12 @@ class Translator:
                 problems.append(f"{paths[0]} and {other} cannot translate together: {differing}")
         if problems:
             raise UserError(*problems)
-        if len(loaded) == 1:
-            return cls(**first._asdict(), device=device)
-        together = Ensemble([member for each in loaded for member in members(each.model)])
-        longest = min(each.longest_segment for each in loaded)
-        return cls(**first._replace(model=together, longest_segment=longest)._asdict(), device=device)
+        listed = None if shortlist is None else load_shortlist(Path(shortlist), first.vocabularies)
+        if len(loaded) > 1:
+            together = Ensemble([member for each in loaded for member in members(each.model)])
+            longest = min(each.longest_segment for each in loaded)
+            first = first._replace(model=together, longest_segment=longest)
+        return cls(**first._asdict(), device=device, shortlist=listed)
 
     def translate(
         self,
@@ -118,6 +130,7 @@ class Translator:
         constraints: Iterable[str] | None = None,
         replace_unknown: Mapping[str, str] | None = None,
         alignments: bool = False,
+        first: int = 0,
         waiting: Callable[[], bool] | None = None,
     ) -> Iterator[list[Translation]]:
         """For each line and in order, its `n_best` best translations, best first; fewer if fewer exist.
@@ -142,7 +155,7 @@ class Translator:
 
         `sampling`: draw `n_best` translations from the model's distribution instead of searching for the best. They are
         independent of each other and may be equal. What is drawn for a line depends on the seed and the line's place
-        among `lines` only. `beam_size` and `coverage_penalty` then have no effect.
+        in the text only. `beam_size` and `coverage_penalty` then have no effect.
 
         `prefixes`: for each line what its translation begins with, or "". Its pieces are forced as the subword model
         cuts it, and the text has it as it was given; its last word is complete (see `prefixes`). Of a line that is cut
@@ -161,6 +174,8 @@ class Translator:
         Raises UserError when unknown words are to be replaced, or alignments asked for, and the model has no attention;
         and, where the first line is asked for, when the model computes NaN, as with weights that are not finite.
 
+        `first`: the place in the text of the first of `lines`, where they are only a part of it.
+
         `waiting` is asked after each line whether the next one would have to be waited for. If so, what was read is
         translated at once, instead of when a chunk is full.
         """
@@ -177,7 +192,8 @@ class Translator:
         given = {name: value for name, value in given.items() if value is not None}
         bound = prefixes is not None or constraints is not None
         continuing = word_continuations(self.vocabularies.target) if bound else None
-        options = Options(self.decoding.model_copy(update=given), n_best, sampling, diversity, continuing)
+        decoding = self.decoding.model_copy(update=given)
+        options = Options(decoding, n_best, sampling, diversity, continuing, self.shortlist)
         check_options(
             self.model,
             options,
@@ -187,12 +203,11 @@ class Translator:
         )
         characters = CHUNK_BATCHES * CHARACTERS_A_PIECE * options.decoding.batch_tokens
         read = alongside(chunks(lines, characters, waiting), {PREFIXES: prefixes, CONSTRAINTS: constraints})
-        return self._translations(read, _Wanted(options, replace_unknown, alignments))
+        return self._translations(read, first, _Wanted(options, replace_unknown, alignments))
 
     def _translations(
-        self, chunks: Iterable[tuple[list[str], dict[str, list[str] | None]]], wanted: _Wanted
+        self, chunks: Iterable[tuple[list[str], dict[str, list[str] | None]]], first: int, wanted: _Wanted
     ) -> Iterator[list[Translation]]:
-        first = 0
         for lines, beside in chunks:
             yield from self._translate_chunk(lines, beside, first, wanted)
             first += len(lines)
@@ -212,7 +227,7 @@ class Translator:
         for number, (line, ids, prefix, own) in enumerate(
             zip(lines, encoded_lines, prefixes, phrases, strict=True), first
         ):
-            parts = self._segments(line, ids) if ids else []
+            parts = self._segments(line, ids) if ids and not line.isspace() else []
             longest = longest_translation(len(parts[0].ids) + 1 if parts else 1, wanted.options.decoding)
             check_prefix(prefix, line=number, blank=not parts, longest=longest)
             problems += impossible(own, line=number, blank=not parts, longest=longest, prefix=prefix)

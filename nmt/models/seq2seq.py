@@ -4,6 +4,7 @@ Layers take sizes; only the builder at the end of this file reads the configurat
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -20,7 +21,7 @@ from nmt.models.initialisation import initialise
 from nmt.models.memory import Memory
 from nmt.models.scopes import SCOPES
 from nmt.ops.linear import linear
-from nmt.ops.rounded_weights import round_weights
+from nmt.ops.rounded_weights import Product, round_weights
 
 
 class SearchState(NamedTuple):
@@ -68,7 +69,8 @@ class Seq2Seq(nn.Module):
         self.initial_state = initial_state
         self.decoder = decoder
         self.output_layer = output_layer
-        self.output_product: Callable[[Tensor], Tensor] | None = None
+        self.rounded_product: Callable[[Tensor, Tensor | None], Product] | None = None  # for inference, makes products
+        self.output_product: Product | None = None
 
     @property
     def target_embedding(self) -> nn.Embedding:
@@ -80,8 +82,8 @@ class Seq2Seq(nn.Module):
 
     def round_weights(self, precision: str) -> None:
         """Translate with rounded weights from now on: bfloat16, or int8 on a CPU; see `nmt.ops.rounded_weights`."""
-        make = round_weights(self, precision)
-        self.output_product = make(self.output_weight.detach(), None)
+        self.rounded_product = round_weights(self, precision)
+        self.output_product = self.rounded_product(self.output_weight.detach(), None)
 
     def start(self, source: Tensor, source_lengths: Tensor) -> SearchState:
         """Encode `source` (batch, source_length), ids with END; one row a sentence."""
@@ -91,13 +93,27 @@ class Seq2Seq(nn.Module):
 
     def step(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, SearchState]:
         """Log-probabilities (rows, vocabulary) of the words after `tokens` (rows,), and the next state."""
-        vectors, decoder = self.decoder.step(self.target_embedding(tokens), state.decoder, state.memory)
+        vectors, following = self.advance(tokens, state)
         if self.output_product is not None:
             logits = self.output_product(vectors)
         else:
             logits = linear(vectors, self.output_weight)
-        log_probabilities = torch.log_softmax(logits, dim=-1)
-        return log_probabilities, SearchState(state.memory, decoder)
+        return torch.log_softmax(logits, dim=-1), following
+
+    def advance(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, SearchState]:
+        """Vectors for the output layer (rows, output_size) after `tokens` (rows,), and the next state."""
+        vectors, decoder = self.decoder.step(self.target_embedding(tokens), state.decoder, state.memory)
+        return vectors, SearchState(state.memory, decoder)
+
+    def output_for(self, tokens: Tensor) -> Product:
+        """The output layer of `tokens` (columns,) alone: from the decoder's vectors to logits (rows, columns).
+
+        For inference. A rounded weight has a scale for each of its rows, so they are what they are among all tokens.
+        """
+        weight = self.output_weight.detach()[tokens]
+        if self.rounded_product is not None:
+            return self.rounded_product(weight, None)
+        return partial(linear, weight=weight)
 
     def forward(self, source: Tensor, source_lengths: Tensor, target_input: Tensor) -> Outputs:
         """Vectors for the output layer, and attention weights, given the true words before each position.

@@ -288,8 +288,11 @@ class DictionaryTranslator:
 def translator(monkeypatch: pytest.MonkeyPatch) -> DictionaryTranslator:
     fake = DictionaryTranslator()
 
-    def load(paths: list[Path], *, device: torch.device, precision: str) -> DictionaryTranslator:
+    def load(
+        paths: list[Path], *, device: torch.device, precision: str, shortlist: Path | None
+    ) -> DictionaryTranslator:
         assert paths == [Path("m")]
+        assert shortlist is None
         fake.devices.append(str(device))
         fake.precisions.append(precision)
         return fake

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from nmt.config.schema import DecodingConfig, ModelConfig
-from nmt.data.subwords import Vocabularies
+from nmt.config.schema import DecodingConfig, ModelConfig, SamplingConfig, SubwordsConfig
+from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq, build_model
-from nmt.symbols import END, UNKNOWN
+from nmt.symbols import BEGIN, END, UNKNOWN
 
 TEXT = ["A dog runs across the green field.", "Two men are sitting on a bench.", "Is the boy playing?"]
 STRANGE = [
@@ -90,6 +90,16 @@ def test_the_score_and_the_pieces(copy_model, vocabularies) -> None:
 @pytest.mark.parametrize("blank", ["", " ", "\t \t", "\u3000"])
 def test_a_blank_line_stays_blank_and_does_not_reach_the_model(copy_model, vocabularies, blank) -> None:
     assert list(Translator(copy_model, vocabularies).translate([blank])) == [[Translation("", 0.0, [])]]
+    assert copy_model.batches == []
+
+
+@pytest.mark.parametrize("blank", ["\t", "\r\r", "\u3000", "\u00a0", "\u2028"])
+def test_a_blank_line_stays_blank_where_its_spaces_are_pieces(copy_model, blank) -> None:
+    """Without normalisation only U+0020 is nothing to the subword model."""
+    subwords = Subwords.train(TEXT, settings=SubwordsConfig(normalisation="identity"), size=60)
+    assert subwords.encode(blank) != []
+    translator = Translator(copy_model, Vocabularies(subwords, subwords))
+    assert list(translator.translate([blank])) == [[Translation("", 0.0, [])]]
     assert copy_model.batches == []
 
 
@@ -278,6 +288,60 @@ def test_a_model_whose_weights_are_not_finite(vocabularies, text) -> None:
         next(model.parameters()).fill_(math.nan)
     with pytest.raises(UserError, match=r"not numbers \(NaN\): its weights are not finite"):
         list(Translator(model, vocabularies).translate(text))
+
+
+HARD = {"max_length_ratio": 0.1, "minimum_length": 1000, "no_repeat_ngram_size": 1, "suppress_unknown": True}
+BEAMS = [{"beam_size": 1}, {"beam_size": 5, "n_best": 5}, {"beam_size": 6, "n_best": 3, "diversity": 2.0}]
+
+
+@pytest.mark.parametrize("options", [*BEAMS, {"sampling": SamplingConfig(top_k=1), "n_best": 3}], ids=str)
+@pytest.mark.parametrize("bound", [{}, {"prefixes": "Two men"}, {"constraints": "a dog\tbench"}], ids=str)
+def test_a_line_always_has_a_translation(vocabularies, text, options, bound) -> None:
+    """Also where the rules leave nothing long before the minimal length, after a prefix or phrases that break them."""
+    if "constraints" in bound and ("sampling" in options or "diversity" in options):
+        pytest.skip("they do not go together")
+    lines = [line for line in hostile(60) if line.strip() and vocabularies.source.encode(line)]
+    lines = [line[:300] for line in lines] + list(text)
+    for strength in (1.0, -1.0):  # END as the best and as the worst of all pieces
+        model = network(vocabularies)
+        likes(model, END, vocabularies, strength=strength)
+        beside = {name: [phrases] * len(lines) for name, phrases in bound.items()}
+        ratios = {"max_length_ratio": 0.1 if not bound else 3.0}
+        found = Translator(model, vocabularies).translate(lines, **{**HARD, **ratios, **options, **beside})
+        assert all(found)
+        assert len(lines) > 30
+
+
+class Never(torch.nn.Module):
+    """Gives all pieces but `only` the probability 0, as weights of 1e38 may."""
+
+    def __init__(self, only: int, size: int) -> None:
+        super().__init__()
+        self.only, self.size = only, size
+
+    def start(self, source, source_lengths):
+        return self
+
+    def select(self, rows):
+        return self
+
+    def step(self, tokens, state):
+        log_probabilities = torch.full((len(tokens), self.size), -math.inf)
+        log_probabilities[:, self.only] = 0.0
+        return log_probabilities, self
+
+
+@pytest.mark.parametrize("options", [*BEAMS, {"sampling": SamplingConfig()}], ids=str)
+@pytest.mark.parametrize("only", [BEGIN, 5])
+def test_a_model_that_gives_every_translation_the_probability_0(vocabularies, text, only, options) -> None:
+    translator = Translator(Never(only, vocabularies.target.size), vocabularies)
+    if (
+        "sampling" in options and only != BEGIN
+    ):  # what is drawn is cut at the maximal length, whatever END's probability
+        assert all(best[0].score == -math.inf for best in translator.translate(text, **options))
+        return
+    with pytest.raises(UserError, match=r"the probability 0: its weights are not finite, or far too large"):
+        list(translator.translate(text, **options))
 
 
 def test_the_model_s_mode_and_the_random_state_are_left_as_they_were(copy_model, vocabularies, text) -> None:

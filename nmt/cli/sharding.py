@@ -1,0 +1,259 @@
+"""nmt-translate by several processes, and resumed: the input's chunks are shared out and kept until all are done.
+
+Every process reads the input by itself and takes the chunks that no other has (see `parts`); what a chunk becomes
+depends on its lines and their places in the input only. It knows options and lines, and translates by a function that
+it is given.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from nmt import __version__
+from nmt.cli.alignments import FILES
+from nmt.cli.options import STANDARD, is_device
+from nmt.cli.parts import MAIN, Facts, Parts, unfinished
+from nmt.cli.team import Team
+from nmt.data.corpus import digests, read_lines
+from nmt.decoding.translator import Translation
+from nmt.errors import UserError
+from nmt.training.distributed import job
+from nmt.training.interruption import Interrupted, StopRequest
+
+PROGRAM = "nmt-translate"
+MOST_LINES = 2000  # of a chunk: enough to sort by length, and little to translate again
+CHUNKS = 2  # at least for each process
+BESIDE = {"prefix": "prefixes", "constraints": "constraints"}  # options whose files have a line for each of the input
+
+OUTPUTS = ("output", *FILES, "plot_alignments")
+UNIMPORTANT = {"resume", "chunk_lines", "device", "batch_tokens"}  # what changes no more than the rounding of float32
+BY_CONTENT = {"input", "model"}  # told apart from the options' own values
+
+Translate = Callable[..., Iterator[list[Translation]]]  # lines, with first, prefixes and constraints
+Write = Callable[[Iterable[list[Translation]], argparse.Namespace, int], None]  # to its outputs, from line `first` on
+
+
+def add_parts_options(group: argparse._ActionsContainer) -> None:
+    """Add the options by which a translation is done in chunks."""
+    group.add_argument(
+        "--resume",
+        action="store_true",
+        help="keep finished chunks of the input in the folder OUTPUT.parts until all are done, and go on from those "
+        "that are there; begin if there are none",
+    )
+    group.add_argument(
+        "--chunk-lines",
+        metavar="N",
+        help="lines of a chunk, which is translated by one process and kept when it is finished (default: at most "
+        f"{MOST_LINES}, and at least {CHUNKS} chunks for each process). Like --resume it makes a translation by one "
+        "process one that can be resumed",
+    )
+
+
+def in_parts(given: argparse.Namespace, team: Team) -> bool:
+    """Whether the input is to be translated in chunks that are kept."""
+    return team.size > 1 or given.resume or given.chunk_lines is not None
+
+
+def check_parts(given: argparse.Namespace, team: Team, problems: list[str]) -> None:
+    """Add to `problems` what does not go with chunks, or, without them, that there are some of this output."""
+    output = Path(given.output)
+    if not in_parts(given, team):
+        if given.output != STANDARD and not is_device(output) and (reason := unfinished(_folder(given))):
+            problems.append(reason)
+        return
+    why = "--resume" if given.resume else "--chunk-lines"
+    why = f"several processes (torchrun starts {team.size})" if team.size > 1 else why
+    files = {"--input": Path(given.input)}
+    files |= {_option(name): each for name, value in vars(given).items() for each in _paths(name, value)}
+    for option, path in files.items():
+        if str(path) == STANDARD or is_device(path):
+            problems.append(
+                f"{option} {path} can be read only once, and {why} needs it several times; give a file that stays"
+            )
+    if given.output == STANDARD or is_device(output):
+        problems.append(f"--output {given.output}: {why} needs a file, beside which finished parts are kept")
+    if given.chunk_lines is not None and not _is_count(given.chunk_lines):
+        problems.append(f"--chunk-lines {given.chunk_lines}: allowed: a whole number, at least 1")
+
+
+def translate_in_parts(
+    given: argparse.Namespace,
+    team: Team,
+    *,
+    models: Sequence[Path],
+    lines: int,
+    load: Callable[[], Translate],
+    write: Write,
+) -> int:
+    """Translate the `lines` of the input as one of the team; `load` gives what translates. Returns the exit code.
+
+    The first process waits for the others and puts the parts together. Raises UserError.
+    """
+    facts = team.together("facts", partial(_facts, given, models))
+    with ExitStack() as stack:
+
+        def open_folder() -> Parts | None:
+            return stack.enter_context(_open(given, team, facts, lines)) if team.is_first else None
+
+        def follow() -> Parts:
+            return opened or stack.enter_context(Parts.follow(_folder(given), facts, rank=team.rank))
+
+        opened = team.together("folder", open_folder)
+        try:
+            parts = team.together("follow", follow)
+            if parts.is_joined:
+                if team.is_first:
+                    parts.remove()
+                return 0
+            if team.is_first and (done := len(parts.done())):
+                print(f"{PROGRAM}: resuming: {done} of {parts.chunks} chunks are finished", file=sys.stderr)
+            translate = team.together("model", load)
+        except UserError:
+            if opened is not None and not opened.done():
+                opened.remove()
+            raise
+        return _stoppable(team, parts, lambda check: _work(given, team, parts, translate, write, check))
+
+
+def _stoppable(team: Team, parts: Parts, body: Callable[[Callable[[], None]], None]) -> int:
+    """Call `body`; whatever stops it, say what is kept. Returns the exit code; raises UserError.
+
+    A signal stops it at once. `body` is given a function to call now and then, lest one is lost in a library.
+    """
+    stop = StopRequest()
+    try:
+        with stop.installed(), stop.at_once():
+            body(stop.check)
+    except Interrupted as interruption:
+        if team.is_first:
+            by = f"process 0 of {team.size} " if team.size > 1 else ""
+            with suppress(OSError):  # the terminal may be gone
+                print(f"{PROGRAM}: {by}{interruption}; {_kept(parts)}", file=sys.stderr)
+        return interruption.exit_code
+    except UserError as error:
+        if parts.done():
+            *others, last = error.messages
+            error = UserError(*others, f"{last}; {_kept(parts)}")
+        elif team.size == 1:
+            parts.remove()  # there is nothing to lose
+        raise team.once(error) from None
+    return 0
+
+
+def _open(given: argparse.Namespace, team: Team, facts: Facts, lines: int) -> Parts:
+    return Parts.open(
+        _folder(given),
+        facts,
+        lines=lines,
+        chunk_lines=None if given.chunk_lines is None else int(given.chunk_lines),
+        usual_chunk=max(1, min(MOST_LINES, lines // (CHUNKS * team.size))),
+        resume=given.resume,
+        job=job(),
+    )
+
+
+def _work(
+    given: argparse.Namespace,
+    team: Team,
+    parts: Parts,
+    translate: Translate,
+    write: Write,
+    check: Callable[[], None],
+) -> None:
+    """Translate chunks while there are any; as the first process put the parts together when all are done."""
+    texts = {name: _Text(path) for name in BESIDE if (path := getattr(given, name)) is not None}
+    source = _Text(Path(given.input))
+    outputs = {name: getattr(given, name) for name in (MAIN, *FILES) if getattr(given, name) is not None}
+    watched = team.is_first and sys.stderr.isatty()
+    initial = parts.done_lines() if watched else 0
+    bar: tqdm[Any]
+    with tqdm(total=parts.lines, initial=initial, unit=" lines", disable=not watched) as bar:
+
+        def look() -> None:
+            if watched:
+                bar.update(parts.done_lines() - bar.n)
+
+        for chunk in parts.claims(stay=team.is_first, look=look):
+            check()
+            first, count = parts.range(chunk)
+            beside = {BESIDE[name]: text.lines(first, count) for name, text in texts.items()}
+            translations = translate(source.lines(first, count), first=first, **beside)
+            files = {name: str(parts.part(chunk, name)) for name in outputs}
+            write(_counted(translations, bar), argparse.Namespace(**{**vars(given), **files}), first)
+            look()
+    if team.is_first:
+        parts.join(outputs)
+
+
+def _counted(translations: Iterable[list[Translation]], bar: "tqdm[Any]") -> Iterator[list[Translation]]:
+    for each in translations:
+        yield each
+        bar.update()
+
+
+class _Text:
+    """A file of lines, read from its beginning to the end as long as what is asked for lies ahead."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lines = read_lines(path)
+        self._next = 0
+
+    def lines(self, first: int, count: int) -> list[str]:
+        """So many lines from line `first` on, counted from 0. Raises UserError where the file has become shorter."""
+        if first < self._next:
+            self._lines, self._next = read_lines(self._path), 0
+        found = list(islice(self._lines, first - self._next, first - self._next + count))
+        self._next = first + count
+        if len(found) < count:
+            raise UserError(f"{self._path}: has become shorter since the translation began")
+        return found
+
+
+def _facts(given: argparse.Namespace, models: Sequence[Path]) -> Facts:
+    """All that decides about the outputs, by the options' names; of files, what is in them."""
+    paths = {name: _paths(name, value) for name, value in vars(given).items()}
+    paths |= {"input": [Path(given.input)], "model": list(models)}
+    known = digests(path for each in paths.values() for path in each)
+    facts = {
+        _option(name): " and ".join(f"content {known[path]}" for path in each) for name, each in paths.items() if each
+    }
+    for name, value in vars(given).items():
+        if name in OUTPUTS:
+            if name != MAIN and value is not None:
+                facts[_option(name)] = "wanted"
+        elif not paths[name] and name not in UNIMPORTANT and value is not None and value is not False:
+            facts[_option(name)] = str(value)
+    return {"version": __version__, **facts}
+
+
+def _paths(name: str, value: object) -> list[Path]:
+    """The files to read among the values of an option."""
+    if name in OUTPUTS or name in BY_CONTENT:
+        return []
+    return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, Path)]
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _folder(given: argparse.Namespace) -> Path:
+    return Path(f"{given.output}.parts")
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and int(text) > 0
+
+
+def _kept(parts: Parts) -> str:
+    """What is not lost."""
+    return f"{len(parts.done())} of {parts.chunks} chunks are kept in {parts.path}, go on with --resume"

@@ -1,0 +1,135 @@
+"""The processes that torchrun started a command in: which one this is, and what they tell each other before they work.
+
+They meet in torchrun's store, by short texts; no tensor is exchanged, so a process never waits in a collective
+operation for one that is gone: torchrun ends the others. It knows no files and no models.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from datetime import timedelta
+from typing import TYPE_CHECKING, TypeVar
+
+import torch
+
+from nmt.cli.options import collect
+from nmt.errors import UserError
+
+if TYPE_CHECKING:
+    from torch.distributed.distributed_c10d import PrefixStore
+
+Result = TypeVar("Result")
+PATIENCE = timedelta(minutes=10)  # to find the store
+PAUSE = 0.05  # seconds between two looks at the store
+
+
+class ToldElsewhere(UserError):
+    """A mistake that another process tells the user about."""
+
+
+class Team:
+    """The processes of a command, seen from one of them. A process by itself is a team of one."""
+
+    def __init__(self, rank: int = 0, size: int = 1, store: "PrefixStore | None" = None) -> None:
+        self.rank, self.size = rank, size
+        self._store = store
+
+    @classmethod
+    def of_torchrun(cls) -> "Team":
+        """The team that torchrun started this process in; one of one without torchrun."""
+        if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+            return cls()
+        from torch.distributed.distributed_c10d import PrefixStore  # only here: a process by itself has no use for it
+        from torch.distributed.rendezvous import rendezvous
+
+        try:
+            store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
+        except (ValueError, RuntimeError) as error:
+            raise UserError(
+                f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but the other processes cannot be found ({error}); start "
+                "them with torchrun, or unset WORLD_SIZE"
+            ) from error
+        restarts = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # the store has what was told before, too
+        return cls(rank, size, PrefixStore(f"{__name__} {restarts}", store))
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this one tells the user, and puts together what all have made."""
+        return self.rank == 0
+
+    def device(self, device: torch.device, problems: list[str]) -> torch.device:
+        """This process's own among the machine's GPUs; too few of them are added to `problems`."""
+        if self.size == 1 or device.type != "cuda":
+            return device
+        processes, gpus = int(os.environ.get("LOCAL_WORLD_SIZE", "1")), torch.cuda.device_count()
+        if processes > gpus:
+            problems.append(
+                f"torchrun: {processes} processes on a machine with {gpus} GPUs; give --device cpu, or fewer"
+            )
+            return device
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(device)
+        return device
+
+    def together(self, stage: str, body: Callable[[], Result]) -> Result:
+        """The result of `body`, once it has one in all processes. Raises UserError in all if it does in any."""
+        problems: list[str] = []
+        result = collect(problems, body)
+        self.agree(stage, problems)
+        return result  # type: ignore[return-value]  # None only where that is what body returned
+
+    def agree(self, stage: str, problems: Sequence[str]) -> None:
+        """Return when all processes have come here, and none with problems.
+
+        Raises UserError with the problems of all in the first process, which tells them once, and ToldElsewhere in the
+        others. A process that never comes is torchrun's business, which then ends all.
+        """
+        if self._store is None:
+            if problems:
+                raise UserError(*problems)
+            return
+        self._store.set(f"{stage} {self.rank}", json.dumps(list(problems)))
+        if self.is_first:
+            told = [self._read(f"{stage} {rank}") for rank in range(self.size)]
+            everything = list(dict.fromkeys(problem for each in told for problem in each))
+            self._store.set(stage, json.dumps(everything))
+            if everything:
+                raise UserError(*everything)
+        elif everything := self._read(stage):
+            raise ToldElsewhere(*everything)
+
+    def once(self, error: UserError) -> UserError:
+        """The error to end with: `error` itself in the process that is the first to fail, ToldElsewhere in others."""
+        if self._store is not None:
+            with suppress(RuntimeError):  # torchrun is gone
+                if self._store.add("failed", 1) > 1:
+                    return ToldElsewhere(*error.messages)
+        return error
+
+    def _read(self, key: str) -> list[str]:
+        """What is in the store, once it is; waited for in Python, so that a signal ends the waiting."""
+        assert self._store is not None
+        while not self._store.check([key]):
+            time.sleep(PAUSE)
+        return list(json.loads(self._store.get(key)))
+
+
+@contextmanager
+def told_by_the_first() -> Iterator[None]:
+    """Inside the block only the first process of a team is heard: for what all say alike, as about wrong options."""
+    with ExitStack() as stack:
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1 and os.environ.get("RANK") != "0":
+            nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
+            stack.enter_context(redirect_stdout(nowhere))
+            stack.enter_context(redirect_stderr(nowhere))
+        yield
+
+
+def silently(body: Callable[[], int | None]) -> int | None:
+    """The exit code of `body`, which is 2 where another process tells why."""
+    try:
+        return body()
+    except ToldElsewhere:
+        return 2

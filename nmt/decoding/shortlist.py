@@ -1,0 +1,169 @@
+"""Shortlists: the target pieces that may translate a sentence, instead of the whole vocabulary.
+
+A sentence may be translated with the most probable translations of its pieces, by IBM Model 1 (see
+`nmt.ops.translation_table`), with the most frequent target pieces, and with the four special symbols; where one
+vocabulary serves both sides also with its own pieces, as names are copied. So the output layer computes hundreds of
+logits in place of all. The search among them is in `columns.py`; here are the table, its training and its file.
+
+Jean et al. (2015), ACL P15-1001, section 3.3; Mi, Wang & Ittycheriah (2016), ACL P16-2021.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from itertools import count, islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nmt.config.schema import SubwordSampling
+from nmt.data.subwords import Subwords, Vocabularies
+from nmt.errors import UserError
+from nmt.ops.translation_table import Pair, ibm_model_1, most_probable
+from nmt.symbols import PAD
+from nmt.tensor_file import read_tensors, write_tensors
+
+KIND = "shortlist"
+TRANSLATIONS, MOST_FREQUENT = 100, 100  # the defaults
+LONGEST = 100  # pieces of a side; longer pairs say little about which piece translates which, and cost most
+_SIDES = ("source", "target")
+_CHUNK = 8192  # pairs encoded at once
+
+
+class Shortlist(NamedTuple):
+    """Which target pieces go with which source pieces."""
+
+    translations: Tensor  # (source vocabulary, translations) ids, int64, filled up with PAD
+    frequent: Tensor  # (most_frequent,) ids, int64
+    target_size: int  # of the vocabulary
+    vocabularies: tuple[str, str]  # fingerprints of the source's and the target's
+
+    def check(self, vocabularies: Vocabularies, *, name: str = "the shortlist") -> None:
+        """Raise UserError where it was made for other vocabularies; the message calls it `name`."""
+        pairs = zip(self.vocabularies, fingerprints(vocabularies), strict=True)
+        differing = [side for side, (ours, theirs) in zip(_SIDES, pairs, strict=True) if ours != theirs]
+        if differing:
+            sides = " and ".join(differing)
+            vocabularies_differ = (
+                f"{sides} vocabularies differ" if len(differing) > 1 else f"{sides} vocabulary differs"
+            )
+            raise UserError(
+                f"{name} was made for another model: the {vocabularies_differ}; make one with nmt-shortlist for this "
+                "model"
+            )
+
+
+class Trained(NamedTuple):
+    """A shortlist, and what it was learnt from."""
+
+    shortlist: Shortlist
+    read: int  # pairs
+    blank: int  # of these left out: a side is
+    overlong: int  # of these left out: more than LONGEST pieces
+    entries: int  # of the translation table: pieces that occur together, NULL included
+
+    @property
+    def used(self) -> int:
+        return self.read - self.blank - self.overlong
+
+
+def train_shortlist(
+    pairs: Iterable[tuple[str, str]],
+    vocabularies: Vocabularies,
+    *,
+    translations: int = TRANSLATIONS,
+    most_frequent: int = MOST_FREQUENT,
+    sampling: SubwordSampling | None = None,
+) -> Trained:
+    """Learn a shortlist from pairs of lines, all of whose ids are held in memory.
+
+    For each source piece the `translations` most probable target pieces; the `most_frequent` target pieces of the
+    pairs. Of equal ones the smaller id is preferred. `sampling`: that of the model's training, from which the model
+    writes words in other pieces too; each pair is then learnt a second time, the target cut at random. The source of a
+    translation is never cut so. Raises UserError where no pair is left to learn from.
+    """
+    used: list[Pair] = []
+    read = blank = overlong = 0
+    for source, target, sampled in _encoded(pairs, vocabularies, sampling):
+        read += 1
+        if not (source and target):
+            blank += 1
+        elif max(len(source), len(target)) > LONGEST:
+            overlong += 1
+        else:
+            every = [target, sampled] if sampled and len(sampled) <= LONGEST else [target]
+            used += [(np.array(source, dtype=np.int32), np.array(each, dtype=np.int32)) for each in every]
+    if not used:
+        raise UserError(
+            f"no sentence pair is left to learn from: of {read:,}, {blank:,} are blank on a side and {overlong:,} have "
+            f"more than {LONGEST} pieces"
+        )
+    source_size, target_size = (side.size for side in vocabularies)
+    table = ibm_model_1(used, source_size=source_size, target_size=target_size)
+    best = most_probable(table, translations, source_size=source_size, filling=PAD)
+    marks = fingerprints(vocabularies)
+    if marks[0] == marks[1]:
+        best = torch.cat([best, torch.arange(source_size).unsqueeze(1)], dim=1)
+    counts = torch.from_numpy(np.bincount(np.concatenate([target for _, target in used]), minlength=target_size))
+    frequent = torch.sort(counts, descending=True, stable=True).indices[:most_frequent]
+    return Trained(Shortlist(best, frequent, target_size, marks), read, blank, overlong, len(table.sources))
+
+
+def _encoded(
+    pairs: Iterable[tuple[str, str]], vocabularies: Vocabularies, sampling: SubwordSampling | None
+) -> Iterator[tuple[list[int], list[int], list[int]]]:
+    """The ids of each source and target, and of the target cut at random, or nothing."""
+    rest = iter(pairs)
+    for number in count():
+        chunk = list(islice(rest, _CHUNK))
+        if not chunk:
+            return
+        targets = [target for _, target in chunk]
+        sampled: list[list[int]] = [[]] * len(chunk)
+        if sampling is not None:
+            sampled = vocabularies.target.sample(targets, sampling=sampling, seed=number)
+        sources = vocabularies.source.encode_batch([source for source, _ in chunk])
+        yield from zip(sources, vocabularies.target.encode_batch(targets), sampled, strict=True)
+
+
+def fingerprints(vocabularies: Vocabularies) -> tuple[str, str]:
+    """What tells the vocabularies of the two sides from others."""
+    source, target = (_fingerprint(side) for side in vocabularies)
+    return source, target
+
+
+def _fingerprint(subwords: Subwords) -> str:
+    return hashlib.blake2b(subwords.model, digest_size=16).hexdigest()
+
+
+def save_shortlist(path: Path, shortlist: Shortlist) -> None:
+    """Write `path` so that a crash leaves the old file or the new one."""
+    tensors = {name: getattr(shortlist, name).to(torch.int32) for name in ("translations", "frequent")}
+    texts = dict(zip(_SIDES, shortlist.vocabularies, strict=True))
+    write_tensors(path, tensors, kind=KIND, texts={**texts, "target_size": str(shortlist.target_size)})
+
+
+def load_shortlist(path: Path, vocabularies: Vocabularies) -> Shortlist:
+    """Read a shortlist for these vocabularies.
+
+    Raises UserError when the file is damaged, no shortlist, or one of another model.
+    """
+    tensors, texts = read_tensors(path, kind=KIND)
+    try:
+        shortlist = Shortlist(
+            tensors["translations"].long(),
+            tensors["frequent"].long(),
+            int(texts["target_size"]),
+            (texts["source"], texts["target"]),
+        )
+    except (KeyError, ValueError) as error:
+        raise UserError(f"{path}: damaged: its parts do not fit together ({error})") from error
+    shortlist.check(vocabularies, name=str(path))
+    ids = torch.cat([shortlist.translations.flatten(), shortlist.frequent.flatten()])
+    fits = shortlist.translations.shape[:1] == (vocabularies.source.size,) and shortlist.frequent.dim() == 1
+    fits &= shortlist.translations.dim() == 2 and shortlist.target_size == vocabularies.target.size
+    if not fits or bool(((ids < 0) | (ids >= shortlist.target_size)).any()):
+        raise UserError(f"{path}: damaged: its parts do not fit the vocabularies it was made for")
+    return shortlist

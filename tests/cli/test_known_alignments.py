@@ -1,0 +1,75 @@
+"""nmt-translate and nmt-score give exactly the alignment that a model was made with, for every decoder and every scope.
+
+No weight is off by one step or one position: each window is as narrow as the alignment allows, and the alignment goes
+back and forth.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nmt.cli import score, translate
+from nmt.decoding import forced
+from nmt.models.decoders import DECODERS as TYPES
+from nmt.models.scopes import SCOPES
+from tests.known_model import ATTENTIONS, DECODERS, save_known_model
+
+WORDS = (["today", "she", "reads", "the", "old", "book", "."], ["heute", "liest", "sie", "alte", "Bücher", "."])
+LINKS = [(0, 0), (2, 1), (1, 2), (4, 3), (5, 4), (6, 5)]
+
+# Three words of two, three and one piece; the last target word has two pieces that look at the first source word and
+# one that looks at the second.
+LETTERS = (["ab", "cde", "f"], ["gh", "k", "lmn"])
+LETTER_LINKS = [(2, 0), (3, 1), (5, 2), (1, 3), (0, 4), (4, 5)]
+MERGED = [[0, 1, 0], [0, 0, 1], [2 / 3, 1 / 3, 0]]
+
+
+def test_every_member_of_both_families_takes_part() -> None:
+    assert {settings["type"] for settings in DECODERS.values()} == set(TYPES)
+    assert {settings.get("scope", "global") for settings in ATTENTIONS.values()} == set(SCOPES)
+
+
+@pytest.mark.parametrize("split", [False, True], ids=["words", "pieces"])
+@pytest.mark.parametrize("attention", ATTENTIONS)
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_the_alignment_is_the_one_it_was_made_with(
+    decoder: str, attention: str, split: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (source, target), links = (LETTERS, LETTER_LINKS) if split else (WORDS, LINKS)
+    save_known_model(Path("model"), source, target, links, decoder=decoder, attention=attention, split=split)
+    for name, words in (("source", source), ("target", target)):
+        Path(name).write_text(f"{' '.join(words)}\n\n{'  '.join(words)}\n", encoding="utf-8")
+    expected = "1-0 2-1 0-2" if split else " ".join(f"{place}-{word}" for place, word in links)
+
+    given = [
+        "--model",
+        "model",
+        "--device",
+        "cpu",
+        "--output",
+        "out",
+        "--alignments",
+        "hard",
+        "--soft-alignments",
+        "soft",
+    ]
+    ways = {translate.main: ["--input", "source"], score.main: ["--source", "source", "--target", "target"]}
+    for main, more in ways.items():
+        for area in (forced.LARGEST_AREA, 0):  # a pair at once, or step by step, as very long lines are
+            with monkeypatch.context() as patch:
+                patch.setattr(forced, "LARGEST_AREA", area)
+                assert main([*given, *more]) == 0
+            if main is translate.main:
+                assert lines("out") == [" ".join(target), "", " ".join(target)]
+            assert lines("hard") == [expected, "", expected]
+            first, _, last = (json.loads(line) for line in lines("soft"))
+            assert first == last
+            if split:
+                for row, wanted in zip(first["attention"], MERGED, strict=True):
+                    assert row == pytest.approx(wanted, abs=0.01)
+
+
+def lines(name: str) -> list[str]:
+    return Path(name).read_text(encoding="utf-8").split("\n")[:-1]

@@ -1,0 +1,148 @@
+"""nmt-shortlist from its arguments to its file, and the --shortlist of nmt-translate and nmt-eval."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from nmt.cli import evaluate, shortlist, translate
+from nmt.cli.shortlist import main
+from nmt.decoding.shortlist import load_shortlist
+from nmt.decoding.translator import Translator
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, corpus: Path) -> Path:
+    """The working folder, with the corpus's files train.en, train.de, valid.en and valid.de."""
+    for path in corpus.glob("*.*"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def made(model: Path, *options: str, output: str = "list") -> Path:
+    """The shortlist of the two corpora."""
+    given = ["--model", str(model), "--source", "train.en", "valid.en", "--target", "train.de", "valid.de"]
+    few = ["--translations", "4", "--most-frequent", "2"]
+    assert main([*given, "--output", output, *few, *options]) == 0
+    return Path(output)
+
+
+def complaints(capsys: Capture, *options: str, program=main) -> list[str]:
+    """The messages of a run that must end with exit code 2 and no traceback."""
+    capsys.readouterr()
+    assert program(list(options)) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+    return captured.err.splitlines()
+
+
+@pytest.mark.usefixtures("files")
+def test_from_text_to_translations(trained: Path, capsys: Capture) -> None:
+    path = made(trained)
+    said = capsys.readouterr()
+    assert said.out == ""
+    first, second = said.err.splitlines()
+    assert first == "nmt-shortlist: 120 of 120 pairs used"
+    assert re.fullmatch(r"nmt-shortlist: \d[\d,]* pairs of pieces occur together", second)
+    vocabularies = Translator.load(trained).vocabularies
+    found = load_shortlist(path, vocabularies)
+    assert found.translations.shape == (60, 5)  # and the piece itself, the vocabulary being joint
+    assert found.frequent.shape == (2,)
+
+    model = ["--model", str(trained), "--device", "cpu"]
+    lines = Path("valid.en").read_text(encoding="utf-8").splitlines()
+    for precision in ("float32", "bfloat16", "int8"):
+        given = [*model, "--precision", precision]
+        for name, more in (("out", ["--shortlist", "list"]), ("free", [])):
+            assert translate.main([*given, "--input", "valid.en", "--output", name, "--scores", *more]) == 0
+        translator = Translator.load(trained, precision=precision, shortlist="list")
+        expected = [f"{best.text}\t{best.score:.4f}" for best, *_ in translator.translate(lines)]
+        assert Path("out").read_text(encoding="utf-8").splitlines() == expected
+        assert Path("free").read_text(encoding="utf-8").splitlines() != expected
+    given = [*model, "--source", "valid.en", "--reference", "valid.de", "--shortlist", "list", "--output", "saved"]
+    assert evaluate.main(given) == 0
+    assert Path("saved").read_text(encoding="utf-8").splitlines() == [
+        best.text for best, *_ in Translator.load(trained, shortlist="list").translate(lines)
+    ]
+
+
+@pytest.mark.usefixtures("files")
+def test_of_many_pairs_some_are_read(trained: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shortlist, "MOST_PAIRS", 50)
+    with open("valid.de", "a", encoding="utf-8") as target, open("valid.en", "a", encoding="utf-8") as source:
+        target.write("\n" * 3)
+        source.write("text\n" * 3)
+    made(trained)
+    first = capsys.readouterr().err.splitlines()[0]
+    assert first == (
+        "nmt-shortlist: 40 of 123 pairs used (left out: 82 beyond the 50 that are read, evenly spread, 1 blank on a "
+        "side)"
+    )
+
+
+@pytest.mark.usefixtures("files")
+def test_mistakes_are_reported_at_once(trained: Path, capsys: Capture) -> None:
+    messages = complaints(capsys)
+    assert messages[0] == "nmt-shortlist: 4 problems:"
+    assert [message.split()[1] for message in messages[1:]] == ["--model", "--source", "--target", "--output"]
+    text = "\n".join(
+        complaints(
+            capsys,
+            *("--model", "nowhere", "--source", "train.en", "missing", "--target", "train.de", "valid.de"),
+            *("--output", "train.de", "--translations", "0", "--most-frequent", "many"),
+        )
+    )
+    assert "5 problems" in text
+    assert "nowhere: no such model file or run folder" in text
+    assert "missing: no such file" in text
+    assert "--output train.de: would overwrite --target train.de" in text
+    assert "--translations 0: allowed: a whole number, at least 1" in text
+    assert "--most-frequent many: allowed: a whole number, at least 0" in text
+    given = ("--model", str(trained), "--source", "train.en", "--target", "train.de")
+    (message,) = complaints(capsys, *given, "valid.de", "--output", "list")
+    assert "--source has 1 files and --target 2" in message
+    (message,) = complaints(capsys, *given[:-1], "valid.de", "--output", "list")
+    assert "train.en has 108 lines, but valid.de has 12" in message
+    (message,) = complaints(capsys, *given, "--output", "-")
+    assert "--output -: a shortlist is a file" in message
+    (message,) = complaints(capsys, *given, "--model", str(trained), "--output", "list")
+    assert "--model was given several times" in message
+    messages = complaints(capsys, *given, "--output", "list", "--most-frequent", "60", "--translations", "99")
+    assert (
+        "--translations 99: the model has only 60 target pieces; a shortlist of as many would leave none" in messages[1]
+    )
+    assert "--most-frequent 60: the model has only 60 target pieces" in messages[2]
+    assert not Path("list").exists()
+
+
+@pytest.mark.usefixtures("files")
+def test_shortlists_that_cannot_be_used(trained: Path, capsys: Capture, tiny: Path, train, tmp_path: Path) -> None:
+    content = made(trained).read_bytes()
+    model = ["--model", str(trained), "--device", "cpu"]
+    commands = (
+        (translate.main, [*model, "--input", "valid.en", "--output", "out"]),
+        (evaluate.main, [*model, "--source", "valid.en", "--reference", "valid.de"]),
+    )
+    Path("half").write_bytes(content[: len(content) // 2])
+    assert train(tiny, tmp_path / "other", "training.max_epochs=1", "subwords.size=50") == 0
+    made(tmp_path / "other", output="foreign")
+    for program, given in commands:
+        (message,) = complaints(capsys, *given, "--shortlist", "half", program=program)
+        assert "half: damaged" in message
+        (message,) = complaints(capsys, *given, "--shortlist", "foreign", program=program)
+        assert "foreign was made for another model: the source and target vocabularies differ" in message
+        (message,) = complaints(capsys, *given, "--shortlist", str(trained / "best.safetensors"), program=program)
+        assert "no shortlist of this toolkit, but a model" in message
+        messages = complaints(capsys, *given, "--shortlist", "none", "--beam-size", "0", program=program)
+        assert "--shortlist none: no such file; make one with nmt-shortlist" in "\n".join(messages)
+        assert "--beam-size 0" in "\n".join(messages)
+        (message,) = complaints(capsys, *given, "--shortlist", "list", "--output", "list", program=program)
+        assert "--output list: would overwrite --shortlist list" in message
+    hypotheses = ("--hypotheses", "valid.de", "--reference", "valid.de", "--shortlist", "list")
+    (message,) = complaints(capsys, *hypotheses, program=evaluate.main)
+    assert "--shortlist has an effect only with --model" in message
+    assert Path("list").read_bytes() == content

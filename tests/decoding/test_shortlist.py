@@ -1,0 +1,312 @@
+"""Shortlists: what they allow, that nothing else is written, and that a shortlist of everything changes nothing."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.config.schema import SamplingConfig, SubwordSampling, SubwordsConfig
+from nmt.data.batching import make_batch
+from nmt.data.subwords import Subwords, Vocabularies
+from nmt.decoding.columns import MULTIPLE, Columns
+from nmt.decoding.ensemble import Ensemble, Model, members
+from nmt.decoding.shortlist import (
+    LONGEST,
+    Shortlist,
+    load_shortlist,
+    save_shortlist,
+    train_shortlist,
+)
+from nmt.decoding.translator import Translation, Translator
+from nmt.errors import UserError
+from nmt.ops.rounded_weights import PRODUCTS
+from nmt.symbols import BEGIN, END, PAD, UNKNOWN
+from nmt.tensor_file import write_tensors
+from tests.decoding.conftest import DECODERS, TEXT, network
+from tests.known_model import save_known_model
+
+SIZE = 71
+LINES = [*TEXT, "A dog.", "", "The boy sells the red ball!", "Two dogs", f"{TEXT[0]} {TEXT[1]}"]
+GERMAN = ["Hund Feld gr\u00fcn", "zwei Bank", "Frau rot", "Ball?", "kaltes Wasser See", "alter Mann Markt"]
+Pairs = Sequence[tuple[str, str]]
+
+OPTIONS: dict[str, dict[str, object]] = {
+    "greedy": {"beam_size": 1},
+    "n-best": {"beam_size": 5, "n_best": 5},
+    "rules": {"beam_size": 4, "minimum_length": 6, "no_repeat_ngram_size": 2, "suppress_unknown": True},
+    "coverage": {"beam_size": 3, "n_best": 2, "coverage_penalty": 0.3, "length_penalty": 0.6},
+    "diverse": {"beam_size": 6, "n_best": 3, "diversity": 0.7},
+    "sampling": {"n_best": 3, "sampling": SamplingConfig(seed=5, top_p=0.95, temperature=1.3)},
+    "prefixes": {"beam_size": 3, "prefixes": ["Children j", "", "jump", *[""] * 8]},
+    "constraints": {"beam_size": 8, "n_best": 2, "constraints": ["jump", "", "old\tj", *[""] * 8]},
+}
+for each in OPTIONS.values():
+    each["max_length_ratio"] = 0.3  # random networks find no end
+
+
+@pytest.fixture(scope="module")
+def pairs() -> Pairs:
+    return list(zip(TEXT, reversed(TEXT), strict=True))
+
+
+@pytest.fixture(scope="module")
+def small(vocabularies: Vocabularies, pairs: Pairs) -> Shortlist:
+    """Some ten to thirty pieces for each line."""
+    return train_shortlist(pairs, vocabularies, translations=2, most_frequent=3).shortlist
+
+
+@pytest.fixture(scope="module")
+def everything(vocabularies: Vocabularies, pairs: Pairs) -> Shortlist:
+    return train_shortlist(pairs, vocabularies, most_frequent=SIZE).shortlist
+
+
+def model(kind: str = "luong") -> Model:
+    if kind == "ensemble":
+        return Ensemble([model("luong"), model("bahdanau")])
+    return network(kind, source_size=SIZE, target_size=SIZE)
+
+
+def allowed(shortlist: Shortlist, vocabularies: Vocabularies, line: str, *more: str) -> set[int]:
+    """The ids that the translation of a line may have, from the tensors and the rules in plain Python."""
+    source = vocabularies.source.encode(line)
+    ids = {PAD, UNKNOWN, BEGIN, END, *shortlist.frequent.tolist()}
+    for token in source:
+        ids |= set(shortlist.translations[token].tolist())
+    return ids.union(*(vocabularies.target.encode(text) for text in more))
+
+
+def tokens(vocabularies: Vocabularies, translation: Translation) -> list[int]:
+    ids = {piece: token for token, piece in enumerate(vocabularies.target.pieces(range(SIZE)))}
+    return [ids[piece] for piece in translation.tokens]
+
+
+def assert_equal(
+    found: Sequence[Sequence[Translation]], expected: Sequence[Sequence[Translation]], *, rel: float = 1e-9
+) -> None:
+    assert [[each.tokens for each in best] for best in found] == [[each.tokens for each in best] for best in expected]
+    assert [[each.text for each in best] for best in found] == [[each.text for each in best] for best in expected]
+    scores = [[each.score for best in every for each in best] for every in (found, expected)]
+    assert scores[0] == pytest.approx(scores[1], rel=rel)
+
+
+def in_batches(translator: Translator, lines: Sequence[str], size: int, **options: object) -> list[list[Translation]]:
+    asked = iter(range(1, len(lines) + 1))
+    return list(translator.translate(lines, batch_tokens=10**7, waiting=lambda: next(asked) % size == 0, **options))
+
+
+# --------------------------------------------------------------------------------------------------- the search with it
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("kind", [*DECODERS, "ensemble"])
+def test_a_shortlist_of_all_pieces_changes_nothing(
+    kind: str, options: dict[str, object], vocabularies: Vocabularies, everything: Shortlist
+) -> None:
+    together = model(kind)
+    expected = list(Translator(together, vocabularies).translate(LINES, **options))
+    found = list(Translator(together, vocabularies, shortlist=everything).translate(LINES, **options))
+    assert_equal(found, expected)
+    assert len({best[0].text for best in found}) > 5
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("kind", ["conditional_gru", "ensemble"])
+def test_only_the_pieces_of_a_line_are_written_whatever_its_batch(
+    kind: str, options: dict[str, object], vocabularies: Vocabularies, small: Shortlist
+) -> None:
+    together = model(kind)
+    translator = Translator(together, vocabularies, shortlist=small)
+    found = list(translator.translate(LINES, **options))
+    outside = 0
+    for place, (line, best) in enumerate(zip(LINES, found, strict=True)):
+        more = [str(options[name][place]) for name in ("prefixes", "constraints") if name in options]  # type: ignore[index]
+        more = [text for each in more for text in each.split("\t")]
+        ids = allowed(small, vocabularies, line, *more)
+        outside += len(ids) > len(allowed(small, vocabularies, line))
+        assert len(ids) < 50
+        for each in best:
+            assert {*tokens(vocabularies, each)} <= ids
+            if "prefixes" in options and more[0]:
+                assert each.text.startswith(more[0])
+            if "constraints" in options:
+                assert all(text in each.text for text in more)
+    assert outside or not {"prefixes", "constraints"} & options.keys()
+    if outside:
+        return
+    free = Translator(together, vocabularies).translate(LINES, **options)
+    assert [best[0].text for best in free] != [best[0].text for best in found]
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_no_batch_changes_a_translation(name: str, vocabularies: Vocabularies, small: Shortlist) -> None:
+    translator = Translator(model("bahdanau"), vocabularies, shortlist=small)
+    options = OPTIONS[name]
+    alone = in_batches(translator, LINES, 1, **options)
+    for size in (7, 64):
+        assert_equal(in_batches(translator, LINES, size, **options), alone)
+    if name != "sampling":  # which draws by the line's place
+        order = torch.randperm(len(LINES), generator=torch.Generator().manual_seed(1)).tolist()
+        beside = {key: [value[place] for place in order] for key, value in options.items() if isinstance(value, list)}
+        mixed = in_batches(translator, [LINES[place] for place in order], 64, **{**options, **beside})
+        assert_equal(mixed, [alone[place] for place in order])
+
+
+@pytest.mark.parametrize("kind", ["luong", "ensemble"])
+def test_probabilities_are_those_of_the_softmax_over_the_lines_own_pieces(
+    kind: str, vocabularies: Vocabularies, small: Shortlist
+) -> None:
+    together = model(kind)
+    translator = Translator(together, vocabularies, shortlist=small)
+    options: dict[str, Any] = {"max_length_ratio": 0.3, "n_best": 2, "beam_size": 4, "length_penalty": "none"}
+    for line, best in zip(TEXT, translator.translate(TEXT, **options), strict=True):
+        ids = sorted(allowed(small, vocabularies, line))
+        for each in best:
+            written = tokens(vocabularies, each)
+            batch = make_batch([vocabularies.source.encode(line)], [written], torch.zeros(1).numpy())
+            expected = 0.0
+            for member in members(together):
+                member.eval()
+                vectors = member(batch.source, batch.source_lengths, batch.target_input).vectors[0].detach()
+                logits = (vectors @ member.output_weight.detach().t())[:, ids].log_softmax(dim=1)
+                own = [ids.index(token) for token in [*written, END]]
+                expected += float(logits[range(len(own)), own].sum()) / len(members(together))
+            assert each.score == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("precision", ["float32", *PRODUCTS])
+def test_every_precision(precision: str, vocabularies: Vocabularies, everything: Shortlist, small: Shortlist) -> None:
+    rounded = network("conditional_gru", source_size=SIZE, target_size=SIZE).float()
+    if precision != "float32":
+        rounded.round_weights(precision)
+    expected = list(Translator(rounded, vocabularies).translate(LINES, beam_size=5, max_length_ratio=0.3))
+    found = list(
+        Translator(rounded, vocabularies, shortlist=everything).translate(LINES, beam_size=5, max_length_ratio=0.3)
+    )
+    assert_equal(found, expected, rel=1e-4)
+    columns = torch.tensor([0, 3, 40, 7, 64])
+    vectors = torch.randn(6, rounded.output_weight.size(1))
+    product = rounded.output_product or (lambda rows: rows @ rounded.output_weight.detach().t())
+    torch.testing.assert_close(rounded.output_for(columns)(vectors).detach(), product(vectors)[:, columns])
+    for line, (best,) in zip(LINES, Translator(rounded, vocabularies, shortlist=small).translate(LINES), strict=True):
+        assert {*tokens(vocabularies, best)} <= allowed(small, vocabularies, line)
+
+
+def test_alignments_remain_right(tmp_path: Path) -> None:
+    source, target = ["Today", "our", "men", "dance"], ["Heute", "tanzen", "unsere", "M\u00e4nner"]
+    links = [(0, 0), (3, 1), (1, 2), (2, 3)]
+    save_known_model(tmp_path / "known", source, target, links)
+    plain = Translator.load(tmp_path / "known")
+    pairs = [(" ".join(source), " ".join(target)), ("Today", "Heute")]
+    trained = train_shortlist(pairs, plain.vocabularies, most_frequent=0).shortlist
+    assert trained.translations[plain.vocabularies.source.encode("Today")].unique().tolist() == [
+        0,
+        *sorted(plain.vocabularies.target.encode(" ".join(target))),
+    ]
+    save_shortlist(tmp_path / "list", trained)
+    translator = Translator.load(tmp_path / "known", shortlist=tmp_path / "list")
+    ((best,),) = translator.translate([" ".join(source)], alignments=True, beam_size=2)
+    assert (best.text, best.alignment) == (" ".join(target), links)
+
+    ((expected,),) = plain.translate([" ".join(source)], alignments=True, beam_size=2)
+    assert best.soft_alignment is not None
+    assert expected.soft_alignment is not None
+    torch.testing.assert_close(best.soft_alignment.weights, expected.soft_alignment.weights)
+
+
+def test_columns_by_hand() -> None:
+    translations = torch.full((9, 2), PAD)
+    translations[5] = torch.tensor([20, 11])
+    translations[6] = torch.tensor([7, PAD])
+    shortlist = Shortlist(translations, torch.tensor([30]), 33, ("", ""))
+    found = Columns.of(shortlist, torch.tensor([[5, 6, END], [6, END, PAD]]), [[], [25]], "cpu")
+    assert found.ids.tolist() == [0, 1, 2, 3, 7, 11, 20, 25, 30] + [PAD] * (MULTIPLE - 9)
+    own = [found.ids[~row].tolist() for row in found.barred]
+    assert own == [[0, 1, 2, 3, 7, 11, 20, 30], [0, 1, 2, 3, 7, 25, 30]]
+    assert found.places([25, 3, 7]) == [7, 3, 4]
+    assert found.places([]) == []
+
+
+# ----------------------------------------------------------------------------------------------- training and the file
+
+
+@pytest.fixture(scope="module")
+def apart() -> Vocabularies:
+    """A vocabulary for each side."""
+    sides = [Subwords.train(lines, settings=SubwordsConfig(), size=60) for lines in (TEXT, GERMAN)]
+    return Vocabularies(*sides)
+
+
+def test_what_is_learnt(vocabularies: Vocabularies, apart: Vocabularies, pairs: Pairs) -> None:
+    trained = train_shortlist(pairs, vocabularies, translations=4, most_frequent=5)
+    assert (trained.read, trained.used, trained.blank, trained.overlong) == (6, 6, 0, 0)
+    written = [token for _, target in pairs for token in vocabularies.target.encode(target)]
+    best = sorted(range(SIZE), key=lambda token: (-written.count(token), token))[:5]
+    assert trained.shortlist.frequent.tolist() == best
+    assert trained.shortlist.translations[:, 4].tolist() == list(range(SIZE))  # of a joint vocabulary a piece itself
+    assert set(trained.shortlist.translations[:, :4].flatten().tolist()) <= {PAD, *written}
+    other = train_shortlist(list(zip(TEXT, GERMAN, strict=True)), apart, translations=4).shortlist
+    assert other.translations.shape == (60, 4)
+
+
+def test_pairs_that_are_left_out(vocabularies: Vocabularies, pairs: Pairs) -> None:
+    more = [("", "A dog"), ("A dog", " "), ("", ""), ("A dog", "the " * (LONGEST + 1)), ("the " * 300, "A dog")]
+    trained = train_shortlist([*pairs, *more], vocabularies)
+    assert (trained.read, trained.used, trained.blank, trained.overlong) == (11, 6, 3, 2)
+    expected = train_shortlist(pairs, vocabularies)
+    assert torch.equal(trained.shortlist.translations, expected.shortlist.translations)
+    with pytest.raises(UserError, match="no sentence pair is left to learn from: of 5, 3 are blank on a side and 2"):
+        train_shortlist(more, vocabularies)
+
+
+def test_pieces_of_a_text_cut_at_random(vocabularies: Vocabularies, pairs: Pairs) -> None:
+    """With the sampling of its training, a model writes pieces that no best segmentation has."""
+    plain = train_shortlist(pairs, vocabularies, translations=SIZE).shortlist
+    sampled = train_shortlist(pairs, vocabularies, translations=SIZE, sampling=SubwordSampling(alpha=0.5)).shortlist
+    again = train_shortlist(pairs, vocabularies, translations=SIZE, sampling=SubwordSampling(alpha=0.5)).shortlist
+    assert torch.equal(sampled.translations, again.translations)
+    token = vocabularies.source.encode("dog")[0]
+    assert {*plain.translations[token].tolist()} < {*sampled.translations[token].tolist()}
+
+
+def test_the_file(tmp_path: Path, vocabularies: Vocabularies, small: Shortlist, pairs: Pairs) -> None:
+    save_shortlist(tmp_path / "one", small)
+    found = load_shortlist(tmp_path / "one", vocabularies)
+    assert torch.equal(found.translations, small.translations)
+    assert torch.equal(found.frequent, small.frequent)
+    assert found[2:] == small[2:]
+    save_shortlist(tmp_path / "two", train_shortlist(pairs, vocabularies, translations=2, most_frequent=3).shortlist)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    save_shortlist(tmp_path / "none", small._replace(frequent=small.frequent[:0]))
+    assert len(load_shortlist(tmp_path / "none", vocabularies).frequent) == 0
+
+
+def test_a_shortlist_of_another_model(tmp_path: Path, vocabularies: Vocabularies, small: Shortlist, apart) -> None:
+    save_shortlist(tmp_path / "list", small)
+    with pytest.raises(UserError, match="list was made for another model: the source and target vocabularies differ"):
+        load_shortlist(tmp_path / "list", apart)
+    half = Vocabularies(vocabularies.source, apart.target)
+    with pytest.raises(UserError, match="the shortlist was made for another model: the target vocabulary differs"):
+        Translator(network(source_size=SIZE, target_size=60), half, shortlist=small)
+
+
+def test_damaged_files(tmp_path: Path, vocabularies: Vocabularies, small: Shortlist) -> None:
+    path = tmp_path / "list"
+    save_shortlist(path, small)
+    content = path.read_bytes()
+    for damaged in (content[: len(content) // 2], content[:-1] + bytes([content[-1] ^ 1]), b"", b"text\n" * 99):
+        path.write_bytes(damaged)
+        with pytest.raises(UserError, match="list: damaged"):
+            load_shortlist(path, vocabularies)
+    save_shortlist(path, small._replace(frequent=torch.tensor([SIZE])))
+    with pytest.raises(UserError, match="list: damaged: its parts do not fit the vocabularies"):
+        load_shortlist(path, vocabularies)
+    write_tensors(path, {"frequent": small.frequent}, kind="shortlist", texts={})
+    with pytest.raises(UserError, match="list: damaged: its parts do not fit together"):
+        load_shortlist(path, vocabularies)
+    write_tensors(path, {}, kind="model", texts={})
+    with pytest.raises(UserError, match="list: no shortlist of this toolkit, but a model"):
+        load_shortlist(path, vocabularies)
+    with pytest.raises(UserError, match=r"missing: cannot be read \(No such file"):
+        load_shortlist(tmp_path / "missing", vocabularies)

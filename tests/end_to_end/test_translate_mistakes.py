@@ -1,0 +1,219 @@
+"""What stops nmt-translate: one clear message, the right exit code, no traceback, no half line.
+
+Exit code 2: something given was wrong, or cannot be written; 1: the reader of the output has gone. What the options
+say about themselves, one by one, is in tests/cli/test_translate.py; damaged models in test_translate_and_evaluate.py.
+Where it is the process that matters, it is one of its own.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nmt.cli.translate import main
+from nmt.tensor_file import write_tensors
+from tests.random_model import save_random_model, text
+
+LINES = 100
+FULL = Path("/dev/full")  # a device of Linux on which every write fails as on a full disk
+needs_full = pytest.mark.skipif(not FULL.exists(), reason="needs the device /dev/full")
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+Capture = pytest.CaptureFixture[bytes]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_random_model(tmp_path_factory.mktemp("run") / "best.safetensors")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with the text `source`."""
+    (tmp_path / "source").write_text(text(LINES), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def shell(model: Path, options: str, around: str) -> "subprocess.CompletedProcess[bytes]":
+    """Run `around` by a shell, with the command in place of {}."""
+    command = (
+        f"{shlex.quote(sys.executable)} -m nmt.cli.translate --device cpu --model {shlex.quote(str(model))} {options}"
+    )
+    return subprocess.run(
+        ["sh", "-c", around.replace("{}", command)], capture_output=True, env=ENVIRONMENT, timeout=300
+    )
+
+
+def refused(capture: Capture, model: Path, options: str) -> tuple[list[str], list[str]]:
+    """The complaints of a run in this process, and the lines that it wrote before."""
+    assert main(["--device", "cpu", "--model", str(model), *shlex.split(options)]) == 2
+    output, errors = capture.readouterr()
+    return errors.decode().splitlines(), whole_lines(output)
+
+
+def message(lines: list[str]) -> str:
+    (line,) = lines
+    assert line.startswith("nmt-translate: error: ")
+    return line
+
+
+def whole_lines(content: bytes) -> list[str]:
+    assert content == b"" or content.endswith(b"\n")
+    return content.decode().split("\n")[:-1]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+# ------------------------------------------------------------------------------------- an output that cannot be written
+
+
+@needs_full
+def test_a_full_disk_behind_standard_output(folder: Path, model: Path) -> None:
+    done = shell(model, "--alignments links", "{} <source >/dev/full")
+    assert done.returncode == 2
+    said = message(done.stderr.decode().splitlines())
+    assert "standard output: cannot be written (No space left on device)" in said
+    assert names(folder) == ["source"]  # neither half a file nor the beginning of one
+
+
+@needs_full
+@pytest.mark.parametrize("output", ["--output", "--output out --alignments", "--output out --soft-alignments"])
+def test_a_full_disk(folder: Path, model: Path, output: str, capsysbinary: Capture) -> None:
+    said, written = refused(capsysbinary, model, f"--input source {output} /dev/full")
+    assert "/dev/full: cannot be written (No space left on device)" in message(said)
+    assert written == []
+    assert names(folder) == ["source"]
+
+
+def test_a_disk_that_becomes_full(folder: Path, model: Path) -> None:
+    """Files may have a kilobyte: the translations have more, and what stood there before is kept."""
+    (folder / "out").write_text("before\n", encoding="utf-8")
+    done = shell(model, "--input source --output out --n-best 3", "ulimit -f 2; {}")
+    assert done.returncode == 2
+    assert "out: cannot be written (File too large)" in message(done.stderr.decode().splitlines())
+    assert (folder / "out").read_text(encoding="utf-8") == "before\n"
+    assert names(folder) == ["out", "source"]
+
+
+def test_a_reader_that_wants_one_line(folder: Path, model: Path) -> None:
+    """`| head -1` has its line; the program ends quietly, and files that are not complete do not appear."""
+    (folder / "source").write_text(text(LINES) * 10, encoding="utf-8")
+    options = "--input source --n-best 3 --batch-tokens 20 --alignments links"
+    done = shell(model, options, "({}; echo $? >code) | head -1")
+    (line,) = whole_lines(done.stdout)
+    assert line.startswith("0 ||| ")
+    assert line.count(" ||| ") == 2
+    assert done.stderr == b""
+    assert (folder / "code").read_text() == "1\n"
+    assert names(folder) == ["code", "source"]
+
+
+# ------------------------------------------------------------------------------------------- what goes beside the lines
+
+
+@pytest.mark.parametrize(("option", "name"), [("--prefix", "prefixes"), ("--constraints", "constraint lines")])
+@pytest.mark.parametrize("lines", [0, LINES - 50, LINES + 1])
+def test_files_of_another_length_than_standard_input(
+    folder: Path,
+    model: Path,
+    option: str,
+    name: str,
+    lines: int,
+    capsysbinary: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is noticed when the shorter one ends; what is written by then is whole lines."""
+    (folder / "beside").write_text("\n" * lines, encoding="utf-8")
+    said = []
+    for output in ("-", "out"):
+        with Path("source").open() as stdin:
+            monkeypatch.setattr(sys, "stdin", stdin)
+            options = f"{option} beside --batch-tokens 20 --output {output}"
+            complaints, written = refused(capsysbinary, model, options)
+        said.append(message(complaints))
+        assert len(written) <= lines
+    assert said[0] == said[1]
+    if lines < LINES:
+        assert f"there are only {lines} {name}: line {lines + 1} has none" in said[0]
+    else:
+        assert f"there are more {name} than lines: line {LINES + 1} of the {name} has no line of text" in said[0]
+    assert names(folder) == ["beside", "source"]
+
+
+@pytest.mark.parametrize(
+    ("option", "given", "expected"),
+    [
+        ("--prefix", "a dog runs across the green field . " * 9, "the prefix of line 89"),
+        ("--constraints", "two men\ta dog\t" + "across the green field " * 9, "the constraints of line 89 need"),
+    ],
+)
+def test_more_than_fits_into_the_longest_translation(
+    folder: Path,
+    model: Path,
+    option: str,
+    given: str,
+    expected: str,
+    capsysbinary: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    beside = [""] * LINES
+    beside[88] = given
+    assert text(LINES).split("\n")[88]
+    (folder / "beside").write_text("".join(f"{line}\n" for line in beside), encoding="utf-8")
+    said, _ = refused(capsysbinary, model, f"--input source {option} beside --output out")
+    assert expected in message(said)
+    with Path("source").open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        again, written = refused(capsysbinary, model, f"{option} beside --batch-tokens 20")
+    assert again == said
+    assert len(written) <= 88
+    assert names(folder) == ["beside", "source"]
+
+
+# ----------------------------------------------------------------------------------------------------- wrong altogether
+
+
+def test_all_that_is_wrong_is_said_at_once(folder: Path, model: Path, capsysbinary: Capture) -> None:
+    (folder / "beside").write_bytes(b"fine\nnot \xff fine\n")
+    (folder / "short").write_text("one\n", encoding="utf-8")
+    given = (
+        "--input source --output source --sample --beam-size 3 --constraints short --prefix beside --diversity 1 "
+        "--alignments . --dictionary short --flush --n-best 0 --device gpu"
+    )
+    (head, *problems), _ = refused(capsysbinary, model, given)
+    assert head == f"nmt-translate: {len(problems)} problems:"
+    assert all(line.startswith("  - ") for line in problems)
+    for part in (
+        "--output source: would overwrite --input source",
+        "--beam-size has no effect with --sample",
+        "--constraints has no effect with --sample",
+        "--diversity has an effect only with --n-best K",
+        "--n-best 0: allowed: a whole number",
+        "--alignments .: is a folder",
+        "--dictionary has an effect only with --replace-unknown",
+        "--constraints short has 1 lines and --input source has 100",
+        "beside, line 2: not valid UTF-8",
+        "--flush has no effect with --output source",
+        "--device gpu: unknown",
+    ):
+        assert sum(part in line for line in problems) == 1, part
+    assert (folder / "source").read_text(encoding="utf-8") == text(LINES)
+
+
+def test_what_contradicts_the_rules_of_the_search(folder: Path, model: Path, capsysbinary: Capture) -> None:
+    said, _ = refused(capsysbinary, model, "--input source --suppress-unknown --replace-unknown --output out")
+    assert "suppress_unknown leaves no unknown word to replace; choose one of the two" in message(said)
+    assert names(folder) == ["source"]
+
+
+def test_another_file_of_this_toolkit_is_no_model(folder: Path, model: Path, capsysbinary: Capture) -> None:
+    write_tensors(folder / "other", {}, kind="something else", texts={})
+    for first, options in ((folder / "other", ""), (model, "--model other")):
+        said, _ = refused(capsysbinary, first, f"{options} --input source --output out")
+        assert "other: no model of this toolkit, but a something else" in message(said)
+    assert names(folder) == ["other", "source"]

@@ -1,0 +1,156 @@
+"""nmt-translate under torchrun: the outputs of one process, killed processes, and who tells of mistakes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nmt.cli.translate import main
+from tests.random_model import save_random_model, text
+
+LINES = 150
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_random_model(tmp_path_factory.mktemp("run") / "best.safetensors")
+
+
+@pytest.fixture
+def given(model: Path, tmp_path: Path) -> list[str]:
+    """What a command needs, but for the output."""
+    source = tmp_path / "source"
+    source.write_text(text(LINES), encoding="utf-8")
+    return ["--model", str(model), "--input", str(source), "--n-best", "2"]
+
+
+@pytest.fixture
+def whole(given: list[str], tmp_path: Path) -> bytes:
+    """The output of one process."""
+    assert main([*given, "--output", str(tmp_path / "whole"), "--alignments", str(tmp_path / "whole.align")]) == 0
+    return (tmp_path / "whole").read_bytes()
+
+
+def start(processes: int, *arguments: str, launcher: tuple[str, ...] = ()) -> "subprocess.Popen[str]":
+    """Start nmt-translate; `launcher` are options of torchrun."""
+    torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", *launcher]
+    return subprocess.Popen(
+        [sys.executable, *torchrun, "-m", "nmt.cli.translate", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+
+
+def finish(process: "subprocess.Popen[str]") -> tuple[int, str]:
+    _, errors = process.communicate(timeout=300)
+    return process.returncode, errors
+
+
+def workers(output: Path) -> dict[int, int]:
+    """The process ids of those that translate to an output, by their ranks."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            variables = (folder / "environ").read_bytes().split(b"\0")
+            line = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if str(output).encode() in line and b"torch.distributed.run" not in line:
+            ranks = [int(each.removeprefix(b"RANK=")) for each in variables if each.startswith(b"RANK=")]
+            found |= dict.fromkeys(ranks, int(folder.name))
+    return found
+
+
+def wait_for_a_chunk(parts: Path) -> None:
+    deadline = time.monotonic() + 120
+    while next(parts.glob("*.output"), None) is None:
+        assert time.monotonic() < deadline, "no chunk in time"
+        time.sleep(0.005)
+
+
+def test_two_processes_write_what_one_writes(given: list[str], whole: bytes, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    more = ("--alignments", str(tmp_path / "out.align"), "--chunk-lines", "5")
+    code, errors = finish(start(2, *given, "--output", str(output), *more))
+    assert code == 0, errors
+    assert output.read_bytes() == whole
+    assert (tmp_path / "out.align").read_bytes() == (tmp_path / "whole.align").read_bytes()
+    names = {"source", "whole", "whole.align", "out", "out.align"}
+    assert {path.name for path in tmp_path.iterdir()} == names
+
+
+def test_all_killed_and_resumed_by_another_number(given: list[str], whole: bytes, tmp_path: Path) -> None:
+    output, parts = tmp_path / "out", tmp_path / "out.parts"
+    process = start(2, *given, "--output", str(output), "--chunk-lines", "1")
+    wait_for_a_chunk(parts)
+    process.kill()  # torchrun first, so that it tells nobody
+    for identity in workers(output).values():
+        os.kill(identity, signal.SIGKILL)
+    finish(process)
+    done = {path: path.stat().st_mtime_ns for path in parts.glob("*.output")}
+    assert 0 < len(done) < LINES
+    assert not output.exists()
+    process = start(3, *given, "--output", str(output), "--resume")
+    code, errors = finish(process)
+    assert code == 0, errors
+    assert errors.count(f"nmt-translate: resuming: {len(done)} of {LINES} chunks are finished") == 1
+    assert output.read_bytes() == whole
+    assert not parts.exists()
+
+
+@pytest.mark.slow
+def test_one_killed_ends_the_job(given: list[str], whole: bytes, tmp_path: Path) -> None:
+    """The first process says what is kept; one process alone goes on, translating only what is missing."""
+    output, parts = tmp_path / "out", tmp_path / "out.parts"
+    process = start(2, *given, "--output", str(output), "--chunk-lines", "1")
+    wait_for_a_chunk(parts)
+    os.kill(workers(output)[0], signal.SIGSTOP)  # it would finish all before torchrun has noticed
+    os.kill(workers(output)[1], signal.SIGKILL)
+    time.sleep(0.5)
+    os.kill(workers(output)[0], signal.SIGCONT)
+    code, errors = finish(process)
+    assert code != 0
+    assert "nmt-translate: process 0 of 2 stopped by SIGTERM; " in errors
+    assert f" of {LINES} chunks are kept in {parts}, go on with --resume" in errors
+    done = {path: path.stat().st_mtime_ns for path in parts.glob("*.output")}
+    assert main([*given, "--output", str(output)]) == 2
+    assert {path: path.stat().st_mtime_ns for path in parts.glob("*.output")} == done
+    assert main([*given, "--output", str(output), "--resume"]) == 0
+    assert output.read_bytes() == whole
+
+
+@pytest.mark.slow
+def test_torchrun_restarts_what_was_killed(given: list[str], whole: bytes, tmp_path: Path) -> None:
+    output, parts = tmp_path / "out", tmp_path / "out.parts"
+    process = start(2, *given, "--output", str(output), "--chunk-lines", "1", launcher=("--max-restarts=1",))
+    wait_for_a_chunk(parts)
+    os.kill(workers(output)[0], signal.SIGKILL)
+    code, errors = finish(process)
+    assert code == 0, errors
+    assert "nmt-translate: resuming: " in errors
+    assert output.read_bytes() == whole
+
+
+def test_a_mistake_is_told_once(given: list[str], tmp_path: Path) -> None:
+    """By the first process, also where others find it; and one that is found while translating by who finds it."""
+    prefixes = tmp_path / "prefixes"
+    prefixes.write_text("\n" * 6 + "dog\n" + "\n" * (LINES - 7), encoding="utf-8")  # of a blank line
+    for more, told in (
+        (("--output", "-", "--beam-size", "0"), "nmt-translate: 2 problems:"),
+        (("--output", str(tmp_path / "out"), "--prefix", str(prefixes)), "nmt-translate: error: line 7 "),
+        (
+            ("--output", str(tmp_path / "out"), "--bean-size", "3"),
+            "nmt-translate: error: unrecognized arguments: --bean",
+        ),
+    ):
+        code, errors = finish(start(2, *given, *more))
+        assert code != 0
+        assert errors.count("nmt-translate: ") == errors.count(told) == 1, errors
+        assert "exitcode  : 2 " in errors
+        assert "nmt/cli" not in errors  # no traceback of ours

@@ -1,0 +1,71 @@
+"""IBM Model 1 against dictionaries and loops, and the choice of the most probable targets."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.ops import translation_table
+from nmt.ops.translation_table import Pair, TranslationTable, ibm_model_1, most_probable
+
+SOURCES, TARGETS = 7, 11
+SENTENCES = [
+    ([4, 5], [6, 7, 8]),
+    ([5], [7]),
+    ([4, 4, 6], [6, 6, 9, 10]),  # pieces that stand twice
+    ([6, 5], [7, 9, 1]),
+    ([4, 5], [8, 6, 10]),  # as long as the first
+    ([0], [0]),
+]
+
+
+def arrays(sentences: Sequence[tuple[list[int], list[int]]]) -> list[Pair]:
+    return [(np.array(source), np.array(target)) for source, target in sentences]
+
+
+def plain_model_1(sentences: Sequence[tuple[list[int], list[int]]], iterations: int) -> dict[tuple[int, int], float]:
+    """t(f | e) by the equations, with NULL as source piece SOURCES."""
+    sentences = [([*source, SOURCES], target) for source, target in sentences]
+    table = {(e, f): 1 / TARGETS for source, target in sentences for e in source for f in target}
+    for _ in range(iterations):
+        counts: dict[tuple[int, int], float] = defaultdict(float)
+        totals: dict[int, float] = defaultdict(float)
+        for source, target in sentences:
+            for f in target:
+                total = sum(table[e, f] for e in source)
+                for e in source:
+                    counts[e, f] += table[e, f] / total
+                    totals[e] += table[e, f] / total
+        table = {(e, f): counts[e, f] / totals[e] for e, f in table}
+    return table
+
+
+@pytest.mark.parametrize("cells", [1, 20, 1 << 20])
+@pytest.mark.parametrize("iterations", [1, 5])
+def test_equals_a_plain_implementation(iterations: int, cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(translation_table, "CELLS", cells)
+    found = ibm_model_1(arrays(SENTENCES), source_size=SOURCES, target_size=TARGETS, iterations=iterations)
+    entries = list(zip(found.sources.tolist(), found.targets.tolist(), strict=True))
+    expected = plain_model_1(SENTENCES, iterations)
+    assert entries == sorted(expected)
+    assert found.probabilities.tolist() == pytest.approx([expected[entry] for entry in entries], rel=1e-12)
+
+
+def test_what_goes_together_wins() -> None:
+    """das Haus / the house, das Buch / the book, ein Buch / a book: das 4, Haus 5, Buch 6, ein 3; the 1, house 2, …"""
+    pairs = arrays([([4, 5], [1, 2]), ([4, 6], [1, 3]), ([3, 6], [4, 3])])
+    found = ibm_model_1(pairs, source_size=SOURCES, target_size=TARGETS)
+    best = most_probable(found, 1, source_size=SOURCES, filling=0)
+    assert best.squeeze(1).tolist() == [0, 0, 0, 4, 1, 2, 3]
+
+
+def test_the_most_probable_by_hand() -> None:
+    table = TranslationTable(
+        torch.tensor([1, 1, 1, 2, 3, 3]),  # 3 is NULL
+        torch.tensor([4, 5, 9, 6, 4, 8]),
+        torch.tensor([0.2, 0.4, 0.4, 1.0, 0.5, 0.5], dtype=torch.float64),
+    )
+    found = most_probable(table, 2, source_size=3, filling=0)
+    assert found.tolist() == [[0, 0], [5, 9], [6, 0]]

@@ -1,0 +1,42 @@
+"""A model file with random weights that translates nonsense into nonsense in no time, and text for it."""
+
+import random
+from pathlib import Path
+
+import torch
+
+from nmt.config.schema import Config
+from nmt.data.subwords import Subwords
+from nmt.models.model_file import ModelFile, save_model
+from nmt.models.seq2seq import build_model
+
+SENTENCES = ["a dog runs across the green field .", "two men are reading", "is a boy playing with the ball"]
+WORDS = sorted({word for sentence in SENTENCES for word in sentence.split()})
+SIZE = 43  # of the vocabulary
+
+
+def text(lines: int) -> str:
+    """So many lines of one to nine words; every seventh is blank."""
+    draw = random.Random(5)
+    texts = [" ".join(draw.choices(WORDS, k=draw.randint(1, 9))) if line % 7 != 6 else "" for line in range(lines)]
+    return "".join(f"{line}\n" for line in texts)
+
+
+def save_random_model(path: Path, *, seed: int = 1) -> Path:
+    """Write the model, whose configuration asks for beams of 3; returns its path."""
+    pair = {"source": "a", "target": "b"}
+    config = Config.model_validate(
+        {
+            "name": "tiny",
+            "data": {"source_language": "en", "target_language": "en", "train": [pair], "valid": pair},
+            "model": {"embedding_size": 5, "encoder": {"hidden_size": 3}, "decoder": {"hidden_size": 7}},
+            "decoding": {"beam_size": 3, "max_length_ratio": 0.5},
+        }
+    )
+    subwords = Subwords.train(SENTENCES, settings=config.subwords, size=SIZE)
+    torch.manual_seed(seed)
+    network = build_model(config.model, source_size=SIZE, target_size=SIZE)
+    for weight in network.parameters():
+        weight.data *= 3  # so that translations differ from line to line
+    save_model(path, ModelFile(config, network.state_dict(), subwords.model, subwords.model, (SIZE, SIZE), {}))
+    return path
