@@ -22,6 +22,7 @@ from nmt.ops.computing import fused, rounded
 from nmt.ops.products import add_product, fast_products
 
 CHUNK = 128  # tokens; the logits of a chunk are then 4 MB for 8,000 words, about what a processor's cache holds
+GROUP = 1 << 23  # tokens × vocabulary; the weight's gradient is written once for so many, and takes them of all chunks
 
 
 def smoothed_cross_entropy_plain(
@@ -46,6 +47,20 @@ def smoothed_cross_entropy(
     return loss, nll
 
 
+def _sums_and_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> tuple[Tensor, Tensor, Tensor]:
+    """The two sums over some tokens, and the gradient of the smoothed one with respect to the logits."""
+    values, right = logits.log_softmax(dim=1), targets.unsqueeze(1)
+    nll = -values.gather(1, right).sum()
+    loss = nll
+    if smoothing:
+        loss = (1.0 - smoothing) * nll - smoothing * values.sum() / logits.size(1)
+    gradient = values.exp_()
+    if smoothing:
+        gradient.sub_(smoothing / logits.size(1))
+    gradient.scatter_add_(1, right, gradient.new_full(right.shape, smoothing - 1.0))
+    return loss, nll, gradient
+
+
 class _ChunkedCrossEntropy(torch.autograd.Function):
     """dloss/dx = softmax(x) - (1 - ε) · onehot(y) - ε / V, so dloss/dh = Wᵀ dx and dloss/dW = Σ_tokens dx hᵀ."""
 
@@ -58,37 +73,33 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         smoothing: float,
         wanted_gradients: tuple[bool, bool],
     ) -> tuple[Tensor, Tensor]:
-        vocabulary, own = weight.size(0), rounded(weight)
+        own, count = rounded(weight), len(vectors)
+        # The last chunk is filled up with zeros, so that products have few shapes.
+        filled = functional.pad(rounded(vectors), (0, 0, 0, -count % CHUNK))
         vectors_gradient = torch.empty_like(vectors) if wanted_gradients[0] else None
         weight_gradient = torch.zeros_like(weight) if wanted_gradients[1] else None
         loss, nll = vectors.new_zeros(()), vectors.new_zeros(())
+        group = CHUNK * max(1, GROUP // (CHUNK * len(weight)))
         with fast_products():
-            for start in range(0, vectors.size(0), CHUNK):
-                wanted = targets[start : start + CHUNK].unsqueeze(1)
-                real = wanted.size(0)
-                # The last chunk is filled up with zeros, so that every product has one of three shapes.
-                chunk = functional.pad(rounded(vectors[start : start + CHUNK]), (0, 0, 0, CHUNK - real))
-                all_logits = (chunk @ own.t()).to(vectors.dtype)
-                logits = all_logits[:real]
-                logits.sub_(logits.amax(dim=1, keepdim=True))
-                right = logits.gather(1, wanted).sum()
-                mean = logits.sum() / vocabulary if smoothing else 0.0
-                normaliser = logits.exp_().sum(dim=1, keepdim=True)
-                all_normalisers = normaliser.log().sum()
-                nll += all_normalisers - right
-                loss += all_normalisers - (1.0 - smoothing) * right - smoothing * mean
-                if not any(wanted_gradients):
-                    continue
-                logits.div_(normaliser)
-                if smoothing:
-                    logits.sub_(smoothing / vocabulary)
-                logits.scatter_add_(1, wanted, logits.new_full(wanted.shape, smoothing - 1.0))
-                all_logits[real:] = 0.0
-                gradient = rounded(all_logits)
-                if vectors_gradient is not None:
-                    vectors_gradient[start : start + CHUNK] = (gradient @ own)[:real]
-                if weight_gradient is not None:
-                    add_product(weight_gradient, gradient.t(), chunk)
+            for first in range(0, count, group):
+                rows = filled[first : first + group]
+                gradients = rows.new_empty(len(rows), len(weight)) if any(wanted_gradients) else None
+                for begin in range(0, len(rows), CHUNK):
+                    here = slice(first + begin, min(first + begin + CHUNK, count))
+                    real = here.stop - here.start
+                    logits = (rows[begin : begin + CHUNK] @ own.t()).to(vectors.dtype)
+                    some_loss, some_nll, for_logits = _sums_and_gradient(logits[:real], targets[here], smoothing)
+                    loss += some_loss
+                    nll += some_nll
+                    if gradients is None:
+                        continue
+                    gradient = gradients[begin : begin + CHUNK]
+                    gradient[:real] = for_logits
+                    gradient[real:] = 0.0
+                    if vectors_gradient is not None:
+                        vectors_gradient[here] = (gradient @ own)[:real]
+                if weight_gradient is not None and gradients is not None:
+                    add_product(weight_gradient, gradients.t(), rows)
         ctx.save_for_backward(vectors_gradient, weight_gradient)
         ctx.mark_non_differentiable(nll)
         return loss, nll

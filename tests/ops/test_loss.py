@@ -24,10 +24,13 @@ def test_uniform_distribution_costs_the_logarithm_of_the_vocabulary() -> None:
     assert smoothed.item() == pytest.approx(2 * math.log(VOCABULARY))
 
 
-@pytest.mark.parametrize("chunk", [1, 2, TOKENS, 100])
+@pytest.mark.parametrize(("chunk", "together"), [(1, 1), (1, 3), (2, 1), (2, 2), (TOKENS, 1), (100, 1)])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_chunks_equal_the_plain_twin(monkeypatch: pytest.MonkeyPatch, chunk: int, smoothing: float) -> None:
+def test_chunks_equal_the_plain_twin(
+    monkeypatch: pytest.MonkeyPatch, chunk: int, together: int, smoothing: float
+) -> None:
     monkeypatch.setattr(loss_module, "CHUNK", chunk)
+    monkeypatch.setattr(loss_module, "GROUP", chunk * together * VOCABULARY)
     results = []
     for function in (smoothed_cross_entropy_plain, smoothed_cross_entropy):
         vectors, weight, targets = inputs()
