@@ -36,6 +36,8 @@ SETTLING = 20  # updates of nmt-train before those that count, as many as warm u
 FEWEST_PAIRS = 2000  # of random words
 VALIDATION_PAIRS = 10  # which the configuration asks for; nothing is validated
 SPECIAL = 4  # pieces that are no words
+# Of the corpus part: as many tokens as 80 sentences of Multi30k, however long those of the corpus are.
+TOKEN_BATCHES = ("training.batch_by=tokens", "training.batch_size=1600")
 
 
 def words_corpus(folder: Path, *, pieces: int, length: int) -> list[str]:
@@ -101,7 +103,7 @@ def corpus_rows(given: argparse.Namespace, task: Task, work: Path) -> Iterator[R
             captions = [] if given.captions is None else ["--captions", str(given.captions)]
             run_command([*make, *captions, "--output", str(folder)])
             files = [folder / f"{split}.{side}" for split in ("train", "valid") for side in ("en", "de")]
-            sets = [*_data(*files), f"data.cache_folder={json.dumps(str(folder / 'cache'))}"]
+            sets = [*_data(*files), *TOKEN_BATCHES, f"data.cache_folder={json.dumps(str(folder / 'cache'))}"]
             first, second = (train(task, sets, given.updates) for _ in range(2))
         seconds = first.result["preparation_seconds"]
         yield {

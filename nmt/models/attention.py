@@ -61,11 +61,11 @@ class _HiddenLayerScore(Score):
 
     def _score(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
         """For the projected `query` (batch, queries, size) and `keys` (batch, source_length, size) or one a query."""
-        hidden = query.unsqueeze(2) + (keys.unsqueeze(1) if keys.dim() == 3 else keys)
+        parts = [query.unsqueeze(2), keys.unsqueeze(1) if keys.dim() == 3 else keys]
         if self.coverage_vector is not None:
             assert past.coverage is not None
-            hidden = hidden + past.coverage.unsqueeze(3) * self.coverage_vector
-        return tanh_scores(hidden, self.vector)
+            parts.append(past.coverage.unsqueeze(3) * self.coverage_vector)
+        return tanh_scores(parts, self.vector)
 
 
 class AdditiveScore(_HiddenLayerScore):

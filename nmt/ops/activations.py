@@ -4,6 +4,8 @@ tanh(x) = 2σ(2x) - 1: PyTorch's σ is a few vector instructions, its tanh a lib
 relative to 1 (PyTorch's: relative to the value).
 """
 
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import torch
@@ -29,11 +31,15 @@ def tanh(values: Tensor) -> Tensor:
     return result
 
 
-def tanh_scores(hidden: Tensor, vector: Tensor) -> Tensor:
-    """vᵀ tanh(x) (…) for x (…, size) and a vector v (size,). `torch.tanh(hidden) @ vector` is the plain twin."""
+def tanh_scores(parts: Sequence[Tensor], vector: Tensor) -> Tensor:
+    """vᵀ tanh(x_1 + x_2 + …) (…) for x_i (…, size), broadcast to the shape of x_1 + x_2, and a vector v (size,).
+
+    `torch.tanh(sum(parts)) @ vector` is the plain twin. The sum and its tanh are not kept for the backward pass but
+    computed again, for they are (target_length × source_length × size) where the parts are much smaller.
+    """
     if not fused():
-        return torch.tanh(hidden) @ vector
-    scores: Tensor = _TanhScores.apply(hidden, vector)
+        return torch.tanh(reduce(torch.add, parts)) @ vector
+    scores: Tensor = _TanhScores.apply(vector, *parts)
     return scores
 
 
@@ -55,15 +61,25 @@ class _TanhScores(torch.autograd.Function):
     """With s = σ(2x): the score is 2 sᵀv - Σ v; dx = 4 g v ∘ s ∘ (1 - s), dv = Σ g (2 s - 1)."""
 
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, vector: Tensor) -> Tensor:
-        values = (2.0 * hidden).sigmoid_()
-        ctx.save_for_backward(values, vector)
-        return (values @ (2.0 * vector)).sub_(vector.sum())
+    def forward(ctx: Any, vector: Tensor, *parts: Tensor) -> Tensor:
+        ctx.save_for_backward(vector, *parts)
+        return (_sigmoid_of_twice(parts) @ (2.0 * vector)).sub_(vector.sum())
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
-        values, vector = ctx.saved_tensors
-        for_hidden: Tensor = sigmoid_backward(gradient.unsqueeze(-1) * (4.0 * vector), values)
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
+        vector, *parts = ctx.saved_tensors
+        values = _sigmoid_of_twice(parts)
         flat = gradient.reshape(-1)
-        return for_hidden, 2.0 * (flat @ values.reshape(-1, values.size(-1))) - flat.sum()
+        for_vector = 2.0 * (flat @ values.view(-1, values.size(-1))) - flat.sum()
+        for_sum = sigmoid_backward(gradient.unsqueeze(-1) * (4.0 * vector), values)
+        return for_vector, *(for_sum.sum_to_size(part.shape) for part in parts)
+
+
+def _sigmoid_of_twice(parts: Sequence[Tensor]) -> Tensor:
+    """σ(2 (x_1 + x_2 + …))."""
+    first, second, *others = parts
+    total = torch.add(2.0 * first, second, alpha=2.0)
+    for each in others:
+        total.add_(each, alpha=2.0)
+    return total.sigmoid_()

@@ -1,0 +1,52 @@
+"""The breakdown of an update: what is counted where, and that the parts are the whole."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import breakdown
+from benchmarks.breakdown import PRODUCTS, PYTHON, REST, Event, grouped, operations
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "expected"),
+    [
+        ("mm", [[3, 5], [5, 7]], 2 * 3 * 5 * 7),
+        ("addmm", [[7], [3, 5], [5, 7], [], []], 2 * 3 * 5 * 7),
+        ("addmm_", [[3, 7], [3, 5], [5, 7], [], []], 2 * 3 * 5 * 7),
+        ("bmm", [[2, 3, 5], [2, 5, 7]], 2 * 2 * 3 * 5 * 7),
+        ("addmv_", [[3], [3, 5], [5], [], []], 2 * 3 * 5),
+        ("mul", [[3, 5], [3, 5]], 0),
+    ],
+)
+def test_operations_of_a_product(name: str, shapes: list[list[int]], expected: int) -> None:
+    assert operations(name, shapes) == expected
+
+
+def test_groups_add_up_to_the_whole() -> None:
+    events = [Event("mm", 2.0, 1, []), Event("bmm", 1.0, 1, []), Event("copy_", 0.5, 1, []), Event("tanh", 0.25, 1, [])]
+    found = grouped(events, 5.0)
+    assert (found[PRODUCTS], found[REST], found[PYTHON]) == (3.0, 0.25, 1.25)
+    assert sum(found.values()) == 5.0
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_the_table_and_the_line(
+    precision: str, tiny_config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(breakdown, "SECONDS", 0.001)
+    options = ["--config", str(tiny_config), "--updates", "2", "--precision", precision]
+    assert breakdown.main(options) == 0
+    *rows, line = capsys.readouterr().out.splitlines()
+    found = json.loads(line)
+    assert len(rows) == 2 + len(found["shares"])
+    assert sum(found["shares"].values()) == pytest.approx(1.0, abs=0.001)
+    assert 0.01 < found["shares"][PRODUCTS] < 0.9
+    assert found["mflop_per_target_token"] > 0.01
+    assert precision in found["computing"]
+
+
+def test_another_device_is_refused(tiny_config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert breakdown.main(["--config", str(tiny_config), "--device", "cuda"]) == 2
+    assert "on the CPU" in capsys.readouterr().err
