@@ -22,7 +22,7 @@ from nmt.ops.computing import fused, rounded
 from nmt.ops.products import add_product, fast_products
 
 CHUNK = 128  # tokens; the logits of a chunk are then 4 MB for 8,000 words, about what a processor's cache holds
-GROUP = 1 << 23  # tokens × vocabulary; the weight's gradient is written once for so many, and takes them of all chunks
+GROUP = 1 << 24  # tokens × vocabulary; the weight's gradient is written once for so many, and takes them of all chunks
 
 
 def smoothed_cross_entropy_plain(
