@@ -159,11 +159,12 @@ def _check_output(
     if given.output == STANDARD or is_device(Path(given.output)):
         problems.append(f"--output {given.output}: a shortlist is a file; give a name")
         return
-    others = named(models)
-    collect(problems, partial(check_output, "--output", given.output, others=others))
+    found: list[str] = []
+    collect(found, partial(check_output, "--output", given.output, others=named(models)))
     for corpus in corpora:
         for option, path in zip(("--source", "--target"), corpus, strict=True):
-            collect(problems, partial(check_output, "--output", given.output, others={option: path}))
+            collect(found, partial(check_output, "--output", given.output, others={option: path}))
+    problems.extend(dict.fromkeys(found))
 
 
 def _subwords(path: Path) -> tuple[Vocabularies, SubwordSampling | None]:

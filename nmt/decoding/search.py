@@ -52,6 +52,7 @@ class Options(NamedTuple):
     sampling: SamplingConfig | None = None  # to draw n_best translations instead of searching for them
     diversity: float = 0.0  # of n-best lists, more than 0 for a diverse search; neither for sampling nor with phrases
     continuing: Tensor | None = None  # (vocabulary,), the pieces that make a word longer; for prefixes and phrases
+    unknown_continues: bool = False  # whether UNKNOWN may too: where any piece does; not in a word model
     shortlist: Shortlist | None = None  # the pieces that may be written; those of prefixes and phrases may be besides
 
     @property
@@ -80,6 +81,8 @@ def search(
     above 0.
     """
     results: dict[int, list[Hypothesis]] = {}
+    if options.continuing is not None:  # asked of the whole vocabulary, not of a batch's shortlist
+        options = options._replace(unknown_continues=bool(options.continuing.any()))
     batch_tokens = options.decoding.batch_tokens * USUAL_BEAM // max(USUAL_BEAM, options.rows)
     with inference(model):
         for batch in _batches(tasks, batch_tokens):
@@ -165,7 +168,7 @@ def _ruled(
         return constrained_search(
             step,
             state,
-            _bounds(tasks, rules, prefix, options.continuing, device),
+            _bounds(tasks, rules, prefix, options, device),
             beam_size=decoding.beam_size,
             length_penalty=decoding.length_penalty,
             max_lengths=limits,
@@ -243,17 +246,17 @@ def _bounds(
     tasks: Sequence[Task],
     rules: Sequence[Rule],
     prefix: ForcedPrefix | None,
-    continuing: Tensor | None,
+    options: Options,
     device: torch.device | str,
 ) -> Bounds:
     """What translations with phrases are bound by, which all of `tasks` have."""
-    assert continuing is not None
+    assert options.continuing is not None
     phrases = Phrases([[phrase.tokens for phrase in task.phrases] for task in tasks], device)
     complete = torch.zeros_like(phrases.lengths, dtype=torch.bool)
     for row, task in enumerate(tasks):
         complete[row, : len(task.phrases)] = torch.tensor([phrase.complete for phrase in task.phrases], device=device)
-    continuing = continuing.clone()
-    continuing[UNKNOWN] = bool(continuing.any())  # but in a word model it may be replaced, and the word that it is in
+    continuing = options.continuing.clone()
+    continuing[UNKNOWN] = options.unknown_continues  # in a word model it may be replaced, and the word that it is in
     return Bounds(phrases, complete, continuing.to(device), rules, prefix)
 
 

@@ -164,6 +164,7 @@ def load_shortlist(path: Path, vocabularies: Vocabularies) -> Shortlist:
     ids = torch.cat([shortlist.translations.flatten(), shortlist.frequent.flatten()])
     fits = shortlist.translations.shape[:1] == (vocabularies.source.size,) and shortlist.frequent.dim() == 1
     fits &= shortlist.translations.dim() == 2 and shortlist.target_size == vocabularies.target.size
+    fits = fits and bool((shortlist.translations[PAD] == PAD).all())  # or results would depend on a batch's padding
     if not fits or bool(((ids < 0) | (ids >= shortlist.target_size)).any()):
         raise UserError(f"{path}: damaged: its parts do not fit the vocabularies it was made for")
     return shortlist

@@ -193,7 +193,7 @@ class Translator:
         bound = prefixes is not None or constraints is not None
         continuing = word_continuations(self.vocabularies.target) if bound else None
         decoding = self.decoding.model_copy(update=given)
-        options = Options(decoding, n_best, sampling, diversity, continuing, self.shortlist)
+        options = Options(decoding, n_best, sampling, diversity, continuing, shortlist=self.shortlist)
         check_options(
             self.model,
             options,

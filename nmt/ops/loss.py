@@ -38,7 +38,7 @@ def smoothed_cross_entropy_plain(
 def smoothed_cross_entropy(
     vectors: Tensor, weight: Tensor, targets: Tensor, *, smoothing: float
 ) -> tuple[Tensor, Tensor]:
-    """The same sums, chunk by chunk with their gradient in one pass; no (tokens, vocabulary) tensor is kept."""
+    """The same sums, chunk by chunk with their gradient in one pass; of it at most GROUP values are held at a time."""
     if not fused():
         return smoothed_cross_entropy_plain(vectors, weight, targets, smoothing=smoothing)
     # Asked here, because inside an autograd function gradients are always off, and its inputs always seem to need them.

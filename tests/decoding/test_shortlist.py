@@ -139,6 +139,26 @@ def test_only_the_pieces_of_a_line_are_written_whatever_its_batch(
     assert [best[0].text for best in free] != [best[0].text for best in found]
 
 
+def test_phrases_do_not_ask_what_the_neighbours_may_write(vocabularies: Vocabularies, small: Shortlist) -> None:
+    """One line may write beginnings of words only, another pieces inside words; the unknown piece may be in both."""
+    pieces = vocabularies.target.pieces(range(SIZE))
+    begin = [token for token in range(4, SIZE) if pieces[token].startswith("\u2581")]
+    inside = [token for token in range(4, SIZE) if not pieces[token].startswith("\u2581")]
+    words = [(word, {*vocabularies.source.encode(word)}) for line in TEXT for word in line.split()]
+    lines = next([one, other] for one, ids in words for other, others in words if not ids & others)
+    translations = torch.full_like(small.translations[:, :1], PAD).repeat(1, 8)
+    for line, allowed_pieces in zip(lines, (begin, inside), strict=True):
+        for token in vocabularies.source.encode(line):
+            translations[token] = torch.tensor(allowed_pieces[:8])
+    by_hand = small._replace(translations=translations, frequent=small.frequent[:0])
+    translator = Translator(model(), vocabularies, shortlist=by_hand)
+    for token in begin:
+        word = pieces[token].removeprefix("\u2581")
+        options: dict[str, Any] = {"beam_size": 5, "n_best": 5, "max_length_ratio": 0.3}
+        together = list(translator.translate(lines, constraints=[word, word], **options))
+        assert_equal(together[:1], list(translator.translate(lines[:1], constraints=[word], **options)))
+
+
 @pytest.mark.parametrize("name", OPTIONS)
 def test_no_batch_changes_a_translation(name: str, vocabularies: Vocabularies, small: Shortlist) -> None:
     translator = Translator(model("bahdanau"), vocabularies, shortlist=small)

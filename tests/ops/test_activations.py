@@ -51,6 +51,14 @@ def test_gradients_of_the_scores_against_finite_differences(shapes: list[tuple[i
     assert torch.autograd.gradcheck(lambda v, *xs: tanh_scores(xs, v), (vector, *parts))
 
 
+def test_any_layout_of_the_parts() -> None:
+    (query, keys), vector = inputs(SHAPES["all queries"])
+    expected = torch.autograd.grad(tanh_scores([query, keys], vector).sum(), (query, keys, vector))
+    turned = [each.transpose(0, 3).contiguous().transpose(0, 3) for each in (query, keys)]
+    found = torch.autograd.grad(tanh_scores(turned, vector).sum(), (query, keys, vector))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-13)
+
+
 def test_the_hidden_layer_is_not_kept() -> None:
     """Over a sentence it would be target_length × source_length × size, most of what training holds."""
     parts, vector = inputs(SHAPES["all queries"])
