@@ -22,6 +22,8 @@ from nmt.evaluation.alignments import pharaoh
 DECIMALS = 4  # of a weight in JSON
 FILES = ("alignments", "soft_alignments")
 
+_told: dict[Path, set[str]] = {}  # the scripts that a process has warned of, by the folder of the pictures
+
 WriteAlignments = Callable[[Sequence[SoftAlignment]], None]
 
 
@@ -111,7 +113,7 @@ def alignments_written(given: argparse.Namespace, *, program: str, first: int = 
 
 @contextmanager
 def _plots(folder: Path, program: str, first: int) -> Iterator[WriteAlignments]:
-    """A function that draws the first alignment it is given; at the end it says what no font has glyphs for."""
+    """A function that draws the first alignment it is given; at the end it says what no font has glyphs for, once."""
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
@@ -127,7 +129,9 @@ def _plots(folder: Path, program: str, first: int) -> Iterator[WriteAlignments]:
                     plot_alignment(source_words, target_words, weights.numpy(), file, fonts=fonts)
 
     yield draw
-    if scripts := fonts.missing_scripts():
+    told = _told.setdefault(folder.resolve(), set())
+    if scripts := sorted(set(fonts.missing_scripts()) - told):
+        told.update(scripts)
         print(
             f"{program}: warning: no installed font has glyphs for some characters of {', '.join(scripts)}; in the "
             "pictures boxes stand for them",

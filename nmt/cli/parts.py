@@ -9,9 +9,7 @@ It knows files and numbers of chunks, no text, no options and no models.
 """
 
 import fcntl
-import glob
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +18,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO
 
-from nmt.cli.options import is_device, opened_for_writing
+from nmt.cli.options import opened_for_writing
+from nmt.cli.states import State, remove_unfinished, states
 from nmt.errors import UserError
 from nmt.files import written_atomically
 
@@ -36,11 +35,13 @@ Facts = Mapping[str, str]  # what decides about the output, by what the user cal
 class Parts:
     """An open folder of parts, held inside its `with` block by the first process of a job; others `follow` it."""
 
-    def __init__(self, path: Path, lock: IO[str]) -> None:
+    def __init__(self, path: Path, lock: IO[str], outputs: Mapping[str, str] | None = None) -> None:
         self.path = path
         self._lock = lock
+        self._outputs = outputs or {}
         self.lines = self.chunk_lines = 0
         self.is_joined = False  # the outputs are in place, and only the folder is left to remove
+        self._joined: Mapping[str, State] = {}  # the outputs as they were then
 
     @classmethod
     def open(
@@ -48,6 +49,7 @@ class Parts:
         path: Path,
         facts: Facts,
         *,
+        outputs: Mapping[str, str],
         lines: int,
         chunk_lines: int | None,
         usual_chunk: int,
@@ -56,9 +58,10 @@ class Parts:
     ) -> "Parts":
         """Make `path` the folder of a job, as its first process; with `resume` it may hold finished chunks of it.
 
-        `chunk_lines` None: those of the job that is resumed, or `usual_chunk`. `job` names what started the processes,
-        perhaps not for the first time: what it began, it may resume. A folder without a finished chunk has nothing to
-        lose. Raises UserError when the folder cannot be written, is in use, holds something else, another job (with the
+        `outputs` are files by their kinds. `chunk_lines` None: those of the job that is resumed, or `usual_chunk`.
+        `job` names what started the processes, perhaps not for the first time: what it began, it may resume. A folder
+        without a finished chunk has nothing to lose, nor one whose outputs were joined but are not there as they were.
+        Raises UserError when the folder cannot be written, is in use, holds something else, another job (with the
         differences), or finished chunks although `resume` was not asked for.
         """
         try:
@@ -68,11 +71,10 @@ class Parts:
             try:
                 if not _taken(lock, 0, length=0):  # all of it: nobody is there, not even a process without a first one
                     raise UserError(f"{path}: in use by another translation; wait for it, or stop it")
-                parts = cls(path, lock)
+                parts = cls(path, lock, outputs)
                 lock.seek(0)
-                parts._settle(
-                    facts, lines, chunk_lines, usual_chunk, resume or (job is not None and lock.read() == job)
-                )
+                resume = resume or (job is not None and lock.read() == job)
+                parts._settle(facts, lines, chunk_lines, usual_chunk, resume)
                 lock.truncate(0)
                 lock.write(job or "")
                 lock.flush()
@@ -108,7 +110,7 @@ class Parts:
 
     def _settle(self, facts: Facts, lines: int, chunk_lines: int | None, usual_chunk: int, resume: bool) -> None:
         there = self._load()
-        kept = self.is_joined or next(self.path.glob(f"*.{MAIN}"), None) is not None
+        kept = self._joined == states(self._outputs) if self.is_joined else bool(self.done())
         if there is not None and kept:
             here = {**facts, CHUNK_LINES: str(chunk_lines) if chunk_lines else there.get(CHUNK_LINES, "")}
             changes = _differences(there, here)
@@ -130,6 +132,7 @@ class Parts:
                 content = json.loads(path.read_text(encoding="utf-8"))
                 facts = dict(content["facts"])
                 self.lines, self.chunk_lines = int(content["lines"]), int(facts[CHUNK_LINES])
+                self._joined = dict(content.get("outputs", {}))
             except FileNotFoundError:
                 continue
             except (KeyError, TypeError, ValueError) as error:
@@ -154,7 +157,7 @@ class Parts:
 
     def done(self) -> list[int]:
         """The chunks that are finished."""
-        return [int(path.stem) for path in self.path.glob(f"*.{MAIN}")]
+        return _finished(self.path)
 
     def done_lines(self) -> int:
         """The lines of all chunks that are finished."""
@@ -189,19 +192,22 @@ class Parts:
                 look()
                 time.sleep(PAUSE)
 
-    def join(self, outputs: Mapping[str, str]) -> None:
-        """Write the outputs, named by their kinds, from the parts in order, and remove the folder."""
-        for kind, name in outputs.items():
-            _remove_unfinished(Path(name))
+    def join(self) -> None:
+        """Write the outputs from the parts in order; only the folder is then left to remove."""
+        for kind, name in self._outputs.items():
+            remove_unfinished(Path(name))
             with opened_for_writing(name) as whole:
                 for chunk in range(self.chunks):
                     with open(self.part(chunk, kind), "rb") as part:
                         shutil.copyfileobj(part, whole)
+        self.is_joined = True
         try:
-            os.replace(self.path / JOB, self.path / JOINED)
+            content = json.loads((self.path / JOB).read_text(encoding="utf-8"))
+            with written_atomically(self.path / JOINED) as file:
+                json.dump({**content, "outputs": states(self._outputs)}, file, indent=2)
+            (self.path / JOB).unlink()
         except OSError as error:
             raise _unwritable(self.path, error) from error
-        self.remove()
 
     def remove(self) -> None:
         """Remove the folder. Raises UserError when that is not possible."""
@@ -211,7 +217,7 @@ class Parts:
             self._lock.close()  # some network file systems keep a file that is open
             self.path.rmdir()
         except OSError as error:
-            raise _unwritable(self.path, error) from error
+            raise UserError(f"{error.filename or self.path}: cannot be removed ({error.strerror or error})") from error
 
     def _clear(self) -> None:
         """Remove all but the lock; what says whose the parts are goes last."""
@@ -223,9 +229,22 @@ class Parts:
 def unfinished(path: Path) -> str | None:
     """Why a translation must not begin as if the folder `path` were not there; None if it may."""
     with suppress(OSError):  # what cannot even be asked about was not made by us
-        if (path / JOB).exists() and next(path.glob(f"*.{MAIN}"), None) is not None:
+        if (path / JOB).exists() and _finished(path):
             return _occupied(path, [], resume=False)
     return None
+
+
+def remove_joined(path: Path) -> None:
+    """Remove the folder `path` if all in it is in the outputs and no process is at work; it may stay without harm."""
+    with suppress(OSError, UserError):
+        if (path / JOINED).exists() and not (path / JOB).exists():
+            with open(path / LOCK, "a+", encoding="utf-8") as lock:
+                if _taken(lock, 0, length=0):
+                    Parts(path, lock).remove()
+
+
+def _finished(path: Path) -> list[int]:
+    return [int(part.stem) for part in path.glob(f"*.{MAIN}") if part.stem.isdecimal()]
 
 
 def _occupied(path: Path, changes: list[str], *, resume: bool) -> str:
@@ -265,16 +284,6 @@ def _refuse_strangers(path: Path) -> None:
             raise UserError(
                 f"{path}: is not empty and holds no parts (found {strangers[0]}); remove it, or give another --output"
             )
-
-
-def _remove_unfinished(output: Path) -> None:
-    """Remove what a process left beside an output that was killed while it joined the parts."""
-    if is_device(output):
-        return
-    whole = output.resolve()
-    for path in whole.parent.glob(f"{glob.escape(whole.name)}.*.partial"):
-        if path.name.removeprefix(f"{whole.name}.").removesuffix(".partial").isdecimal():
-            path.unlink(missing_ok=True)
 
 
 def _taken(lock: IO[str], byte: int, *, length: int = 1) -> bool:

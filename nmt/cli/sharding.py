@@ -7,7 +7,8 @@ it is given.
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import islice
@@ -16,12 +17,13 @@ from typing import Any
 
 from tqdm import tqdm
 
-from nmt import __version__
 from nmt.cli.alignments import FILES
+from nmt.cli.facts import OUTPUTS, facts_of, option_of, paths_of
 from nmt.cli.options import STANDARD, is_device
-from nmt.cli.parts import MAIN, Facts, Parts, unfinished
+from nmt.cli.parts import MAIN, Facts, Parts, remove_joined, unfinished
+from nmt.cli.states import State, states
 from nmt.cli.team import Team
-from nmt.data.corpus import digests, read_lines
+from nmt.data.corpus import read_lines
 from nmt.decoding.translator import Translation
 from nmt.errors import UserError
 from nmt.training.distributed import job
@@ -29,12 +31,10 @@ from nmt.training.interruption import Interrupted, StopRequest
 
 PROGRAM = "nmt-translate"
 MOST_LINES = 2000  # of a chunk: enough to sort by length, and little to translate again
+DIGITS = 18  # a number with as many is no number of lines
 CHUNKS = 2  # at least for each process
+PAUSE = 3.0  # seconds between two looks at how much others have done
 BESIDE = {"prefix": "prefixes", "constraints": "constraints"}  # options whose files have a line for each of the input
-
-OUTPUTS = ("output", *FILES, "plot_alignments")
-UNIMPORTANT = {"resume", "chunk_lines", "device", "batch_tokens"}  # what changes no more than the rounding of float32
-BY_CONTENT = {"input", "model"}  # told apart from the options' own values
 
 Translate = Callable[..., Iterator[list[Translation]]]  # lines, with first, prefixes and constraints
 Write = Callable[[Iterable[list[Translation]], argparse.Namespace, int], None]  # to its outputs, from line `first` on
@@ -65,14 +65,17 @@ def in_parts(given: argparse.Namespace, team: Team) -> bool:
 def check_parts(given: argparse.Namespace, team: Team, problems: list[str]) -> None:
     """Add to `problems` what does not go with chunks, or, without them, that there are some of this output."""
     output = Path(given.output)
+    inside = _inside(given)
     if not in_parts(given, team):
         if given.output != STANDARD and not is_device(output) and (reason := unfinished(_folder(given))):
             problems.append(reason)
+        elif not problems and not inside:
+            remove_joined(_folder(given))
         return
     why = "--resume" if given.resume else "--chunk-lines"
     why = f"several processes (torchrun starts {team.size})" if team.size > 1 else why
     files = {"--input": Path(given.input)}
-    files |= {_option(name): each for name, value in vars(given).items() for each in _paths(name, value)}
+    files |= {option_of(name): each for name, value in vars(given).items() for each in paths_of(name, value)}
     for option, path in files.items():
         if str(path) == STANDARD or is_device(path):
             problems.append(
@@ -80,6 +83,9 @@ def check_parts(given: argparse.Namespace, team: Team, problems: list[str]) -> N
             )
     if given.output == STANDARD or is_device(output):
         problems.append(f"--output {given.output}: {why} needs a file, beside which finished parts are kept")
+    problems.extend(
+        f"{each}: is in {_folder(given)}, which is removed in the end; give another place" for each in inside
+    )
     if given.chunk_lines is not None and not _is_count(given.chunk_lines):
         problems.append(f"--chunk-lines {given.chunk_lines}: allowed: a whole number, at least 1")
 
@@ -97,7 +103,9 @@ def translate_in_parts(
 
     The first process waits for the others and puts the parts together. Raises UserError.
     """
-    facts = team.together("facts", partial(_facts, given, models))
+    texts = [Path(given.input), *(path for name in BESIDE if (path := getattr(given, name)) is not None)]
+    before = states({str(path): str(path) for path in texts})
+    facts = team.together("facts", partial(facts_of, given, models))
     with ExitStack() as stack:
 
         def open_folder() -> Parts | None:
@@ -111,16 +119,16 @@ def translate_in_parts(
             parts = team.together("follow", follow)
             if parts.is_joined:
                 if team.is_first:
-                    parts.remove()
+                    _remove(parts)
                 return 0
             if team.is_first and (done := len(parts.done())):
                 print(f"{PROGRAM}: resuming: {done} of {parts.chunks} chunks are finished", file=sys.stderr)
             translate = team.together("model", load)
         except UserError:
             if opened is not None and not opened.done():
-                opened.remove()
+                _remove(opened)
             raise
-        return _stoppable(team, parts, lambda check: _work(given, team, parts, translate, write, check))
+        return _stoppable(team, parts, lambda check: _work(given, team, parts, translate, write, check, before))
 
 
 def _stoppable(team: Team, parts: Parts, body: Callable[[Callable[[], None]], None]) -> int:
@@ -139,11 +147,13 @@ def _stoppable(team: Team, parts: Parts, body: Callable[[Callable[[], None]], No
                 print(f"{PROGRAM}: {by}{interruption}; {_kept(parts)}", file=sys.stderr)
         return interruption.exit_code
     except UserError as error:
-        if parts.done():
+        if isinstance(error, _Changed):
+            pass  # what is kept is for the user to look at
+        elif parts.is_joined or parts.done():
             *others, last = error.messages
             error = UserError(*others, f"{last}; {_kept(parts)}")
         elif team.size == 1:
-            parts.remove()  # there is nothing to lose
+            _remove(parts)  # there is nothing to lose
         raise team.once(error) from None
     return 0
 
@@ -152,6 +162,7 @@ def _open(given: argparse.Namespace, team: Team, facts: Facts, lines: int) -> Pa
     return Parts.open(
         _folder(given),
         facts,
+        outputs=_outputs(given),
         lines=lines,
         chunk_lines=None if given.chunk_lines is None else int(given.chunk_lines),
         usual_chunk=max(1, min(MOST_LINES, lines // (CHUNKS * team.size))),
@@ -167,19 +178,25 @@ def _work(
     translate: Translate,
     write: Write,
     check: Callable[[], None],
+    before: Mapping[str, State],
 ) -> None:
-    """Translate chunks while there are any; as the first process put the parts together when all are done."""
+    """Translate chunks while there are any; as the first process put the parts together when all are done.
+
+    Raises UserError where a file is not any more what it was `before`.
+    """
     texts = {name: _Text(path) for name in BESIDE if (path := getattr(given, name)) is not None}
     source = _Text(Path(given.input))
-    outputs = {name: getattr(given, name) for name in (MAIN, *FILES) if getattr(given, name) is not None}
+    outputs = _outputs(given)
     watched = team.is_first and sys.stderr.isatty()
-    initial = parts.done_lines() if watched else 0
+    initial, looked = parts.done_lines() if watched else 0, time.monotonic()
     bar: tqdm[Any]
     with tqdm(total=parts.lines, initial=initial, unit=" lines", disable=not watched) as bar:
 
         def look() -> None:
-            if watched:
+            nonlocal looked
+            if watched and time.monotonic() - looked >= PAUSE:
                 bar.update(parts.done_lines() - bar.n)
+                looked = time.monotonic()
 
         for chunk in parts.claims(stay=team.is_first, look=look):
             check()
@@ -189,14 +206,35 @@ def _work(
             files = {name: str(parts.part(chunk, name)) for name in outputs}
             write(_counted(translations, bar), argparse.Namespace(**{**vars(given), **files}), first)
             look()
+        if watched:
+            bar.update(parts.lines - bar.n)
     if team.is_first:
-        parts.join(outputs)
+        after = states({name: name for name in before})
+        if changed := [name for name in before if after[name] != before[name]]:
+            raise _Changed(
+                *(f"{name}: has been changed since the translation began; let it stay as it is" for name in changed),
+                f"{parts.path}: has chunks of what was there before and after; delete the folder and begin again",
+            )
+        parts.join()
+        _remove(parts)
+
+
+def _remove(parts: Parts) -> None:
+    """Remove the folder, or say why it stays."""
+    try:
+        parts.remove()
+    except UserError as error:
+        print(f"{PROGRAM}: warning: {error}; delete {parts.path}", file=sys.stderr)
 
 
 def _counted(translations: Iterable[list[Translation]], bar: "tqdm[Any]") -> Iterator[list[Translation]]:
     for each in translations:
         yield each
         bar.update()
+
+
+class _Changed(UserError):
+    """A mistake after which the chunks that are finished are not to be trusted."""
 
 
 class _Text:
@@ -218,32 +256,17 @@ class _Text:
         return found
 
 
-def _facts(given: argparse.Namespace, models: Sequence[Path]) -> Facts:
-    """All that decides about the outputs, by the options' names; of files, what is in them."""
-    paths = {name: _paths(name, value) for name, value in vars(given).items()}
-    paths |= {"input": [Path(given.input)], "model": list(models)}
-    known = digests(path for each in paths.values() for path in each)
-    facts = {
-        _option(name): " and ".join(f"content {known[path]}" for path in each) for name, each in paths.items() if each
-    }
-    for name, value in vars(given).items():
-        if name in OUTPUTS:
-            if name != MAIN and value is not None:
-                facts[_option(name)] = "wanted"
-        elif not paths[name] and name not in UNIMPORTANT and value is not None and value is not False:
-            facts[_option(name)] = str(value)
-    return {"version": __version__, **facts}
+def _outputs(given: argparse.Namespace) -> dict[str, str]:
+    """The files that are joined from parts, by their kinds."""
+    return {name: getattr(given, name) for name in (MAIN, *FILES) if getattr(given, name) is not None}
 
 
-def _paths(name: str, value: object) -> list[Path]:
-    """The files to read among the values of an option."""
-    if name in OUTPUTS or name in BY_CONTENT:
-        return []
-    return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, Path)]
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+def _inside(given: argparse.Namespace) -> list[str]:
+    """The outputs that are the folder of parts, or lie in it, with their options."""
+    folder = _folder(given).resolve()
+    values = {option_of(name): value for name in OUTPUTS if (value := getattr(given, name)) is not None}
+    wholes = {f"{option} {value}": Path(value).resolve() for option, value in values.items()}
+    return [each for each, whole in wholes.items() if whole.is_relative_to(folder)]
 
 
 def _folder(given: argparse.Namespace) -> Path:
@@ -251,9 +274,11 @@ def _folder(given: argparse.Namespace) -> Path:
 
 
 def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and int(text) > 0
+    return text.isascii() and text.isdecimal() and len(text) < DIGITS and int(text) > 0
 
 
 def _kept(parts: Parts) -> str:
     """What is not lost."""
+    if parts.is_joined:
+        return "the outputs are complete"
     return f"{len(parts.done())} of {parts.chunks} chunks are kept in {parts.path}, go on with --resume"

@@ -39,7 +39,7 @@ class Team:
     @classmethod
     def of_torchrun(cls) -> "Team":
         """The team that torchrun started this process in; one of one without torchrun."""
-        if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        if _number("WORLD_SIZE", 1) == 1:
             return cls()
         from torch.distributed.distributed_c10d import PrefixStore  # only here: a process by itself has no use for it
         from torch.distributed.rendezvous import rendezvous
@@ -63,13 +63,13 @@ class Team:
         """This process's own among the machine's GPUs; too few of them are added to `problems`."""
         if self.size == 1 or device.type != "cuda":
             return device
-        processes, gpus = int(os.environ.get("LOCAL_WORLD_SIZE", "1")), torch.cuda.device_count()
+        processes, gpus = _number("LOCAL_WORLD_SIZE", 1), torch.cuda.device_count()
         if processes > gpus:
             problems.append(
                 f"torchrun: {processes} processes on a machine with {gpus} GPUs; give --device cpu, or fewer"
             )
             return device
-        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        device = torch.device("cuda", _number("LOCAL_RANK", 0))
         torch.cuda.set_device(device)
         return device
 
@@ -116,11 +116,20 @@ class Team:
         return list(json.loads(self._store.get(key)))
 
 
+def _number(variable: str, default: int) -> int:
+    """What torchrun has set an environment variable to, or `default`. Raises UserError when it is no number."""
+    text = os.environ.get(variable, str(default))
+    try:
+        return int(text)
+    except ValueError:
+        raise UserError(f"{variable} is {text}: must be a whole number, as torchrun sets it; or unset it") from None
+
+
 @contextmanager
 def told_by_the_first() -> Iterator[None]:
     """Inside the block only the first process of a team is heard: for what all say alike, as about wrong options."""
     with ExitStack() as stack:
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1 and os.environ.get("RANK") != "0":
+        if os.environ.get("WORLD_SIZE", "1") != "1" and os.environ.get("RANK", "0") != "0":
             nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
             stack.enter_context(redirect_stdout(nowhere))
             stack.enter_context(redirect_stderr(nowhere))

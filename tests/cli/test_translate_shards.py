@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 import torch
 
+from nmt.cli.facts import facts_of
 from nmt.cli.parts import JOB, JOINED, PROCESSES, Parts
-from nmt.cli.sharding import _facts
 from nmt.cli.team import Team
 from nmt.cli.translate import main
 from nmt.decoding import translator
 from nmt.decoding.translator import Translator
+from nmt.evaluation import alignment_plot
 from nmt.models.model_file import rebuild
 from nmt.models.seq2seq import Seq2Seq
 from tests.random_model import save_random_model, text
@@ -165,6 +166,17 @@ def test_pictures_are_numbered_by_the_lines_of_the_input(command: Command, tmp_p
     assert names == ["000001.png", "000003.png", "000004.png"]
 
 
+def test_missing_glyphs_are_told_once(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr(alignment_plot, "_other_families", lambda: iter(()))
+    command.source.write_text("猫 dog\n猫 men\n猫 ξ boy\n", encoding="utf-8")
+    assert command.run("--chunk-lines", 1, "--plot-alignments", tmp_path / "pictures") == 0
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert "no installed font has glyphs for some characters of CJK; in the" in warning
+
+
 def test_gzip_and_nothing(command: Command) -> None:
     whole = command.whole()
     command.source.write_bytes(gzip.compress(command.source.read_bytes()))
@@ -258,6 +270,128 @@ def test_a_join_that_was_killed_leaves_nothing_to_translate(command: Command, tr
         assert translated == []
         assert not command.parts.exists()
         assert command.output.read_bytes().count(b"\n") == LINES
+
+
+def joined_and_killed(command: Command, *options: object) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Parts, "remove", lambda *_: (_ for _ in ()).throw(Killed))
+        with pytest.raises(Killed):
+            command.run("--chunk-lines", 4, *options)
+    assert (command.parts / JOINED).exists()
+    assert not (command.parts / JOB).exists()
+
+
+def test_joined_outputs_are_believed_only_if_they_are_there(command: Command, tmp_path: Path) -> None:
+    hard, other = tmp_path / "hard", tmp_path / "other"
+    joined_and_killed(command, "--alignments", hard)
+    assert command.run("--resume", "--alignments", other) == 0
+    assert other.read_bytes() == hard.read_bytes()
+    whole = command.output.read_bytes()
+    joined_and_killed(command)
+    command.output.write_bytes(whole[::-1])
+    assert command.run("--resume") == 0
+    assert command.output.read_bytes() == whole
+    joined_and_killed(command)
+    command.output.unlink()
+    assert command.run("--resume") == 0
+    assert command.output.read_bytes() == whole
+    assert not command.parts.exists()
+
+
+def test_a_translation_in_one_piece_removes_what_was_joined(command: Command) -> None:
+    joined_and_killed(command)
+    assert command.run() == 0
+    assert not command.parts.exists()
+
+
+def test_pictures_go_to_one_folder(source: Path, tmp_path: Path) -> None:
+    def facts(folder: Path) -> object:
+        return facts_of(argparse.Namespace(input=str(source), plot_alignments=folder), [])
+
+    assert facts(tmp_path / "a") != facts(tmp_path / "b")
+    assert facts(tmp_path / "a") == facts(tmp_path / "b" / ".." / "a")
+
+
+def test_outputs_in_the_folder_of_parts(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--alignments", command.parts, "--soft-alignments", command.parts / "soft")
+    assert command.run("--resume", *options, "--plot-alignments", command.parts) == 2
+    said = capsys.readouterr().err
+    for option, path in (("alignments", ""), ("soft-alignments", "/soft"), ("plot-alignments", "")):
+        assert f"--{option} {command.parts}{path}: is in {command.parts}, which is removed in the end" in said
+    assert not command.parts.exists()
+
+
+def test_a_signal_when_all_is_joined(
+    command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = command.whole()
+    monkeypatch.setattr(Parts, "remove", lambda self: (self._clear(), signal.raise_signal(signal.SIGTERM)))
+    assert command.run("--chunk-lines", 4) == 143
+    assert capsys.readouterr().err == "nmt-translate: stopped by SIGTERM; the outputs are complete\n"
+    assert command.output.read_bytes() == whole
+
+
+def test_a_full_disk_when_all_is_joined(
+    command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(files: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    whole = command.whole()
+    with monkeypatch.context() as patch:
+        patch.setattr("nmt.cli.parts.states", fail)
+        assert command.run("--chunk-lines", 4) == 2
+    said = capsys.readouterr().err
+    assert said.endswith("(No space left on device); the outputs are complete\n")
+    assert "--resume" not in said
+    assert command.output.read_bytes() == whole
+    assert command.run("--resume") == 0
+    assert command.output.read_bytes() == whole
+    assert not command.parts.exists()
+
+
+def test_a_folder_that_cannot_be_removed(
+    command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def intrude() -> None:
+        (command.parts / "sub").mkdir()
+        (command.parts / "foo.output").touch()
+
+    whole = command.whole()
+    stop_at(monkeypatch, 2, intrude)
+    assert command.run("--chunk-lines", 4) == 0
+    assert command.output.read_bytes() == whole
+    said = capsys.readouterr().err
+    assert said.startswith(f"nmt-translate: warning: {command.parts / 'sub'}: cannot be removed (")
+    assert said.endswith(f"; delete {command.parts}\n")
+    assert command.run("--resume") == 0
+    assert command.run() == 0
+
+
+@pytest.mark.parametrize("name", ["source", "prefixes"])
+def test_a_text_that_changes_meanwhile(
+    command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """Although it is as long as before."""
+    path = command.source.with_name(name)
+    if name == "prefixes":
+        path.write_text("\n" * LINES, encoding="utf-8")
+    stop_at(monkeypatch, 2, lambda: path.write_bytes(path.read_bytes()))
+    options = ("--prefix", path) if name == "prefixes" else ()
+    assert command.run("--chunk-lines", 4, *options) == 2
+    said = capsys.readouterr().err
+    assert f"{path}: has been changed since the translation began" in said
+    assert f"{command.parts}: has chunks of what was there before and after; delete the folder" in said
+    assert "--resume" not in said
+    assert not command.output.exists()
+
+
+def test_strange_files_are_no_chunks(begun: Command, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.parts"
+    subprocess.run(["cp", "-r", str(begun.parts), str(copy)], check=True)
+    (copy / "foo.output").touch()
+    assert begun.run("--resume", "--beam-size", 2, output=tmp_path / "copy") == 0
+    assert not copy.exists()
 
 
 def test_a_full_disk(command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -370,7 +504,7 @@ def holding(parts: Path, byte: int) -> Iterator[Callable[[], object]]:
 
 def test_chunks_are_claimed_by_one_process_at_a_time(tmp_path: Path) -> None:
     """What a process had claimed that was killed is free again."""
-    options: Any = {"lines": 9, "chunk_lines": 2, "usual_chunk": 1, "resume": False, "job": None}
+    options: Any = {"outputs": {}, "lines": 9, "chunk_lines": 2, "usual_chunk": 1, "resume": False, "job": None}
     with Parts.open(tmp_path / "parts", {}, **options) as parts, holding(parts.path, PROCESSES + 1) as kill:
         assert [parts.range(chunk) for chunk in range(parts.chunks)] == [(0, 2), (2, 2), (4, 2), (6, 2), (8, 1)]
         parts.part(3, "output").touch()
@@ -434,6 +568,11 @@ def test_what_cannot_be_done_in_chunks(command: Command, capsys: pytest.CaptureF
     assert "--output /dev/null: --chunk-lines needs a file" in said
 
 
+def test_a_number_that_is_too_long(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.run("--chunk-lines", "1" * 5000) == 2
+    assert "1: allowed: a whole number, at least 1" in capsys.readouterr().err
+
+
 def test_every_option_decides_unless_it_is_known_not_to(tmp_path: Path) -> None:
     """Those that are still to come, too: files by their content, whatever their names."""
     files = [tmp_path / name for name in ("input", "model", "one", "two")]
@@ -443,7 +582,7 @@ def test_every_option_decides_unless_it_is_known_not_to(tmp_path: Path) -> None:
     usual = {"input": str(source), "output": "out", "model": [tmp_path], "resume": True, "device": "cpu"}
 
     def facts(**more: object) -> object:
-        return _facts(argparse.Namespace(**{**usual, **more}), [model])
+        return facts_of(argparse.Namespace(**{**usual, **more}), [model])
 
     plain = facts()
     assert facts(output="elsewhere", resume=False, device=None, new_file=None, new_flag=False) == plain
@@ -453,6 +592,7 @@ def test_every_option_decides_unless_it_is_known_not_to(tmp_path: Path) -> None:
     assert facts(new_file=[one, two]) != facts(new_file=[two, one])
     assert facts(new_value="1") != facts(new_value="2") != plain
     assert facts(new_flag=True) != plain
+    assert facts(precision="float32") == plain != facts(precision="int8")
     assert facts(alignments="here") == facts(alignments="there") != plain
 
 
@@ -482,12 +622,45 @@ def test_processes_that_nobody_started(
     assert "nmt-translate: error: WORLD_SIZE is 2, but the other processes cannot be found" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("variables", "told"),
+    [
+        ({"WORLD_SIZE": "two"}, "nmt-translate: error: WORLD_SIZE is two: must be a whole number"),
+        ({"WORLD_SIZE": "2"}, "nmt-translate: error: unrecognized arguments: --bean"),
+    ],
+)
+def test_an_environment_that_torchrun_did_not_make(
+    command: Command,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    variables: dict[str, str],
+    told: str,
+) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with suppress(SystemExit):
+        assert command.run(*(["--bean", 1] if "bean" in told else [])) == 2
+    assert told in capsys.readouterr().err
+
+
 def test_a_damaged_model_leaves_no_folder(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     command.model = command.source.with_name("model")
     command.model.write_bytes(b"nothing of the kind")
     assert command.run("--resume") == 2
     assert "model: damaged" in capsys.readouterr().err
     assert not command.parts.exists()
+
+
+def test_the_folder_is_seldom_listed(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for each of its files, which are as many as chunks."""
+    looks: list[Parts] = []
+    before = Parts.done_lines
+    monkeypatch.setattr(Parts, "done_lines", lambda self: (looks.append(self), before(self))[1])
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("nmt.cli.sharding.PAUSE", 60.0)
+    assert command.run("--chunk-lines", 1) == 0
+    assert len(looks) == 1
 
 
 def test_a_terminal_shows_the_lines_of_all(
