@@ -1,4 +1,4 @@
-"""A model whose translation is the source itself, so that every test can see the right answer."""
+"""A model whose translation is the source itself, so that a test can see the right answer, and random ones."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
+from nmt.decoding.translator import Translator
 from nmt.models.seq2seq import Seq2Seq, build_model
 
 TEXT = [
@@ -76,6 +77,23 @@ def network(
         for parameter in model.parameters():
             parameter.mul_(3)  # away from the uniform distribution
     return model
+
+
+def random_translator(vocabularies: Vocabularies, *, scale: float, longest_segment: int) -> Translator:
+    """A random network in float64, whose weights are scaled away from the uniform distribution, and its text."""
+    torch.manual_seed(5)
+    sizes = {
+        "embedding_size": 7,
+        "encoder": {"hidden_size": 5},
+        "decoder": {"hidden_size": 11},
+        "attention": {"size": 3},
+    }
+    size = vocabularies.source.size
+    model = build_model(ModelConfig.model_validate(sizes), source_size=size, target_size=size).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(scale)
+    return Translator(model, vocabularies, longest_segment=longest_segment)
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ from nmt.models.seq2seq import build_model
 from tests.batch_sizes import every_way, sentences
 
 LINES = 60
-DISTINCT = 40  # of the best translations, at least; a search that favours short ones may give the shortest to many
+DISTINCT = 50  # of the best translations, at least; a search that favours short ones may give the shortest to many
 
 NETWORKS: dict[str, dict[str, Any]] = {
     "luong": {"decoder": {"type": "luong"}, "attention": {"score": "general"}},
@@ -94,7 +94,7 @@ def test_every_member_of_every_family_takes_part() -> None:
 def test_neither_batches_nor_order_change_a_translation(
     network: str, search: str, lines: list[str], cut: Vocabularies
 ) -> None:
-    ways = every_way(translator(network, cut), lines, max_length_ratio=0.15, **SEARCHES[search])
+    ways = every_way(translator(network, cut), lines, max_length_ratio=0.25, **SEARCHES[search])
     _, alone = next(ways)
     assert len(alone) == LINES
     assert len({best[0].text for best in alone}) >= DISTINCT

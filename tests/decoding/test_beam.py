@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
@@ -12,6 +11,7 @@ from torch import Tensor
 from nmt.decoding.beam import Hypothesis, LengthPenalty, beam_search, penalty
 from nmt.decoding.choices import best_tokens, first_largest, largest
 from nmt.symbols import BEGIN, END, PAD
+from tests.decoding.tables import plain_beam_search, random_tables
 
 A, B, C = 4, 5, 6
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.0, 0.6, 2.0]
@@ -70,12 +70,6 @@ def table(transitions: dict[int, dict[int, float]], vocabulary: int = 7) -> Tens
         for token, probability in choices.items():
             probabilities[last, token] = probability
     return probabilities.log()
-
-
-def random_tables(sentences: int, vocabulary: int, seed: int) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    scores = 2 * torch.randn(sentences, vocabulary, vocabulary, generator=generator, dtype=torch.float64)
-    return scores.log_softmax(dim=-1)
 
 
 # The greedy path is A (0.6), B (0.4), C (0.9): 0.216. The path B (0.4), C (0.9) is better: 0.36.
@@ -238,32 +232,6 @@ def test_a_beam_wide_enough_equals_exhaustive_search(length_penalty: LengthPenal
     assert tokens(results) == expected
 
 
-def plain_search(
-    next_scores: Callable[[int], list[float]], beam_size: int, length_penalty: LengthPenalty, limit: int, n_best: int
-) -> list[list[int]]:
-    """The same search for one sentence with lists and loops, and without the bound that ends it early."""
-    live: list[tuple[float, list[int]]] = [(0.0, [])]
-    finished: list[tuple[float, list[int]]] = []
-    for length in range(1, limit + 1):
-        candidates = [
-            (total + score, [*words, token])
-            for total, words in live
-            for token, score in enumerate(next_scores(words[-1] if words else BEGIN))
-            if token not in (PAD, BEGIN) and (token == END or length < limit)
-        ]
-        candidates = sorted(candidates, key=lambda candidate: -candidate[0])[: 2 * beam_size]
-        finished += [
-            (total / penalty(length, length_penalty), words[:-1])
-            for total, words in candidates[:beam_size]
-            if words[-1] == END
-        ]
-        live = [candidate for candidate in candidates if candidate[1][-1] != END][:beam_size]
-        best = max((score for score, _ in finished), default=-math.inf)
-        if not live or (len(finished) >= beam_size and best >= live[0][0] / penalty(length, length_penalty)):
-            break
-    return [words for _, words in sorted(finished, key=lambda candidate: -candidate[0])[:n_best]]
-
-
 @pytest.mark.parametrize("length_penalty", PENALTIES)
 @pytest.mark.parametrize(("beam_size", "n_best"), [(1, 1), (2, 1), (3, 3), (5, 2)])
 def test_agrees_with_a_plain_search_that_never_stops_early(
@@ -273,7 +241,8 @@ def test_agrees_with_a_plain_search_that_never_stops_early(
     limits = [1 + sentence % 13 for sentence in range(17)]
     results = Search(tables)(beam_size, length_penalty=length_penalty, max_lengths=limits, n_best=n_best)
     for transitions, limit, result in zip(tables.tolist(), limits, tokens(results), strict=True):
-        assert result == plain_search(transitions.__getitem__, beam_size, length_penalty, limit, n_best)
+        plain = plain_beam_search(transitions, beam_size=beam_size, length_penalty=length_penalty, limit=limit)
+        assert result == plain[:n_best]
 
 
 @pytest.mark.parametrize("beam_size", [1, 2, 5])

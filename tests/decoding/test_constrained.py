@@ -8,13 +8,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import Hypothesis, LengthPenalty, beam_search, penalty
+from nmt.decoding.beam import Hypothesis, LengthPenalty, penalty
 from nmt.decoding.choices import NotNumbersError
 from nmt.decoding.constrained import Bounds, constrained_search
 from nmt.decoding.phrases import Phrases, left_after
 from nmt.decoding.rules import ForcedPrefix, MinimumLength, NoRepeatedNgrams, NoUnknown, Rule
 from nmt.symbols import BEGIN, UNKNOWN
-from tests.decoding.test_rules import Rows, random_tables
+from tests.decoding.tables import Rows, random_tables, table_beam_search, table_step
 
 Ids = Sequence[int]
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.6]
@@ -40,7 +40,7 @@ def searched(
     sentences, vocabulary = tables.shape[:2]
     together = Phrases(phrases, "cpu")
     return constrained_search(
-        lambda tokens, state: (tables[state.table, tokens], state),
+        table_step(tables),
         Rows(torch.arange(sentences)),
         Bounds(
             together,
@@ -132,14 +132,8 @@ def test_every_hypothesis_has_all_phrases_however_little_room_there_is(beam_size
 def test_without_phrases_it_is_beam_search(beam_size: int, length_penalty: LengthPenalty) -> None:
     tables = random_tables(17, 11, seed=beam_size)
     limits = [1 + sentence % 11 for sentence in range(17)]
-    plain = beam_search(
-        lambda tokens, state: (tables[state.table, tokens], state),
-        Rows(torch.arange(17)),
-        sentences=17,
-        beam_size=beam_size,
-        length_penalty=length_penalty,
-        max_lengths=torch.tensor(limits),
-        n_best=beam_size,
+    plain = table_beam_search(
+        tables, beam_size=beam_size, limits=limits, length_penalty=length_penalty, n_best=beam_size
     )
     none = [[] for _ in range(17)]
     assert plain == searched(

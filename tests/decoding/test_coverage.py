@@ -16,6 +16,7 @@ from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.symbols import BEGIN, END, PAD
+from tests.decoding.tables import plain_beam_search
 
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.0, 0.6, 2.0]
 BETA, LIMIT = 0.7, 5
@@ -35,7 +36,7 @@ class Search:
     def __init__(self, sentences: int, vocabulary: int, seed: int) -> None:
         generator = torch.Generator().manual_seed(seed)
         scores = 2 * torch.randn(sentences, vocabulary, vocabulary, generator=generator, dtype=torch.float64)
-        self.tables = scores.log_softmax(dim=-1)
+        self.tables = scores.log_softmax(dim=-1)  # as random_tables, and the weights by the numbers that follow
         weights = 3 * torch.randn(vocabulary, 3, generator=generator, dtype=torch.float64)
         self.weights = weights.softmax(dim=-1)
         self.steps = 0
@@ -81,39 +82,17 @@ def test_a_beam_wide_enough_equals_exhaustive_search(length_penalty: LengthPenal
         assert list(found) != sorted(plain, key=lambda words: -plain[words])[:7]  # the penalty decides
 
 
-def plain_search(search: Search, table: int, beam_size: int, length_penalty: LengthPenalty, limit: int) -> list[int]:
-    """The same search with lists and loops, and without the bound that ends it early."""
-    transitions = search.tables[table].tolist()
-    live: list[tuple[float, list[int]]] = [(0.0, [])]
-    finished: list[tuple[float, list[int]]] = []
-    for length in range(1, limit + 1):
-        candidates = [
-            (total + score, [*words, token])
-            for total, words in live
-            for token, score in enumerate(transitions[words[-1] if words else BEGIN])
-            if token not in (PAD, BEGIN) and (token == END or length < limit)
-        ]
-        candidates = sorted(candidates, key=lambda candidate: -candidate[0])[: 2 * beam_size]
-        finished += [
-            (total / penalty(length, length_penalty) + search.supplement(words[:-1]), words[:-1])
-            for total, words in candidates[:beam_size]
-            if words[-1] == END
-        ]
-        live = [candidate for candidate in candidates if candidate[1][-1] != END][:beam_size]
-        best = max((score for score, _ in finished), default=-math.inf)
-        if not live or (len(finished) >= beam_size and best >= live[0][0] / penalty(length, length_penalty)):
-            break
-    return max(finished, key=lambda candidate: candidate[0])[1]
-
-
 @pytest.mark.parametrize("length_penalty", PENALTIES)
 @pytest.mark.parametrize("beam_size", [1, 2, 5])
 def test_agrees_with_a_plain_search_that_never_stops_early(beam_size: int, length_penalty: LengthPenalty) -> None:
     search = Search(17, 11, seed=beam_size)
     limits = [1 + sentence % 13 for sentence in range(17)]
     results = search(beam_size, length_penalty, limits=limits)
-    for sentence, (limit, (best,)) in enumerate(zip(limits, results, strict=True)):
-        assert best.tokens == plain_search(search, sentence, beam_size, length_penalty, limit)
+    for transitions, limit, (best,) in zip(search.tables.tolist(), limits, results, strict=True):
+        plain = plain_beam_search(
+            transitions, beam_size=beam_size, length_penalty=length_penalty, limit=limit, supplement=search.supplement
+        )
+        assert best.tokens == plain[0]
 
 
 def small_search(transitions: dict[int, dict[int, float]]) -> Search:

@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import SamplingConfig
-from nmt.decoding.beam import Hypothesis, LengthPenalty, beam_search, penalty
+from nmt.decoding.beam import Hypothesis, LengthPenalty, penalty
 from nmt.decoding.choices import NotNumbersError
 from nmt.decoding.diverse import diverse_search
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.symbols import BEGIN, END, PAD
 from tests.decoding.conftest import TEXT, network
+from tests.decoding.tables import Rows, random_tables, table_beam_search, table_step
 from tests.decoding.test_beam import GARDEN_PATH, A, B, C, table
-from tests.decoding.test_rules import Rows, random_tables
 
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.6]
 
@@ -31,7 +31,7 @@ def searched(
     length_penalty: LengthPenalty = "average",
 ) -> list[list[Hypothesis]]:
     return diverse_search(
-        lambda tokens, state: (tables[state.table, tokens], state),
+        table_step(tables),
         Rows(torch.arange(len(tables))),
         groups=groups,
         group_size=group_size,
@@ -60,14 +60,7 @@ def test_a_small_strength_changes_little_and_nothing_is_given_twice() -> None:
 def test_the_first_group_is_beam_search(group_size: int, length_penalty: LengthPenalty) -> None:
     tables = random_tables(17, 11, seed=group_size)
     limits = [1 + sentence % 11 for sentence in range(17)]
-    plain = beam_search(
-        lambda tokens, state: (tables[state.table, tokens], state),
-        Rows(torch.arange(17)),
-        sentences=17,
-        beam_size=group_size,
-        length_penalty=length_penalty,
-        max_lengths=torch.tensor(limits),
-    )
+    plain = table_beam_search(tables, beam_size=group_size, limits=limits, length_penalty=length_penalty)
     options = {"group_size": group_size, "limits": limits, "length_penalty": length_penalty}
     assert searched(tables, groups=1, strength=3.0, **options) == plain
     for several, (best,) in zip(searched(tables, groups=4, strength=3.0, **options), plain, strict=True):

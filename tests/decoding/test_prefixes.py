@@ -3,15 +3,14 @@
 from collections import Counter
 
 import pytest
-import torch
 
-from nmt.config.schema import ModelConfig, SamplingConfig, SubwordsConfig
+from nmt.config.schema import SamplingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.grouping import alongside
 from nmt.decoding.prefixes import Prefix, as_given, encoded, word_continuations
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
-from nmt.models.seq2seq import build_model
+from tests.decoding.conftest import random_translator
 
 GIVEN = ["An old man", "", "dancing!", "The", "Zo\u00eb A", "A dog runs across the"]
 
@@ -19,19 +18,7 @@ GIVEN = ["An old man", "", "dancing!", "The", "Zo\u00eb A", "A dog runs across t
 @pytest.fixture(scope="module")
 def translator(vocabularies: Vocabularies) -> Translator:
     """A random network in float64."""
-    torch.manual_seed(5)
-    sizes = {
-        "embedding_size": 7,
-        "encoder": {"hidden_size": 5},
-        "decoder": {"hidden_size": 11},
-        "attention": {"size": 3},
-    }
-    size = vocabularies.source.size
-    model = build_model(ModelConfig.model_validate(sizes), source_size=size, target_size=size).double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(3)
-    return Translator(model, vocabularies, longest_segment=60)
+    return random_translator(vocabularies, scale=3.0, longest_segment=60)
 
 
 def texts(translations: list[list[Translation]]) -> list[list[str]]:

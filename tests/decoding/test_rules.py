@@ -2,8 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -21,25 +20,10 @@ from nmt.decoding.rules import (
     with_rules,
 )
 from nmt.symbols import BEGIN, END, PAD, UNKNOWN
+from tests.decoding.tables import Allows, Rows, Words, next_tokens, plain_beam_search, random_tables, table_step
 
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.0, 0.6, 2.0]
-Words = list[int]
-Allows = Callable[[Words, int], bool]  # whether the token may follow the words
 SENTENCES, LIMIT = 3, 5
-
-
-class Rows(NamedTuple):
-    table: Tensor  # (rows,)
-
-    def select(self, rows: Tensor) -> "Rows":
-        return Rows(self.table[rows.flatten()])
-
-
-def random_tables(sentences: int, vocabulary: int, seed: int) -> Tensor:
-    """(sentences, vocabulary, vocabulary) log-probabilities: last token → next token."""
-    generator = torch.Generator().manual_seed(seed)
-    scores = 2 * torch.randn(sentences, vocabulary, vocabulary, generator=generator, dtype=torch.float64)
-    return scores.log_softmax(dim=-1)
 
 
 def searched(
@@ -52,12 +36,9 @@ def searched(
     n_best: int = 1,
     prefix: ForcedPrefix | None = None,
 ) -> list[list[Hypothesis]]:
-    def step(tokens: Tensor, state: Rows) -> tuple[Tensor, Rows]:
-        return tables[state.table, tokens], state
-
     sentences = len(tables)
     return beam_search(
-        with_rules(step, rules, prefix),
+        with_rules(table_step(tables), rules, prefix),
         RuledState.start(Rows(torch.arange(sentences)), sentences, "cpu"),
         sentences=sentences,
         beam_size=beam_size,
@@ -101,14 +82,6 @@ RULES: dict[str, tuple[list[Rule], Allows]] = {
 }
 
 
-def next_tokens(words: Words, vocabulary: int, limit: int, allows: Allows) -> list[int]:
-    """What may follow: END alone at the limit, and where nothing else is left."""
-    if len(words) + 1 == limit:
-        return [END]
-    tokens = [token for token in range(vocabulary) if token not in (PAD, BEGIN) and allows(words, token)]
-    return tokens or [END]
-
-
 def every_translation(
     transitions: list[list[float]], limit: int, allows: Allows, words: Words, total: float
 ) -> Iterator[tuple[float, Words]]:
@@ -140,31 +113,6 @@ def test_a_beam_wide_enough_equals_exhaustive_search(name: str, length_penalty: 
         assert found == pytest.approx({words: every[words] for words in found})
 
 
-def plain_search(
-    transitions: list[list[float]], beam_size: int, length_penalty: LengthPenalty, limit: int, allows: Allows
-) -> Words:
-    """The same search with lists and loops, and without the bound that ends it early: the best translation."""
-    live: list[tuple[float, Words]] = [(0.0, [])]
-    finished: list[tuple[float, Words]] = []
-    for length in range(1, limit + 1):
-        candidates = [
-            (total + transitions[words[-1] if words else BEGIN][token], [*words, token])
-            for total, words in live
-            for token in next_tokens(words, len(transitions), limit, allows)
-        ]
-        candidates = sorted(candidates, key=lambda candidate: -candidate[0])[: 2 * beam_size]
-        finished += [
-            (total / penalty(length, length_penalty), words[:-1])
-            for total, words in candidates[:beam_size]
-            if words[-1] == END
-        ]
-        live = [candidate for candidate in candidates if candidate[1][-1] != END][:beam_size]
-        best = max((score for score, _ in finished), default=-math.inf)
-        if not live or (len(finished) >= beam_size and best >= live[0][0] / penalty(length, length_penalty)):
-            break
-    return max(finished, key=lambda candidate: candidate[0])[1]
-
-
 @pytest.mark.parametrize("length_penalty", PENALTIES)
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("beam_size", [1, 2, 5])
@@ -176,7 +124,10 @@ def test_agrees_with_a_plain_search_that_never_stops_early(
     limits = [3 + sentence % 11 for sentence in range(17)]
     results = searched(tables, rules, beam_size=beam_size, limits=limits, length_penalty=length_penalty)
     for transitions, limit, (best,) in zip(tables.tolist(), limits, results, strict=True):
-        assert best.tokens == plain_search(transitions, beam_size, length_penalty, limit, allows)
+        plain = plain_beam_search(
+            transitions, beam_size=beam_size, length_penalty=length_penalty, limit=limit, allows=allows
+        )
+        assert best.tokens == plain[0]
 
 
 @pytest.mark.parametrize("name", RULES)

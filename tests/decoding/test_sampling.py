@@ -4,19 +4,19 @@ import itertools
 import math
 import random
 from collections import Counter
-from typing import NamedTuple
 
 import pytest
 import torch
 from torch import Tensor
 
-from nmt.config.schema import ModelConfig, SamplingConfig
+from nmt.config.schema import SamplingConfig
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.choices import NotNumbersError
 from nmt.decoding.sampling import drawn_tokens, numbers, sample
 from nmt.decoding.translator import Translation, Translator
-from nmt.models.seq2seq import build_model
 from nmt.symbols import BEGIN, END, PAD
+from tests.decoding.conftest import random_translator
+from tests.decoding.tables import Rows, random_tables, table_step
 
 A, B, C = 4, 5, 6
 #        PAD  UNK  BEGIN END   A    B     C
@@ -71,24 +71,9 @@ def test_the_nucleus_is_that_of_the_top_k() -> None:
 # ------------------------------------------------------------------------------------------------- whole translations
 
 
-class Rows(NamedTuple):
-    table: Tensor
-
-    def select(self, rows: Tensor) -> "Rows":
-        return Rows(self.table[rows.flatten()])
-
-
-def random_tables(sentences: int, vocabulary: int, seed: int) -> Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(sentences, vocabulary, vocabulary, generator=generator, dtype=torch.float64).log_softmax(dim=-1)
-
-
 def samples(tables: Tensor, uniform: Tensor, limits: list[int], **options: float) -> list[list]:
-    def step(tokens: Tensor, state: Rows) -> tuple[Tensor, Rows]:
-        return tables[state.table, tokens], state
-
     return sample(
-        step,
+        table_step(tables),
         Rows(torch.arange(len(tables))),
         numbers=uniform,
         sampling=SamplingConfig(**options),
@@ -100,7 +85,7 @@ def samples(tables: Tensor, uniform: Tensor, limits: list[int], **options: float
 @pytest.mark.parametrize("options", [{}, {"temperature": 0.3}, {"top_k": 2}, {"top_p": 0.6}], ids=str)
 def test_agrees_with_one_translation_at_a_time(options: dict[str, float]) -> None:
     limits = [1, 2, 3, 5, 7]
-    tables = random_tables(5, 8, seed=7)
+    tables = random_tables(5, 8, seed=7, spread=1.0)
     uniform = numbers(3, [(place,) for place in range(5)], samples=4, steps=7)
     found = samples(tables, uniform, limits, **options)
     assert [len(sentence) for sentence in found] == [4] * 5
@@ -118,7 +103,7 @@ def test_agrees_with_one_translation_at_a_time(options: dict[str, float]) -> Non
 
 
 def test_frequencies_are_the_probabilities() -> None:
-    tables = random_tables(1, 6, seed=1)
+    tables = random_tables(1, 6, seed=1, spread=1.0)
     tables[0, :, [PAD, BEGIN]] = -math.inf
     tables = tables.log_softmax(dim=-1)
     uniform = numbers(11, [(0,)], samples=20_000, steps=3)
@@ -131,7 +116,7 @@ def test_frequencies_are_the_probabilities() -> None:
 
 
 def test_nan_is_an_error() -> None:
-    tables = random_tables(1, 6, seed=1)
+    tables = random_tables(1, 6, seed=1, spread=1.0)
     tables[0, BEGIN, 5] = math.nan
     with pytest.raises(NotNumbersError, match=r"token 1 .*NaN"):
         samples(tables, numbers(1, [(0,)], samples=1, steps=3), [3])
@@ -152,19 +137,7 @@ def test_numbers_belong_to_the_seed_the_place_and_the_sample() -> None:
 @pytest.fixture(scope="module")
 def translator(vocabularies: Vocabularies) -> Translator:
     """A random network in float64, where a batch can change what is drawn only through a mistake."""
-    torch.manual_seed(5)
-    sizes = {
-        "embedding_size": 7,
-        "encoder": {"hidden_size": 5},
-        "decoder": {"hidden_size": 11},
-        "attention": {"size": 3},
-    }
-    size = vocabularies.source.size
-    model = build_model(ModelConfig.model_validate(sizes), source_size=size, target_size=size).double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(2)
-    return Translator(model, vocabularies, longest_segment=40)
+    return random_translator(vocabularies, scale=2.0, longest_segment=40)
 
 
 OPTIONS = {"max_length_ratio": 0.5, "sampling": SamplingConfig(temperature=0.8, top_p=0.95, seed=3)}

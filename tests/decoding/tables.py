@@ -1,0 +1,100 @@
+"""Models that are tables, in which the next token's probabilities depend on the last token only, and plain searches.
+
+A table (vocabulary, vocabulary) holds log-probabilities: last token → next token; tables have one for each sentence.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from nmt.decoding.beam import Hypothesis, LengthPenalty, Step, beam_search, penalty
+from nmt.symbols import BEGIN, END, PAD
+
+Words = list[int]
+Allows = Callable[[Words, int], bool]  # whether the token may follow the words
+
+
+class Rows(NamedTuple):
+    """The state of the tables: which table (sentence) each row belongs to."""
+
+    table: Tensor  # (rows,)
+
+    def select(self, rows: Tensor) -> "Rows":
+        return Rows(self.table[rows.flatten()])
+
+
+def random_tables(sentences: int, vocabulary: int, seed: int, *, spread: float = 2.0) -> Tensor:
+    """Tables (sentences, vocabulary, vocabulary)."""
+    generator = torch.Generator().manual_seed(seed)
+    scores = spread * torch.randn(sentences, vocabulary, vocabulary, generator=generator, dtype=torch.float64)
+    return scores.log_softmax(dim=-1)
+
+
+def table_step(tables: Tensor) -> Step[Rows]:
+    """The step of a model that is tables."""
+    return lambda tokens, state: (tables[state.table, tokens], state)
+
+
+def table_beam_search(
+    tables: Tensor, *, beam_size: int, limits: Sequence[int], length_penalty: LengthPenalty, n_best: int = 1
+) -> list[list[Hypothesis]]:
+    """The product's beam search, with nothing added."""
+    return beam_search(
+        table_step(tables),
+        Rows(torch.arange(len(tables))),
+        sentences=len(tables),
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        max_lengths=torch.tensor(limits),
+        n_best=n_best,
+    )
+
+
+def anything(words: Words, token: int) -> bool:
+    """The rule that forbids nothing."""
+    return True
+
+
+def next_tokens(words: Words, vocabulary: int, limit: int, allows: Allows) -> list[int]:
+    """What may follow: END alone at the limit, and where nothing else is left."""
+    if len(words) + 1 == limit:
+        return [END]
+    tokens = [token for token in range(vocabulary) if token not in (PAD, BEGIN) and allows(words, token)]
+    return tokens or [END]
+
+
+def plain_beam_search(
+    transitions: list[list[float]],
+    *,
+    beam_size: int,
+    length_penalty: LengthPenalty,
+    limit: int,
+    allows: Allows = anything,
+    supplement: Callable[[Words], float] = lambda words: 0.0,
+) -> list[Words]:
+    """Beam search for one sentence with lists and loops, and without the bound that ends it early; best first.
+
+    `supplement` is what a translation's score gains.
+    """
+    live: list[tuple[float, Words]] = [(0.0, [])]
+    finished: list[tuple[float, Words]] = []
+    for length in range(1, limit + 1):
+        candidates = [
+            (total + transitions[words[-1] if words else BEGIN][token], [*words, token])
+            for total, words in live
+            for token in next_tokens(words, len(transitions), limit, allows)
+        ]
+        candidates = sorted(candidates, key=lambda candidate: -candidate[0])[: 2 * beam_size]
+        finished += [
+            (total / penalty(length, length_penalty) + supplement(words[:-1]), words[:-1])
+            for total, words in candidates[:beam_size]
+            if words[-1] == END
+        ]
+        live = [candidate for candidate in candidates if candidate[1][-1] != END][:beam_size]
+        best = max((score for score, _ in finished), default=-math.inf)
+        if not live or (len(finished) >= beam_size and best >= live[0][0] / penalty(length, length_penalty)):
+            break
+    return [words for _, words in sorted(finished, key=lambda candidate: -candidate[0])]
