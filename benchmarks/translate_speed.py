@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a file
 from benchmarks.in_turn import MEBIBYTE, add_rival_options, compare, own_peak_resident_mib, run_command
 from benchmarks.reference_task import DEVICES, ROOT, add_threads_option, positive
 from nmt.cli.common import choose_device, run
+from nmt.cli.options import PRECISIONS
 from nmt.data.corpus import read_lines
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
@@ -33,9 +34,6 @@ from nmt.evaluation.metrics import corpus_scores
 FIELD = "sentences_per_second"
 SOURCE, REFERENCE = (ROOT / "data" / "multi30k" / f"test_2016_flickr.{side}" for side in ("en", "de"))
 ANY_TOKENS = 10**9  # the translator's limit in pieces, out of the way: here a batch is a number of sentences
-
-PRECISIONS: dict[str, dict[str, Any]] = {name: {"precision": name} for name in ("float32", "bfloat16", "int8")}
-"""What each precision is to `Translator.load`."""
 
 
 def translate_in_batches(translator: Translator, lines: Sequence[str], *, beam: int, batch: int) -> list[str]:
@@ -56,7 +54,7 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
     device = choose_device(given.device)
     if given.threads is not None:
         torch.set_num_threads(given.threads)
-    translator = Translator.load(given.model, device=device, **PRECISIONS[given.precision])
+    translator = Translator.load(given.model, device=device, precision=given.precision, shortlist=given.shortlist)
     began = time.perf_counter()
     translations = translate_in_batches(translator, lines, beam=given.beam, batch=given.batch)
     seconds = time.perf_counter() - began
@@ -106,6 +104,7 @@ def _described(given: argparse.Namespace) -> dict[str, Any]:
         "source": given.source.name,
         "device": given.device,
         "precision": given.precision,
+        "shortlist": given.shortlist is not None,
         "beam": given.beam,
         "batch": given.batch,
     }
@@ -117,6 +116,7 @@ def compared(given: argparse.Namespace) -> dict[str, Any]:
     ours += ["--batch", str(given.batch), "--precision", given.precision, "--device", given.device]
     ours += ["--source", str(given.source), "--reference", str(given.reference)]
     ours += [] if given.threads is None else ["--threads", str(given.threads)]
+    ours += [] if given.shortlist is None else ["--shortlist", str(given.shortlist)]
     bleu: dict[str, float] = {}
 
     def speed(command: Sequence[str]) -> float:
@@ -136,7 +136,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", type=Path, required=True, metavar="PATH", help="model file or run folder")
     parser.add_argument("--beam", type=positive, default=5, help="beam size; 1 is greedy search (default: 5)")
     parser.add_argument("--batch", type=positive, default=64, metavar="N", help="sentences a batch (default: 64)")
-    parser.add_argument("--precision", choices=list(PRECISIONS), default="float32", help="default: float32")
+    parser.add_argument("--precision", choices=PRECISIONS, default="float32", help="default: float32")
+    parser.add_argument("--shortlist", type=Path, metavar="FILE", help="a file of nmt-shortlist")
     parser.add_argument("--device", choices=DEVICES, default="cpu", help="default: cpu")
     add_threads_option(parser)
     parser.add_argument("--source", type=Path, default=SOURCE, metavar="FILE", help="default: Multi30k's test set")

@@ -26,8 +26,8 @@ from nmt.cli.team import Team
 from nmt.data.corpus import read_lines
 from nmt.decoding.translator import Translation
 from nmt.errors import UserError
-from nmt.training.distributed import job
 from nmt.training.interruption import Interrupted, StopRequest
+from nmt.training.torchrun import job
 
 PROGRAM = "nmt-translate"
 MOST_LINES = 2000  # of a chunk: enough to sort by length, and little to translate again

@@ -16,6 +16,7 @@ import torch
 
 from nmt.cli.options import collect
 from nmt.errors import UserError
+from nmt.training import torchrun
 
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import PrefixStore
@@ -39,20 +40,10 @@ class Team:
     @classmethod
     def of_torchrun(cls) -> "Team":
         """The team that torchrun started this process in; one of one without torchrun."""
-        if _number("WORLD_SIZE", 1) == 1:
+        if torchrun.processes() == 1:
             return cls()
-        from torch.distributed.distributed_c10d import PrefixStore  # only here: a process by itself has no use for it
-        from torch.distributed.rendezvous import rendezvous
-
-        try:
-            store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
-        except (ValueError, RuntimeError) as error:
-            raise UserError(
-                f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but the other processes cannot be found ({error}); start "
-                "them with torchrun, or unset WORLD_SIZE"
-            ) from error
-        restarts = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")  # the store has what was told before, too
-        return cls(rank, size, PrefixStore(f"{__name__} {restarts}", store))
+        store, rank, size = torchrun.meet(__name__, PATIENCE)
+        return cls(rank, size, store)
 
     @property
     def is_first(self) -> bool:
@@ -63,15 +54,7 @@ class Team:
         """This process's own among the machine's GPUs; too few of them are added to `problems`."""
         if self.size == 1 or device.type != "cuda":
             return device
-        processes, gpus = _number("LOCAL_WORLD_SIZE", 1), torch.cuda.device_count()
-        if processes > gpus:
-            problems.append(
-                f"torchrun: {processes} processes on a machine with {gpus} GPUs; give --device cpu, or fewer"
-            )
-            return device
-        device = torch.device("cuda", _number("LOCAL_RANK", 0))
-        torch.cuda.set_device(device)
-        return device
+        return collect(problems, torchrun.own_gpu) or device
 
     def together(self, stage: str, body: Callable[[], Result]) -> Result:
         """The result of `body`, once it has one in all processes. Raises UserError in all if it does in any."""
@@ -114,15 +97,6 @@ class Team:
         while not self._store.check([key]):
             time.sleep(PAUSE)
         return list(json.loads(self._store.get(key)))
-
-
-def _number(variable: str, default: int) -> int:
-    """What torchrun has set an environment variable to, or `default`. Raises UserError when it is no number."""
-    text = os.environ.get(variable, str(default))
-    try:
-        return int(text)
-    except ValueError:
-        raise UserError(f"{variable} is {text}: must be a whole number, as torchrun sets it; or unset it") from None
 
 
 @contextmanager

@@ -29,12 +29,13 @@ from nmt.models.checks import model_problems
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.checkpoint import read_state
-from nmt.training.distributed import LostProcess, Processes, is_silent, job, joined
+from nmt.training.distributed import LostProcess, Processes, joined
 from nmt.training.dry_run import describe, parameters
 from nmt.training.finetuning import Origin, freeze, inherited, load_origin, load_weights
 from nmt.training.interruption import Interrupted
 from nmt.training.optim import build_optimizer, build_schedule
 from nmt.training.run_folder import STATE, RunFolder, recorded_origin
+from nmt.training.torchrun import is_silent, job
 from nmt.training.trainer import Trainer
 from nmt.training.update import chosen_computing, out_of_memory
 
@@ -70,10 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         "--resume", action="store_true", help="continue the run in the folder; start it if there is none"
     )
     parser.add_argument(
-        "--init-from",
-        type=Path,
-        metavar="MODEL",
-        help="fine-tune: start from the weights of a model file or run folder",
+        "--init-from", type=Path, metavar="MODEL", help="fine-tune: start from a model file's or run folder's weights"
     )
     parser.add_argument("--dry-run", action="store_true", help="read everything, report, and train nothing")
     parser.add_argument("--device", choices=DEVICES, default="auto", help="default: auto")

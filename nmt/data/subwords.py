@@ -26,6 +26,7 @@ from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
 # character to 18 (U+FDFA), the most that NFKC does.
 _LINE_CHARACTERS = 3000
 _LINE_BYTES = 4 * _LINE_CHARACTERS
+_FEW = 100  # texts that are encoded before sentencepiece has started its threads
 _THREADS = 4  # fixed, so that a model does not depend on the machine it was trained on
 # What sentencepiece makes of its status codes, and what the binding raises for numbers beyond 32 bits
 _TRAINER_ERRORS = (RuntimeError, SyntaxError, LookupError, ValueError, OverflowError, SystemError)
@@ -128,7 +129,7 @@ class Subwords:
 
     def encode_batch(self, texts: Sequence[str], *, threads: int = -1) -> list[list[int]]:
         """Return `encode` of every text, computed on so many cores (-1: all) but for a word model, which is quick."""
-        if self.of_words:
+        if self.of_words or len(texts) < _FEW:
             return [self.encode(text) for text in texts]
         return list(self._processor.encode(list(texts), out_type=int, num_threads=threads))
 

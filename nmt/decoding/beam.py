@@ -23,10 +23,12 @@ from typing import Literal, NamedTuple, Protocol, TypeVar
 import torch
 from torch import Tensor
 
-from nmt.decoding.choices import NEVER, best_tokens, descending
+from nmt.decoding.choices import NEVER, best_continuations, descending, only_end
 from nmt.symbols import BEGIN, END
 
 LengthPenalty = Literal["none", "average"] | float
+Rows = Tensor | slice
+"""Sentences by their places in the input: slice(None) stands for all of them, and costs nothing to read or write."""
 
 
 class SearchState(Protocol):
@@ -89,49 +91,65 @@ def beam_search(
     shortest, longest = int(max_lengths.min()), int(max_lengths.max())
     if min(beam_size, n_best, shortest) < 1 or n_best > beam_size or max_lengths.shape != (sentences,):
         raise ValueError("beam_size, n_best and max_lengths must be at least 1, n_best at most beam_size")
-    max_lengths = max_lengths.to(device, torch.long)
+    limits = max_lengths.to(device, torch.long)  # (active,)
+    ends = set(max_lengths.tolist())
     penalties = torch.tensor(
         [penalty(length, length_penalty) for length in range(1, longest + 1)], dtype=torch.float64, device=device
     )
     history = History(longest, sentences, beam_size, device)
     finished = Finished(sentences, n_best, device)
 
-    active = torch.arange(sentences, device=device)  # the sentences still searched, by their place in the input
+    active: Rows = slice(None)  # the sentences still searched, by their place in the input
     live = torch.zeros(sentences, 1, dtype=torch.float64, device=device)  # (active, width) log-probabilities
     tokens = torch.full((sentences, 1), BEGIN, device=device)
+    some_finished = False
     for time in range(longest):
         log_probabilities, state = step(tokens.flatten(), state)
-        values, choices = best_tokens(log_probabilities, 2 * beam_size, time)
-        at_limit = max_lengths[active] == time + 1
-        if time + 1 >= shortest:
-            values, choices = force_end(values, choices, log_probabilities[:, END], at_limit, live.shape[1])
-        totals, origins, choices = _rank(live, values, choices, 2 * beam_size)
+        width, at_limit = live.shape[1], limits == time + 1
+        if time + 1 in ends:
+            only_end(log_probabilities, at_limit.repeat_interleave(width))
+        totals, origins, tokens = best_continuations(live, log_probabilities, 2 * beam_size, time)
 
-        ended = choices == END
-        if bool(ended[:, :beam_size].any()):
+        ended = tokens == END
+        some_ended = bool(ended.any())
+        if some_ended and bool(ended[:, :beam_size].any()):
             ending = totals.masked_fill(~ended, NEVER)[:, :beam_size]
             added = None if supplement is None else supplement(state).view(live.shape)
             finished.add(active, time, ending, origins[:, :beam_size], penalties[time], added)
-
-        width = live.shape[1]
-        live, order = descending(totals.masked_fill(ended, NEVER), beam_size)
-        tokens, origins = choices.gather(1, order), origins.gather(1, order)
+            some_finished = True
+        if some_ended:
+            live, order = descending(totals.masked_fill(ended, NEVER), beam_size)
+            tokens, origins = tokens.gather(1, order), origins.gather(1, order)
+        else:
+            live, tokens, origins = totals[:, :beam_size], tokens[:, :beam_size], origins[:, :beam_size]
         history.add(active, time, tokens, origins)
 
-        scores, best = finished.scores[active], live[:, 0]
-        settled = (finished.counts[active] >= beam_size) & (scores[:, 0] >= best / penalties[time])
-        beaten = scores[:, -1] >= best / penalties[max_lengths[active] - 1]
-        done = at_limit | settled | beaten
-        rows = torch.arange(active.numel(), device=device).unsqueeze(1) * width + origins
+        rows = origins if width == 1 and len(limits) == 1 else origins + _first_rows(len(limits), width, device)
+        done = at_limit
+        if some_finished:
+            scores, best = finished.scores[active], live[:, 0]
+            settled = (finished.counts[active] >= beam_size) & (scores[:, 0] >= best / penalties[time])
+            done = done | settled | (scores[:, -1] >= best / penalties[limits - 1])
         if bool(done.any()):
-            going_on = ~done
-            active, live, tokens, rows = active[going_on], live[going_on], tokens[going_on], rows[going_on]
-            if active.numel() == 0:
+            active, going_on = remaining(active, done), ~done
+            limits, live, tokens, rows = limits[going_on], live[going_on], tokens[going_on], rows[going_on]
+            if limits.numel() == 0:
                 break
         elif width == live.shape[1] == 1:
             continue  # greedy search, the same sentences: the rows are where they were
         state = state.select(rows)
     return resolve(history, finished)
+
+
+def _first_rows(sentences: int, width: int, device: torch.device | str) -> Tensor:
+    """The first row of each sentence: (sentences, 1)."""
+    return torch.arange(0, sentences * width, width, device=device).unsqueeze(1)
+
+
+def remaining(active: Rows, done: Tensor) -> Tensor:
+    """The sentences `active` but those that are `done` (active,)."""
+    going_on = torch.nonzero(~done).squeeze(1)
+    return going_on if isinstance(active, slice) else active[going_on]
 
 
 def force_end(values: Tensor, choices: Tensor, end: Tensor, at_limit: Tensor, width: int) -> tuple[Tensor, Tensor]:
@@ -142,14 +160,6 @@ def force_end(values: Tensor, choices: Tensor, end: Tensor, at_limit: Tensor, wi
     return values, choices
 
 
-def _rank(live: Tensor, values: Tensor, choices: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The best `count` continuations of each sentence: log-probabilities, places in the beam, tokens."""
-    sentences, width = live.shape
-    totals = live.unsqueeze(2) + values.view(sentences, width, -1)
-    totals, order = descending(totals.flatten(1), count)
-    return totals, order // values.shape[1], choices.reshape(sentences, -1).gather(1, order)
-
-
 class History:
     """The tokens and back-pointers of every step: (steps, sentences, beam), written where a sentence was active."""
 
@@ -157,7 +167,7 @@ class History:
         self.tokens = torch.empty(steps, sentences, beam_size, dtype=torch.long, device=device)
         self.origins = torch.empty_like(self.tokens)
 
-    def add(self, active: Tensor, time: int, tokens: Tensor, origins: Tensor) -> None:
+    def add(self, active: Rows, time: int, tokens: Tensor, origins: Tensor) -> None:
         self.tokens[time, active, : tokens.shape[1]] = tokens
         self.origins[time, active, : tokens.shape[1]] = origins
 
@@ -175,7 +185,7 @@ class Finished:
 
     def add(
         self,
-        active: Tensor,
+        active: Rows,
         length: int,
         log_probabilities: Tensor,
         origins: Tensor,

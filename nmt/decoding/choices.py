@@ -1,74 +1,107 @@
-"""Which tokens are worth a look: the largest log-probabilities of each row, in an order that leaves nothing to chance.
+"""Which continuations are worth a look: the best of each sentence, in an order that leaves nothing to chance.
 
 Equal values keep the order of their places, so that no result depends on how a library sorts. It knows tensors only.
 """
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
-from nmt.symbols import BEGIN, PAD
+from nmt.symbols import BEGIN, END, PAD
 
 NEVER = float("-inf")
-BLOCK = 64  # columns; the fastest of 16, 32, 64 for vocabularies of some thousands
-MORE = 16  # values looked at beyond those that are wanted, where some of them are equal
+BLOCK = 64  # columns whose largest value PyTorch finds at the speed of the memory
+MORE = 16  # blocks looked at beyond those that are wanted, where values at the border are equal
 
 
 class NotNumbersError(RuntimeError):
     """A model's log-probabilities are NaN, or -inf for all that could be written."""
 
 
-def best_tokens(log_probabilities: Tensor, count: int, time: int) -> tuple[Tensor, Tensor]:
-    """The best `count` tokens of each row that may be produced: values and ids, both (rows, at least count).
+class Continuations(NamedTuple):
+    """The best of each sentence, best first: (sentences, count) each."""
 
-    The same as a stable descending sort of each row, at a fraction of its cost: only rows in which two of the chosen
-    values are equal are sorted. Forbidden tokens keep their place with value -inf.
+    totals: Tensor  # the summed log-probability, in float64
+    origins: Tensor  # the hypothesis that is continued, as its place in the beam
+    tokens: Tensor
+
+
+def best_continuations(live: Tensor, log_probabilities: Tensor, count: int, time: int) -> Continuations:
+    """The best `count` continuations of each sentence, fewer if there are fewer.
+
+    `live` (sentences, width) are the log-probabilities of the hypotheses, in float64, `log_probabilities` (sentences ×
+    width, vocabulary) those of their next tokens; of the latter PAD and BEGIN are set to -inf in place. The same as a
+    stable descending sort of the sums of each sentence, at a fraction of its cost; the order of impossible ones, of
+    total -inf, is not defined. Raises NotNumbersError for NaN.
     """
-    vocabulary = log_probabilities.shape[1]
-    kept = min(count + 2, vocabulary)  # PAD and BEGIN may be among them
-    values, tokens = largest(log_probabilities, min(kept + 1, vocabulary))  # one more shows a tie at the border
-    if bool(values[:, 0].isnan().any()):  # topk puts NaN first
+    log_probabilities[:, PAD] = NEVER
+    log_probabilities[:, BEGIN] = NEVER
+    vocabulary = log_probabilities.size(1)
+    totals, places = _largest_sums(live, log_probabilities.view(*live.shape, vocabulary), count, extra=1)
+    if bool(totals[:, 0].isnan().any()):
         raise NotNumbersError(f"the model's log-probabilities for target token {time + 1} are not numbers (NaN)")
-    tied = ((values[:, 1:] == values[:, :-1]) & (values[:, 1:] > NEVER)).any(dim=1)
+    if live.size(1) == 1:
+        return Continuations(totals, torch.zeros_like(places), places)
+    origins = torch.div(places, vocabulary, rounding_mode="floor")
+    return Continuations(totals, origins, places - origins * vocabulary)
+
+
+def best_tokens(log_probabilities: Tensor, count: int, time: int) -> tuple[Tensor, Tensor]:
+    """The best `count` tokens of each row: values in float64, and ids; `best_continuations` of every row by itself."""
+    nothing = torch.zeros(len(log_probabilities), 1, dtype=torch.float64, device=log_probabilities.device)
+    totals, _, tokens = best_continuations(nothing, log_probabilities, count, time)
+    return totals, tokens
+
+
+def only_end(log_probabilities: Tensor, rows: Tensor) -> None:
+    """Set all but END to -inf, in place, in the rows where `rows` (rows,) is True."""
+    ends = log_probabilities[:, END].clone()
+    log_probabilities.masked_fill_(rows.unsqueeze(1), NEVER)
+    log_probabilities[:, END] = ends
+
+
+def _largest_sums(live: Tensor, added: Tensor, count: int, extra: int = 1) -> tuple[Tensor, Tensor]:
+    """The largest `count` of live_h + added_hv of each sentence, and their places h × vocabulary + v.
+
+    `live` (sentences, width), `added` (sentences, width, vocabulary). Only those `count` + `extra` blocks of columns
+    are searched in which the largest sums are; more of them, where a sum left out may be equal to one that was found.
+    """
+    _, width, vocabulary = added.shape
+    blocks = -(-vocabulary // BLOCK)
+    if width * blocks <= 2 * (count + extra):
+        return descending((live.unsqueeze(2) + added).flatten(1), count)
+    maxima = live.unsqueeze(2) + _block_maxima(added)
+    border, chosen = maxima.flatten(1).topk(count + extra, dim=1)
+    chosen = chosen.sort(dim=1).values  # so that all that follows is in the order of the places
+    owners = torch.div(chosen, blocks, rounding_mode="floor")
+    columns = ((chosen - owners * blocks) * BLOCK).unsqueeze(2) + torch.arange(BLOCK, device=live.device)
+    places = columns + (owners * vocabulary).unsqueeze(2)
+    if vocabulary % BLOCK:
+        places.clamp_(max=width * vocabulary - 1)
+    sums = live.gather(1, owners).unsqueeze(2) + added.flatten(1).gather(1, places.flatten(1)).view(columns.shape)
+    if vocabulary % BLOCK:
+        sums.masked_fill_(columns >= vocabulary, NEVER)
+    sums, places = sums.flatten(1), places.flatten(1)
+    found, order = sums.topk(count + 1, dim=1)
+    tied = ((found[:, 1:] == found[:, :-1]) & (found[:, 1:] > NEVER)).any(dim=1)
     if bool(tied.any()):
-        values[tied], tokens[tied] = first_largest(log_probabilities[tied], values.shape[1])
-    values, tokens = values[:, :kept].double(), tokens[:, :kept]
-    return values.masked_fill((tokens == PAD) | (tokens == BEGIN), NEVER), tokens
+        found[tied], order[tied] = descending(sums[tied], count + 1)
+    found, places = found[:, :count], places.gather(1, order[:, :count])
+    left_out = tied & (found[:, -1] == border[:, -1]) & (found[:, -1] > NEVER)
+    if bool(left_out.any()):
+        more = MORE if extra < MORE else width * blocks
+        found[left_out], places[left_out] = _largest_sums(live[left_out], added[left_out], count, extra + more)
+    return found, places
 
 
-def first_largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The largest `count` values of each row and their places, of equal ones the first: a stable descending sort.
-
-    Products in bfloat16 make most rows have ties, for which a sort of the vocabulary would take longer than the rest.
-    So a few more values are looked at, and only rows that have still more of the smallest are sorted whole.
-    """
-    wide = min(count + MORE, values.shape[1])
-    found, places = largest(values, wide)
-    places, order = places.sort(dim=1)
-    found, order = found.gather(1, order).sort(dim=1, descending=True, stable=True)
-    places = places.gather(1, order)
-    if wide < values.shape[1]:
-        open_end = found[:, -1] == found[:, count - 1]
-        if bool(open_end.any()):
-            ordered = torch.sort(values[open_end], dim=1, descending=True, stable=True)
-            found[open_end], places[open_end] = ordered.values[:, :wide], ordered.indices[:, :wide]
-    return found[:, :count], places[:, :count]
-
-
-def largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """`values.topk(count, dim=1)`, in half the time on a CPU when there are thousands of columns.
-
-    The largest values lie in the blocks with the largest maxima, so only those are searched.
-    """
-    rows, columns = values.shape
-    blocks = columns // BLOCK
-    if blocks < 4 * count:
-        return values.topk(count, dim=1)
-    inside, rest = values[:, : blocks * BLOCK].unflatten(1, (blocks, BLOCK)), values[:, blocks * BLOCK :]
-    chosen = inside.amax(dim=2).topk(count, dim=1).indices
-    every = torch.arange(rows, device=values.device).unsqueeze(1)
-    found, order = torch.cat([inside[every, chosen].flatten(1), rest], dim=1).topk(count, dim=1)
-    block = chosen.gather(1, (order // BLOCK).clamp(max=count - 1)) * BLOCK + order % BLOCK
-    return found, torch.where(order < count * BLOCK, block, order + (blocks - count) * BLOCK)
+def _block_maxima(values: Tensor) -> Tensor:
+    """The largest value of every BLOCK columns, the last of which may be fewer: (…, blocks) of (…, columns)."""
+    whole = values.size(-1) // BLOCK * BLOCK
+    maxima = values[..., :whole].unflatten(-1, (-1, BLOCK)).amax(dim=-1)
+    if whole == values.size(-1):
+        return maxima
+    return torch.cat([maxima, values[..., whole:].amax(dim=-1, keepdim=True)], dim=-1)
 
 
 def descending(values: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -80,7 +80,7 @@ class Translator:
 
         Several paths make an ensemble (see `ensemble`); the first model's configuration gives the defaults, and a line
         is cut where it is too long for any of them. `precision`: float32, or bfloat16 or int8 for weights rounded to
-        it, which translates faster and a little differently (see `nmt.ops.rounded_weights`). `shortlist`: a file of
+        it, which translates faster and a little differently (see `nmt.ops.packed_weights`). `shortlist`: a file of
         nmt-shortlist with the pieces that may translate a source, for faster translation (see `shortlist`).
 
         Raises UserError when there is no such file, it is damaged, or holds no model of this toolkit; and when the
@@ -285,6 +285,5 @@ def _load(path: Path, device: torch.device | str, precision: str) -> _Loaded:
         raise UserError(f"{path}: damaged: its parts do not fit together ({reason})") from error
     longest = longest_segment(file.config.data.max_length)
     model = model.to(device)
-    if precision != "float32":
-        model.round_weights(precision)
+    model.pack_weights(precision)
     return _Loaded(model, vocabularies, file.config.decoding, longest)

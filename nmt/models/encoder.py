@@ -5,7 +5,7 @@ the words from the last to the first is Sutskever et al.'s (2014, arXiv 1409.321
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +15,11 @@ from nmt.ops.computing import fused
 from nmt.ops.dropout import dropout
 from nmt.ops.linear import linear
 from nmt.ops.masks import length_mask
-from nmt.ops.sequence import gru_sequence, lstm_sequence
+from nmt.ops.packed_weights import MakeProduct
+from nmt.ops.products import Product
+from nmt.ops.sequence import gru_sequence, lstm_sequence, packed_gru_sequence, packed_lstm_sequence
 
+FEW = 4  # sentences; from 5 on the fused kernels are as fast as the library's
 LIBRARY_CELLS: dict[str, type[nn.GRU] | type[nn.LSTM]] = {"gru": nn.GRU, "lstm": nn.LSTM}
 
 
@@ -39,6 +42,22 @@ class Encoded(NamedTuple):
     annotations: Tensor  # (batch, source_length, memory_size); meaningless at padding
     final: tuple[tuple[Tensor, ...], ...]  # for each layer h (and c): (batch, memory_size)
     summary: Tensor  # (batch, size): the last state of the top layer's backward direction, or of its only direction
+
+
+class _Weights(NamedTuple):
+    """Of one layer in one direction."""
+
+    from_input: Tensor
+    bias: Tensor
+    recurrent: Tensor
+    recurrent_bias: Tensor | None  # a GRU's, for the reset gate scales it
+
+
+class _Packed(NamedTuple):
+    """What computes W x + b and U h (+ b) of one layer in one direction."""
+
+    from_input: Product
+    recurrent: Product
 
 
 class Encoder(nn.Module):
@@ -78,6 +97,7 @@ class Encoder(nn.Module):
             dropout=dropout if layers > 1 else 0.0,
         )
         self.norm = nn.LayerNorm(self.output_size) if layer_normalisation else nn.Identity()
+        self.packed: list[list[_Packed]] | None = None
 
     def forward(self, embedded: Tensor, lengths: Tensor) -> Encoded:
         """Encode `embedded` (batch, source_length, input_size); `lengths` (batch,) counts tokens, at least 1 each."""
@@ -85,8 +105,7 @@ class Encoder(nn.Module):
         order = reversed_words(lengths, embedded.size(1)).unsqueeze(2) if self.reverse_source else None
         if order is not None:
             embedded = embedded.take_along_dim(order, dim=1)
-        compute = self._fused if fused() and embedded.device.type == "cpu" else self._library
-        annotations, states = compute(embedded, lengths)
+        annotations, states = (self._fused if self._fuses(embedded) else self._library)(embedded, lengths)
         if order is not None:
             annotations = annotations.take_along_dim(order, dim=1)  # the reversal undoes itself
         if self.join is add:  # the library has them side by side
@@ -94,6 +113,11 @@ class Encoder(nn.Module):
         annotations = dropout(self.norm(annotations), self.output_dropout, training=self.training)
         final = tuple(tuple(self._layer(part, layer) for part in states) for layer in range(self.layers))
         return Encoded(annotations, final, summary=states[0][-1])
+
+    def _fuses(self, embedded: Tensor) -> bool:
+        """Whether `_fused` is to compute: on a CPU it is faster, but for a few sentences to be translated."""
+        few = not torch.is_grad_enabled() and embedded.size(0) <= FEW
+        return fused() and embedded.device.type == "cpu" and not few
 
     def _library(self, embedded: Tensor, lengths: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The plain twin of `_fused`, and what GPUs use, for which the library has kernels: padding is packed away."""
@@ -124,24 +148,53 @@ class Encoder(nn.Module):
 
     def _fused_layer(self, inputs: Tensor, real: Tensor, layer: int) -> tuple[Tensor, tuple[Tensor, ...]]:
         """One layer over `inputs` (S, batch, input_size): its outputs (S, directions, batch, size), its last states."""
-        weights, biases, projected = [], [], []
-        for suffix in ("", "_reverse")[: self.directions]:
-            from_input, recurrent, input_bias, recurrent_bias = (
-                getattr(self.network, f"{name}_l{layer}{suffix}")
-                for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-            )
-            bias = input_bias + recurrent_bias if isinstance(self.network, nn.LSTM) else input_bias
-            gates = linear(inputs, from_input, bias)
-            projected.append(gates.flip(0) if suffix else gates)
-            weights.append(recurrent)
-            biases.append(recurrent_bias)
-        from_inputs, weight = torch.stack(projected, dim=1), torch.stack(weights)
+        weights = [self._weights(layer, direction) for direction in range(self.directions)]
+        if self.packed is None:
+            gates = [linear(inputs, each.from_input, each.bias) for each in weights]
+        else:
+            gates = [own.from_input(inputs) for own in self.packed[layer]]
+        from_inputs = torch.stack((gates[0], gates[1].flip(0)) if self.directions == 2 else gates, dim=1)
         first = inputs.new_zeros(self.directions, inputs.size(1), self.size)
+        if self.packed is not None:
+            recurrent = [own.recurrent for own in self.packed[layer]]
+            if isinstance(self.network, nn.LSTM):
+                outputs, cell = packed_lstm_sequence(from_inputs, recurrent, (first, first), real)
+                return outputs, (outputs[-1], cell)
+            outputs = packed_gru_sequence(from_inputs, recurrent, first, real)
+            return outputs, (outputs[-1],)
+        weight = torch.stack([each.recurrent for each in weights])
         if isinstance(self.network, nn.LSTM):
             outputs, cell = lstm_sequence(from_inputs, weight, (first, first), real)
             return outputs, (outputs[-1], cell)
-        outputs = gru_sequence(from_inputs, weight, torch.stack(biases), first, real)
+        bias = torch.stack([each.recurrent_bias for each in weights if each.recurrent_bias is not None])
+        outputs = gru_sequence(from_inputs, weight, bias, first, real)
         return outputs, (outputs[-1],)
+
+    def _weights(self, layer: int, direction: int) -> "_Weights":
+        """Those of the library's network: an LSTM's two biases are always added, so they are one here."""
+        suffix = "_reverse" if direction else ""
+        from_input, recurrent, bias, recurrent_bias = (
+            getattr(self.network, f"{name}_l{layer}{suffix}")
+            for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+        )
+        if isinstance(self.network, nn.LSTM):
+            return _Weights(from_input, bias + recurrent_bias, recurrent, None)
+        return _Weights(from_input, bias, recurrent, recurrent_bias)
+
+    def _apply(self, *arguments: Any, **options: Any) -> "Encoder":
+        self.packed = None  # another device or type: what was packed is no more
+        return super()._apply(*arguments, **options)
+
+    def pack(self, make: MakeProduct) -> None:
+        """For inference: compute with packed weights (see `packed_weights`)."""
+        with torch.no_grad():
+            self.packed = [
+                [
+                    _Packed(make(each.from_input, each.bias), make(each.recurrent, each.recurrent_bias))
+                    for each in (self._weights(layer, direction) for direction in range(self.directions))
+                ]
+                for layer in range(self.layers)
+            ]
 
     def _layer(self, states: Tensor, layer: int) -> Tensor:
         """The directions of one layer joined, from the library's (layers × directions, batch, size)."""

@@ -3,7 +3,6 @@
 Layers take sizes; only the builder at the end of this file reads the configuration.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,7 +20,8 @@ from nmt.models.initialisation import initialise
 from nmt.models.memory import Memory
 from nmt.models.scopes import SCOPES
 from nmt.ops.linear import linear
-from nmt.ops.rounded_weights import Product, round_weights
+from nmt.ops.packed_weights import MakeProduct, pack_weights
+from nmt.ops.products import Product
 
 
 class SearchState(NamedTuple):
@@ -69,7 +69,7 @@ class Seq2Seq(nn.Module):
         self.initial_state = initial_state
         self.decoder = decoder
         self.output_layer = output_layer
-        self.rounded_product: Callable[[Tensor, Tensor | None], Product] | None = None  # for inference, makes products
+        self.packed_product: MakeProduct | None = None  # for inference
         self.output_product: Product | None = None
 
     @property
@@ -80,10 +80,14 @@ class Seq2Seq(nn.Module):
     def output_weight(self) -> Tensor:
         return self.target_embedding.weight if self.output_layer is None else self.output_layer.weight
 
-    def round_weights(self, precision: str) -> None:
-        """Translate with rounded weights from now on: bfloat16, or int8 on a CPU; see `nmt.ops.rounded_weights`."""
-        self.rounded_product = round_weights(self, precision)
-        self.output_product = self.rounded_product(self.output_weight.detach(), None)
+    def _apply(self, *arguments: Any, **options: Any) -> "Seq2Seq":
+        self.packed_product = self.output_product = None  # another device or type: what was packed is no more
+        return super()._apply(*arguments, **options)
+
+    def pack_weights(self, precision: str) -> None:
+        """Translate with packed weights from now on, whole (float32) or rounded: see `nmt.ops.packed_weights`."""
+        self.packed_product = pack_weights(self, precision)
+        self.output_product = self.packed_product(self.output_weight.detach(), None)
 
     def start(self, source: Tensor, source_lengths: Tensor) -> SearchState:
         """Encode `source` (batch, source_length), ids with END; one row a sentence."""
@@ -111,8 +115,8 @@ class Seq2Seq(nn.Module):
         For inference. A rounded weight has a scale for each of its rows, so they are what they are among all tokens.
         """
         weight = self.output_weight.detach()[tokens]
-        if self.rounded_product is not None:
-            return self.rounded_product(weight, None)
+        if self.packed_product is not None:
+            return self.packed_product(weight, None)
         return partial(linear, weight=weight)
 
     def forward(self, source: Tensor, source_lengths: Tensor, target_input: Tensor) -> Outputs:

@@ -27,6 +27,8 @@ def tanh(values: Tensor) -> Tensor:
     """tanh of each element. `torch.tanh` is the plain twin."""
     if not fused():
         return torch.tanh(values)
+    if not torch.is_grad_enabled():
+        return tanh_(values.clone())
     result: Tensor = _Tanh.apply(values)
     return result
 
@@ -39,6 +41,8 @@ def tanh_scores(parts: Sequence[Tensor], vector: Tensor) -> Tensor:
     """
     if not fused():
         return torch.tanh(reduce(torch.add, parts)) @ vector
+    if not torch.is_grad_enabled():
+        return _scores(vector, parts)
     scores: Tensor = _TanhScores.apply(vector, *parts)
     return scores
 
@@ -63,7 +67,7 @@ class _TanhScores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, vector: Tensor, *parts: Tensor) -> Tensor:
         ctx.save_for_backward(vector, *parts)
-        return (_sigmoid_of_twice(parts) @ (2.0 * vector)).sub_(vector.sum())
+        return _scores(vector, parts)
 
     @staticmethod
     @once_differentiable
@@ -74,6 +78,10 @@ class _TanhScores(torch.autograd.Function):
         for_vector = 2.0 * (flat @ values.reshape(-1, values.size(-1))) - flat.sum()
         for_sum = sigmoid_backward(gradient.unsqueeze(-1) * (4.0 * vector), values)
         return for_vector, *(for_sum.sum_to_size(part.shape) for part in parts)
+
+
+def _scores(vector: Tensor, parts: Sequence[Tensor]) -> Tensor:
+    return (_sigmoid_of_twice(parts) @ (2.0 * vector)).sub_(vector.sum())
 
 
 def _sigmoid_of_twice(parts: Sequence[Tensor]) -> Tensor:

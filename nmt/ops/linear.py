@@ -8,14 +8,21 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.ops.computing import computing, fused, now, rounded
-from nmt.ops.products import outer_products, product
+from nmt.ops.products import Product, outer_products, product
 
 
 class Linear(nn.Linear):
     """x Wᵀ + b (…, out_features) for x (…, in_features). `nn.Linear` is its plain twin."""
 
-    product: Callable[[Tensor], Tensor] | None = None
-    """For inference: what computes instead, with rounded weights (see `rounded_weights`)."""
+    product: Product | None = None
+    """For inference: what computes instead, with packed weights (see `packed_weights`)."""
+
+    def _apply(self, *arguments: Any, **options: Any) -> "Linear":
+        self.product = None  # another device or type: what was packed is no more
+        return super()._apply(*arguments, **options)
+
+    def pack(self, make: Callable[[Tensor, Tensor | None], Product]) -> None:
+        self.product = make(self.weight.detach(), None if self.bias is None else self.bias.detach())
 
     def forward(self, inputs: Tensor) -> Tensor:
         if self.product is not None:
@@ -27,6 +34,8 @@ def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     """x Wᵀ + b (…, output_size), for inputs x (…, input_size) and a weight W (output_size, input_size)."""
     if not fused():
         return nn.functional.linear(inputs, weight, bias)
+    if not torch.is_grad_enabled():
+        return product(inputs, rounded(weight).t(), bias)
     result: Tensor = _Linear.apply(inputs, weight, bias)
     return result
 

@@ -9,9 +9,9 @@ oneDNN builds, and keeps, a kernel for every shape it meets (about a megabyte an
 therefore for code that computes products of a few shapes again and again, not for a whole process.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -20,11 +20,15 @@ from torch.nn import functional
 
 from nmt.ops.computing import rounded
 
-ROWS = 16  # the rows of a product are filled up to a multiple of this, and
+ROWS = 16  # the rows of a product, where they are more, are filled up to a multiple of this, and
 CHUNK = 256  # longer ones are computed in pieces of this, so that oneDNN meets few shapes
 OUTER_CHUNK = 512  # as are the inner sizes of outer products
 TRIAL_SIZES = ((3, 512, 1536), (16, 512, 1536), (80, 512, 1536), (256, 640, 4096))  # rows, inner size, columns
 FLOAT32_ERROR = 1e-5  # relative to the largest value; bfloat16 errs by about 2e-3, float32 by about 1e-6
+
+
+Product = Callable[[Tensor], Tensor]
+"""From rows (…, inner_size) to (…, columns)."""
 
 
 def product(rows: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -36,21 +40,25 @@ def product(rows: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
     flat = rows.reshape(-1, rows.size(-1)).to(matrix.dtype)
     if bias is not None and matrix.dtype != rows.dtype:
         return product(rows, matrix).add_(bias)
-    count = flat.size(0)
+    multiply = partial(torch.matmul, other=matrix) if bias is None else partial(torch.addmm, bias, mat2=matrix)
     with fast_products():
-        if count <= CHUNK:
-            result = _filled_product(flat, matrix, bias).to(rows.dtype)
-        else:
-            result = rows.new_empty(count, matrix.size(1))
-            for start in range(0, count, CHUNK):
-                result[start : start + CHUNK] = _filled_product(flat[start : start + CHUNK], matrix, bias)
+        result = in_pieces(multiply, flat).to(rows.dtype)
     return result.view(*rows.shape[:-1], matrix.size(1))
 
 
-def _filled_product(rows: Tensor, matrix: Tensor, bias: Tensor | None) -> Tensor:
-    missing = -rows.size(0) % ROWS
-    filled = functional.pad(rows, (0, 0, 0, missing)) if missing else rows
-    return (filled @ matrix if bias is None else torch.addmm(bias, filled, matrix))[: rows.size(0)]
+def in_pieces(multiply: Product, rows: Tensor, *, longest: int = CHUNK, multiple: int = ROWS) -> Tensor:
+    """multiply(rows) (count, columns), for rows (count, inner_size), asked for few different numbers of rows."""
+    if rows.size(0) > longest:
+        return torch.cat([_filled(multiply, piece, multiple) for piece in rows.split(longest)])
+    return _filled(multiply, rows, multiple)
+
+
+def _filled(multiply: Product, rows: Tensor, multiple: int) -> Tensor:
+    count = rows.size(0)
+    missing = -count % multiple
+    if not missing or count < multiple:
+        return multiply(rows)
+    return multiply(functional.pad(rows, (0, 0, 0, missing)))[:count]
 
 
 def outer_products(left: Tensor, right: Tensor) -> Tensor:

@@ -25,6 +25,8 @@ def gru_step(from_input: Tensor, from_hidden: Tensor, hidden: Tensor) -> Tensor:
     """
     if not fused():
         return gru_step_plain(from_input, from_hidden, hidden)
+    if not torch.is_grad_enabled():
+        return gru_forward(from_input, from_hidden, hidden)[0]
     new: Tensor = _GRUStep.apply(from_input, from_hidden, hidden)
     return new
 
@@ -36,6 +38,8 @@ def lstm_step(from_input: Tensor, from_hidden: Tensor, cell: Tensor) -> tuple[Te
     """
     if not fused():
         return lstm_step_plain(from_input, from_hidden, cell)
+    if not torch.is_grad_enabled():
+        return lstm_forward(from_input, from_hidden, cell)[:2]
     hidden, new_cell = _LSTMStep.apply(from_input, from_hidden, cell)
     return hidden, new_cell
 

@@ -16,6 +16,8 @@ The results are the outputs of all steps (S, G, B, size) and the last state. `gr
 loop, are the plain twins.
 """
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,7 +25,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from nmt.ops.computing import computing, now, rounded
-from nmt.ops.products import outer_products, product
+from nmt.ops.products import Product, outer_products, product
 from nmt.ops.recurrence import GRUValues, LSTMValues, gru_backward, gru_forward, lstm_backward, lstm_forward
 
 
@@ -41,6 +43,60 @@ def lstm_sequence(
     return states, cell
 
 
+def packed_gru_sequence(
+    from_inputs: Tensor, recurrent: Sequence[Product], first: Tensor, real: Tensor | None
+) -> Tensor:
+    """`gru_sequence` for inference; `recurrent` has for each group what gives U h + b (B, N) for h (B, size)."""
+    return _gru_states(from_inputs, partial(_of_groups, recurrent), first, real, _padded_steps(real), None)
+
+
+def packed_lstm_sequence(
+    from_inputs: Tensor, recurrent: Sequence[Product], first: tuple[Tensor, Tensor], real: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """`lstm_sequence` for inference; `recurrent` has for each group what gives U h (B, N) for h (B, size)."""
+    return _lstm_states(from_inputs, partial(_of_groups, recurrent), first, real, _padded_steps(real), None)
+
+
+def _gru_states(
+    from_inputs: Tensor,
+    multiply: Product,
+    first: Tensor,
+    real: Tensor | None,
+    padded: frozenset[int],
+    kept: list[Tensor] | None,
+) -> Tensor:
+    """The states after each step; to `kept`, if it is there, is added what the backward pass needs besides them."""
+    states, state = [], first
+    for step, from_input in enumerate(from_inputs):
+        new, values = gru_forward(from_input, multiply(state), state)
+        state = torch.where(real[step], new, state) if real is not None and step in padded else new
+        states.append(state)
+        if kept is not None:
+            kept += values[1:]
+    return torch.stack(states)
+
+
+def _lstm_states(
+    from_inputs: Tensor,
+    multiply: Product,
+    first: tuple[Tensor, Tensor],
+    real: Tensor | None,
+    padded: frozenset[int],
+    kept: list[Tensor] | None,
+) -> tuple[Tensor, Tensor]:
+    """The outputs after each step and the last cell states; to `kept` is added what the backward pass needs."""
+    states, (state, cell) = [], first
+    for step, from_input in enumerate(from_inputs):
+        new, new_cell, values = lstm_forward(from_input, multiply(state), cell)
+        if real is not None and step in padded:
+            new, new_cell = torch.where(real[step], new, state), torch.where(real[step], new_cell, cell)
+        state, cell = new, new_cell
+        states.append(state)
+        if kept is not None:
+            kept += values
+    return torch.stack(states), cell
+
+
 class _GRUSequence(torch.autograd.Function):
     """Backward, step by step from the last: dh = what `gru_backward` gives for h + Uᵀ times what it gives for U h."""
 
@@ -49,16 +105,10 @@ class _GRUSequence(torch.autograd.Function):
         ctx: Any, from_inputs: Tensor, weight: Tensor, bias: Tensor, first: Tensor, real: Tensor | None
     ) -> Tensor:
         own, padded = rounded(weight), _padded_steps(real)
-        states: list[Tensor] = []
         kept: list[Tensor] = []
-        state = first
-        for step, from_input in enumerate(from_inputs):
-            new, values = gru_forward(from_input, _products(state, own.transpose(1, 2), bias), state)
-            state = torch.where(real[step], new, state) if real is not None and step in padded else new
-            states.append(state)
-            kept += values[1:]  # the states are kept as the result
+        multiply = partial(_products, matrices=own.transpose(1, 2), bias=bias)
+        outputs = _gru_states(from_inputs, multiply, first, real, padded, kept)
         ctx.computing, ctx.padded = now(), padded
-        outputs = torch.stack(states)
         ctx.save_for_backward(own, first, real, outputs, *kept)
         return outputs
 
@@ -91,18 +141,10 @@ class _LSTMSequence(torch.autograd.Function):
         ctx: Any, from_inputs: Tensor, weight: Tensor, first: Tensor, first_cell: Tensor, real: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         own, padded = rounded(weight), _padded_steps(real)
-        states: list[Tensor] = []
         kept: list[Tensor] = []
-        state, cell = first, first_cell
-        for step, from_input in enumerate(from_inputs):
-            new, new_cell, values = lstm_forward(from_input, _products(state, own.transpose(1, 2)), cell)
-            if real is not None and step in padded:
-                new, new_cell = torch.where(real[step], new, state), torch.where(real[step], new_cell, cell)
-            state, cell = new, new_cell
-            states.append(state)
-            kept += values
+        multiply = partial(_products, matrices=own.transpose(1, 2))
+        outputs, cell = _lstm_states(from_inputs, multiply, (first, first_cell), real, padded, kept)
         ctx.computing, ctx.padded = now(), padded
-        outputs = torch.stack(states)
         ctx.save_for_backward(own, first, real, outputs, *kept)
         return outputs, cell
 
@@ -142,9 +184,15 @@ def _padded_steps(real: Tensor | None) -> frozenset[int]:
 
 def _products(rows: Tensor, matrices: Tensor, bias: Tensor | None = None) -> Tensor:
     """For each group rows (G, B, inner_size) @ matrices (G, inner_size, columns) + bias (G, columns)."""
-    results = [
-        product(rows[group], matrix, None if bias is None else bias[group]) for group, matrix in enumerate(matrices)
-    ]
+    biases = [None] * len(matrices) if bias is None else bias
+    return _of_groups(
+        [partial(product, matrix=each, bias=own) for each, own in zip(matrices, biases, strict=True)], rows
+    )
+
+
+def _of_groups(products: Sequence[Product], rows: Tensor) -> Tensor:
+    """For each group what its product gives for rows (G, B, inner_size): (G, B, columns)."""
+    results = [multiply(own) for multiply, own in zip(products, rows, strict=True)]
     return results[0].unsqueeze(0) if len(results) == 1 else torch.stack(results)
 
 

@@ -10,7 +10,6 @@ another order after the first update of each start.
 """
 
 import gc
-import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,13 +19,12 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, distributed, nn
-from torch.distributed.distributed_c10d import PrefixStore
-from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from nmt.data.batching import Batch
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq
+from nmt.training import torchrun
 from nmt.training.objective import batch_loss
 
 Value = TypeVar("Value")
@@ -84,41 +82,20 @@ class Processes:
 ALONE = Processes()
 
 
-def _restarts() -> int:
-    """How often torchrun has started the processes anew."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
-
-
-def job() -> str | None:
-    """What names the job of torchrun that this process belongs to, however often it is restarted; None without one."""
-    name = os.environ.get("TORCHELASTIC_RUN_ID")
-    return None if name is None else f"{name} {os.getppid()}"
-
-
-def is_silent() -> bool:
-    """Whether another process on this machine says what is wrong with what both were given."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1 and int(os.environ.get("LOCAL_RANK", "0")) > 0
-
-
 @contextmanager
 def joined(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
     """The processes that torchrun started this one among, and the device of this one; by itself without torchrun.
 
     When another process dies, what waits for it ends with a UserError.
     """
-    size = int(os.environ.get("WORLD_SIZE", "1"))
-    if size == 1:
+    if torchrun.processes() == 1:
         yield ALONE, device
         return
     if device.type == "cuda":
-        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-        if device.index >= torch.cuda.device_count():
-            raise UserError(f"torchrun: more processes a machine than its {torch.cuda.device_count()} GPUs")
-        torch.cuda.set_device(device)
-    store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
-    attempt = PrefixStore(f"attempt {_restarts()}", store)  # torchrun's store has what died before, too
+        device = torchrun.own_gpu()
+    store, rank, size = torchrun.meet("training", PATIENCE)
     backend = "nccl" if device.type == "cuda" else "gloo"
-    distributed.init_process_group(backend, store=attempt, rank=rank, world_size=size, timeout=PATIENCE)
+    distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
     try:
         processes = Processes(rank, size, device)
         yield processes, device

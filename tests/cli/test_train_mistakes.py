@@ -287,3 +287,18 @@ def test_a_run_is_not_overwritten(tmp_path: Path, trained: Path, train: Train, c
     assert train(trained / "config.yaml", trained, "--resume", "--init-from", trained) == 2
     assert f"--init-from {trained / 'best.safetensors'}: the run in {trained} did not start from" in complaint(capsys)
     assert {path: path.read_bytes() for path in trained.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("size", "told"),
+    [("two", "WORLD_SIZE is two: must be a whole number"), ("2", "WORLD_SIZE is 2, but the other processes cannot be")],
+)
+def test_an_environment_that_torchrun_did_not_make(
+    own: Path, tmp_path: Path, size: str, told: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", size)
+    for variable in ("RANK", "LOCAL_RANK"):
+        monkeypatch.delenv(variable, raising=False)
+    assert main(["--config", str(own), "--output", str(tmp_path / "run"), "--device", "cpu"]) == 2
+    assert told in complaint(capsys)
+    assert not (tmp_path / "run").exists()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nmt.decoding.beam import Hypothesis, LengthPenalty, beam_search, penalty
-from nmt.decoding.choices import best_tokens, first_largest, largest
+from nmt.decoding.choices import best_continuations, best_tokens
 from nmt.symbols import BEGIN, END, PAD
 from tests.decoding.tables import plain_beam_search, random_tables
 
@@ -149,22 +149,43 @@ def test_equally_good_tokens_are_taken_in_the_order_of_their_ids() -> None:
     assert tokens(Search(flat)(3, n_best=3, max_lengths=2)) == [[[1], [4], [5]]]
 
 
-@pytest.mark.parametrize("columns", [63, 257, 1600, 8000, 8037])
-@pytest.mark.parametrize("count", [1, 5, 13])
-def test_the_largest_values_by_blocks_are_those_of_topk(columns: int, count: int) -> None:
-    values = torch.rand(7, columns, generator=torch.Generator().manual_seed(columns), dtype=torch.float64)
-    values[0, -1] = values[1, 0] = 2.0  # at the ends
-    values[2, -3:] = torch.tensor([3.0, 5.0, 4.0])
-    for found, expected in zip(largest(values, count), values.topk(count, dim=1), strict=True):
-        assert torch.equal(found, expected)
+def sorted_sums(live: Tensor, values: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """What `best_continuations` has to give, by a stable sort of everything."""
+    values = values.double()
+    values[:, [PAD, BEGIN]] = float("-inf")
+    sums = (live.unsqueeze(2) + values.view(*live.shape, -1)).flatten(1)
+    totals, places = torch.sort(sums, dim=1, descending=True, stable=True)
+    return totals[:, :count], places[:, :count] // values.shape[1], places[:, :count] % values.shape[1]
 
 
-def test_equal_values_in_a_large_vocabulary_are_taken_in_the_order_of_their_ids() -> None:
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("different", [3, 50, 10**6])
+@pytest.mark.parametrize("columns", [7, 63, 257, 1600, 8000, 8037])
+@pytest.mark.parametrize(("width", "count"), [(1, 2), (1, 10), (3, 1), (5, 10)])
+def test_the_best_continuations_are_those_of_a_stable_sort(
+    columns: int, width: int, count: int, different: int, dtype: torch.dtype
+) -> None:
+    """Of few different values, so that most are equal, as of many; with zeros of both signs and impossible tokens."""
+    generator = torch.Generator().manual_seed(columns + different)
+    live = torch.randint(-3, 1, (11, width), generator=generator).double()
+    values = torch.randint(1 - different, 1, (11 * width, columns), generator=generator).to(dtype) / 7
+    values[0, -1] = values[1, 4] = values[2, 0] = 2.0  # at the ends
+    values[3, ::2] = -0.0
+    values[4, 5:] = float("-inf")
+    wanted = sorted_sums(live, values.clone(), count)
+    found = best_continuations(live, values, count, 0)
+    assert torch.equal(found.totals, wanted[0])
+    possible = found.totals > float("-inf")
+    assert torch.equal(found.origins[possible], wanted[1][possible])
+    assert torch.equal(found.tokens[possible], wanted[2][possible])
+
+
+def test_the_best_tokens_are_those_of_each_row_by_itself() -> None:
     values = torch.randint(0, 50, (11, 8000), generator=torch.Generator().manual_seed(1)).float()
-    found, tokens = best_tokens(values, 3, 0)
-    expected, order = torch.sort(values, dim=1, descending=True, stable=True)
-    assert torch.equal(found, expected[:, :5].double())
-    assert torch.equal(tokens, order[:, :5])
+    expected = sorted_sums(torch.zeros(11, 1), values.clone(), 5)
+    found, tokens = best_tokens(values, 5, 0)
+    assert torch.equal(found, expected[0])
+    assert torch.equal(tokens, expected[2])
 
 
 def test_greedy_search_moves_no_rows_until_a_sentence_finishes() -> None:
@@ -255,18 +276,3 @@ def test_a_sentence_alone_and_in_a_batch_gives_the_same_result(beam_size: int) -
             beam_size, length_penalty="average", max_lengths=limit, n_best=beam_size
         )
         assert alone == [together[sentence]]
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("columns", [7, 3001])
-def test_the_first_of_equal_values(dtype: torch.dtype, columns: int) -> None:
-    """Few different values, of both signs, with zeros of both signs and infinities: as a stable sort has them."""
-    torch.manual_seed(3)
-    values = torch.randint(-3, 4, (5, columns)).to(dtype) / 7
-    values[1, ::2] = -0.0
-    values[2, 1::3] = -torch.inf
-    values[3] = -torch.inf
-    found = first_largest(values, 6)
-    expected = torch.sort(values, dim=1, descending=True, stable=True)
-    assert torch.equal(found[0], expected.values[:, :6])
-    assert torch.equal(found[1], expected.indices[:, :6])

@@ -21,7 +21,7 @@ from nmt.decoding.shortlist import (
 )
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
-from nmt.ops.rounded_weights import PRODUCTS
+from nmt.ops.packed_weights import PRODUCTS
 from nmt.symbols import BEGIN, END, PAD, UNKNOWN
 from nmt.tensor_file import write_tensors
 from tests.decoding.conftest import DECODERS, TEXT, network
@@ -195,11 +195,13 @@ def test_probabilities_are_those_of_the_softmax_over_the_lines_own_pieces(
             assert each.score == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("precision", ["float32", *PRODUCTS])
-def test_every_precision(precision: str, vocabularies: Vocabularies, everything: Shortlist, small: Shortlist) -> None:
+@pytest.mark.parametrize("precision", [None, *PRODUCTS])
+def test_every_precision(
+    precision: str | None, vocabularies: Vocabularies, everything: Shortlist, small: Shortlist
+) -> None:
     rounded = network("conditional_gru", source_size=SIZE, target_size=SIZE).float()
-    if precision != "float32":
-        rounded.round_weights(precision)
+    if precision is not None:
+        rounded.pack_weights(precision)
     expected = list(Translator(rounded, vocabularies).translate(LINES, beam_size=5, max_length_ratio=0.3))
     found = list(
         Translator(rounded, vocabularies, shortlist=everything).translate(LINES, beam_size=5, max_length_ratio=0.3)

@@ -74,3 +74,29 @@ def test_scores(make_model: MakeModel, batch: Batch, score: str) -> None:
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_encoders(make_model: MakeModel, batch: Batch, encoder: str) -> None:
     assert_equal(make_model(encoder={"dropout": 0.0, **ENCODERS[encoder]}), batch)
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize("decoder", ["gru", "lstm layers"])
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_steps_with_packed_weights(
+    make_model: MakeModel, batch: Batch, encoder: str, decoder: str, copies: int, dtype: torch.dtype
+) -> None:
+    """Of few sentences, whose encoder is the library's, and of more; of the model as it is, too."""
+    changes = DECODER_VARIANTS["layers" if decoder == "gru" else decoder]
+    model = make_model(encoder=ENCODERS[encoder], decoder=changes).to(dtype)
+    source, lengths = batch[0].repeat(copies, 1), batch[1].repeat(copies)
+    tolerance = 1e-11 if dtype == torch.float64 else 1e-5
+    found = []
+    for packed, fused in ((False, False), (False, True), (True, True)):
+        if packed:
+            model.pack_weights("float32")
+        with computing(fused=fused):
+            state = model.start(source, lengths)
+            for words in ([5, 6, 7], [8, 3, 4]):
+                log_probabilities, state = model.step(torch.tensor(words * copies), state)
+        found.append(log_probabilities)
+    for other in found[1:]:
+        torch.testing.assert_close(other, found[0], rtol=tolerance, atol=tolerance)

@@ -97,8 +97,19 @@ def test_rounded_weights_give_near_log_probabilities(
     weights = {name: weight.clone() for name, weight in model.state_dict().items()}
     tokens = torch.tensor([5, 6, 7])
     exact = model.step(tokens, model.start(*batch[:2]))[0].exp()
-    model.round_weights(precision)
+    model.pack_weights(precision)
     found = model.step(tokens, model.start(*batch[:2]))[0].exp()
     assert model.output_product is not None
     assert 1e-5 < float((found - exact).abs().max()) < error
     assert all(torch.equal(weight, weights[name]) for name, weight in model.state_dict().items())
+
+
+@torch.inference_mode()
+def test_a_packed_model_that_is_converted_is_not_packed_any_more(make_model: MakeModel, batch: Batch) -> None:
+    model, tokens = make_model().float(), torch.tensor([5, 6, 7])
+    model.pack_weights("bfloat16")
+    model.double()
+    found, _ = model.step(tokens, model.start(*batch[:2]))
+    expected, _ = (again := make_model()).step(tokens, again.start(*batch[:2]))
+    assert found.dtype == torch.float64
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Products with rounded weights, for inference: near the exact ones, row by row, and refused where there are none."""
+"""Products with packed weights, for inference: exact or near it, row by row, and refused where there are none."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from nmt.errors import UserError
 from nmt.ops.linear import Linear
-from nmt.ops.rounded_weights import PRODUCTS, _input_range, int8_product, round_weights
+from nmt.ops.packed_weights import PRODUCTS, _input_range, int8_product, pack_weights
 
 
 def problem(rows: int = 37) -> tuple[Tensor, Tensor, Tensor]:
@@ -14,8 +14,31 @@ def problem(rows: int = 37) -> tuple[Tensor, Tensor, Tensor]:
     return torch.randn(rows, 29) * torch.rand(rows, 1), torch.randn(11, 29) * torch.rand(11, 1), torch.randn(11)
 
 
+@pytest.mark.parametrize("packs", [True, False])
+@pytest.mark.parametrize("rows", [1, 5, 8, 23, 1030])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_float32_products_are_exact(
+    rows: int, dtype: torch.dtype, packs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where PyTorch cannot pack, too; and a float64 model stays one."""
+    if not packs:
+        monkeypatch.setattr("nmt.ops.packed_weights._packs_type", lambda kind: False)
+    inputs, weight, bias = (each.to(dtype) for each in problem(rows))
+    for own_bias in (None, bias):
+        found = PRODUCTS["float32"](weight, own_bias)(inputs.view(rows, 1, 29))
+        exact = nn.functional.linear(inputs.double(), weight.double(), None if own_bias is None else bias.double())
+        assert found.dtype == dtype
+        tolerance = 1e-5 if dtype == torch.float32 else 1e-14
+        torch.testing.assert_close(found.double().view(rows, 11), exact, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("packs", [True, False])
 @pytest.mark.parametrize(("precision", "error"), [("bfloat16", 0.006), ("int8", 0.015)])
-def test_products_are_near_the_exact_ones(precision: str, error: float) -> None:
+def test_products_are_near_the_exact_ones(
+    precision: str, error: float, packs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not packs:
+        monkeypatch.setattr("nmt.ops.packed_weights._packs_type", lambda kind: False)
     inputs, weight, bias = problem()
     exact = inputs @ weight.t()
     for wanted, found in (
@@ -44,15 +67,27 @@ def test_a_row_of_int8_does_not_depend_on_the_others() -> None:
     assert torch.equal(multiply(torch.cat((inputs, 1000 * inputs)))[:37], alone)
 
 
-@pytest.mark.parametrize("precision", PRODUCTS)
-def test_every_linear_layer_of_a_model_gets_its_product(precision: str) -> None:
+@pytest.mark.parametrize(
+    ("precision", "native", "inner"),
+    [
+        ("float32", True, "float32"),
+        ("bfloat16", False, "bfloat16"),
+        ("int8", True, "bfloat16"),
+        ("int8", False, "float32"),
+    ],
+)
+def test_every_layer_gets_its_product(
+    precision: str, native: bool, inner: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """int8 is for the output layer, whose maker is returned; the others are in bfloat16 where that is quick."""
+    monkeypatch.setattr("nmt.ops.packed_weights.native_bfloat16", lambda device: native)
     model = nn.Sequential(Linear(29, 11), nn.Tanh(), nn.Sequential(Linear(11, 3, bias=False)))
     inputs, _, _ = problem()
     exact = model(inputs).detach()
     weights = [parameter.clone() for parameter in model.parameters()]
-    round_weights(model, precision)
+    assert pack_weights(model, precision) is PRODUCTS[precision]
     error = float((model(inputs).detach() - exact).norm() / exact.norm())
-    assert 1e-4 < error < 0.03
+    assert error < 1e-6 if inner == "float32" else 1e-4 < error < 0.02
     assert all(torch.equal(one, other) for one, other in zip(weights, model.parameters(), strict=True))
 
 
@@ -60,6 +95,6 @@ def test_int8_is_refused_where_pytorch_cannot(monkeypatch: pytest.MonkeyPatch) -
     def missing(*_: object) -> None:
         raise RuntimeError("no oneDNN")
 
-    monkeypatch.setattr("nmt.ops.rounded_weights.int8_product", missing)
+    monkeypatch.setattr("nmt.ops.packed_weights.int8_product", missing)
     with pytest.raises(UserError, match=r"precision int8: this PyTorch cannot compute it here .*choose bfloat16"):
-        round_weights(nn.Sequential(Linear(2, 2)), "int8")
+        pack_weights(nn.Sequential(Linear(2, 2)), "int8")
