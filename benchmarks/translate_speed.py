@@ -37,15 +37,13 @@ ANY_TOKENS = 10**9  # the translator's limit in pieces, out of the way: here a b
 
 
 def translate_in_batches(translator: Translator, lines: Sequence[str], *, beam: int, batch: int) -> list[str]:
-    """The translation of each line; `batch` lines of like length are computed together, the longest first."""
-    order = sorted(range(len(lines)), key=lambda row: -len(lines[row]))
-    translations = [""] * len(lines)
-    for start in range(0, len(order), batch):
-        rows = order[start : start + batch]
-        found = translator.translate([lines[row] for row in rows], beam_size=beam, batch_tokens=ANY_TOKENS)
-        for row, best in zip(rows, found, strict=True):
-            translations[row] = best[0].text
-    return translations
+    """The translation of each line; `batch` lines of like length are computed together, one line by itself."""
+    together = [lines] if batch > 1 else [[line] for line in lines]
+    return [
+        best[0].text
+        for some in together
+        for best in translator.translate(some, beam_size=beam, batch_tokens=ANY_TOKENS, batch_sentences=batch)
+    ]
 
 
 def measure(given: argparse.Namespace) -> dict[str, Any]:

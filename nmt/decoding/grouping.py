@@ -44,11 +44,14 @@ def alongside(
             raise UserError(f"there are more {name} than lines: line {lines + 1} of the {name} has no line of text")
 
 
-def batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Indices that go together, longest first: their number × the longest stays within `batch_tokens`, if it can."""
+def batches(lengths: Sequence[int], batch_tokens: int, most: int | None = None) -> Iterator[list[int]]:
+    """Indices that go together, longest first: their number × the longest stays within `batch_tokens`, if it can.
+
+    They are at most `most`; None: as many as there is room for.
+    """
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        if batch and (len(batch) + 1) * lengths[batch[0]] > batch_tokens:
+        if batch and ((len(batch) + 1) * lengths[batch[0]] > batch_tokens or len(batch) == most):
             yield batch
             batch = []
         batch.append(index)

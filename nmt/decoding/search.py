@@ -7,6 +7,7 @@ the rounding of float32.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import torch
@@ -21,7 +22,7 @@ from nmt.decoding.constrained import Bounds, constrained_search
 from nmt.decoding.constraints import Phrase
 from nmt.decoding.coverage import coverage_penalty, with_coverage
 from nmt.decoding.diverse import diverse_search
-from nmt.decoding.ensemble import EnsembleState, Model
+from nmt.decoding.ensemble import EnsembleState, Model, members
 from nmt.decoding.grouping import batches
 from nmt.decoding.inference import inference
 from nmt.decoding.phrases import Phrases
@@ -38,6 +39,7 @@ from nmt.decoding.rules import (
 )
 from nmt.decoding.sampling import numbers, sample
 from nmt.decoding.shortlist import Shortlist
+from nmt.decoding.side_by_side import side_by_side
 from nmt.errors import UserError
 from nmt.symbols import PAD, UNKNOWN
 
@@ -80,30 +82,38 @@ def search(
     Each task has at least one. Raises UserError for a model that computes NaN, or gives no translation a probability
     above 0.
     """
-    results: dict[int, list[Hypothesis]] = {}
     if options.continuing is not None:  # asked of the whole vocabulary, not of a batch's shortlist
         options = options._replace(unknown_continues=bool(options.continuing.any()))
-    batch_tokens = options.decoding.batch_tokens * USUAL_BEAM // max(USUAL_BEAM, options.rows)
+
+    def hypotheses_of(batch: Sequence[int]) -> list[list[Hypothesis]]:
+        try:
+            found = _searched(model, [tasks[index] for index in batch], options, device)
+            if not all(found):
+                raise NotNumbersError("the model gives every translation of a line the probability 0")
+        except NotNumbersError as error:
+            raise UserError(
+                f"{error}: its weights are not finite, or far too large, as after a training that diverged; "
+                "give an earlier model"
+            ) from error
+        return found
+
+    every = list(_batches(tasks, options))
     with inference(model):
-        for batch in _batches(tasks, batch_tokens):
-            try:
-                hypotheses = _searched(model, [tasks[index] for index in batch], options, device)
-                if not all(hypotheses):
-                    raise NotNumbersError("the model gives every translation of a line the probability 0")
-            except NotNumbersError as error:
-                raise UserError(
-                    f"{error}: its weights are not finite, or far too large, as after a training that diverged; "
-                    "give an earlier model"
-                ) from error
-            results.update(zip(batch, hypotheses, strict=True))
+        if all(getattr(member, "is_packed", False) for member in members(model)):
+            found = side_by_side(hypotheses_of, every)
+        else:
+            found = [hypotheses_of(batch) for batch in every]
+    results = dict(zip(chain(*every), chain(*found), strict=True))
     return [results[index] for index in range(len(tasks))]
 
 
-def _batches(tasks: Sequence[Task], batch_tokens: int) -> Iterator[list[int]]:
+def _batches(tasks: Sequence[Task], options: Options) -> Iterator[list[int]]:
     """The places of tasks that are searched together."""
+    batch_tokens = options.decoding.batch_tokens * USUAL_BEAM // max(USUAL_BEAM, options.rows)
     for constrained in (False, True):
         places = [place for place, task in enumerate(tasks) if bool(task.phrases) == constrained]
-        for batch in batches([len(tasks[place].source) + 1 for place in places], batch_tokens):
+        lengths = [len(tasks[place].source) + 1 for place in places]
+        for batch in batches(lengths, batch_tokens, options.decoding.batch_sentences):
             yield [places[index] for index in batch]
 
 

@@ -119,6 +119,7 @@ class Translator:
         length_penalty: LengthPenalty | None = None,
         max_length_ratio: float | None = None,
         batch_tokens: int | None = None,
+        batch_sentences: int | None = None,
         minimum_length: int | None = None,
         no_repeat_ngram_size: int | None = None,
         suppress_unknown: bool | None = None,
@@ -138,9 +139,9 @@ class Translator:
         None: as `decoding` says. A blank line gives one empty translation without asking the model. A translation has
         at most max_length_ratio × the source's pieces (END counted) + 10 tokens. `batch_tokens`: sentences × longest
         source of a batch, padding included; a longer source is a batch of its own. A larger beam, whose memory grows
-        with it, makes smaller batches (see `search`). A line of more than `longest_segment` pieces is cut (see
-        `segment`), its segments' translations are joined with a space, and its score is that of all their tokens
-        together.
+        with it, makes smaller batches (see `search`). `batch_sentences`: sentences of a batch, at most. A line of more
+        than `longest_segment` pieces is cut (see `segment`), its segments' translations are joined with a space, and
+        its score is that of all their tokens together.
 
         A translation has at least `minimum_length` pieces, or as many as its maximal length allows; no sequence of
         `no_repeat_ngram_size` pieces twice, 0 for off; and no unknown piece with `suppress_unknown`. Where this leaves
@@ -184,6 +185,7 @@ class Translator:
             "length_penalty": length_penalty,
             "max_length_ratio": max_length_ratio,
             "batch_tokens": batch_tokens,
+            "batch_sentences": batch_sentences,
             "minimum_length": minimum_length,
             "no_repeat_ngram_size": no_repeat_ngram_size,
             "suppress_unknown": suppress_unknown,

@@ -16,7 +16,7 @@ from torch.nn import functional
 from nmt.models.memory import Memory, Past, all_steps
 from nmt.models.scopes import Scope
 from nmt.ops.activations import tanh_scores
-from nmt.ops.linear import Linear, linear
+from nmt.ops.linear import ConcatLinear, Linear
 from nmt.ops.masks import length_mask, masked_softmax
 from nmt.ops.steps import StepLinear
 
@@ -101,14 +101,13 @@ class ConcatScore(_HiddenLayerScore):
 
     def __init__(self, query_size: int, memory_size: int, *, size: int, coverage: bool) -> None:
         super().__init__(size, coverage=coverage)
-        self.query_size = query_size
-        self.layer = Linear(query_size + memory_size, size, bias=False)
+        self.layer = ConcatLinear(query_size, memory_size, size)
 
     def project(self, values: Tensor) -> Tensor:
-        return linear(values, self.layer.weight[:, self.query_size :])
+        return self.layer.second(values)
 
     def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
-        return self._score(linear(query, self.layer.weight[:, : self.query_size]), keys, past)
+        return self._score(self.layer.first(query), keys, past)
 
 
 class DotScore(Score):

@@ -15,7 +15,7 @@ from nmt.ops.computing import fused
 from nmt.ops.dropout import dropout
 from nmt.ops.linear import linear
 from nmt.ops.masks import length_mask
-from nmt.ops.packed_weights import MakeProduct
+from nmt.ops.packed_weights import MakeProduct, float32_product
 from nmt.ops.products import Product
 from nmt.ops.sequence import gru_sequence, lstm_sequence, packed_gru_sequence, packed_lstm_sequence
 
@@ -185,16 +185,14 @@ class Encoder(nn.Module):
         self.packed = None  # another device or type: what was packed is no more
         return super()._apply(*arguments, **options)
 
-    def pack(self, make: MakeProduct) -> None:
-        """For inference: compute with packed weights (see `packed_weights`)."""
+    def pack(self, _: MakeProduct) -> None:
+        """For inference: compute with packed weights, which stay whole, for they are used once a sentence only."""
         with torch.no_grad():
-            self.packed = [
-                [
-                    _Packed(make(each.from_input, each.bias), make(each.recurrent, each.recurrent_bias))
-                    for each in (self._weights(layer, direction) for direction in range(self.directions))
-                ]
-                for layer in range(self.layers)
-            ]
+            self.packed = [[self._packed(layer, way) for way in range(self.directions)] for layer in range(self.layers)]
+
+    def _packed(self, layer: int, direction: int) -> _Packed:
+        own = self._weights(layer, direction)
+        return _Packed(float32_product(own.from_input, own.bias), float32_product(own.recurrent, own.recurrent_bias))
 
     def _layer(self, states: Tensor, layer: int) -> Tensor:
         """The directions of one layer joined, from the library's (layers × directions, batch, size)."""

@@ -80,6 +80,11 @@ class Seq2Seq(nn.Module):
     def output_weight(self) -> Tensor:
         return self.target_embedding.weight if self.output_layer is None else self.output_layer.weight
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether it computes with packed weights, and may do so in several threads at once."""
+        return self.packed_product is not None
+
     def _apply(self, *arguments: Any, **options: Any) -> "Seq2Seq":
         self.packed_product = self.output_product = None  # another device or type: what was packed is no more
         return super()._apply(*arguments, **options)

@@ -30,6 +30,36 @@ class Linear(nn.Linear):
         return linear(inputs, self.weight, self.bias)
 
 
+class ConcatLinear(Linear):
+    """W [x ; y] = W_x x + W_y y without bias, for parts x and y that are multiplied each by itself."""
+
+    products: tuple[Product, Product] | None = None
+
+    def __init__(self, first_size: int, second_size: int, out_features: int) -> None:
+        super().__init__(first_size + second_size, out_features, bias=False)
+        self.first_size = first_size
+
+    def first(self, inputs: Tensor) -> Tensor:
+        """W_x x (…, out_features) for x (…, first_size)."""
+        return linear(inputs, self._halves()[0]) if self.products is None else self.products[0](inputs)
+
+    def second(self, inputs: Tensor) -> Tensor:
+        """W_y y (…, out_features) for y (…, second_size)."""
+        return linear(inputs, self._halves()[1]) if self.products is None else self.products[1](inputs)
+
+    def _halves(self) -> tuple[Tensor, Tensor]:
+        return self.weight[:, : self.first_size], self.weight[:, self.first_size :]
+
+    def _apply(self, *arguments: Any, **options: Any) -> "ConcatLinear":
+        self.products = None
+        super()._apply(*arguments, **options)
+        return self
+
+    def pack(self, make: Callable[[Tensor, Tensor | None], Product]) -> None:
+        first, second = self._halves()
+        self.products = make(first.detach().contiguous(), None), make(second.detach().contiguous(), None)
+
+
 def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """x Wᵀ + b (…, output_size), for inputs x (…, input_size) and a weight W (output_size, input_size)."""
     if not fused():

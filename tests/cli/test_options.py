@@ -30,6 +30,7 @@ def test_every_key_of_the_decoding_section_is_an_option_by_its_name() -> None:
         "length_penalty": 0.5,
         "max_length_ratio": 1.5,
         "batch_tokens": 11,
+        "batch_sentences": 17,
         "minimum_length": 13,
         "no_repeat_ngram_size": 3,
         "suppress_unknown": True,

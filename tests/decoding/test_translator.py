@@ -148,6 +148,13 @@ def test_batches_stay_within_batch_tokens_and_one_long_line_is_its_own(copy_mode
     assert sorted(copy_model.batches) == sorted((1, length) for length in lengths)
 
 
+def test_batches_have_at_most_batch_sentences(copy_model, vocabularies, text) -> None:
+    list(Translator(copy_model, vocabularies).translate(text, batch_tokens=10**6, batch_sentences=3))
+    sizes = [sentences for sentences, _ in copy_model.batches]
+    assert sizes[:-1] == [3] * (len(sizes) - 1)
+    assert 1 <= sizes[-1] <= 3
+
+
 def test_large_beams_make_small_batches(copy_model, vocabularies, text) -> None:
     """The rows of the model are sentences × beam; a usual beam leaves the batches as they are."""
     translator = Translator(copy_model, vocabularies)

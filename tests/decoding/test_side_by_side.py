@@ -1,0 +1,83 @@
+"""Several batches at once: what they find, in which order, and what is left when one fails."""
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+from nmt.data.subwords import Vocabularies
+from nmt.decoding.inference import inference
+from nmt.decoding.side_by_side import MOST, side_by_side
+from nmt.ops.computing import computing, now
+from tests.batch_sizes import sentences
+from tests.decoding.conftest import random_translator
+
+
+@pytest.fixture
+def threads() -> Iterator[Callable[[int], None]]:
+    """threads(n): PyTorch has n threads until the test ends."""
+    former = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(former)
+
+
+@pytest.mark.parametrize(("count", "expected"), [(1, 1), (2, 2), (3, 3), (9, MOST)])
+def test_as_many_at_once_as_there_are_threads(count: int, expected: int, threads: Callable[[int], None]) -> None:
+    """All wait for each other, so the test ends only if they do run at once."""
+    threads(count)
+    barrier = threading.Barrier(expected, timeout=60)
+
+    def work(item: int) -> tuple[int, int]:
+        barrier.wait()
+        return item, torch.get_num_threads()
+
+    items = list(range(2 * expected))
+    assert side_by_side(work, items) == [(item, count // expected) for item in items]
+    assert torch.get_num_threads() == count
+
+
+def test_threads_compute_as_their_caller_does(threads: Callable[[int], None]) -> None:
+    threads(2)
+
+    def work(_: int) -> tuple[object, ...]:
+        return now(), torch.is_inference_mode_enabled()
+
+    with inference(torch.nn.Linear(1, 1)), computing(fused=False, precision=torch.bfloat16):
+        assert side_by_side(work, [0, 1]) == [(now(), True)] * 2
+    assert side_by_side(work, [0, 1]) == [(now(), False)] * 2
+
+
+def test_what_one_raises_is_raised_and_what_has_not_begun_is_left(threads: Callable[[int], None]) -> None:
+    threads(2)
+    begun = []
+
+    def work(item: int) -> None:
+        begun.append(item)
+        if item == 0:
+            raise ValueError("the first one fails")
+        threading.Event().wait(0.2)
+
+    with pytest.raises(ValueError, match="the first one fails"):
+        side_by_side(work, list(range(20)))
+    assert len(begun) < 10
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize("options", [{}, {"beam_size": 1}, {"n_best": 3}], ids=str)
+def test_translations_do_not_depend_on_the_threads(
+    options: dict[str, int],
+    vocabularies: Vocabularies,
+    threads: Callable[[int], None],
+) -> None:
+    translator, lines = random_translator(vocabularies, scale=3.0, longest_segment=60), sentences()[:40]
+    found = []
+    for count, packed in ((1, False), (1, True), (3, True)):
+        if packed:
+            translator.model.pack_weights("float32")
+        threads(count)
+        found.append(list(translator.translate(lines, batch_sentences=7, max_length_ratio=0.3, **options)))
+    for other in found[1:]:
+        for mine, theirs in zip(found[0], other, strict=True):
+            assert [each.text for each in mine] == [each.text for each in theirs]
+            assert [each.score for each in mine] == pytest.approx([each.score for each in theirs], rel=1e-12)
