@@ -20,7 +20,7 @@ from nmt.models.initialisation import initialise
 from nmt.models.memory import Memory
 from nmt.models.scopes import SCOPES
 from nmt.ops.linear import linear
-from nmt.ops.packed_weights import MakeProduct, pack_weights
+from nmt.ops.packed_weights import MakeProduct, pack_weights, packs
 from nmt.ops.products import Product
 
 
@@ -82,8 +82,8 @@ class Seq2Seq(nn.Module):
 
     @property
     def is_packed(self) -> bool:
-        """Whether it computes with packed weights, and may do so in several threads at once."""
-        return self.packed_product is not None
+        """Whether it computes with packed weights: not by `fast_products`, so it may in several threads at once."""
+        return self.packed_product is not None and packs(self.output_weight)
 
     def _apply(self, *arguments: Any, **options: Any) -> "Seq2Seq":
         self.packed_product = self.output_product = None  # another device or type: what was packed is no more

@@ -37,7 +37,7 @@ class Packable(Protocol):
 
 def float32_product(weight: Tensor, bias: Tensor | None) -> Product:
     """x Wᵀ + b."""
-    if not _packs(weight):
+    if not packs(weight):
         return partial(linear, weight=weight, bias=bias)
     return _packed(weight, bias)
 
@@ -45,7 +45,7 @@ def float32_product(weight: Tensor, bias: Tensor | None) -> Product:
 def bfloat16_product(weight: Tensor, bias: Tensor | None) -> Product:
     """x Wᵀ + b with x and W rounded to bfloat16, summed in float32; float32 in and out."""
     rounded = weight.bfloat16()
-    if not _packs(rounded):
+    if not packs(rounded):
         turned = rounded.t()
         return lambda inputs: product(inputs, turned, bias)
     multiply = _packed(rounded, None)
@@ -80,8 +80,8 @@ def _operations() -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
     return operations._reorder_linear_weight.default, operations._linear_pointwise.default
 
 
-def _packs(weight: Tensor) -> bool:
-    """Whether weights like this one can be packed here."""
+def packs(weight: Tensor) -> bool:
+    """Whether weights like this one can be packed here; products with others are those of `nmt.ops.linear`."""
     return weight.device.type == "cpu" and _packs_type(weight.dtype)
 
 

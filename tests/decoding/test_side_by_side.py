@@ -71,13 +71,15 @@ def test_translations_do_not_depend_on_the_threads(
     threads: Callable[[int], None],
 ) -> None:
     translator, lines = random_translator(vocabularies, scale=3.0, longest_segment=60), sentences()[:40]
+    translator.model.float()
     found = []
     for count, packed in ((1, False), (1, True), (3, True)):
         if packed:
             translator.model.pack_weights("float32")
+        assert translator.model.is_packed == packed
         threads(count)
         found.append(list(translator.translate(lines, batch_sentences=7, max_length_ratio=0.3, **options)))
     for other in found[1:]:
         for mine, theirs in zip(found[0], other, strict=True):
             assert [each.text for each in mine] == [each.text for each in theirs]
-            assert [each.score for each in mine] == pytest.approx([each.score for each in theirs], rel=1e-12)
+            assert [each.score for each in mine] == pytest.approx([each.score for each in theirs], rel=1e-4)
