@@ -4,6 +4,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any
 
@@ -38,3 +39,9 @@ def _sync(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def first_stranger(folder: Path, *ours: str) -> str | None:
+    """The first name in `folder` that none of the patterns `ours` has; None where there is no other."""
+    names = sorted(entry.name for entry in folder.iterdir())
+    return next((name for name in names if not any(fnmatchcase(name, pattern) for pattern in ours)), None)

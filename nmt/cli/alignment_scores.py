@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nmt.cli.options import STANDARD, check_output, collect, opened_for_writing
+from nmt.cli.options import STANDARD, check_output, collect, opened_for_writing, option_name
 from nmt.config.allowed import nearest
 from nmt.data.corpus import read_lines
 from nmt.errors import UserError
@@ -124,7 +124,7 @@ def _contradictions(given: argparse.Namespace) -> Iterator[str]:
 
 
 def _check_outputs(given: argparse.Namespace, problems: list[str]) -> None:
-    others = {f"--{name.replace('_', '-')}": getattr(given, name) for name in INPUTS}
+    others = {option_name(name): getattr(given, name) for name in INPUTS}
     collect(problems, partial(check_output, "standard output", STANDARD, others={}))
     for name in ("output", "json"):
         output = getattr(given, name)
@@ -137,7 +137,7 @@ def _read(
     given: argparse.Namespace, name: str, read: Callable[..., list[Read]], problems: list[str]
 ) -> list[Read] | None:
     """What a file holds; None where none is given, or something is wrong with it, which is added to `problems`."""
-    path, option = getattr(given, name), f"--{name.replace('_', '-')}"
+    path, option = getattr(given, name), option_name(name)
     if path is None:
         return None
     found: list[str] = []
@@ -154,7 +154,7 @@ def _unequal(given: argparse.Namespace, files: dict[str, Sequence[Any] | None]) 
     for name in counts:
         if counts[name] != counts.get("alignments", counts[name]):
             yield (
-                f"--alignments {given.alignments} has {counts['alignments']} lines and --{name.replace('_', '-')} "
+                f"--alignments {given.alignments} has {counts['alignments']} lines and {option_name(name)} "
                 f"{getattr(given, name)} has {counts[name]}: line i of each must be of the same pair of sentences"
             )
 

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from nmt.cli.options import STANDARD, check_output, collect, opened_for_writing
+from nmt.cli.options import STANDARD, check_output, collect, opened_for_writing, option_name
 from nmt.decoding.alignment import SoftAlignment
 from nmt.errors import UserError
 from nmt.evaluation.alignment_plot import Fonts, check_plots, plot_alignment
@@ -62,7 +62,7 @@ def check_alignment_outputs(
     """Check that alignments can be written, and overwrite neither `others` nor each other; problems are added."""
     taken = dict(others)
     for name in FILES:
-        output, option = getattr(given, name), f"--{name.replace('_', '-')}"
+        output, option = getattr(given, name), option_name(name)
         if output == STANDARD:
             problems.append(f"{option} -: standard output has the other lines; give a file")
         elif output is not None:

@@ -30,6 +30,7 @@ from nmt.cli.options import (
     collect,
     device_option,
     opened_for_writing,
+    option_name,
     precision_option,
     search_options,
     unknown_word_options,
@@ -143,13 +144,13 @@ def _contradictions(given: argparse.Namespace) -> Iterator[str]:
     if not given.model:
         for name in MODEL_ONLY:
             if getattr(given, name) is not None:
-                yield f"--{name.replace('_', '-')} has an effect only with --model"
+                yield f"{option_name(name)} has an effect only with --model"
 
 
 def _about_translations(given: argparse.Namespace) -> list[str]:
     """The options that were given and that only translations have."""
     names = ["hypotheses", "model", "reference", "tokenize", *(name for name in MODEL_ONLY if name != "output")]
-    options = [f"--{name.replace('_', '-')}" for name in names if getattr(given, name) is not None]
+    options = [option_name(name) for name in names if getattr(given, name) is not None]
     options += ["--metrics"] if given.metrics != ",".join(METRICS) else []
     return options + (["--lowercase"] if given.lowercase else [])
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from nmt import __version__
 from nmt.cli.alignments import FILES
+from nmt.cli.options import option_name
 from nmt.cli.parts import MAIN, Facts
 from nmt.data.corpus import digests
 
@@ -27,16 +28,18 @@ def facts_of(given: argparse.Namespace, models: Sequence[Path]) -> Facts:
     paths |= {"input": [Path(given.input)], "model": list(models)}
     known = digests(path for each in paths.values() for path in each)
     facts = {
-        option_of(name): " and ".join(f"content {known[path]}" for path in each) for name, each in paths.items() if each
+        option_name(name): " and ".join(f"content {known[path]}" for path in each)
+        for name, each in paths.items()
+        if each
     }
     for name, value in vars(given).items():
         if name in OUTPUTS:
             if name == "plot_alignments" and value is not None:  # pictures are not joined: all go to one folder
-                facts[option_of(name)] = str(value.resolve())
+                facts[option_name(name)] = str(value.resolve())
             elif name != MAIN and value is not None:
-                facts[option_of(name)] = "wanted"
+                facts[option_name(name)] = "wanted"
         elif not paths[name] and name not in UNIMPORTANT and not _is_usual(name, value):
-            facts[option_of(name)] = str(value)
+            facts[option_name(name)] = str(value)
     return {"version": __version__, **facts}
 
 
@@ -50,8 +53,3 @@ def paths_of(name: str, value: object) -> list[Path]:
     if name in OUTPUTS or name in BY_CONTENT:
         return []
     return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, Path)]
-
-
-def option_of(name: str) -> str:
-    """An option as the user writes it, by the name under which argparse keeps it."""
-    return f"--{name.replace('_', '-')}"

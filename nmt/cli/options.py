@@ -188,9 +188,14 @@ def decoding_value(option: str, text: str, *, key: str) -> Any:
         raise UserError(f"{option} {shlex.quote(text)}: {error}") from None
 
 
+def option_name(name: str) -> str:
+    """The option whose value argparse calls `name`."""
+    return f"--{name.replace('_', '-')}"
+
+
 def _names(name: str) -> list[str]:
     """The option of a key of the decoding section: its name; for --minimum-length also the shorter --min-length."""
-    option = f"--{name.replace('_', '-')}"
+    option = option_name(name)
     return [option.replace("minimum", "min"), option] if "minimum" in option else [option]
 
 

@@ -14,14 +14,13 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO
 
 from nmt.cli.options import opened_for_writing
 from nmt.cli.states import State, remove_unfinished, states
 from nmt.errors import UserError
-from nmt.files import written_atomically
+from nmt.files import first_stranger, written_atomically
 
 JOB, JOINED, LOCK = "job.json", "joined.json", ".lock"
 MAIN = "output"  # the kind of output whose file makes a chunk done; the others are those of alignments
@@ -277,12 +276,10 @@ def _refuse_strangers(path: Path) -> None:
     if path.exists() and not path.is_dir():
         raise UserError(f"{path}: is a file, where the folder of parts has to be; rename it, or give another --output")
     if path.is_dir() and not (path / JOB).exists() and not (path / JOINED).exists():
-        ours = (LOCK, f"{JOB}.*.partial")  # what a process leaves that was killed early
-        names = sorted(entry.name for entry in path.iterdir())
-        strangers = [name for name in names if not any(fnmatchcase(name, pattern) for pattern in ours)]
-        if strangers:
+        stranger = first_stranger(path, LOCK, f"{JOB}.*.partial")  # ours is what a process leaves that was killed early
+        if stranger is not None:
             raise UserError(
-                f"{path}: is not empty and holds no parts (found {strangers[0]}); remove it, or give another --output"
+                f"{path}: is not empty and holds no parts (found {stranger}); remove it, or give another --output"
             )
 
 

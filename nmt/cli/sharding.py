@@ -18,8 +18,8 @@ from typing import Any
 from tqdm import tqdm
 
 from nmt.cli.alignments import FILES
-from nmt.cli.facts import OUTPUTS, facts_of, option_of, paths_of
-from nmt.cli.options import STANDARD, is_device
+from nmt.cli.facts import OUTPUTS, facts_of, paths_of
+from nmt.cli.options import STANDARD, is_device, option_name
 from nmt.cli.parts import MAIN, Facts, Parts, remove_joined, unfinished
 from nmt.cli.states import State, states
 from nmt.cli.team import Team
@@ -75,7 +75,7 @@ def check_parts(given: argparse.Namespace, team: Team, problems: list[str]) -> N
     why = "--resume" if given.resume else "--chunk-lines"
     why = f"several processes (torchrun starts {team.size})" if team.size > 1 else why
     files = {"--input": Path(given.input)}
-    files |= {option_of(name): each for name, value in vars(given).items() for each in paths_of(name, value)}
+    files |= {option_name(name): each for name, value in vars(given).items() for each in paths_of(name, value)}
     for option, path in files.items():
         if str(path) == STANDARD or is_device(path):
             problems.append(
@@ -264,7 +264,7 @@ def _outputs(given: argparse.Namespace) -> dict[str, str]:
 def _inside(given: argparse.Namespace) -> list[str]:
     """The outputs that are the folder of parts, or lie in it, with their options."""
     folder = _folder(given).resolve()
-    values = {option_of(name): value for name in OUTPUTS if (value := getattr(given, name)) is not None}
+    values = {option_name(name): value for name in OUTPUTS if (value := getattr(given, name)) is not None}
     wholes = {f"{option} {value}": Path(value).resolve() for option, value in values.items()}
     return [each for each, whole in wholes.items() if whole.is_relative_to(folder)]
 

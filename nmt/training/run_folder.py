@@ -10,14 +10,13 @@ import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
-from fnmatch import fnmatchcase
 from pathlib import Path
 from types import TracebackType
 from typing import IO
 
 from nmt.config import Config, differences, dump_config, parse_config
 from nmt.errors import UserError
-from nmt.files import written_atomically
+from nmt.files import first_stranger, written_atomically
 from nmt.models.model_file import BEST
 
 CONFIG, STATE, LOCK, LOG, CHECKPOINTS = "config.yaml", "state.safetensors", ".lock", "train.log", "checkpoints"
@@ -189,14 +188,10 @@ def _refuse_strangers(path: Path) -> None:
     if path.exists() and not path.is_dir():
         raise UserError(f"{path}: the output folder cannot be made, because a file of that name exists")
     if path.is_dir() and not (path / CONFIG).exists():
-        # What a process leaves that was killed before it wrote the configuration.
-        ours = (LOCK, CHECKPOINTS, ORIGIN, f"{ORIGIN}.*.partial", f"{CONFIG}.*.partial")
-        names = sorted(entry.name for entry in path.iterdir())
-        strangers = [name for name in names if not any(fnmatchcase(name, pattern) for pattern in ours)]
-        if strangers:
-            raise UserError(
-                f"{path}: is not empty and holds no run (found {strangers[0]}); give an empty or new --output"
-            )
+        # Ours is what a process leaves that was killed before it wrote the configuration.
+        stranger = first_stranger(path, LOCK, CHECKPOINTS, ORIGIN, f"{ORIGIN}.*.partial", f"{CONFIG}.*.partial")
+        if stranger is not None:
+            raise UserError(f"{path}: is not empty and holds no run (found {stranger}); give an empty or new --output")
 
 
 def _take(lock: IO[str], path: Path) -> None:
