@@ -102,8 +102,8 @@ def add_precision_option(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--precision",
         metavar="NAME",
-        help=f"what weights are rounded to: {', '.join(PRECISIONS)}; int8, for the output layer (others: bfloat16), is "
-        "the fastest on a CPU, and changes a translation here and there (default: float32)",
+        help=f"what weights are rounded to: {', '.join(PRECISIONS)}; int8, for the output layer (decoder: bfloat16), "
+        "is the fastest on a CPU, and changes a translation here and there (default: float32)",
     )
 
 

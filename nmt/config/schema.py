@@ -449,8 +449,8 @@ class DecodingConfig(Section):
     """Source pieces translated together, padding included; larger beams make smaller batches. It changes speed
     and memory, and results no more than the rounding of float32."""
     batch_sentences: Count | None = None
-    """Sentences translated together, at most; null: as many as batch_tokens has room for. Several batches are computed
-    at once where there are several cores."""
+    """Sentences translated together, at most; null: as many as batch_tokens has room for. On a CPU with
+    several cores several batches are computed at once."""
     minimum_length: int = Field(default=0, ge=0, le=1000)
     """A translation has at least this many pieces, or as many as its maximal length allows."""
     no_repeat_ngram_size: int = Field(default=0, ge=0, le=100)

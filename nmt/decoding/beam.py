@@ -78,11 +78,11 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """The `n_best` best hypotheses of each sentence, best first.
 
-    `step` maps tokens (rows,) and the state to log-probabilities (rows, vocabulary) and the next state; rows are
-    ordered by sentence, and `state` starts with one row a sentence. `max_lengths` (sentences,) counts END. PAD and
-    BEGIN are never produced. `supplement` maps the state after a step to what is added to the scores of the hypotheses
-    that end with it: (rows,) in float64, at most 0. A list is shorter than `n_best` when fewer hypotheses of non-zero
-    probability finished, as with a maximal length of 1 or a tiny vocabulary.
+    `step` maps tokens (rows,) and the state to log-probabilities (rows, vocabulary), which are overwritten, and the
+    next state; rows are ordered by sentence, and `state` starts with one row a sentence. `max_lengths` (sentences,)
+    counts END. PAD and BEGIN are never produced. `supplement` maps the state after a step to what is added to the
+    scores of the hypotheses that end with it: (rows,) in float64, at most 0. A list is shorter than `n_best` when fewer
+    hypotheses of non-zero probability finished, as with a maximal length of 1 or a tiny vocabulary.
 
     Raises NotNumbersError for NaN log-probabilities, ValueError for sizes below 1 and n_best > beam_size.
     """

@@ -39,7 +39,7 @@ from nmt.decoding.rules import (
 )
 from nmt.decoding.sampling import numbers, sample
 from nmt.decoding.shortlist import Shortlist
-from nmt.decoding.side_by_side import side_by_side
+from nmt.decoding.side_by_side import Check, side_by_side
 from nmt.errors import UserError
 from nmt.symbols import PAD, UNKNOWN
 
@@ -85,9 +85,9 @@ def search(
     if options.continuing is not None:  # asked of the whole vocabulary, not of a batch's shortlist
         options = options._replace(unknown_continues=bool(options.continuing.any()))
 
-    def hypotheses_of(batch: Sequence[int]) -> list[list[Hypothesis]]:
+    def hypotheses_of(batch: Sequence[int], check: Check) -> list[list[Hypothesis]]:
         try:
-            found = _searched(model, [tasks[index] for index in batch], options, device)
+            found = _searched(model, [tasks[index] for index in batch], options, device, check)
             if not all(found):
                 raise NotNumbersError("the model gives every translation of a line the probability 0")
         except NotNumbersError as error:
@@ -102,7 +102,7 @@ def search(
         if all(getattr(member, "is_packed", False) for member in members(model)):
             found = side_by_side(hypotheses_of, every)
         else:
-            found = [hypotheses_of(batch) for batch in every]
+            found = [hypotheses_of(batch, lambda: None) for batch in every]
     results = dict(zip(chain(*every), chain(*found), strict=True))
     return [results[index] for index in range(len(tasks))]
 
@@ -123,9 +123,9 @@ def longest_translation(source: int, decoding: DecodingConfig) -> int:
 
 
 def _searched(
-    model: Model, tasks: Sequence[Task], options: Options, device: torch.device | str
+    model: Model, tasks: Sequence[Task], options: Options, device: torch.device | str, check: Check
 ) -> list[list[Hypothesis]]:
-    """The hypotheses of the tasks of one batch."""
+    """The hypotheses of the tasks of one batch; `check` is called at each step."""
     decoding = options.decoding
     source, lengths = pad_sources([task.source for task in tasks])
     limits = torch.tensor([longest_translation(length, decoding) for length in lengths.tolist()], device=device)
@@ -134,8 +134,7 @@ def _searched(
     if decoding.coverage_penalty and options.sampling is None:
         state, supplement = with_coverage(state), partial(coverage_penalty, beta=decoding.coverage_penalty)
     if options.shortlist is None:
-        step: Step[Any] = model.step
-        return _ruled(step, state, tasks, limits, options, supplement)
+        return _ruled(_checked(model.step, check), state, tasks, limits, options, supplement)
     columns = Columns.of(options.shortlist, source, [_wanted(task) for task in tasks], device)
     tasks = [_in_columns(task, columns) for task in tasks]
     if options.continuing is not None:
@@ -143,8 +142,17 @@ def _searched(
     inner = state if isinstance(state, EnsembleState) else EnsembleState((state,))
     inside = None if supplement is None else partial(_of_inner, supplement)
     first = ColumnState(inner, columns.barred, 1)
-    found, ids = _ruled(column_step(model, columns), first, tasks, limits, options, inside), columns.ids.tolist()
+    step = _checked(column_step(model, columns), check)
+    found, ids = _ruled(step, first, tasks, limits, options, inside), columns.ids.tolist()
     return [[each._replace(tokens=[ids[column] for column in each.tokens]) for each in best] for best in found]
+
+
+def _checked(step: Step[Any], check: Check) -> Step[Any]:
+    def checked(tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+        check()
+        return step(tokens, state)
+
+    return checked
 
 
 def _wanted(task: Task) -> list[int]:

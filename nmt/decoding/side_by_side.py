@@ -5,36 +5,59 @@ both. PyTorch computes while Python does not wait for it, so threads are enough.
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextvars import copy_context
+from threading import Event, Lock
 from typing import TypeVar
 
 import torch
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Check = Callable[[], None]
+"""Raises an exception when the work is not wanted any more; to be called often."""
+
 MOST = 4  # pieces at once: each needs memory
+_busy = Lock()  # the number of threads is the whole process's business, so one call at a time shares them out
 
 
-def side_by_side(work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+def side_by_side(work: Callable[[Item, Check], Result], items: Sequence[Item]) -> list[Result]:
     """The result of `work` for each of `items`, several at once where PyTorch has several threads.
 
-    What `work` raises is raised here; what has not begun by then is left. It must not change what the others read.
+    What `work` raises is raised here, as is an interruption; what has not begun by then is left, and the rest ends at
+    its next `Check`. It must not change what the others read. While this runs, calls from other threads compute one
+    item after the other, and a thread that begins sees the share of one item as PyTorch's number of threads.
     """
     threads = torch.get_num_threads()
     workers = min(threads, len(items), MOST)
-    if workers < 2:
-        return [work(item) for item in items]
-    inference = torch.is_inference_mode_enabled()
+    if workers < 2 or not _busy.acquire(blocking=False):
+        return [work(item, _go_on) for item in items]
+    try:
+        return _in_threads(work, items, workers, threads // workers)
+    finally:
+        torch.set_num_threads(threads)  # it is one number for all that the libraries begin from here on
+        _busy.release()
+
+
+def _in_threads(work: Callable[[Item, Check], Result], items: Sequence[Item], workers: int, share: int) -> list[Result]:
+    inference, stopped = torch.is_inference_mode_enabled(), Event()
+
+    def check() -> None:
+        if stopped.is_set():
+            raise CancelledError
 
     def alone(item: Item) -> Result:
+        check()
         with torch.inference_mode(inference):
-            return work(item)
+            return work(item, check)
 
-    with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(threads // workers,)) as pool:
+    with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(share,)) as pool:
         try:
             futures = [pool.submit(copy_context().run, alone, item) for item in items]
             return [future.result() for future in futures]
         finally:
-            pool.shutdown(cancel_futures=True)
-            torch.set_num_threads(threads)  # it is one number for all that the libraries begin from here on
+            stopped.set()  # without an exception all are done
+
+
+def _go_on() -> None:
+    pass

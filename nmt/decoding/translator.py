@@ -80,7 +80,8 @@ class Translator:
 
         Several paths make an ensemble (see `ensemble`); the first model's configuration gives the defaults, and a line
         is cut where it is too long for any of them. `precision`: float32, or bfloat16 or int8 for weights rounded to
-        it, which translates faster and a little differently (see `nmt.ops.packed_weights`). `shortlist`: a file of
+        it, which translates faster and a little differently. The model's weights are packed (`nmt.ops.packed_weights`):
+        whoever changes them calls its `pack_weights` again. `shortlist`: a file of
         nmt-shortlist with the pieces that may translate a source, for faster translation (see `shortlist`).
 
         Raises UserError when there is no such file, it is damaged, or holds no model of this toolkit; and when the

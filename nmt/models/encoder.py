@@ -120,7 +120,10 @@ class Encoder(nn.Module):
         return fused() and embedded.device.type == "cpu" and not few
 
     def _library(self, embedded: Tensor, lengths: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """The plain twin of `_fused`, and what GPUs use, for which the library has kernels: padding is packed away."""
+        """The plain twin of `_fused`, and what GPUs use, for which the library has kernels: padding is packed away.
+
+        On a CPU it is also what encodes a few sentences to be translated.
+        """
         packed = pack_padded_sequence(embedded, lengths.cpu(), batch_first=True, enforce_sorted=False)
         outputs, states = self.network(packed)
         annotations, _ = pad_packed_sequence(outputs, batch_first=True, total_length=embedded.size(1))
@@ -149,14 +152,15 @@ class Encoder(nn.Module):
     def _fused_layer(self, inputs: Tensor, real: Tensor, layer: int) -> tuple[Tensor, tuple[Tensor, ...]]:
         """One layer over `inputs` (S, batch, input_size): its outputs (S, directions, batch, size), its last states."""
         weights = [self._weights(layer, direction) for direction in range(self.directions)]
-        if self.packed is None:
+        packed = None if self.packed is None or torch.is_grad_enabled() else self.packed[layer]
+        if packed is None:
             gates = [linear(inputs, each.from_input, each.bias) for each in weights]
         else:
-            gates = [own.from_input(inputs) for own in self.packed[layer]]
+            gates = [own.from_input(inputs) for own in packed]
         from_inputs = torch.stack((gates[0], gates[1].flip(0)) if self.directions == 2 else gates, dim=1)
         first = inputs.new_zeros(self.directions, inputs.size(1), self.size)
-        if self.packed is not None:
-            recurrent = [own.recurrent for own in self.packed[layer]]
+        if packed is not None:
+            recurrent = [own.recurrent for own in packed]
             if isinstance(self.network, nn.LSTM):
                 outputs, cell = packed_lstm_sequence(from_inputs, recurrent, (first, first), real)
                 return outputs, (outputs[-1], cell)
@@ -186,7 +190,7 @@ class Encoder(nn.Module):
         return super()._apply(*arguments, **options)
 
     def pack(self, _: MakeProduct) -> None:
-        """For inference: compute with packed weights, which stay whole, for they are used once a sentence only."""
+        """For inference of more than a FEW sentences; never rounded, for the weights are used once a sentence only."""
         with torch.no_grad():
             self.packed = [[self._packed(layer, way) for way in range(self.directions)] for layer in range(self.layers)]
 

@@ -20,7 +20,7 @@ from nmt.models.initialisation import initialise
 from nmt.models.memory import Memory
 from nmt.models.scopes import SCOPES
 from nmt.ops.linear import linear
-from nmt.ops.packed_weights import MakeProduct, pack_weights, packs
+from nmt.ops.packed_weights import MakeProduct, pack_weights, packs_all
 from nmt.ops.products import Product
 
 
@@ -71,6 +71,7 @@ class Seq2Seq(nn.Module):
         self.output_layer = output_layer
         self.packed_product: MakeProduct | None = None  # for inference
         self.output_product: Product | None = None
+        self.is_packed = False  # and all its products are: none by `fast_products`, so several threads may compute
 
     @property
     def target_embedding(self) -> nn.Embedding:
@@ -80,19 +81,16 @@ class Seq2Seq(nn.Module):
     def output_weight(self) -> Tensor:
         return self.target_embedding.weight if self.output_layer is None else self.output_layer.weight
 
-    @property
-    def is_packed(self) -> bool:
-        """Whether it computes with packed weights: not by `fast_products`, so it may in several threads at once."""
-        return self.packed_product is not None and packs(self.output_weight)
-
     def _apply(self, *arguments: Any, **options: Any) -> "Seq2Seq":
         self.packed_product = self.output_product = None  # another device or type: what was packed is no more
+        self.is_packed = False
         return super()._apply(*arguments, **options)
 
     def pack_weights(self, precision: str) -> None:
         """Translate with packed weights from now on, whole (float32) or rounded: see `nmt.ops.packed_weights`."""
         self.packed_product = pack_weights(self, precision)
         self.output_product = self.packed_product(self.output_weight.detach(), None)
+        self.is_packed = packs_all(self.output_weight.detach(), precision)
 
     def start(self, source: Tensor, source_lengths: Tensor) -> SearchState:
         """Encode `source` (batch, source_length), ids with END; one row a sentence."""
@@ -103,7 +101,7 @@ class Seq2Seq(nn.Module):
     def step(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, SearchState]:
         """Log-probabilities (rows, vocabulary) of the words after `tokens` (rows,), and the next state."""
         vectors, following = self.advance(tokens, state)
-        if self.output_product is not None:
+        if self.output_product is not None and not torch.is_grad_enabled():
             logits = self.output_product(vectors)
         else:
             logits = linear(vectors, self.output_weight)

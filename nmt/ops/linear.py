@@ -25,7 +25,7 @@ class Linear(nn.Linear):
         self.product = make(self.weight.detach(), None if self.bias is None else self.bias.detach())
 
     def forward(self, inputs: Tensor) -> Tensor:
-        if self.product is not None:
+        if self.product is not None and not torch.is_grad_enabled():
             return self.product(inputs)
         return linear(inputs, self.weight, self.bias)
 
@@ -41,11 +41,16 @@ class ConcatLinear(Linear):
 
     def first(self, inputs: Tensor) -> Tensor:
         """W_x x (…, out_features) for x (…, first_size)."""
-        return linear(inputs, self._halves()[0]) if self.products is None else self.products[0](inputs)
+        return self._product(0, inputs)
 
     def second(self, inputs: Tensor) -> Tensor:
         """W_y y (…, out_features) for y (…, second_size)."""
-        return linear(inputs, self._halves()[1]) if self.products is None else self.products[1](inputs)
+        return self._product(1, inputs)
+
+    def _product(self, half: int, inputs: Tensor) -> Tensor:
+        if self.products is None or torch.is_grad_enabled():
+            return linear(inputs, self._halves()[half])
+        return self.products[half](inputs)
 
     def _halves(self) -> tuple[Tensor, Tensor]:
         return self.weight[:, : self.first_size], self.weight[:, self.first_size :]

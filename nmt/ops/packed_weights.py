@@ -1,7 +1,8 @@
 """Linear layers for inference, whose weights are laid out once as the processor likes them, and rounded if wanted.
 
 `pack_weights` gives every layer of a model a product of its own that reads the packed weight: whole (float32), or
-rounded to bfloat16 or to 8-bit integers. The model keeps its weights as they are, and must not be trained or changed.
+rounded to bfloat16 or to 8-bit integers. The model keeps its weights as they are, so that they take twice the memory.
+They are packed as they are then: who changes them packs again. Where gradients are recorded, nothing is packed.
 
 On a CPU the products are oneDNN's, in the precision that they are asked for, whatever PyTorch is permitted to round. A
 packed weight is read once and in order, which a step with few rows, of one sentence, consists of: for 5 rows and a
@@ -37,7 +38,7 @@ class Packable(Protocol):
 
 def float32_product(weight: Tensor, bias: Tensor | None) -> Product:
     """x Wᵀ + b."""
-    if not packs(weight):
+    if not _packs(weight):
         return partial(linear, weight=weight, bias=bias)
     return _packed(weight, bias)
 
@@ -45,7 +46,7 @@ def float32_product(weight: Tensor, bias: Tensor | None) -> Product:
 def bfloat16_product(weight: Tensor, bias: Tensor | None) -> Product:
     """x Wᵀ + b with x and W rounded to bfloat16, summed in float32; float32 in and out."""
     rounded = weight.bfloat16()
-    if not packs(rounded):
+    if not _packs(rounded):
         turned = rounded.t()
         return lambda inputs: product(inputs, turned, bias)
     multiply = _packed(rounded, None)
@@ -80,9 +81,21 @@ def _operations() -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
     return operations._reorder_linear_weight.default, operations._linear_pointwise.default
 
 
-def packs(weight: Tensor) -> bool:
-    """Whether weights like this one can be packed here; products with others are those of `nmt.ops.linear`."""
+def _packs(weight: Tensor) -> bool:
+    """Whether weights like this one can be packed here; products with others are those of `nmt.ops.products`."""
     return weight.device.type == "cpu" and _packs_type(weight.dtype)
+
+
+def inner_precision(precision: str, device: torch.device) -> str:
+    """What the layers before the output layer compute in, where it computes in `precision`."""
+    if precision != "int8":
+        return precision
+    return "bfloat16" if native_bfloat16(device) else "float32"
+
+
+def packs_all(weight: Tensor, precision: str) -> bool:
+    """Whether no product of a model with weights like this one is left to `nmt.ops.products`, in this precision."""
+    return _packs(weight.bfloat16() if inner_precision(precision, weight.device) == "bfloat16" else weight)
 
 
 @cache
@@ -104,7 +117,7 @@ def int8_product(weight: Tensor, bias: Tensor | None) -> Product:
     The sums of integers are exact, so no row depends on another.
     """
     scales = _scales(weight, WEIGHT_RANGE)
-    packed = torch.ops.onednn.qlinear_prepack((weight / scales).round().to(torch.int8), None)
+    packed = torch.ops.onednn.qlinear_prepack((weight / scales).round().to(torch.int8).contiguous(), None)
     zeros = torch.zeros(weight.size(0), dtype=torch.int32)
     weight_scales, limit = scales.squeeze(1), _input_range()
 
@@ -148,17 +161,17 @@ PRODUCTS: dict[str, MakeProduct] = {
 def pack_weights(model: nn.Module, precision: str) -> MakeProduct:
     """Have every `Packable` of `model` compute in this precision, a key of PRODUCTS; returns it for the output layer.
 
-    With int8 that is the output layer's alone, which is most of the work of a small model. The layers before it compute
-    in bfloat16, or in float32 where the processor has no instructions for that: a state carries their errors on. In
-    8 bits throughout, log-probabilities were wrong by 0.016 (root mean square), so by 0.007, in bfloat16 by 0.011.
+    With int8 that is the output layer's alone, which is most of the work of a small model. The other layers compute in
+    bfloat16, or in float32 where the processor has no instructions for that: a state carries their errors on. In 8
+    bits throughout, log-probabilities were wrong by 0.016 (root mean square), so by 0.007, in bfloat16 by 0.011. The
+    encoder's recurrent network is never rounded.
 
     Raises UserError for int8 on a GPU, and where this PyTorch cannot compute it.
     """
     device = next(model.parameters()).device
-    inner = precision
     if precision == "int8":
         _check_int8(device)
-        inner = "bfloat16" if native_bfloat16(device) else "float32"
+    inner = inner_precision(precision, device)
     for module in model.modules():
         if isinstance(module, Packable):
             module.pack(PRODUCTS[inner])

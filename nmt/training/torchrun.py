@@ -34,15 +34,19 @@ def job() -> str | None:
 
 def is_silent() -> bool:
     """Whether another process on this machine says what is wrong with what both were given."""
-    return processes() > 1 and number("LOCAL_RANK", 0) > 0
+    alone = os.environ.get("WORLD_SIZE", "1") == "1"
+    return not alone and os.environ.get("LOCAL_RANK", "0") != "0"
 
 
 def own_gpu() -> torch.device:
     """This process's own among the machine's GPUs, made the current one. Raises UserError when there are too few."""
-    here, gpus = number("LOCAL_WORLD_SIZE", 1), torch.cuda.device_count()
+    if "LOCAL_RANK" not in os.environ:
+        raise UserError("LOCAL_RANK is not set: start the processes with torchrun, which numbers those of a machine")
+    own, gpus = number("LOCAL_RANK", 0), torch.cuda.device_count()
+    here = max(number("LOCAL_WORLD_SIZE", 1), own + 1)
     if here > gpus:
         raise UserError(f"torchrun: {here} processes on a machine with {gpus} GPUs; give --device cpu, or fewer")
-    device = torch.device("cuda", number("LOCAL_RANK", 0))
+    device = torch.device("cuda", own)
     torch.cuda.set_device(device)
     return device
 

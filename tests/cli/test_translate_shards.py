@@ -611,6 +611,13 @@ def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
     Team(5, 6).device(torch.device("cuda"), problems)
     assert problems == ["torchrun: 3 processes on a machine with 2 GPUs; give --device cpu, or fewer"]
+    monkeypatch.delenv("LOCAL_WORLD_SIZE")  # another launcher
+    monkeypatch.setenv("LOCAL_RANK", "2")
+    Team(5, 6).device(torch.device("cuda"), problems)
+    monkeypatch.delenv("LOCAL_RANK")
+    Team(5, 6).device(torch.device("cuda"), problems)
+    assert problems[1] == problems[0]
+    assert problems[2].startswith("LOCAL_RANK is not set: start the processes with torchrun")
 
 
 def test_processes_that_nobody_started(

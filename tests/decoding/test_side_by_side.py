@@ -1,5 +1,6 @@
 """Several batches at once: what they find, in which order, and what is left when one fails."""
 
+import signal
 import threading
 from collections.abc import Callable, Iterator
 
@@ -8,7 +9,7 @@ import torch
 
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.inference import inference
-from nmt.decoding.side_by_side import MOST, side_by_side
+from nmt.decoding.side_by_side import MOST, Check, side_by_side
 from nmt.ops.computing import computing, now
 from tests.batch_sizes import sentences
 from tests.decoding.conftest import random_translator
@@ -28,7 +29,7 @@ def test_as_many_at_once_as_there_are_threads(count: int, expected: int, threads
     threads(count)
     barrier = threading.Barrier(expected, timeout=60)
 
-    def work(item: int) -> tuple[int, int]:
+    def work(item: int, check: Check) -> tuple[int, int]:
         barrier.wait()
         return item, torch.get_num_threads()
 
@@ -40,7 +41,7 @@ def test_as_many_at_once_as_there_are_threads(count: int, expected: int, threads
 def test_threads_compute_as_their_caller_does(threads: Callable[[int], None]) -> None:
     threads(2)
 
-    def work(_: int) -> tuple[object, ...]:
+    def work(item: int, check: Check) -> tuple[object, ...]:
         return now(), torch.is_inference_mode_enabled()
 
     with inference(torch.nn.Linear(1, 1)), computing(fused=False, precision=torch.bfloat16):
@@ -52,16 +53,49 @@ def test_what_one_raises_is_raised_and_what_has_not_begun_is_left(threads: Calla
     threads(2)
     begun = []
 
-    def work(item: int) -> None:
+    def work(item: int, check: Check) -> None:
         begun.append(item)
         if item == 0:
             raise ValueError("the first one fails")
-        threading.Event().wait(0.2)
+        while True:  # until it is told that it is not wanted any more
+            check()
 
     with pytest.raises(ValueError, match="the first one fails"):
         side_by_side(work, list(range(20)))
-    assert len(begun) < 10
+    assert len(begun) <= 3
     assert torch.get_num_threads() == 2
+
+
+def test_an_interruption_ends_what_is_running(threads: Callable[[int], None]) -> None:
+    threads(2)
+    running = threading.Barrier(2, timeout=60)
+
+    def work(item: int, check: Check) -> None:
+        if running.wait() == 0:
+            signal.raise_signal(signal.SIGINT)  # to the main thread, which waits for the results
+        while True:
+            check()
+
+    with pytest.raises(KeyboardInterrupt):
+        side_by_side(work, [0, 1])
+    assert torch.get_num_threads() == 2
+
+
+def test_calls_within_a_call_compute_one_after_the_other(threads: Callable[[int], None]) -> None:
+    threads(4)
+    outer = threading.Barrier(2, timeout=60)
+
+    def inner(item: int, check: Check) -> str:
+        return threading.current_thread().name
+
+    def work(item: int, check: Check) -> list[str]:
+        outer.wait()
+        return side_by_side(inner, [0, 1, 2])
+
+    names = side_by_side(work, [0, 1])
+    assert [len(set(each)) for each in names] == [1, 1]
+    assert torch.get_num_threads() == 4
+    assert len(set(side_by_side(work, [0, 1])[0])) == 1  # and it is free again
 
 
 @pytest.mark.parametrize("options", [{}, {"beam_size": 1}, {"n_best": 3}], ids=str)

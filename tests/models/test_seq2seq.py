@@ -104,6 +104,33 @@ def test_rounded_weights_give_near_log_probabilities(
     assert all(torch.equal(weight, weights[name]) for name, weight in model.state_dict().items())
 
 
+def test_a_packed_model_has_its_gradients(make_model: MakeModel, batch: Batch) -> None:
+    """Where they are recorded, the weights themselves are multiplied."""
+    model = make_model(attention={"score": "concat"}).float()
+    model.pack_weights("bfloat16")
+    outputs = model(*batch)
+    model.step(torch.tensor([5, 6, 7]), model.start(*batch[:2]))[0].sum().add(outputs.vectors.sum()).backward()
+    assert [name for name, weight in model.named_parameters() if weight.grad is None] == []
+
+
+@pytest.mark.parametrize(
+    ("precision", "packable", "packed"),
+    [
+        ("float32", {torch.float32}, True),
+        ("bfloat16", {torch.float32}, False),
+        ("bfloat16", {torch.float32, torch.bfloat16}, True),
+        ("float32", set(), False),
+    ],
+)
+def test_a_model_is_packed_when_all_of_its_products_are(
+    make_model: MakeModel, precision: str, packable: set[torch.dtype], packed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmt.ops.packed_weights._packs_type", lambda kind: kind in packable)
+    model = make_model().float()
+    model.pack_weights(precision)
+    assert model.is_packed == packed
+
+
 @torch.inference_mode()
 def test_a_packed_model_that_is_converted_is_not_packed_any_more(make_model: MakeModel, batch: Batch) -> None:
     model, tokens = make_model().float(), torch.tensor([5, 6, 7])

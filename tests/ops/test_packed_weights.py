@@ -67,6 +67,7 @@ def test_a_row_of_int8_does_not_depend_on_the_others() -> None:
     assert torch.equal(multiply(torch.cat((inputs, 1000 * inputs)))[:37], alone)
 
 
+@torch.no_grad()
 @pytest.mark.parametrize(
     ("precision", "native", "inner"),
     [
