@@ -83,7 +83,9 @@ def restore(state: State, *, model: nn.Module, optimizer: Optimizer, rank: int =
         index, _, moment = name.partition(".")
         moments.setdefault(int(index), {})[moment] = tensor
     optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
-    saved = below(state.tensors, f"random.{rank}.") or below(state.tensors, "random." if rank == 0 else "none.")
+    saved = below(state.tensors, f"random.{rank}.")
+    if rank == 0 and not saved:
+        saved = below(state.tensors, "random.")
     if "cpu" in saved:
         torch.set_rng_state(saved["cpu"])
     on_devices = below(saved, "cuda.")
