@@ -55,7 +55,7 @@ def in_pieces(multiply: Product, rows: Tensor, *, longest: int = CHUNK, multiple
 
 def _filled(multiply: Product, rows: Tensor, multiple: int) -> Tensor:
     count = rows.size(0)
-    missing = -count % multiple
+    missing = -count % max(multiple, 1 << max(count.bit_length() - 4, 0))  # an eighth at most, where that is more
     if not missing or count < multiple:
         return multiply(rows)
     return multiply(functional.pad(rows, (0, 0, 0, missing)))[:count]
