@@ -11,13 +11,8 @@ from nmt.cli.parts import MAIN, Facts
 from nmt.data.corpus import digests
 
 OUTPUTS = ("output", *FILES, "plot_alignments")
-UNIMPORTANT = {
-    "resume",
-    "chunk_lines",
-    "device",
-    "batch_tokens",
-    "batch_sentences",
-}  # what changes no more than the rounding of float32
+# What changes no more than the rounding of float32
+UNIMPORTANT = {"resume", "chunk_lines", "device", "batch_tokens", "batch_sentences"}
 USUAL = {"precision": "float32"}  # the same as not to give the option
 BY_CONTENT = {"input", "model"}  # told apart from the options' own values
 

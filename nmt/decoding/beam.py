@@ -124,14 +124,15 @@ def beam_search(
             live, tokens, origins = totals[:, :beam_size], tokens[:, :beam_size], origins[:, :beam_size]
         history.add(active, time, tokens, origins)
 
-        rows = origins if width == 1 and len(limits) == 1 else origins + _first_rows(len(limits), width, device)
+        rows = origins + torch.arange(0, live.shape[0] * width, width, device=device).unsqueeze(1)
         done = at_limit
         if some_finished:
             scores, best = finished.scores[active], live[:, 0]
             settled = (finished.counts[active] >= beam_size) & (scores[:, 0] >= best / penalties[time])
             done = done | settled | (scores[:, -1] >= best / penalties[limits - 1])
         if bool(done.any()):
-            active, going_on = remaining(active, done), ~done
+            going_on = torch.nonzero(~done).squeeze(1)
+            active = going_on if isinstance(active, slice) else active[going_on]
             limits, live, tokens, rows = limits[going_on], live[going_on], tokens[going_on], rows[going_on]
             if limits.numel() == 0:
                 break
@@ -139,17 +140,6 @@ def beam_search(
             continue  # greedy search, the same sentences: the rows are where they were
         state = state.select(rows)
     return resolve(history, finished)
-
-
-def _first_rows(sentences: int, width: int, device: torch.device | str) -> Tensor:
-    """The first row of each sentence: (sentences, 1)."""
-    return torch.arange(0, sentences * width, width, device=device).unsqueeze(1)
-
-
-def remaining(active: Rows, done: Tensor) -> Tensor:
-    """The sentences `active` but those that are `done` (active,)."""
-    going_on = torch.nonzero(~done).squeeze(1)
-    return going_on if isinstance(active, slice) else active[going_on]
 
 
 def force_end(values: Tensor, choices: Tensor, end: Tensor, at_limit: Tensor, width: int) -> tuple[Tensor, Tensor]:

@@ -38,7 +38,7 @@ def best_continuations(live: Tensor, log_probabilities: Tensor, count: int, time
     log_probabilities[:, PAD] = NEVER
     log_probabilities[:, BEGIN] = NEVER
     vocabulary = log_probabilities.size(1)
-    totals, places = _largest_sums(live, log_probabilities.view(*live.shape, vocabulary), count, extra=1)
+    totals, places = _largest_sums(live, log_probabilities.view(*live.shape, vocabulary), count)
     if bool(totals[:, 0].isnan().any()):
         raise NotNumbersError(f"the model's log-probabilities for target token {time + 1} are not numbers (NaN)")
     if live.size(1) == 1:

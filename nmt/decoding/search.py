@@ -39,7 +39,7 @@ from nmt.decoding.rules import (
 )
 from nmt.decoding.sampling import numbers, sample
 from nmt.decoding.shortlist import Shortlist
-from nmt.decoding.side_by_side import Check, side_by_side
+from nmt.decoding.side_by_side import MOST, Check, side_by_side
 from nmt.errors import UserError
 from nmt.symbols import PAD, UNKNOWN
 
@@ -99,10 +99,8 @@ def search(
 
     every = list(_batches(tasks, options))
     with inference(model):
-        if all(getattr(member, "is_packed", False) for member in members(model)):
-            found = side_by_side(hypotheses_of, every)
-        else:
-            found = [hypotheses_of(batch, lambda: None) for batch in every]
+        packed = all(getattr(member, "is_packed", False) for member in members(model))
+        found = side_by_side(hypotheses_of, every, most=MOST if packed else 1)
     results = dict(zip(chain(*every), chain(*found), strict=True))
     return [results[index] for index in range(len(tasks))]
 

@@ -21,15 +21,15 @@ MOST = 4  # pieces at once: each needs memory
 _busy = Lock()  # the number of threads is the whole process's business, so one call at a time shares them out
 
 
-def side_by_side(work: Callable[[Item, Check], Result], items: Sequence[Item]) -> list[Result]:
-    """The result of `work` for each of `items`, several at once where PyTorch has several threads.
+def side_by_side(work: Callable[[Item, Check], Result], items: Sequence[Item], *, most: int = MOST) -> list[Result]:
+    """The result of `work` for each of `items`, up to `most` at once where PyTorch has as many threads.
 
     What `work` raises is raised here, as is an interruption; what has not begun by then is left, and the rest ends at
     its next `Check`. It must not change what the others read. While this runs, calls from other threads compute one
     item after the other, and a thread that begins sees the share of one item as PyTorch's number of threads.
     """
     threads = torch.get_num_threads()
-    workers = min(threads, len(items), MOST)
+    workers = min(threads, len(items), most)
     if workers < 2 or not _busy.acquire(blocking=False):
         return [work(item, _go_on) for item in items]
     try:

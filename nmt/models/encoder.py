@@ -151,28 +151,25 @@ class Encoder(nn.Module):
 
     def _fused_layer(self, inputs: Tensor, real: Tensor, layer: int) -> tuple[Tensor, tuple[Tensor, ...]]:
         """One layer over `inputs` (S, batch, input_size): its outputs (S, directions, batch, size), its last states."""
-        weights = [self._weights(layer, direction) for direction in range(self.directions)]
-        packed = None if self.packed is None or torch.is_grad_enabled() else self.packed[layer]
-        if packed is None:
-            gates = [linear(inputs, each.from_input, each.bias) for each in weights]
-        else:
-            gates = [own.from_input(inputs) for own in packed]
-        from_inputs = torch.stack((gates[0], gates[1].flip(0)) if self.directions == 2 else gates, dim=1)
-        first = inputs.new_zeros(self.directions, inputs.size(1), self.size)
-        if packed is not None:
-            recurrent = [own.recurrent for own in packed]
+        first, cell = inputs.new_zeros(self.directions, inputs.size(1), self.size), None
+        if self.packed is not None and not torch.is_grad_enabled():
+            packed = self.packed[layer]
+            from_inputs = _both_ways([own.from_input(inputs) for own in packed])
+            products = [own.recurrent for own in packed]
             if isinstance(self.network, nn.LSTM):
-                outputs, cell = packed_lstm_sequence(from_inputs, recurrent, (first, first), real)
-                return outputs, (outputs[-1], cell)
-            outputs = packed_gru_sequence(from_inputs, recurrent, first, real)
-            return outputs, (outputs[-1],)
-        weight = torch.stack([each.recurrent for each in weights])
-        if isinstance(self.network, nn.LSTM):
-            outputs, cell = lstm_sequence(from_inputs, weight, (first, first), real)
-            return outputs, (outputs[-1], cell)
-        bias = torch.stack([each.recurrent_bias for each in weights if each.recurrent_bias is not None])
-        outputs = gru_sequence(from_inputs, weight, bias, first, real)
-        return outputs, (outputs[-1],)
+                outputs, cell = packed_lstm_sequence(from_inputs, products, (first, first), real)
+            else:
+                outputs = packed_gru_sequence(from_inputs, products, first, real)
+        else:
+            weights = [self._weights(layer, direction) for direction in range(self.directions)]
+            from_inputs = _both_ways([linear(inputs, each.from_input, each.bias) for each in weights])
+            recurrent = torch.stack([each.recurrent for each in weights])
+            if isinstance(self.network, nn.LSTM):
+                outputs, cell = lstm_sequence(from_inputs, recurrent, (first, first), real)
+            else:
+                bias = torch.stack([each.recurrent_bias for each in weights if each.recurrent_bias is not None])
+                outputs = gru_sequence(from_inputs, recurrent, bias, first, real)
+        return outputs, (outputs[-1],) if cell is None else (outputs[-1], cell)
 
     def _weights(self, layer: int, direction: int) -> "_Weights":
         """Those of the library's network: an LSTM's two biases are always added, so they are one here."""
@@ -202,6 +199,11 @@ class Encoder(nn.Module):
         """The directions of one layer joined, from the library's (layers × directions, batch, size)."""
         first = layer * self.directions
         return self.join(tuple(states[first : first + self.directions]))
+
+
+def _both_ways(gates: Sequence[Tensor]) -> Tensor:
+    """The directions' projected inputs (S, batch, N), the second in reversed time: (S, directions, batch, N)."""
+    return torch.stack([each.flip(0) if way else each for way, each in enumerate(gates)], dim=1)
 
 
 def reversed_words(lengths: Tensor, size: int) -> Tensor:
