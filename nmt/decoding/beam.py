@@ -105,9 +105,9 @@ def beam_search(
     some_finished = False
     for time in range(longest):
         log_probabilities, state = step(tokens.flatten(), state)
-        width, at_limit = live.shape[1], limits == time + 1
-        if time + 1 in ends:
-            only_end(log_probabilities, at_limit.repeat_interleave(width))
+        width, some_at_limit = live.shape[1], time + 1 in ends
+        if some_at_limit:
+            only_end(log_probabilities, (limits == time + 1).repeat_interleave(width))
         totals, origins, tokens = best_continuations(live, log_probabilities, 2 * beam_size, time)
 
         ended = tokens == END
@@ -125,12 +125,12 @@ def beam_search(
         history.add(active, time, tokens, origins)
 
         rows = origins + torch.arange(0, live.shape[0] * width, width, device=device).unsqueeze(1)
-        done = at_limit
+        done = limits == time + 1
         if some_finished:
             scores, best = finished.scores[active], live[:, 0]
             settled = (finished.counts[active] >= beam_size) & (scores[:, 0] >= best / penalties[time])
             done = done | settled | (scores[:, -1] >= best / penalties[limits - 1])
-        if bool(done.any()):
+        if (some_finished or some_at_limit) and bool(done.any()):
             going_on = torch.nonzero(~done).squeeze(1)
             active = going_on if isinstance(active, slice) else active[going_on]
             limits, live, tokens, rows = limits[going_on], live[going_on], tokens[going_on], rows[going_on]

@@ -75,15 +75,18 @@ def _largest_sums(live: Tensor, added: Tensor, count: int, extra: int = 1) -> tu
     border, chosen = maxima.flatten(1).topk(count + extra, dim=1)
     chosen = chosen.sort(dim=1).values  # so that all that follows is in the order of the places
     owners = torch.div(chosen, blocks, rounding_mode="floor")
-    columns = ((chosen - owners * blocks) * BLOCK).unsqueeze(2) + torch.arange(BLOCK, device=live.device)
-    places = columns + (owners * vocabulary).unsqueeze(2)
-    if vocabulary % BLOCK:
-        places.clamp_(max=width * vocabulary - 1)
-    sums = live.gather(1, owners).unsqueeze(2) + added.flatten(1).gather(1, places.flatten(1)).view(columns.shape)
-    if vocabulary % BLOCK:
-        sums.masked_fill_(columns >= vocabulary, NEVER)
+    places = (chosen * BLOCK).unsqueeze(2) + torch.arange(BLOCK, device=live.device)
+    if missing := blocks * BLOCK - vocabulary:  # columns, of each hypothesis's last block
+        places -= (owners * missing).unsqueeze(2)
+        beyond = places >= ((owners + 1) * vocabulary).unsqueeze(2)
+        places.masked_fill_(beyond, 0)
+    sums = live.gather(1, owners).unsqueeze(2) + added.flatten(1).gather(1, places.flatten(1)).view(places.shape)
+    if missing:
+        sums.masked_fill_(beyond, NEVER)
     sums, places = sums.flatten(1), places.flatten(1)
     found, order = sums.topk(count + 1, dim=1)
+    if bool((found[:, :-1] > found[:, 1:]).all()):
+        return found[:, :count], places.gather(1, order[:, :count])
     tied = ((found[:, 1:] == found[:, :-1]) & (found[:, 1:] > NEVER)).any(dim=1)
     if bool(tied.any()):
         found[tied], order[tied] = descending(sums[tied], count + 1)

@@ -33,9 +33,10 @@ def coverage_penalty(state: SearchState | EnsembleState, beta: float) -> Tensor:
     """cp (rows,) of hypotheses that end with the step after which `state` is; in float64."""
     members = state.members if isinstance(state, EnsembleState) else (state,)
     coverage = mean([_coverage(member) for member in members])
-    mask = members[0].memory.mask
-    mask = mask.repeat_interleave(coverage.size(0) // mask.size(0), dim=0)
-    return beta * coverage.double().clamp(LEAST, 1.0).log().masked_fill(~mask, 0.0).sum(dim=1)
+    each, mask = coverage.double().clamp(LEAST, 1.0).log(), members[0].memory.mask
+    if mask is not None:
+        each = each.masked_fill(~mask.repeat_interleave(len(each) // len(mask), dim=0), 0.0)
+    return beta * each.sum(dim=1)
 
 
 def _coverage(state: SearchState) -> Tensor:

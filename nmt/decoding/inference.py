@@ -11,7 +11,8 @@ from torch import nn
 def inference(model: nn.Module) -> Iterator[None]:
     """Run the block without gradients and with `model` in evaluation; then every module has its own mode again."""
     training = [module for module in model.modules() if module.training]
-    model.eval()
+    if training:
+        model.eval()
     try:
         with torch.inference_mode():
             yield

@@ -261,7 +261,9 @@ class Attention(nn.Module):
 
     def remember(self, values: Tensor, lengths: Tensor) -> Memory:
         """The memory of a batch: `values` (batch, source_length, memory_size), `lengths` (batch,) in tokens."""
-        return Memory(values, self.score.project(values), lengths, length_mask(lengths, values.size(1)))
+        padded = int(lengths.min()) < values.size(1)
+        mask = length_mask(lengths, values.size(1)) if padded else None
+        return Memory(values, self.score.project(values), lengths, mask)
 
     def start(self, memory: Memory) -> Past:
         """What there is to remember before the first step: nothing has been attended to."""

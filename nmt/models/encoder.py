@@ -124,9 +124,12 @@ class Encoder(nn.Module):
 
         On a CPU it is also what encodes a few sentences to be translated.
         """
-        packed = pack_padded_sequence(embedded, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        outputs, states = self.network(packed)
-        annotations, _ = pad_packed_sequence(outputs, batch_first=True, total_length=embedded.size(1))
+        if int(lengths.min()) == embedded.size(1):
+            annotations, states = self.network(embedded)
+        else:
+            packed = pack_padded_sequence(embedded, lengths.cpu(), batch_first=True, enforce_sorted=False)
+            outputs, states = self.network(packed)
+            annotations, _ = pad_packed_sequence(outputs, batch_first=True, total_length=embedded.size(1))
         return annotations, states if isinstance(states, tuple) else (states,)
 
     def _fused(self, embedded: Tensor, lengths: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:

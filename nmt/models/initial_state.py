@@ -67,8 +67,8 @@ class MeanState(InitialState):
         self.layer = Linear(sizes.memory, sizes.units)
 
     def forward(self, encoded: Encoded, memory: Memory) -> tuple[CellState, ...]:
-        mask = memory.mask.unsqueeze(2).to(memory.values.dtype)
-        return self._parts(torch.tanh(self.layer((memory.values * mask).sum(1) / mask.sum(1))))
+        values = memory.values if memory.mask is None else memory.values * memory.mask.unsqueeze(2)
+        return self._parts(torch.tanh(self.layer(values.sum(1) / memory.lengths.unsqueeze(1))))
 
 
 class CopiedState(InitialState):

@@ -15,11 +15,12 @@ class Memory(NamedTuple):
     values: Tensor  # (batch, source_length, memory_size), the encoder's annotations
     keys: Tensor  # (batch, source_length, key_size), what the score compares with; projected once
     lengths: Tensor  # (batch,), tokens of each sentence, END counted
-    mask: Tensor  # (batch, source_length), True at real tokens
+    mask: Tensor | None  # (batch, source_length), True at real tokens; None where there is no padding
 
     def select(self, sentences: Tensor) -> "Memory":
         """The rows `sentences` (indices into the batch)."""
-        return Memory(*(part.index_select(0, sentences) for part in self))
+        values, keys, lengths = (part.index_select(0, sentences) for part in self[:3])
+        return Memory(values, keys, lengths, None if self.mask is None else self.mask.index_select(0, sentences))
 
 
 class Past(NamedTuple):

@@ -18,7 +18,7 @@ from nmt.ops.steps import StepLinear
 class Window(NamedTuple):
     """Where each query may look."""
 
-    mask: Tensor  # (batch, queries or 1, source_length), True inside
+    mask: Tensor | None  # (batch, queries or 1, source_length), True inside; None: every position is
     factor: Tensor | None = None  # (batch, queries, source_length), multiplies the weights after the softmax
     renormalise: bool = False  # whether the product is made to sum to 1 again
 
@@ -41,7 +41,7 @@ class GlobalScope(Scope):
         super().__init__()
 
     def forward(self, query: Tensor, memory: Memory, past: Past) -> Window:
-        return Window(memory.mask.unsqueeze(1))
+        return Window(None if memory.mask is None else memory.mask.unsqueeze(1))
 
 
 class LocalMonotonicScope(Scope):
@@ -60,7 +60,7 @@ class LocalMonotonicScope(Scope):
     def forward(self, query: Tensor, memory: Memory, past: Past) -> Window:
         centre = torch.minimum(past.steps, memory.lengths.unsqueeze(1) - 1)  # (batch, queries)
         distance = _distance(centre, memory)
-        return Window(memory.mask.unsqueeze(1) & (distance.abs() <= self.half_width))
+        return Window(_real(distance.abs() <= self.half_width, memory))
 
 
 class LocalPredictiveScope(Scope):
@@ -90,7 +90,7 @@ class LocalPredictiveScope(Scope):
 
     def forward(self, query: Tensor, memory: Memory, past: Past) -> Window:
         distance = _distance(self.centre(query, memory.lengths), memory)
-        inside = memory.mask.unsqueeze(1) & (distance.abs() <= self.half_width)
+        inside = _real(distance.abs() <= self.half_width, memory)
         deviation = self.half_width / 2
         return Window(inside, torch.exp(-distance.square() / (2 * deviation**2)), self.renormalise)
 
@@ -99,6 +99,11 @@ def _distance(centre: Tensor, memory: Memory) -> Tensor:
     """s - p_t (batch, queries, source_length) for every source position s, given p_t (batch, queries)."""
     positions = torch.arange(memory.values.size(1), device=memory.values.device)
     return positions - centre.unsqueeze(2)
+
+
+def _real(inside: Tensor, memory: Memory) -> Tensor:
+    """`inside` (batch, queries, source_length), but for padding."""
+    return inside if memory.mask is None else inside & memory.mask.unsqueeze(1)
 
 
 SCOPES: dict[str, type[GlobalScope] | type[LocalMonotonicScope] | type[LocalPredictiveScope]] = {

@@ -65,6 +65,8 @@ def _packed(weight: Tensor, bias: Tensor | None) -> Product:
     columns = weight.size(0)
 
     def of_any_shape(inputs: Tensor) -> Tensor:
+        if inputs.dim() == 2 and inputs.size(0) < MULTIPLE:
+            return multiply(inputs)  # most steps of one sentence: there is nothing to cut or to fill up
         rows = inputs.reshape(-1, inputs.size(-1))
         result = in_pieces(multiply, rows, longest=LONGEST, multiple=MULTIPLE)
         return result.view(*inputs.shape[:-1], columns)

@@ -52,8 +52,8 @@ def note_margins(scope: nn.Module) -> list[float]:
     def note(module: LocalPredictiveScope, given: tuple[Any, ...], window: Any) -> None:
         query, memory, _ = given
         distances = torch.arange(memory.values.size(1)) - module.centre(query, memory.lengths).unsqueeze(2)
-        real = memory.mask.unsqueeze(1).expand_as(distances)
-        margins.append((distances.abs() - module.half_width).abs()[real].min().item())
+        real = torch.arange(memory.values.size(1)) < memory.lengths.view(-1, 1, 1)
+        margins.append((distances.abs() - module.half_width).abs()[real.expand_as(distances)].min().item())
 
     if isinstance(scope, LocalPredictiveScope):
         scope.register_forward_hook(note)
