@@ -18,50 +18,17 @@ sentence's result does not depend on the rest of the batch, beyond the rounding 
 """
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
 from nmt.decoding.choices import NEVER, best_continuations, descending, only_end
+from nmt.decoding.hypotheses import Hypothesis, LengthPenalty, State, Step, penalty
+from nmt.decoding.one_sentence import search_one
 from nmt.symbols import BEGIN, END
 
-LengthPenalty = Literal["none", "average"] | float
 Rows = Tensor | slice
 """Sentences by their places in the input: slice(None) stands for all of them, and costs nothing to read or write."""
-
-
-class SearchState(Protocol):
-    """What `step` carries from one token to the next, for a number of rows."""
-
-    def select(self: "State", rows: Tensor) -> "State":
-        """The state of the given rows; `rows` (sentences, beam) are flat indices into the present ones."""
-        ...
-
-
-State = TypeVar("State", bound=SearchState)
-Step = Callable[[Tensor, State], tuple[Tensor, State]]
-
-
-class Hypothesis(NamedTuple):
-    """A finished translation of one sentence."""
-
-    tokens: list[int]  # without BEGIN and END
-    score: float  # log_probability / penalty(length with END) + supplement
-    log_probability: float  # summed over the tokens and END
-    supplement: float = 0.0  # what was added to the score for how it ends
-
-
-def penalty(length: int, length_penalty: LengthPenalty) -> float:
-    """What the log-probability of a hypothesis of `length` tokens, END counted, is divided by.
-
-    "none": 1. "average": length. A number alpha: ((5 + length) / 6) ** alpha (Wu et al. 2016, equation 14).
-    """
-    if length_penalty == "none":
-        return 1.0
-    if length_penalty == "average":
-        return float(length)
-    return float(((5.0 + length) / 6.0) ** length_penalty)
 
 
 def beam_search(
@@ -91,6 +58,18 @@ def beam_search(
     shortest, longest = int(max_lengths.min()), int(max_lengths.max())
     if min(beam_size, n_best, shortest) < 1 or n_best > beam_size or max_lengths.shape != (sentences,):
         raise ValueError("beam_size, n_best and max_lengths must be at least 1, n_best at most beam_size")
+    if sentences == 1:
+        alone = search_one(
+            step,
+            state,
+            beam_size=beam_size,
+            length_penalty=length_penalty,
+            max_length=longest,
+            n_best=n_best,
+            supplement=supplement,
+            device=device,
+        )
+        return [alone]
     limits = max_lengths.to(device, torch.long)  # (active,)
     ends = set(max_lengths.tolist())
     penalties = torch.tensor(

@@ -19,6 +19,11 @@ class NotNumbersError(RuntimeError):
     """A model's log-probabilities are NaN, or -inf for all that could be written."""
 
 
+def not_numbers(length: int) -> NotNumbersError:
+    """The error of NaN among the log-probabilities of token number `length`."""
+    return NotNumbersError(f"the model's log-probabilities for target token {length} are not numbers (NaN)")
+
+
 class Continuations(NamedTuple):
     """The best of each sentence, best first: (sentences, count) each."""
 
@@ -40,7 +45,7 @@ def best_continuations(live: Tensor, log_probabilities: Tensor, count: int, time
     vocabulary = log_probabilities.size(1)
     totals, places = _largest_sums(live, log_probabilities.view(*live.shape, vocabulary), count)
     if bool(totals[:, 0].isnan().any()):
-        raise NotNumbersError(f"the model's log-probabilities for target token {time + 1} are not numbers (NaN)")
+        raise not_numbers(time + 1)
     if live.size(1) == 1:
         return Continuations(totals, torch.zeros_like(places), places)
     origins = torch.div(places, vocabulary, rounding_mode="floor")

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import Step
 from nmt.decoding.choices import NEVER
 from nmt.decoding.ensemble import EnsembleState, Model, mean, members
+from nmt.decoding.hypotheses import Step
 from nmt.decoding.shortlist import Shortlist
 from nmt.symbols import BEGIN, END, PAD, UNKNOWN
 

@@ -22,8 +22,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import Finished, History, Hypothesis, LengthPenalty, State, Step, force_end, penalty, resolve
+from nmt.decoding.beam import Finished, History, force_end, resolve
 from nmt.decoding.choices import NEVER, NotNumbersError, best_tokens
+from nmt.decoding.hypotheses import Hypothesis, LengthPenalty, State, Step, penalty
 from nmt.decoding.phrases import Phrases
 from nmt.decoding.rules import ForcedPrefix, Rule, under_rules
 from nmt.symbols import BEGIN, END

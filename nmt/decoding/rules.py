@@ -13,8 +13,8 @@ from typing import Generic, Protocol
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import State, Step
 from nmt.decoding.choices import NEVER
+from nmt.decoding.hypotheses import State, Step
 from nmt.symbols import BEGIN, END, PAD, UNKNOWN
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.data.batching import pad_sources
-from nmt.decoding.beam import Hypothesis, State, Step, beam_search
+from nmt.decoding.beam import beam_search
 from nmt.decoding.choices import NotNumbersError
 from nmt.decoding.columns import Columns, ColumnState, column_step
 from nmt.decoding.constrained import Bounds, constrained_search
@@ -24,6 +24,7 @@ from nmt.decoding.coverage import coverage_penalty, with_coverage
 from nmt.decoding.diverse import diverse_search
 from nmt.decoding.ensemble import EnsembleState, Model, members
 from nmt.decoding.grouping import batches
+from nmt.decoding.hypotheses import Hypothesis, State, Step
 from nmt.decoding.inference import inference
 from nmt.decoding.phrases import Phrases
 from nmt.decoding.prefixes import Prefix

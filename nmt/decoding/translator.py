@@ -14,11 +14,11 @@ import torch
 
 from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.data.subwords import Vocabularies
-from nmt.decoding.beam import LengthPenalty
 from nmt.decoding.checks import check_options
 from nmt.decoding.constraints import encoded_constraints, impossible
 from nmt.decoding.ensemble import Ensemble, Model, difference, members
 from nmt.decoding.grouping import alongside, chunks
+from nmt.decoding.hypotheses import LengthPenalty
 from nmt.decoding.prefixes import check_prefix, encoded, word_continuations
 from nmt.decoding.search import Options, Task, longest_translation, search
 from nmt.decoding.segments import LONGEST_SEGMENT, longest_segment, segment

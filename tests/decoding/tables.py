@@ -10,7 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import Hypothesis, LengthPenalty, Step, beam_search, penalty
+from nmt.decoding.beam import beam_search
+from nmt.decoding.hypotheses import Hypothesis, LengthPenalty, Step, penalty
 from nmt.symbols import BEGIN, END, PAD
 
 Words = list[int]

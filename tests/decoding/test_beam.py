@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import Hypothesis, LengthPenalty, beam_search, penalty
+from nmt.decoding.beam import beam_search
 from nmt.decoding.choices import best_continuations, best_tokens
+from nmt.decoding.hypotheses import Hypothesis, LengthPenalty, penalty
 from nmt.symbols import BEGIN, END, PAD
 from tests.decoding.tables import plain_beam_search, random_tables
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import Hypothesis, LengthPenalty, penalty
 from nmt.decoding.choices import NotNumbersError
 from nmt.decoding.constrained import Bounds, constrained_search
+from nmt.decoding.hypotheses import Hypothesis, LengthPenalty, penalty
 from nmt.decoding.phrases import Phrases, left_after
 from nmt.decoding.rules import ForcedPrefix, MinimumLength, NoRepeatedNgrams, NoUnknown, Rule
 from nmt.symbols import BEGIN, UNKNOWN

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import SamplingConfig
-from nmt.decoding.beam import Hypothesis, LengthPenalty, penalty
 from nmt.decoding.choices import NotNumbersError
 from nmt.decoding.diverse import diverse_search
+from nmt.decoding.hypotheses import Hypothesis, LengthPenalty, penalty
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.symbols import BEGIN, END, PAD

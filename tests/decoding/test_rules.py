@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import Hypothesis, LengthPenalty, beam_search, penalty
+from nmt.decoding.beam import beam_search
+from nmt.decoding.hypotheses import Hypothesis, LengthPenalty, penalty
 from nmt.decoding.rules import (
     ForcedPrefix,
     MinimumLength,

@@ -1,0 +1,41 @@
+"""What a search works with, and what it finds: a model's step from token to token, and finished hypotheses."""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple, Protocol, TypeVar
+
+from torch import Tensor
+
+LengthPenalty = Literal["none", "average"] | float
+
+
+class SearchState(Protocol):
+    """What `step` carries from one token to the next, for a number of rows."""
+
+    def select(self: "State", rows: Tensor) -> "State":
+        """The state of the given rows; `rows` (sentences, beam) are flat indices into the present ones."""
+        ...
+
+
+State = TypeVar("State", bound=SearchState)
+Step = Callable[[Tensor, State], tuple[Tensor, State]]
+
+
+class Hypothesis(NamedTuple):
+    """A finished translation of one sentence."""
+
+    tokens: list[int]  # without BEGIN and END
+    score: float  # log_probability / penalty(length with END) + supplement
+    log_probability: float  # summed over the tokens and END
+    supplement: float = 0.0  # what was added to the score for how it ends
+
+
+def penalty(length: int, length_penalty: LengthPenalty) -> float:
+    """What the log-probability of a hypothesis of `length` tokens, END counted, is divided by.
+
+    "none": 1. "average": length. A number alpha: ((5 + length) / 6) ** alpha (Wu et al. 2016, equation 14).
+    """
+    if length_penalty == "none":
+        return 1.0
+    if length_penalty == "average":
+        return float(length)
+    return float(((5.0 + length) / 6.0) ** length_penalty)
