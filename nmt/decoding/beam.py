@@ -2,6 +2,7 @@
 
 It knows `step(tokens, state)` and `state.select(rows)`, never a model, a vocabulary or text. All sentences advance
 together as tensors of shape (sentences, beam); a finished sentence leaves the batch at once. Sums are kept in float64.
+A sentence that is alone is searched in the same way by `one_sentence.py`.
 
 The search. At each step the 2 × beam_size best continuations of a sentence, by summed log-probability, are ranked.
 Those among the first beam_size that end in END are finished; the best beam_size of the others live on. A sentence is
@@ -24,7 +25,7 @@ from torch import Tensor
 
 from nmt.decoding.choices import NEVER, best_continuations, descending, only_end
 from nmt.decoding.hypotheses import Hypothesis, LengthPenalty, State, Step, penalty
-from nmt.decoding.one_sentence import search_one
+from nmt.decoding.one_sentence import LARGEST_BEAM, search_one
 from nmt.symbols import BEGIN, END
 
 Rows = Tensor | slice
@@ -58,7 +59,7 @@ def beam_search(
     shortest, longest = int(max_lengths.min()), int(max_lengths.max())
     if min(beam_size, n_best, shortest) < 1 or n_best > beam_size or max_lengths.shape != (sentences,):
         raise ValueError("beam_size, n_best and max_lengths must be at least 1, n_best at most beam_size")
-    if sentences == 1:
+    if sentences == 1 and beam_size <= LARGEST_BEAM:
         alone = search_one(
             step,
             state,

@@ -90,11 +90,10 @@ def _largest_sums(live: Tensor, added: Tensor, count: int, extra: int = 1) -> tu
         sums.masked_fill_(beyond, NEVER)
     sums, places = sums.flatten(1), places.flatten(1)
     found, order = sums.topk(count + 1, dim=1)
-    if bool((found[:, :-1] > found[:, 1:]).all()):
-        return found[:, :count], places.gather(1, order[:, :count])
     tied = ((found[:, 1:] == found[:, :-1]) & (found[:, 1:] > NEVER)).any(dim=1)
-    if bool(tied.any()):
-        found[tied], order[tied] = descending(sums[tied], count + 1)
+    if not bool(tied.any()):
+        return found[:, :count], places.gather(1, order[:, :count])
+    found[tied], order[tied] = descending(sums[tied], count + 1)
     found, places = found[:, :count], places.gather(1, order[:, :count])
     left_out = tied & (found[:, -1] == border[:, -1]) & (found[:, -1] > NEVER)
     if bool(left_out.any()):

@@ -1,7 +1,8 @@
-"""Beam search of one sentence, with lists and loops: the plain twin of `beam_search`, which leaves to it what is alone.
+"""Beam search of one sentence, with lists and loops: the plain twin of the batched search, which is in `beam.py`.
 
-What a step chooses among is a few numbers then: Python has done all its work on them while PyTorch begins and ends a
-few of the forty operations that a step of the batched search consists of. The choices, and all numbers, are the same.
+`beam_search` calls it for a sentence that is alone. There a step has but a few numbers to choose among, and Python is
+done with them before PyTorch has begun and ended the many operations of a step of the batched search. From equal
+log-probabilities the two make equal choices and compute equal scores, to the last bit.
 """
 
 import math
@@ -13,6 +14,8 @@ from torch import Tensor
 from nmt.decoding.choices import NEVER, best_continuations, not_numbers, only_end
 from nmt.decoding.hypotheses import Hypothesis, LengthPenalty, State, Step, penalty
 from nmt.symbols import BEGIN, END, PAD
+
+LARGEST_BEAM = 10  # with a larger one Python needs as long, or longer
 
 Choice = tuple[float, int, int]
 """The summed log-probability of a continuation, the place of the hypothesis that is continued, the token."""
@@ -29,7 +32,11 @@ def search_one(
     supplement: Callable[[State], Tensor] | None,
     device: torch.device | str,
 ) -> list[Hypothesis]:
-    """The `n_best` best hypotheses, best first; the arguments and errors are those of `beam_search`."""
+    """The `n_best` best hypotheses, best first, of at most `max_length` tokens, END counted.
+
+    The other arguments are as in `beam_search`. Impossible hypotheses are not followed, so a step may have fewer rows
+    than the beam. Raises NotNumbersError for NaN log-probabilities.
+    """
     live: list[tuple[float, list[int]]] = [(0.0, [])]
     finished: list[Hypothesis] = []
     ended = 0
@@ -59,25 +66,33 @@ def search_one(
             state = state.select(torch.tensor([origins], device=device))
         live = [(total, [*live[origin][1], token]) for total, origin, token in choices]
         tokens = torch.tensor([token for _, _, token in choices], device=device)
-    return finished
+    return [hypothesis for hypothesis in finished if hypothesis.score > NEVER]
 
 
 def best_choices(live: Sequence[float], log_probabilities: Tensor, count: int, length: int) -> list[Choice]:
-    """`best_continuations` of one sentence, without the impossible ones, for its token number `length`."""
+    """`best_continuations` of one sentence, without the impossible ones, for its token number `length`.
+
+    `log_probabilities` (hypotheses, vocabulary) may be overwritten. Raises NotNumbersError for NaN.
+    """
     vocabulary = log_probabilities.size(1)
-    listed = min(count + 3, vocabulary)  # PAD and BEGIN may be among them, and one more shows what is left out
+    listed = min(count + 3, vocabulary)  # of each hypothesis `count` and one more, or all, besides PAD and BEGIN
     values, tokens = log_probabilities.topk(listed, dim=1)
+    rows = list(zip(live, values.tolist(), tokens.tolist(), strict=True))
+    # What is not listed is at most this, what is chosen at least.
+    least = NEVER if listed == vocabulary else max(total + row[-1] for total, row, _ in rows)
     choices: list[Choice] = []
-    left_out = NEVER
-    for origin, (total, row, ids) in enumerate(zip(live, values.tolist(), tokens.tolist(), strict=True)):
-        if math.isnan(row[0]):
-            raise not_numbers(length)
-        sums = ((total + value, origin, token) for value, token in zip(row, ids, strict=True))
-        choices += [each for each in sums if each[2] not in (PAD, BEGIN) and each[0] > NEVER]
-        left_out = max(left_out, total + row[-1])
+    for origin, (total, row, ids) in enumerate(rows):
+        for value, token in zip(row, ids, strict=True):
+            if token in (PAD, BEGIN):
+                continue
+            if math.isnan(value):  # which `topk` takes for the largest
+                raise not_numbers(length)
+            if total + value < least or total + value == NEVER:
+                break
+            choices.append((total + value, origin, token))
     choices = sorted(choices, key=lambda choice: (-choice[0], choice[1], choice[2]))[:count]
-    if listed == vocabulary or not choices or choices[-1][0] > left_out:
+    if not choices or choices[-1][0] > least:
         return choices
     totals = torch.tensor([live], dtype=torch.float64, device=log_probabilities.device)
-    found = (part[0].tolist() for part in best_continuations(totals, log_probabilities, count, length - 1))
-    return [choice for choice in zip(*found, strict=True) if choice[0] > NEVER]
+    found = best_continuations(totals, log_probabilities, count, length - 1)
+    return list(zip(*(part[0].tolist() for part in found), strict=True))

@@ -261,7 +261,8 @@ class Attention(nn.Module):
 
     def remember(self, values: Tensor, lengths: Tensor) -> Memory:
         """The memory of a batch: `values` (batch, source_length, memory_size), `lengths` (batch,) in tokens."""
-        padded = int(lengths.min()) < values.size(1)
+        # A GPU is not asked: the answer would have to wait for all that it has still to do.
+        padded = lengths.device.type != "cpu" or int(lengths.min()) < values.size(1)
         mask = length_mask(lengths, values.size(1)) if padded else None
         return Memory(values, self.score.project(values), lengths, mask)
 

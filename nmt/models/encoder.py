@@ -120,14 +120,15 @@ class Encoder(nn.Module):
         return fused() and embedded.device.type == "cpu" and not few
 
     def _library(self, embedded: Tensor, lengths: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """The plain twin of `_fused`, and what GPUs use, for which the library has kernels: padding is packed away.
+        """The plain twin of `_fused`, and what GPUs use, for which the library has kernels; padding is packed away.
 
         On a CPU it is also what encodes a few sentences to be translated.
         """
-        if int(lengths.min()) == embedded.size(1):
+        on_host = lengths.cpu()
+        if int(on_host.min()) == embedded.size(1):
             annotations, states = self.network(embedded)
         else:
-            packed = pack_padded_sequence(embedded, lengths.cpu(), batch_first=True, enforce_sorted=False)
+            packed = pack_padded_sequence(embedded, on_host, batch_first=True, enforce_sorted=False)
             outputs, states = self.network(packed)
             annotations, _ = pad_packed_sequence(outputs, batch_first=True, total_length=embedded.size(1))
         return annotations, states if isinstance(states, tuple) else (states,)

@@ -30,7 +30,10 @@ class Rows(NamedTuple):
 
 
 class Search:
-    """Beam search over one table a sentence; counts the rows of every step."""
+    """Beam search over one table a sentence; counts the rows of every step.
+
+    One sentence is searched alone, and once more as a batch of two of the same, which must give the same.
+    """
 
     def __init__(self, tables: Tensor) -> None:
         self.tables = tables  # (sentences, vocabulary, vocabulary) log-probabilities: last token → next token
@@ -51,15 +54,24 @@ class Search:
     ) -> list[list[Hypothesis]]:
         sentences = len(self.tables)
         limits = [max_lengths] * sentences if isinstance(max_lengths, int) else max_lengths
-        return beam_search(
-            self.step,
-            Rows(torch.arange(sentences), self.selections),
-            sentences=sentences,
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-            max_lengths=torch.tensor(limits),
-            n_best=n_best,
-        )
+
+        def found(copies: int) -> list[list[Hypothesis]]:
+            return beam_search(
+                self.step,
+                Rows(torch.arange(sentences).repeat(copies), self.selections),
+                sentences=sentences * copies,
+                beam_size=beam_size,
+                length_penalty=length_penalty,
+                max_lengths=torch.tensor(limits * copies),
+                n_best=n_best,
+            )
+
+        twice = found(2) * 2 if sentences == 1 else []
+        self.rows.clear()
+        self.selections.clear()
+        once = found(1)
+        assert twice in ([], once * 4)
+        return once
 
 
 def table(transitions: dict[int, dict[int, float]], vocabulary: int = 7) -> Tensor:
@@ -220,11 +232,19 @@ def test_finished_junk_does_not_end_the_search_before_the_good_translation_finis
     assert tokens(Search(chain[None])(2, length_penalty="average")) == [[[A, B, C]]]
 
 
-def test_nan_is_an_error() -> None:
+@pytest.mark.parametrize("sentences", [1, 2])
+def test_nan_is_an_error(sentences: int) -> None:
     broken = GARDEN_PATH.clone()
     broken[A, C] = float("nan")
     with pytest.raises(RuntimeError, match=r"token 2 .*NaN"):
-        Search(broken[None])(2)
+        beam_search(
+            lambda tokens, state: (broken[tokens], state),
+            Rows(torch.arange(sentences), []),
+            sentences=sentences,
+            beam_size=2,
+            length_penalty="none",
+            max_lengths=torch.tensor([5] * sentences),
+        )
 
 
 @pytest.mark.parametrize(("beam_size", "n_best", "limit"), [(0, 1, 5), (2, 3, 5), (2, 0, 5), (2, 1, 0)])

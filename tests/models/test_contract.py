@@ -56,6 +56,20 @@ def test_a_sentence_does_not_notice_its_neighbours(make_model: MakeModel, batch:
 
 
 @torch.no_grad()
+def test_a_mask_that_is_not_there_is_true_everywhere(make_model: MakeModel, batch: Batch, combination: Changes) -> None:
+    """Where nothing is padded there is none, and nothing depends on it."""
+    model = make_model(**combination)
+    longest = batch[1].argmax().repeat(2)
+    bare = model.start(batch[0][longest], batch[1][longest])
+    assert bare.memory.mask is None
+    masked = bare._replace(memory=bare.memory._replace(mask=torch.ones_like(batch[0][longest], dtype=torch.bool)))
+    for tokens in (torch.tensor([2, 2]), torch.tensor([5, 9])):
+        found, bare = model.step(tokens, bare)
+        expected, masked = model.step(tokens, masked)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+@torch.no_grad()
 def test_steps_equal_the_whole_sentence(make_model: MakeModel, batch: Batch, combination: Changes) -> None:
     model = make_model(**combination)
     whole = log_probabilities(model, model(*batch).vectors)

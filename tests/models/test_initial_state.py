@@ -48,6 +48,14 @@ def test_mean_by_hand() -> None:
     torch.testing.assert_close(c, torch.tanh(torch.tensor([[0.5, 0.0], [0.9, 0.0]])))
 
 
+def test_mean_without_padding() -> None:
+    state = INITIAL_STATES["mean"](SIZES)
+    masked, bare = (
+        state(ENCODED, Memory(VALUES, VALUES, torch.tensor([3, 3]), mask)) for mask in (VALUES[..., 0] > 0, None)
+    )
+    torch.testing.assert_close(bare, masked, rtol=0, atol=0)
+
+
 def test_copy_by_hand() -> None:
     ((h, c),) = INITIAL_STATES["copy"](SIZES)(ENCODED, MEMORY)
     assert h.tolist() == [[3.0, 1.0], [5.0, 4.0]]

@@ -15,6 +15,11 @@ def test_masked_softmax_by_hand() -> None:
     assert weights.tolist() == [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]
 
 
+def test_without_a_mask_it_is_the_softmax() -> None:
+    scores = torch.tensor([[0.0, 0.0, 99.0], [5.0, 5.0, 5.0]])
+    assert torch.equal(masked_softmax(scores, None), scores.softmax(1))
+
+
 def test_fully_masked_rows_have_zero_gradient() -> None:
     scores = torch.randn(2, 3, requires_grad=True)
     masked_softmax(scores, torch.tensor([[True, False, True], [False, False, False]])).square().sum().backward()
