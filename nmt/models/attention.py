@@ -270,7 +270,7 @@ class Attention(nn.Module):
         """What there is to remember before the first step: nothing has been attended to."""
         nothing = memory.values.new_zeros(memory.values.shape[:2])
         weights, coverage = (nothing if name in self.score.remembers else None for name in ("weights", "coverage"))
-        return Past(torch.zeros(1, dtype=torch.long, device=nothing.device), weights, coverage)
+        return Past(0, weights, coverage)
 
     def forward(self, query: Tensor, memory: Memory, past: Past) -> tuple[Tensor, Tensor]:
         """Contexts (batch, queries, context_size) and weights (batch, queries, source_length) of the queries

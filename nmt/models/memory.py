@@ -30,7 +30,7 @@ class Past(NamedTuple):
     scores and scopes it is (batch, queries, source_length).
     """
 
-    steps: Tensor  # (queries,) or (1,), the position in the target of each query, counted from 0
+    steps: Tensor | int  # (queries,), the position in the target of each query, counted from 0; a number: of all
     weights: Tensor | None = None  # of the step before; 0 before the first
     coverage: Tensor | None = None  # C_i = Σ_{k<i} a_k, the sum of the weights of all steps before
 

@@ -58,7 +58,7 @@ class LocalMonotonicScope(Scope):
         self.half_width = half_width
 
     def forward(self, query: Tensor, memory: Memory, past: Past) -> Window:
-        centre = torch.minimum(past.steps, memory.lengths.unsqueeze(1) - 1)  # (batch, queries)
+        centre = (memory.lengths.unsqueeze(1) - 1).clamp(max=past.steps)  # (batch, queries)
         distance = _distance(centre, memory)
         return Window(_real(distance.abs() <= self.half_width, memory))
 

@@ -28,7 +28,7 @@ def test_coverage_accumulates() -> None:
     memory = attention.remember(torch.tensor([[[0.0], [1.0]]], dtype=torch.float64), torch.tensor([2]))
     past, coverage = attention.start(memory), [0.0, 0.0]
     for step in range(4):
-        assert past.steps.tolist() == [step]
+        assert past.steps == step
         assert past.weights is None  # coverage alone is asked for
         assert past.coverage is not None
         assert past.coverage[0].tolist() == pytest.approx(coverage)

@@ -104,6 +104,26 @@ def test_rounded_weights_give_near_log_probabilities(
     assert all(torch.equal(weight, weights[name]) for name, weight in model.state_dict().items())
 
 
+@torch.inference_mode()
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@pytest.mark.parametrize("input_feeding", [True, False])
+def test_a_packed_step_is_the_step(make_model: MakeModel, batch: Batch, cell: str, input_feeding: bool) -> None:
+    """The word and h̃ are multiplied by one matrix: the same sums, as the second step shows, which has an h̃."""
+    model = make_model(decoder={"cell": cell, "input_feeding": input_feeding, "layers": 2}, encoder={"cell": cell})
+    model = model.float()
+    found = []
+    for packed in (False, True):
+        if packed:
+            model.pack_weights("float32")
+            assert (model.decoder.packed is not None) == input_feeding
+        state = model.start(*batch[:2])
+        for tokens in (torch.tensor([5, 6, 7]), torch.tensor([8, 4, 9])):
+            log_probabilities, state = model.step(tokens, state)
+        found.append(log_probabilities)
+    torch.testing.assert_close(found[1], found[0], rtol=0, atol=1e-6)
+    assert model.double().decoder.packed is None
+
+
 def test_a_packed_model_has_its_gradients(make_model: MakeModel, batch: Batch) -> None:
     """Where they are recorded, the weights themselves are multiplied."""
     model = make_model(attention={"score": "concat"}).float()

@@ -1,6 +1,7 @@
 """The decoder of Luong, Pham & Manning (2015), arXiv 1508.04025."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,6 +13,8 @@ from nmt.models.memory import Memory
 from nmt.ops.activations import tanh
 from nmt.ops.computing import fused
 from nmt.ops.dropout import dropout, dropout_mask
+from nmt.ops.packed_weights import MakeProduct
+from nmt.ops.products import Product
 from nmt.ops.steps import StepLinear, weight_gradients_at_once
 
 
@@ -32,6 +35,17 @@ class LuongDecoder(Decoder):
         gates = CELLS[shape.cell].gates * shape.size
         self.feed = StepLinear(shape.output_size, gates, bias=False) if input_feeding else None
         self.combine = StepLinear(attention.context_size + shape.size, shape.output_size, bias=False)
+        self.packed: Product | None = None  # for inference: [W V] [E y; h̃] + b, in place of two products
+
+    def _apply(self, *arguments: Any, **options: Any) -> "LuongDecoder":
+        self.packed = None  # another device or type: what was packed is no more
+        return super()._apply(*arguments, **options)
+
+    def pack(self, make: MakeProduct) -> None:
+        """For the steps of search; the layers that it joins have packed weights of their own, for whole sentences."""
+        if self.feed is not None:
+            own = self._cell(0).input_layer
+            self.packed = make(torch.cat((own.weight, self.feed.weight), dim=1).detach(), own.bias.detach())
 
     def start(self, layers: tuple[CellState, ...], memory: Memory) -> DecoderState:
         first = layers[0][0]
@@ -39,7 +53,11 @@ class LuongDecoder(Decoder):
         return super().start(layers, memory)._replace(fed=fed)
 
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, DecoderState]:
-        layers = self._advance(self._cell(0).project(embedded), state, ())
+        if self.packed is not None and state.fed is not None and not torch.is_grad_enabled():
+            from_input = self.packed(torch.cat((embedded, state.fed), dim=1))
+            layers = self._stack(self._cell(0)(from_input, state.layers[0]), state.layers, ())
+        else:
+            layers = self._advance(self._cell(0).project(embedded), state, ())
         context, _, past = self.attention.step(layers[-1][0], memory, state.past)
         vector = self._combine(context, layers[-1][0])
         return vector, DecoderState(layers, past, None if self.feed is None else vector)
