@@ -1,8 +1,7 @@
 """tanh, several times as fast on a CPU as PyTorch's, and the scores of a tanh layer with one output.
 
 tanh(x) = 2σ(2x) - 1: PyTorch's σ is a few vector instructions, its tanh a library's. The error is one of rounding
-relative to 1 (PyTorch's: relative to the value). For the few values of a step of one sentence, which is many operations
-with little to do, PyTorch's tanh is the faster one. Training never uses it: its numbers depend on no such limit.
+relative to 1 (PyTorch's: relative to the value).
 """
 
 from collections.abc import Sequence
@@ -19,13 +18,8 @@ sigmoid_backward = torch.ops.aten.sigmoid_backward  # (gradient, value) → grad
 tanh_backward = torch.ops.aten.tanh_backward  # (gradient, value) → gradient · (1 - value²)
 
 
-FEW = 4096  # values, for which one operation takes less than four
-
-
 def tanh_(values: Tensor) -> Tensor:
     """tanh in place, outside autograd."""
-    if values.numel() <= FEW and torch.is_inference_mode_enabled():
-        return values.tanh_()
     return values.mul_(2.0).sigmoid_().mul_(2.0).sub_(1.0)
 
 
