@@ -2,7 +2,7 @@
 
 It knows `step(tokens, state)` and `state.select(rows)`, never a model, a vocabulary or text. All sentences advance
 together as tensors of shape (sentences, beam); a finished sentence leaves the batch at once. Sums are kept in float64.
-A sentence that is alone is searched in the same way by `one_sentence.py`.
+A sentence that is alone is searched in the same way by `one_sentence.py`, if its beam is small.
 
 The search. At each step the 2 × beam_size best continuations of a sentence, by summed log-probability, are ranked.
 Those among the first beam_size that end in END are finished; the best beam_size of the others live on. A sentence is

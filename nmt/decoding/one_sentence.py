@@ -1,8 +1,8 @@
 """Beam search of one sentence, with lists and loops: the plain twin of the batched search, which is in `beam.py`.
 
-`beam_search` calls it for a sentence that is alone. There a step has but a few numbers to choose among, and Python is
-done with them before PyTorch has begun and ended the many operations of a step of the batched search. From equal
-log-probabilities the two make equal choices and compute equal scores, to the last bit.
+`beam_search` calls it for a sentence that is alone, if the beam is small. There a step has but a few numbers to choose
+among, and Python is done with them before PyTorch has begun and ended the many operations of a step of the batched
+search. From equal log-probabilities the two make equal choices and compute equal scores, to the last bit.
 """
 
 import math

@@ -110,7 +110,6 @@ def test_rounded_weights_give_near_log_probabilities(
 def test_a_packed_step_is_the_step(make_model: MakeModel, batch: Batch, cell: str, input_feeding: bool) -> None:
     """The word and h̃ are multiplied by one matrix: the same sums, as the second step shows, which has an h̃."""
     model = make_model(decoder={"cell": cell, "input_feeding": input_feeding, "layers": 2}, encoder={"cell": cell})
-    model = model.float()
     found = []
     for packed in (False, True):
         if packed:
@@ -120,7 +119,8 @@ def test_a_packed_step_is_the_step(make_model: MakeModel, batch: Batch, cell: st
         for tokens in (torch.tensor([5, 6, 7]), torch.tensor([8, 4, 9])):
             log_probabilities, state = model.step(tokens, state)
         found.append(log_probabilities)
-    torch.testing.assert_close(found[1], found[0], rtol=0, atol=1e-6)
+    torch.testing.assert_close(found[1], found[0], rtol=0, atol=1e-12)
+    assert found[0].dtype == torch.float64
     assert model.double().decoder.packed is None
 
 

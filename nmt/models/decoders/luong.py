@@ -55,9 +55,9 @@ class LuongDecoder(Decoder):
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, DecoderState]:
         if self.packed is not None and state.fed is not None and not torch.is_grad_enabled():
             from_input = self.packed(torch.cat((embedded, state.fed), dim=1))
-            layers = self._stack(self._cell(0)(from_input, state.layers[0]), state.layers, ())
         else:
-            layers = self._advance(self._cell(0).project(embedded), state, ())
+            from_input = self._with_fed(self._cell(0).project(embedded), state)
+        layers = self._stack(self._cell(0)(from_input, state.layers[0]), state.layers, ())
         context, _, past = self.attention.step(layers[-1][0], memory, state.past)
         vector = self._combine(context, layers[-1][0])
         return vector, DecoderState(layers, past, None if self.feed is None else vector)
@@ -77,7 +77,8 @@ class LuongDecoder(Decoder):
         vectors, weights = [], []
         on_output = self._output_masks(len(from_inputs), from_inputs[0])
         for from_input, masks, mask in zip(from_inputs, between, on_output, strict=True):
-            layers = self._advance(from_input, state, masks)
+            bottom = self._cell(0)(self._with_fed(from_input, state), state.layers[0])
+            layers = self._stack(bottom, state.layers, masks)
             context, attended, past = self.attention.step(layers[-1][0], memory, state.past)
             vector = self._combine(context, layers[-1][0])
             if mask is not None:
@@ -115,11 +116,9 @@ class LuongDecoder(Decoder):
                 tops.append(layers[-1][0])
         return torch.stack(tops, dim=1)
 
-    def _advance(self, from_input: Tensor, state: DecoderState, masks: Sequence[Tensor]) -> tuple[CellState, ...]:
-        """The new states of all layers; the embedded word is projected already. `masks`: dropout between layers."""
-        if self.feed is not None and state.fed is not None:
-            from_input = from_input + self.feed(state.fed)
-        return self._stack(self._cell(0)(from_input, state.layers[0]), state.layers, masks)
+    def _with_fed(self, from_input: Tensor, state: DecoderState) -> Tensor:
+        """What the first cell reads, the embedded word being projected already: V h̃ is added where h̃ is fed."""
+        return from_input if self.feed is None or state.fed is None else from_input + self.feed(state.fed)
 
     def _combine(self, context: Tensor, top: Tensor) -> Tensor:
         """h̃ (…, output_size) from contexts (…, context_size) and states of the top layer (…, size)."""
