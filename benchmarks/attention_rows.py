@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from nmt.errors import UserError
-from nmt.models.attention import SCORES
 from nmt.models.decoders import DECODERS
+from nmt.models.scores import SCORES
 
 LOCAL_SCOPES = ("local-m", "local-p")
 LOCAL_SCORES = ("dot", "general")  # the two that the paper's table has with them

@@ -15,7 +15,7 @@ from nmt.config import json_schema
 from nmt.config.allowed import Place, allowed, choices, default_name, dotted, places, resolved, variants
 from nmt.config.yaml_text import KeyPath
 from nmt.files import written_atomically
-from nmt.models.attention import SCORES
+from nmt.models.scores import SCORES
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "configuration.md"

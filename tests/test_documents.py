@@ -17,12 +17,13 @@ from torch import nn
 
 from nmt.cli import evaluate, score, shortlist, train, translate
 from nmt.config.allowed import choices, dotted, places
-from nmt.models import attention
-from nmt.models.attention import SCORES, Attention, Score
+from nmt.models import scores
+from nmt.models.attention import Attention
 from nmt.models.decoders import DECODERS
 from nmt.models.initial_state import INITIAL_STATES
 from nmt.models.memory import all_steps
 from nmt.models.scopes import SCOPES, GlobalScope
+from nmt.models.scores import SCORES, Score
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "data" / "README.md", *(ROOT / "docs").glob("*.md")]
@@ -87,7 +88,7 @@ KEYS = {dotted(place.path) for place in places()}
 
 @pytest.mark.parametrize("text", [MODELS, ADDING], ids=["models.md", "adding-attention.md"])
 def test_classes_are_where_the_links_lead(text: str) -> None:
-    """Every name that links to a Python file, such as [`DotScore`](../nmt/models/attention.py), is defined in it."""
+    """Every name that links to a Python file, such as [`DotScore`](../nmt/models/scores.py), is defined in it."""
     links = re.findall(r"\[`?(\w+)`?\]\(\.\./(nmt/[\w/]+\.py)\)", text)
     assert len(links) >= 3
     for name, file in links:
@@ -141,10 +142,10 @@ def blocks(text: str, language: str) -> list[str]:
 
 @pytest.fixture(params=[ADDING, README], ids=["adding-attention.md", "README.md"])
 def distance(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type[Score]:
-    """The example's class, in SCORES, as if it stood in nmt/models/attention.py."""
+    """The example's class, in SCORES, as if it stood in nmt/models/scores.py."""
     (code,) = (block for block in blocks(request.param, "python") if block.startswith("class "))
     assert '"distance": DistanceScore,' in request.param
-    namespace = dict(vars(attention))
+    namespace = dict(vars(scores))
     exec(code, namespace)
     monkeypatch.setitem(SCORES, "distance", namespace["DistanceScore"])
     return SCORES["distance"]

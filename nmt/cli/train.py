@@ -24,9 +24,9 @@ from nmt.data.preparation import Log, Prepared, prepare
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
 from nmt.evaluation.metrics import check_tokenizer
-from nmt.models.attention import SCORES
 from nmt.models.checks import model_problems
 from nmt.models.model_file import ModelFile, save_model
+from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.checkpoint import read_state
 from nmt.training.distributed import LostProcess, Processes, joined

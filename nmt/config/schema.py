@@ -200,7 +200,7 @@ class EncoderConfig(Section):
 
 class AttentionConfig(Section):
     score: str = "additive"
-    """How well a query matches a source position; the names are the keys of SCORES in nmt/models/attention.py."""
+    """How well a query matches a source position; the names are the keys of SCORES in nmt/models/scores.py."""
     scope: Literal["global", "local-m", "local-p"] = "global"
     """Which source positions are looked at. global: all; local-m: half_width positions on either side of the target
     position; local-p: the same around a position that is predicted, weighted by a Gaussian."""

@@ -83,14 +83,15 @@ def best_choices(live: Sequence[float], log_probabilities: Tensor, count: int, l
     choices: list[Choice] = []
     for origin, (total, row, ids) in enumerate(rows):
         for value, token in zip(row, ids, strict=True):
-            if token in (PAD, BEGIN):
-                continue
-            if math.isnan(value):  # which `topk` takes for the largest
-                raise not_numbers(length)
-            if total + value < least or total + value == NEVER:
+            added = total + value
+            if added < least or added == NEVER:
                 break
-            choices.append((total + value, origin, token))
-    choices = sorted(choices, key=lambda choice: (-choice[0], choice[1], choice[2]))[:count]
+            if token != PAD and token != BEGIN:
+                if math.isnan(added):  # which `topk` takes for the largest
+                    raise not_numbers(length)
+                choices.append((-added, origin, token))
+    choices.sort()
+    choices = [(-added, origin, token) for added, origin, token in choices[:count]]
     if not choices or choices[-1][0] > least:
         return choices
     totals = torch.tensor([live], dtype=torch.float64, device=log_probabilities.device)

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from nmt.config import Config, Problem, unknown_choice
 from nmt.config.schema import AttentionConfig, DecoderConfig, ModelConfig, changed, memory_size
-from nmt.models.attention import SCORES
 from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
+from nmt.models.scores import SCORES
 
 _SCORE = ("model", "attention", "score")
 _SCOPE = ("model", "attention", "scope")

@@ -5,7 +5,7 @@ the words from the last to the first is Sutskever et al.'s (2014, arXiv 1409.321
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -13,10 +13,11 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nmt.ops.computing import fused
 from nmt.ops.dropout import dropout
+from nmt.ops.keeps_packed import KeepsPacked
 from nmt.ops.linear import linear
 from nmt.ops.masks import length_mask
-from nmt.ops.packed_weights import MakeProduct, float32_product
-from nmt.ops.products import Product
+from nmt.ops.packed_weights import float32_product
+from nmt.ops.products import MakeProduct, Product
 from nmt.ops.sequence import gru_sequence, lstm_sequence, packed_gru_sequence, packed_lstm_sequence
 
 FEW = 4  # sentences; from 5 on the fused kernels are as fast as the library's
@@ -60,7 +61,7 @@ class _Packed(NamedTuple):
     recurrent: Product
 
 
-class Encoder(nn.Module):
+class Encoder(KeepsPacked[list[list[_Packed]]]):
     """Stacked GRU or LSTM layers. Padding never touches a state of either direction.
 
     The annotations are in the order of the text, whatever the order of reading. Their layer normalisation (Ba et al.
@@ -97,7 +98,6 @@ class Encoder(nn.Module):
             dropout=dropout if layers > 1 else 0.0,
         )
         self.norm = nn.LayerNorm(self.output_size) if layer_normalisation else nn.Identity()
-        self.packed: list[list[_Packed]] | None = None
 
     def forward(self, embedded: Tensor, lengths: Tensor) -> Encoded:
         """Encode `embedded` (batch, source_length, input_size); `lengths` (batch,) counts tokens, at least 1 each."""
@@ -156,10 +156,9 @@ class Encoder(nn.Module):
     def _fused_layer(self, inputs: Tensor, real: Tensor, layer: int) -> tuple[Tensor, tuple[Tensor, ...]]:
         """One layer over `inputs` (S, batch, input_size): its outputs (S, directions, batch, size), its last states."""
         first, cell = inputs.new_zeros(self.directions, inputs.size(1), self.size), None
-        if self.packed is not None and not torch.is_grad_enabled():
-            packed = self.packed[layer]
-            from_inputs = _both_ways([own.from_input(inputs) for own in packed])
-            products = [own.recurrent for own in packed]
+        if (packed := self.for_inference) is not None:
+            from_inputs = _both_ways([own.from_input(inputs) for own in packed[layer]])
+            products = [own.recurrent for own in packed[layer]]
             if isinstance(self.network, nn.LSTM):
                 outputs, cell = packed_lstm_sequence(from_inputs, products, (first, first), real)
             else:
@@ -185,10 +184,6 @@ class Encoder(nn.Module):
         if isinstance(self.network, nn.LSTM):
             return _Weights(from_input, bias + recurrent_bias, recurrent, None)
         return _Weights(from_input, bias, recurrent, recurrent_bias)
-
-    def _apply(self, *arguments: Any, **options: Any) -> "Encoder":
-        self.packed = None  # another device or type: what was packed is no more
-        return super()._apply(*arguments, **options)
 
     def pack(self, _: MakeProduct) -> None:
         """For inference of more than a FEW sentences; never rounded, for the weights are used once a sentence only."""

@@ -1,6 +1,7 @@
 """What attention reads: the memory of the source, and what it remembers of its own earlier steps.
 
-Plain tuples of tensors, moved and selected by search; the computations are in `attention.py` and `scopes.py`.
+Plain tuples of tensors, moved and selected by search; the computations are in `attention.py`, `scores.py` and
+`scopes.py`.
 """
 
 from typing import NamedTuple

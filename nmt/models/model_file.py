@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nmt.config import Config, dump_config, parse_config
 from nmt.errors import UserError
-from nmt.models.attention import SCORES
+from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.tensor_file import below, read_tensors, write_tensors
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
-from nmt.models.attention import SCORES, Attention
+from nmt.models.attention import Attention
 from nmt.models.cells import CELLS
 from nmt.models.decoders import DECODERS, Decoder, DecoderState, Outputs
 from nmt.models.decoders.base import DecoderShape
@@ -19,9 +19,11 @@ from nmt.models.initial_state import INITIAL_STATES, InitialState, StateSizes
 from nmt.models.initialisation import initialise
 from nmt.models.memory import Memory
 from nmt.models.scopes import SCOPES
+from nmt.models.scores import SCORES
+from nmt.ops.keeps_packed import KeepsPacked
 from nmt.ops.linear import linear
-from nmt.ops.packed_weights import MakeProduct, pack_weights, packs_all
-from nmt.ops.products import Product
+from nmt.ops.packed_weights import pack_weights, packs_all
+from nmt.ops.products import MakeProduct, Product
 
 
 class SearchState(NamedTuple):
@@ -44,7 +46,15 @@ class SearchState(NamedTuple):
         return SearchState(memory, self.decoder.select(rows.reshape(-1)))
 
 
-class Seq2Seq(nn.Module):
+class PackedOutput(NamedTuple):
+    """What a model translates with when it is packed."""
+
+    make: MakeProduct  # for the output layer of some tokens
+    multiply: Product  # the output layer
+    throughout: bool  # whether no product of the model is left to `fast_products`
+
+
+class Seq2Seq(KeepsPacked[PackedOutput]):
     """Encoder, attention and decoder between embeddings and the output layer p(y_t) = softmax(W_s v_t), without bias.
 
     v_t is the decoder's vector. `output_weight` (vocabulary, output_size) is W_s; with tied embeddings it is the target
@@ -69,9 +79,6 @@ class Seq2Seq(nn.Module):
         self.initial_state = initial_state
         self.decoder = decoder
         self.output_layer = output_layer
-        self.packed_product: MakeProduct | None = None  # for inference
-        self.output_product: Product | None = None
-        self.is_packed = False  # and all its products are: none by `fast_products`, so several threads may compute
 
     @property
     def target_embedding(self) -> nn.Embedding:
@@ -81,16 +88,15 @@ class Seq2Seq(nn.Module):
     def output_weight(self) -> Tensor:
         return self.target_embedding.weight if self.output_layer is None else self.output_layer.weight
 
-    def _apply(self, *arguments: Any, **options: Any) -> "Seq2Seq":
-        self.packed_product = self.output_product = None  # another device or type: what was packed is no more
-        self.is_packed = False
-        return super()._apply(*arguments, **options)
-
     def pack_weights(self, precision: str) -> None:
         """Translate with packed weights from now on, whole (float32) or rounded: see `nmt.ops.packed_weights`."""
-        self.packed_product = pack_weights(self, precision)
-        self.output_product = self.packed_product(self.output_weight.detach(), None)
-        self.is_packed = packs_all(self.output_weight.detach(), precision)
+        make, weight = pack_weights(self, precision), self.output_weight.detach()
+        self.packed = PackedOutput(make, make(weight, None), throughout=packs_all(weight, precision))
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether all its products are with packed weights, so that several threads may compute with it."""
+        return self.packed is not None and self.packed.throughout
 
     def start(self, source: Tensor, source_lengths: Tensor) -> SearchState:
         """Encode `source` (batch, source_length), ids with END; one row a sentence."""
@@ -101,10 +107,8 @@ class Seq2Seq(nn.Module):
     def step(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, SearchState]:
         """Log-probabilities (rows, vocabulary) of the words after `tokens` (rows,), and the next state."""
         vectors, following = self.advance(tokens, state)
-        if self.output_product is not None and not torch.is_grad_enabled():
-            logits = self.output_product(vectors)
-        else:
-            logits = linear(vectors, self.output_weight)
+        packed = self.for_inference
+        logits = linear(vectors, self.output_weight) if packed is None else packed.multiply(vectors)
         return torch.log_softmax(logits, dim=-1), following
 
     def advance(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, SearchState]:
@@ -118,9 +122,7 @@ class Seq2Seq(nn.Module):
         For inference. A rounded weight has a scale for each of its rows, so they are what they are among all tokens.
         """
         weight = self.output_weight.detach()[tokens]
-        if self.packed_product is not None:
-            return self.packed_product(weight, None)
-        return partial(linear, weight=weight)
+        return partial(linear, weight=weight) if self.packed is None else self.packed.make(weight, None)
 
     def forward(self, source: Tensor, source_lengths: Tensor, target_input: Tensor) -> Outputs:
         """Vectors for the output layer, and attention weights, given the true words before each position.

@@ -6,7 +6,7 @@ relative to 1 (PyTorch's: relative to the value).
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,9 +18,9 @@ sigmoid_backward = torch.ops.aten.sigmoid_backward  # (gradient, value) → grad
 tanh_backward = torch.ops.aten.tanh_backward  # (gradient, value) → gradient · (1 - value²)
 
 
-def tanh_(values: Tensor) -> Tensor:
-    """tanh in place, outside autograd."""
-    return values.mul_(2.0).sigmoid_().mul_(2.0).sub_(1.0)
+def tanh_forward(values: Tensor) -> Tensor:
+    """tanh, outside autograd."""
+    return torch.rsub((2.0 * values).sigmoid_(), -1.0, alpha=-2.0)
 
 
 def tanh(values: Tensor) -> Tensor:
@@ -28,21 +28,33 @@ def tanh(values: Tensor) -> Tensor:
     if not fused():
         return torch.tanh(values)
     if not torch.is_grad_enabled():
-        return tanh_(values.clone())
+        return tanh_forward(values)
     result: Tensor = _Tanh.apply(values)
     return result
 
 
-def tanh_scores(parts: Sequence[Tensor], vector: Tensor) -> Tensor:
+class ScoreVector(NamedTuple):
+    """What the scores of a tanh layer need of its vector v in place of v."""
+
+    twice: Tensor  # 2 v (size,)
+    total: Tensor  # Σ v
+
+    @classmethod
+    def of(cls, vector: Tensor) -> "ScoreVector":
+        return cls(2.0 * vector, vector.sum())
+
+
+def tanh_scores(parts: Sequence[Tensor], vector: Tensor, packed: ScoreVector | None = None) -> Tensor:
     """vᵀ tanh(x_1 + x_2 + …) (…) for x_i (…, size), broadcast to the shape of x_1 + x_2, and a vector v (size,).
 
     `torch.tanh(sum(parts)) @ vector` is the plain twin. The sum and its tanh are not kept for the backward pass but
-    computed again, for they are (target_length × source_length × size) where the parts are much smaller.
+    computed again, for they are (target_length × source_length × size) where the parts are much smaller. For inference
+    `packed` may be what `ScoreVector.of` gives for the vector.
     """
     if not fused():
         return torch.tanh(reduce(torch.add, parts)) @ vector
     if not torch.is_grad_enabled():
-        return _scores(vector, parts)
+        return _scores(packed or ScoreVector.of(vector), parts)
     scores: Tensor = _TanhScores.apply(vector, *parts)
     return scores
 
@@ -50,7 +62,7 @@ def tanh_scores(parts: Sequence[Tensor], vector: Tensor) -> Tensor:
 class _Tanh(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor) -> Tensor:
-        result = tanh_(values.clone())
+        result = tanh_forward(values)
         ctx.save_for_backward(result)
         return result
 
@@ -67,7 +79,7 @@ class _TanhScores(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, vector: Tensor, *parts: Tensor) -> Tensor:
         ctx.save_for_backward(vector, *parts)
-        return _scores(vector, parts)
+        return _scores(ScoreVector.of(vector), parts)
 
     @staticmethod
     @once_differentiable
@@ -80,8 +92,8 @@ class _TanhScores(torch.autograd.Function):
         return for_vector, *(for_sum.sum_to_size(part.shape) for part in parts)
 
 
-def _scores(vector: Tensor, parts: Sequence[Tensor]) -> Tensor:
-    return (_sigmoid_of_twice(parts) @ (2.0 * vector)).sub_(vector.sum())
+def _scores(vector: ScoreVector, parts: Sequence[Tensor]) -> Tensor:
+    return (_sigmoid_of_twice(parts) @ vector.twice).sub_(vector.total)
 
 
 def _sigmoid_of_twice(parts: Sequence[Tensor]) -> Tensor:

@@ -1,6 +1,5 @@
 """A linear layer whose products, forward and backward, are those of `nmt.ops.products`."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -8,32 +7,24 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.ops.computing import computing, fused, now, rounded
-from nmt.ops.products import Product, outer_products, product
+from nmt.ops.keeps_packed import KeepsPacked
+from nmt.ops.products import MakeProduct, Product, outer_products, product
 
 
-class Linear(nn.Linear):
+class Linear(KeepsPacked[Product], nn.Linear):
     """x Wᵀ + b (…, out_features) for x (…, in_features). `nn.Linear` is its plain twin."""
 
-    product: Product | None = None
-    """For inference: what computes instead, with packed weights (see `packed_weights`)."""
-
-    def _apply(self, *arguments: Any, **options: Any) -> "Linear":
-        self.product = None  # another device or type: what was packed is no more
-        return super()._apply(*arguments, **options)
-
-    def pack(self, make: Callable[[Tensor, Tensor | None], Product]) -> None:
-        self.product = make(self.weight.detach(), None if self.bias is None else self.bias.detach())
+    def pack(self, make: MakeProduct) -> None:
+        self.packed = make(self.weight.detach(), None if self.bias is None else self.bias.detach())
 
     def forward(self, inputs: Tensor) -> Tensor:
-        if self.product is not None and not torch.is_grad_enabled():
-            return self.product(inputs)
+        if (multiply := self.for_inference) is not None:
+            return multiply(inputs)
         return linear(inputs, self.weight, self.bias)
 
 
-class ConcatLinear(Linear):
+class ConcatLinear(KeepsPacked[tuple[Product, Product]], nn.Linear):
     """W [x ; y] = W_x x + W_y y without bias, for parts x and y that are multiplied each by itself."""
-
-    products: tuple[Product, Product] | None = None
 
     def __init__(self, first_size: int, second_size: int, out_features: int) -> None:
         super().__init__(first_size + second_size, out_features, bias=False)
@@ -48,21 +39,16 @@ class ConcatLinear(Linear):
         return self._product(1, inputs)
 
     def _product(self, half: int, inputs: Tensor) -> Tensor:
-        if self.products is None or torch.is_grad_enabled():
-            return linear(inputs, self._halves()[half])
-        return self.products[half](inputs)
+        if (products := self.for_inference) is not None:
+            return products[half](inputs)
+        return linear(inputs, self._halves()[half])
 
     def _halves(self) -> tuple[Tensor, Tensor]:
         return self.weight[:, : self.first_size], self.weight[:, self.first_size :]
 
-    def _apply(self, *arguments: Any, **options: Any) -> "ConcatLinear":
-        self.products = None
-        super()._apply(*arguments, **options)
-        return self
-
-    def pack(self, make: Callable[[Tensor, Tensor | None], Product]) -> None:
+    def pack(self, make: MakeProduct) -> None:
         first, second = self._halves()
-        self.products = make(first.detach().contiguous(), None), make(second.detach().contiguous(), None)
+        self.packed = make(first.detach().contiguous(), None), make(second.detach().contiguous(), None)
 
 
 def linear(inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -19,9 +19,8 @@ from torch import Tensor, nn
 from nmt.errors import UserError
 from nmt.ops.computing import native_bfloat16
 from nmt.ops.linear import linear
-from nmt.ops.products import Product, in_pieces, product
+from nmt.ops.products import MakeProduct, Product, in_pieces, product
 
-MakeProduct = Callable[[Tensor, Tensor | None], Product]
 WEIGHT_RANGE = 127  # of a signed 8-bit integer, used symmetrically
 USUAL_ROWS = 64  # what a weight is packed for; oneDNN takes it for any number of rows
 LONGEST, MULTIPLE = 1024, 8  # rows computed at once, and what their number is filled up to a multiple of: few shapes

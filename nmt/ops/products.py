@@ -30,6 +30,9 @@ FLOAT32_ERROR = 1e-5  # relative to the largest value; bfloat16 errs by about 2e
 Product = Callable[[Tensor], Tensor]
 """From rows (…, inner_size) to (…, columns)."""
 
+MakeProduct = Callable[[Tensor, Tensor | None], Product]
+"""From a weight W (columns, inner_size) and a bias b (columns,), or none, to x ↦ x Wᵀ + b."""
+
 
 def product(rows: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
     """rows @ matrix + bias, for rows (…, inner_size) and a matrix (inner_size, columns); in the type of `rows`.

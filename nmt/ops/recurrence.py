@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from nmt.ops.activations import sigmoid_backward, tanh_, tanh_backward
+from nmt.ops.activations import sigmoid_backward, tanh_backward, tanh_forward
 from nmt.ops.computing import fused
 
 
@@ -79,10 +79,11 @@ class LSTMValues(NamedTuple):
 def gru_forward(from_input: Tensor, from_hidden: Tensor, hidden: Tensor) -> tuple[Tensor, GRUValues]:
     """h', outside autograd."""
     size = hidden.size(-1)
-    gates = torch.add(from_input[..., : 2 * size], from_hidden[..., : 2 * size]).sigmoid_()
+    input_gates, input_candidate = from_input.split((2 * size, size), dim=-1)
+    hidden_gates, recurrent = from_hidden.split((2 * size, size), dim=-1)
+    gates = torch.add(input_gates, hidden_gates).sigmoid_()
     reset, update = gates.chunk(2, dim=-1)
-    recurrent = from_hidden[..., 2 * size :]
-    candidate = tanh_(torch.addcmul(from_input[..., 2 * size :], reset, recurrent))
+    candidate = tanh_forward(torch.addcmul(input_candidate, reset, recurrent))
     return torch.lerp(candidate, hidden, update), GRUValues(hidden, gates, candidate, recurrent)
 
 
@@ -107,11 +108,11 @@ def lstm_forward(from_input: Tensor, from_hidden: Tensor, cell: Tensor) -> tuple
     """h' and c', outside autograd."""
     gates = from_input + from_hidden
     enter, forget, candidate, leave = gates.chunk(4, dim=-1)
-    gates[..., : 2 * cell.size(-1)].sigmoid_()
-    tanh_(candidate)
-    leave.sigmoid_()
+    candidate.mul_(2.0)
+    gates.sigmoid_()
+    candidate.mul_(2.0).sub_(1.0)  # 2σ(2x) - 1 is its tanh
     new = torch.mul(forget, cell).addcmul_(enter, candidate)
-    squashed = tanh_(new.clone())
+    squashed = tanh_forward(new)
     return leave * squashed, new, LSTMValues(cell, gates, squashed)
 
 

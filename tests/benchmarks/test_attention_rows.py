@@ -8,10 +8,10 @@ from benchmarks.attention_rows import PUBLISHED, ROWS, chosen, concordance
 from benchmarks.attention_tasks import MULTI30K, SYNTHETIC, Task
 from nmt.config import differences, load_config
 from nmt.errors import UserError
-from nmt.models.attention import SCORES
 from nmt.models.checks import model_problems
 from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
+from nmt.models.scores import SCORES
 
 OWN_KEYS = {"model.attention.score", "model.attention.scope", "model.decoder.type", "model.decoder.input_feeding"}
 

@@ -13,9 +13,9 @@ import torch
 from nmt.config.schema import ModelConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.translator import Translator
-from nmt.models.attention import SCORES
 from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
+from nmt.models.scores import SCORES
 from nmt.models.seq2seq import build_model
 from tests.batch_sizes import every_way, sentences
 

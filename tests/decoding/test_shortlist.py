@@ -209,7 +209,8 @@ def test_every_precision(
     assert_equal(found, expected, rel=1e-4)
     columns = torch.tensor([0, 3, 40, 7, 64])
     vectors = torch.randn(6, rounded.output_weight.size(1))
-    product = rounded.output_product or (lambda rows: rows @ rounded.output_weight.detach().t())
+    packed = rounded.packed
+    product = packed.multiply if packed else (lambda rows: rows @ rounded.output_weight.detach().t())
     torch.testing.assert_close(rounded.output_for(columns)(vectors).detach(), product(vectors)[:, columns])
     for line, (best,) in zip(LINES, Translator(rounded, vocabularies, shortlist=small).translate(LINES), strict=True):
         assert {*tokens(vocabularies, best)} <= allowed(small, vocabularies, line)

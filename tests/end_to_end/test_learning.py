@@ -22,9 +22,9 @@ from nmt.data.corpus import read_lines
 from nmt.decoding.translator import Translator
 from nmt.evaluation.alignments import alignment_error_rate
 from nmt.evaluation.metrics import corpus_scores
-from nmt.models.attention import SCORES
 from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
+from nmt.models.scores import SCORES
 
 pytestmark = pytest.mark.slow
 

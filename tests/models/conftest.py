@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from nmt.config.schema import ModelConfig
-from nmt.models.attention import SCORES
 from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
+from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_model
 
 Changes = dict[str, Any]

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from nmt.models.attention import SCORES
 from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
+from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq
 
 MakeModel = Callable[..., Seq2Seq]

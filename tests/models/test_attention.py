@@ -12,10 +12,13 @@ from torch import Tensor, nn
 from nmt.config import load_config
 from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
-from nmt.models.attention import (
+from nmt.models.attention import Attention
+from nmt.models.checks import model_problems
+from nmt.models.memory import Past
+from nmt.models.scopes import GlobalScope
+from nmt.models.scores import (
     SCORES,
     AdditiveScore,
-    Attention,
     ConcatScore,
     CosineScore,
     DotScore,
@@ -25,9 +28,6 @@ from nmt.models.attention import (
     ScaledDotScore,
     Score,
 )
-from nmt.models.checks import model_problems
-from nmt.models.memory import Past
-from nmt.models.scopes import GlobalScope
 from nmt.models.seq2seq import Seq2Seq, build_attention
 
 LN2, LN3 = math.log(2), math.log(3)

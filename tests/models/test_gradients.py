@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
-from nmt.models.attention import SCORES, Attention
+from nmt.models.attention import Attention
 from nmt.models.decoders import DECODERS
 from nmt.models.memory import Past
 from nmt.models.scopes import LocalPredictiveScope
+from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_attention
 
 MakeModel = Callable[..., Seq2Seq]

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from nmt.config.schema import ModelConfig
-from nmt.models.attention import SCORES
 from nmt.models.decoders import DECODERS
+from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_model
 
 UNIFORM = {"name": "uniform", "range": 0.1}

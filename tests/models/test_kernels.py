@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.models.attention import SCORES
 from nmt.models.decoders import DECODERS
+from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.computing import computing
 from nmt.ops.loss import smoothed_cross_entropy

@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from nmt.models.attention import AdditiveScore, Attention
+from nmt.models.attention import Attention
 from nmt.models.scopes import GlobalScope
+from nmt.models.scores import AdditiveScore
 from nmt.models.seq2seq import Seq2Seq
 
 

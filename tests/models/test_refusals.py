@@ -9,10 +9,10 @@ import pytest
 
 from nmt.config import load_config
 from nmt.errors import UserError
-from nmt.models.attention import SCORES
 from nmt.models.checks import model_problems
 from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
+from nmt.models.scores import SCORES
 
 FILE = """
 name: toy

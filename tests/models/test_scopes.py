@@ -7,9 +7,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.models.attention import Attention, DotScore
+from nmt.models.attention import Attention
 from nmt.models.memory import all_steps
 from nmt.models.scopes import LocalMonotonicScope, LocalPredictiveScope, Scope
+from nmt.models.scores import DotScore
 
 LN3 = math.log(3)
 HALF, TWO = math.exp(-0.5), math.exp(-2)  # the Gaussian at one and two standard deviations

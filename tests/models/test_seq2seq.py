@@ -99,9 +99,29 @@ def test_rounded_weights_give_near_log_probabilities(
     exact = model.step(tokens, model.start(*batch[:2]))[0].exp()
     model.pack_weights(precision)
     found = model.step(tokens, model.start(*batch[:2]))[0].exp()
-    assert model.output_product is not None
+    assert model.packed is not None
     assert 1e-5 < float((found - exact).abs().max()) < error
     assert all(torch.equal(weight, weights[name]) for name, weight in model.state_dict().items())
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("score", ["additive", "concat", "location_sensitive"])
+def test_a_packed_score_is_the_score(make_model: MakeModel, score: str) -> None:
+    model = make_model(attention={"score": score, "scope": "global", "coverage": True})
+    attention = model.decoder.attention
+    lengths, query = torch.tensor([5, 7]), torch.randn(6, model.decoder.size, dtype=torch.float64)
+    values = torch.randn(2, 7, attention.context_size, dtype=torch.float64)
+    found = []
+    for packed in (False, True):
+        if packed:
+            model.pack_weights("float32")
+            assert attention.score.packed is not None
+        memory = attention.remember(values, lengths)
+        past = attention.start(memory)
+        past = past.select(torch.tensor([0, 0, 0, 1, 1, 1])).next(torch.full((6, 7), 0.25, dtype=torch.float64))
+        found.append(attention.step(query, memory, past)[1])
+    torch.testing.assert_close(found[1], found[0], rtol=0, atol=1e-14)
+    assert model.float().decoder.attention.score.packed is None
 
 
 @torch.inference_mode()

@@ -1,7 +1,6 @@
 """The decoder of Luong, Pham & Manning (2015), arXiv 1508.04025."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,12 +12,12 @@ from nmt.models.memory import Memory
 from nmt.ops.activations import tanh
 from nmt.ops.computing import fused
 from nmt.ops.dropout import dropout, dropout_mask
-from nmt.ops.packed_weights import MakeProduct
-from nmt.ops.products import Product
+from nmt.ops.keeps_packed import KeepsPacked
+from nmt.ops.products import MakeProduct, Product
 from nmt.ops.steps import StepLinear, weight_gradients_at_once
 
 
-class LuongDecoder(Decoder):
+class LuongDecoder(KeepsPacked[Product], Decoder):
     """Cell first, then attention with its new state, then the attentional vector (sections 3.1 and 3.3 of the paper):
 
         h_t = RNN([E y_{t-1}; h̃_{t-1}], h_{t-1})        h̃_{t-1} only with input feeding, h̃_0 = 0
@@ -35,14 +34,12 @@ class LuongDecoder(Decoder):
         gates = CELLS[shape.cell].gates * shape.size
         self.feed = StepLinear(shape.output_size, gates, bias=False) if input_feeding else None
         self.combine = StepLinear(attention.context_size + shape.size, shape.output_size, bias=False)
-        self.packed: Product | None = None  # for inference: [W V] [E y; h̃] + b, in place of two products
-
-    def _apply(self, *arguments: Any, **options: Any) -> "LuongDecoder":
-        self.packed = None  # another device or type: what was packed is no more
-        return super()._apply(*arguments, **options)
 
     def pack(self, make: MakeProduct) -> None:
-        """For the steps of search; the layers that it joins have packed weights of their own, for whole sentences."""
+        """For the steps of search [W V] [E y; h̃] + b, in place of two products.
+
+        The layers that it joins have packed weights of their own, for whole sentences.
+        """
         if self.feed is not None:
             own = self._cell(0).input_layer
             self.packed = make(torch.cat((own.weight, self.feed.weight), dim=1).detach(), own.bias.detach())
@@ -53,8 +50,8 @@ class LuongDecoder(Decoder):
         return super().start(layers, memory)._replace(fed=fed)
 
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, DecoderState]:
-        if self.packed is not None and state.fed is not None and not torch.is_grad_enabled():
-            from_input = self.packed(torch.cat((embedded, state.fed), dim=1))
+        if (multiply := self.for_inference) is not None and state.fed is not None:
+            from_input = multiply(torch.cat((embedded, state.fed), dim=1))
         else:
             from_input = self._with_fed(self._cell(0).project(embedded), state)
         layers = self._stack(self._cell(0)(from_input, state.layers[0]), state.layers, ())

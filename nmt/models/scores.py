@@ -1,0 +1,248 @@
+"""Scores of attention: how well a query matches each source position.
+
+A score is a class with `forward` and, if it must, `project`; adding one means a class and a line in SCORES, and no
+other source file. What is done with scores is in `attention.py`.
+
+Bahdanau, Cho & Bengio (2014), arXiv 1409.0473, section 3.1; Luong, Pham & Manning (2015), arXiv 1508.04025, section 3.
+"""
+
+import math
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from nmt.models.memory import Past
+from nmt.ops.activations import ScoreVector, tanh_scores
+from nmt.ops.keeps_packed import KeepsPacked
+from nmt.ops.linear import ConcatLinear, Linear
+from nmt.ops.products import MakeProduct
+from nmt.ops.steps import StepLinear
+
+
+class Score(nn.Module):
+    """How well each query matches each source position."""
+
+    options: ClassVar[frozenset[str]] = frozenset()
+    """Keys of the configuration section `model.attention` that the constructor takes, besides the two sizes."""
+    same_size: ClassVar[bool] = False
+    """Whether the query and the memory must have one size."""
+    positional: ClassVar[bool] = False
+    """Whether the score is of positions, whatever stands there; it then goes with the global scope only."""
+    context: ClassVar[bool] = True
+    """Whether there is anything to attend to; without it the context has no units and the weights are 0."""
+    remembers: frozenset[str] = frozenset()
+    """What of the steps before `forward` reads from `past`: weights, coverage, both, or nothing."""
+
+    def project(self, values: Tensor) -> Tensor:
+        """Keys (batch, source_length, key_size) from the annotations; by default the annotations themselves."""
+        return values
+
+    def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
+        """Scores (batch, queries, source_length) of `query` (batch, queries, query_size) against `keys`.
+
+        `past` has the target position of each query, and what the score remembers: (batch, queries, source_length).
+        """
+        raise NotImplementedError
+
+
+class _HiddenLayerScore(KeepsPacked[ScoreVector], Score):
+    """What the scores with a hidden layer share: v_aᵀ tanh(… + v_c C_ij), C_ij being the coverage of position j.
+
+    C is Tu et al.'s (2016, arXiv 1601.04811) coverage in its simple, accumulated form: C_ij = Σ_{k<i} a_kj.
+    """
+
+    def __init__(self, size: int, *, coverage: bool) -> None:
+        super().__init__()
+        self.vector = nn.Parameter(torch.empty(size))
+        self.coverage_vector = nn.Parameter(torch.empty(size)) if coverage else None
+        self.remembers = frozenset({"coverage"} if coverage else ())
+
+    def pack(self, _: MakeProduct) -> None:
+        self.packed = ScoreVector.of(self.vector.detach())
+
+    def _score(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
+        """For the projected `query` (batch, queries, size) and `keys` (batch, source_length, size) or one a query."""
+        parts = [query.unsqueeze(2), keys.unsqueeze(1) if keys.dim() == 3 else keys]
+        if self.coverage_vector is not None:
+            assert past.coverage is not None
+            parts.append(past.coverage.unsqueeze(3) * self.coverage_vector)
+        return tanh_scores(parts, self.vector, self.for_inference)
+
+
+class AdditiveScore(_HiddenLayerScore):
+    """e_ij = v_aᵀ tanh(W_a s_i + U_a h_j), Bahdanau et al. (2014), A.1.2; with `bias`: tanh(W_a s_i + U_a h_j + b).
+
+    s_i is the query, h_j an annotation; W_a (size, query_size), U_a (size, memory_size), v_a (size,). U_a h_j does not
+    depend on i and is computed once. The paper writes no bias, and its authors' code has none; dl4mt and Nematus do.
+    """
+
+    options = frozenset({"size", "bias", "coverage"})
+
+    def __init__(self, query_size: int, memory_size: int, *, size: int, bias: bool, coverage: bool) -> None:
+        super().__init__(size, coverage=coverage)
+        self.query_layer = StepLinear(query_size, size, bias=False)
+        self.memory_layer = Linear(memory_size, size, bias=bias)
+
+    def project(self, values: Tensor) -> Tensor:
+        return self.memory_layer(values)
+
+    def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
+        return self._score(self.query_layer(query), keys, past)
+
+
+class ConcatScore(_HiddenLayerScore):
+    """e_ts = v_aᵀ tanh(W_a [h_t; h̄_s]), Luong et al. (2015), section 3.1; W_a (size, query_size + memory_size).
+
+    The same function as `AdditiveScore` without bias; only the start differs, for Xavier sees one wide matrix. It is
+    computed as W_a's two halves, so that the source's part is projected once. Luong's code, which the paper's footnote
+    calls too simple, has the identity for the source's half; that is not this.
+    """
+
+    options = frozenset({"size", "coverage"})
+
+    def __init__(self, query_size: int, memory_size: int, *, size: int, coverage: bool) -> None:
+        super().__init__(size, coverage=coverage)
+        self.layer = ConcatLinear(query_size, memory_size, size)
+
+    def project(self, values: Tensor) -> Tensor:
+        return self.layer.second(values)
+
+    def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
+        return self._score(self.layer.first(query), keys, past)
+
+
+class DotScore(Score):
+    """e_ts = h_tᵀ h̄_s, Luong et al. (2015), section 3.1; query and memory are of one size."""
+
+    same_size = True
+
+    def __init__(self, query_size: int, memory_size: int) -> None:
+        super().__init__()
+
+    def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
+        return query @ keys.transpose(1, 2)
+
+
+class ScaledDotScore(DotScore):
+    """e_ts = h_tᵀ h̄_s / √d, d the size of both (Vaswani et al. 2017, arXiv 1706.03762, section 3.2.1)."""
+
+    def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
+        return super().forward(query, keys, past) / math.sqrt(query.size(-1))
+
+
+class GeneralScore(Score):
+    """e_ts = h_tᵀ W_a h̄_s, Luong et al. (2015), section 3.1; W_a (query_size, memory_size), W_a h̄_s computed once."""
+
+    def __init__(self, query_size: int, memory_size: int) -> None:
+        super().__init__()
+        self.layer = Linear(memory_size, query_size, bias=False)
+
+    def project(self, values: Tensor) -> Tensor:
+        return self.layer(values)
+
+    def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
+        return query @ keys.transpose(1, 2)
+
+
+class CosineScore(Score):
+    """e_ts = τ · h_tᵀ h̄_s / (‖h_t‖ ‖h̄_s‖), with a learned temperature τ (Graves et al. 2014, arXiv 1410.5401, eq. 5-6).
+
+    A cosine is at most 1: without τ no softmax over many positions could be sharp. τ starts at 10.
+    """
+
+    same_size = True
+
+    def __init__(self, query_size: int, memory_size: int) -> None:
+        super().__init__()
+        self.temperature = nn.Parameter(torch.tensor(10.0))
+
+    def project(self, values: Tensor) -> Tensor:
+        return functional.normalize(values, dim=-1)
+
+    def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
+        return self.temperature * (functional.normalize(query, dim=-1) @ keys.transpose(1, 2))
+
+
+class LocationScore(Score):
+    """a_t = softmax(W_a h_t), Luong et al. (2015), section 3.1: from the query alone; W_a (positions, query_size).
+
+    The softmax is over a sentence's own positions; words past the last that W_a knows are ignored, as in the paper.
+    """
+
+    options = frozenset({"positions"})
+    positional = True
+
+    def __init__(self, query_size: int, memory_size: int, *, positions: int) -> None:
+        super().__init__()
+        self.layer = StepLinear(query_size, positions, bias=False)
+
+    def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
+        length = keys.size(1)
+        scores = self.layer(query)[..., :length]
+        return functional.pad(scores, (0, length - scores.size(2)), value=-torch.inf)
+
+
+class LocationSensitiveScore(_HiddenLayerScore):
+    """e_ij = v_aᵀ tanh(W_a s_i + U_a h_j + U_f f_ij [+ b]), Chorowski et al. (2015), arXiv 1506.07503, equation 9.
+
+    f_i = F * a_{i-1}, the weights of the last step under `filters` filters of width `filter_width` (an odd number;
+    outside the sentence the weights are 0; before the first step all are). U_f (size, filters).
+    """
+
+    options = frozenset({"size", "bias", "coverage", "filters", "filter_width"})
+
+    def __init__(
+        self,
+        query_size: int,
+        memory_size: int,
+        *,
+        size: int,
+        bias: bool,
+        coverage: bool,
+        filters: int,
+        filter_width: int,
+    ) -> None:
+        super().__init__(size, coverage=coverage)
+        self.query_layer = StepLinear(query_size, size, bias=False)
+        self.memory_layer = Linear(memory_size, size, bias=bias)
+        self.convolution = nn.Conv1d(1, filters, filter_width, padding=filter_width // 2, bias=False)
+        self.filter_layer = Linear(filters, size, bias=False)
+        self.remembers |= {"weights"}
+
+    def project(self, values: Tensor) -> Tensor:
+        return self.memory_layer(values)
+
+    def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
+        assert past.weights is not None
+        batch, queries, length = past.weights.shape
+        filtered = self.convolution(past.weights.reshape(batch * queries, 1, length)).transpose(1, 2)
+        located = keys.unsqueeze(1) + self.filter_layer(filtered).view(batch, queries, length, -1)
+        return self._score(self.query_layer(query), located, past)
+
+
+class NoScore(Score):
+    """No attention: the plain encoder-decoder, which knows the source from its first state only."""
+
+    positional = True
+    context = False
+
+    def __init__(self, query_size: int, memory_size: int) -> None:
+        super().__init__()
+
+    def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
+        return query.new_zeros(query.size(0), query.size(1), keys.size(1))
+
+
+SCORES: dict[str, type[Score]] = {
+    "additive": AdditiveScore,
+    "concat": ConcatScore,
+    "dot": DotScore,
+    "scaled_dot": ScaledDotScore,
+    "general": GeneralScore,
+    "cosine": CosineScore,
+    "location": LocationScore,
+    "location_sensitive": LocationSensitiveScore,
+    "none": NoScore,
+}
