@@ -151,6 +151,14 @@ def distance(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     return SCORES["distance"]
 
 
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "docs/adding-attention.md"])
+def test_scores_are_in_the_file_that_is_named(document: str) -> None:
+    (file,) = set(
+        re.findall(r"in one\s+file, `([^`]+)`|one\s+source\s+file, \[?`([^`]+)`", (ROOT / document).read_text())
+    )
+    assert ROOT / "".join(file) == Path(scores.__file__)
+
+
 def test_the_test_of_the_example(distance: type[Score]) -> None:
     (code,) = (block for block in blocks(ADDING, "python") if block.startswith("def test_"))
     namespace: dict[str, Any] = {"DistanceScore": distance, "torch": torch, "nn": nn, "all_steps": all_steps}

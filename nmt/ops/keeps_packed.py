@@ -12,7 +12,7 @@ Own = TypeVar("Own", bound="KeepsPacked[Any]")
 class KeepsPacked(nn.Module, Generic[Form]):
     """A module that may have its weights in another form too, in which inference is faster.
 
-    Its method `pack` sets `packed`. That is gone when the module is moved to another device or type.
+    Whoever packs sets `packed`. It is gone when the module is moved to another device or type, or loads other weights.
     """
 
     packed: Form | None = None
@@ -21,6 +21,10 @@ class KeepsPacked(nn.Module, Generic[Form]):
     def for_inference(self) -> Form | None:
         """What to compute with in place of the weights, if there is anything: never while gradients are recorded."""
         return None if torch.is_grad_enabled() else self.packed
+
+    def _load_from_state_dict(self, *arguments: Any) -> None:
+        self.packed = None
+        super()._load_from_state_dict(*arguments)
 
     def _apply(self: Own, *arguments: Any, **options: Any) -> Own:
         self.packed = None

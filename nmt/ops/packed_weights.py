@@ -1,8 +1,9 @@
 """Linear layers for inference, whose weights are laid out once as the processor likes them, and rounded if wanted.
 
 `pack_weights` gives every layer of a model a product of its own that reads the packed weight: whole (float32), or
-rounded to bfloat16 or to 8-bit integers. The model keeps its weights as they are, so that they take twice the memory.
-They are packed as they are then: who changes them packs again. Where gradients are recorded, nothing is packed.
+rounded to bfloat16 or to 8-bit integers. The model keeps its weights as they are, so that they take twice the memory,
+and thrice what Luong's decoder multiplies at once. They are packed as they are then: who changes them packs again.
+Where gradients are recorded, nothing is packed.
 
 On a CPU the products are oneDNN's, in the precision that they are asked for, whatever PyTorch is permitted to round. A
 packed weight is read once and in order, which a step with few rows, of one sentence, consists of: for 5 rows and a
@@ -31,7 +32,7 @@ class Packable(Protocol):
     """A module whose weights can be packed."""
 
     def pack(self, make: MakeProduct) -> None:
-        """Compute from now on with the products that `make` gives for a weight and its bias."""
+        """Compute from now on with the products that `make` gives for a weight and its bias, or with another form."""
         ...
 
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
 
 from nmt.models.seq2seq import Seq2Seq
+from nmt.ops.activations import ScoreVector
 
 MakeModel = Callable[..., Seq2Seq]
 Batch = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -121,6 +123,8 @@ def test_a_packed_score_is_the_score(make_model: MakeModel, score: str) -> None:
         past = past.select(torch.tensor([0, 0, 0, 1, 1, 1])).next(torch.full((6, 7), 0.25, dtype=torch.float64))
         found.append(attention.step(query, memory, past)[1])
     torch.testing.assert_close(found[1], found[0], rtol=0, atol=1e-14)
+    attention.score.packed = ScoreVector.of(-attention.score.vector)  # it is what was computed with
+    assert not torch.allclose(attention.step(query, memory, past)[1], found[1])
     assert model.float().decoder.attention.score.packed is None
 
 
@@ -130,17 +134,18 @@ def test_a_packed_score_is_the_score(make_model: MakeModel, score: str) -> None:
 def test_a_packed_step_is_the_step(make_model: MakeModel, batch: Batch, cell: str, input_feeding: bool) -> None:
     """The word and h̃ are multiplied by one matrix: the same sums, as the second step shows, which has an h̃."""
     model = make_model(decoder={"cell": cell, "input_feeding": input_feeding, "layers": 2}, encoder={"cell": cell})
-    found = []
+    found, products = [], Mock()
     for packed in (False, True):
         if packed:
             model.pack_weights("float32")
-            assert (model.decoder.packed is not None) == input_feeding
+            products = model.decoder.packed = model.decoder.packed and Mock(wraps=model.decoder.packed)
         state = model.start(*batch[:2])
         for tokens in (torch.tensor([5, 6, 7]), torch.tensor([8, 4, 9])):
             log_probabilities, state = model.step(tokens, state)
         found.append(log_probabilities)
     torch.testing.assert_close(found[1], found[0], rtol=0, atol=1e-12)
     assert found[0].dtype == torch.float64
+    assert (products.call_count == 2) if input_feeding else (products is None)
     assert model.double().decoder.packed is None
 
 
@@ -169,6 +174,18 @@ def test_a_model_is_packed_when_all_of_its_products_are(
     model = make_model().float()
     model.pack_weights(precision)
     assert model.is_packed == packed
+
+
+@torch.inference_mode()
+def test_a_packed_model_that_loads_weights_is_not_packed_any_more(make_model: MakeModel, batch: Batch) -> None:
+    model, other = make_model().float(), make_model().float()
+    for parameter in other.parameters():
+        parameter.mul_(-1.5)
+    model.pack_weights("float32")
+    model.load_state_dict(other.state_dict())
+    tokens = torch.tensor([5, 6, 7])
+    found, expected = (each.step(tokens, each.start(*batch[:2]))[0] for each in (model, other))
+    assert torch.equal(found, expected)
 
 
 @torch.inference_mode()
