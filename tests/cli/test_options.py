@@ -9,9 +9,17 @@ from typing import Any
 
 import pytest
 
-from nmt.cli.options import add_search_options, check_output, collect, opened_for_writing, search_options
+from nmt.cli.options import (
+    PRECISIONS,
+    add_search_options,
+    check_output,
+    collect,
+    opened_for_writing,
+    search_options,
+)
 from nmt.config.schema import DecodingConfig
 from nmt.errors import UserError
+from nmt.ops.packed_weights import PRODUCTS
 
 FULL = Path("/dev/full")  # a device of Linux on which every write fails as on a full disk
 
@@ -22,6 +30,11 @@ def searched(*arguments: str) -> tuple[dict[str, Any], list[str]]:
     add_search_options(parser)
     problems: list[str] = []
     return search_options(parser.parse_args(arguments), problems), problems
+
+
+def test_the_precisions_that_are_offered_are_those_that_there_are() -> None:
+    """The options name them by themselves, for they import no PyTorch."""
+    assert tuple(PRODUCTS) == PRECISIONS
 
 
 def test_every_key_of_the_decoding_section_is_an_option_by_its_name() -> None:
