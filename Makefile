@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SOURCES := nmt scripts benchmarks tests
-# A process on each core, with one thread each; the tests of a file stay together.
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile
+# A process on each core, with one thread each; the tests of a file stay together, and the files in their order: by
+# default those of few tests come last, which are the long ones.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo format lint types test slow check bench table data clean

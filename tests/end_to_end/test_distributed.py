@@ -94,6 +94,7 @@ def one(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, P
     return config, folder / "run"
 
 
+@pytest.mark.slow
 def test_two_processes_compute_the_updates_of_one(one: tuple[Path, Path], tmp_path: Path) -> None:
     config, alone = one
     code, errors = finish(start(2, config, tmp_path / "run"))
@@ -155,6 +156,7 @@ def test_a_signal_to_one_process_during_validation_saves_and_ends_all(one: tuple
     assert losses(output, "train") == pytest.approx(losses(alone, "train"), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_run_is_not_continued_without_being_asked_to(one: tuple[Path, Path]) -> None:
     """Not by torchrun's restarts either, which resume what their own job has begun."""
     config, alone = one
@@ -166,8 +168,8 @@ def test_a_run_is_not_continued_without_being_asked_to(one: tuple[Path, Path]) -
     assert (alone / "state.safetensors").read_bytes() == before
 
 
-def test_a_mistake_is_told_once(one: tuple[Path, Path], tmp_path: Path) -> None:
-    config, _ = one
+def test_a_mistake_is_told_once(corpus: Path, tmp_path: Path) -> None:
+    config = configuration(corpus, tmp_path)
     code, errors = finish(start(2, config, tmp_path / "run", "--set", "training.optimiser=adam"))
     assert code != 0
     assert errors.count("nmt-train: error: ") == 1

@@ -85,6 +85,7 @@ def test_two_processes_write_what_one_writes(given: list[str], whole: bytes, tmp
     assert {path.name for path in tmp_path.iterdir()} == names
 
 
+@pytest.mark.slow
 def test_all_killed_and_resumed_by_another_number(given: list[str], whole: bytes, tmp_path: Path) -> None:
     output, parts = tmp_path / "out", tmp_path / "out.parts"
     process = start(2, *given, "--output", str(output), "--chunk-lines", "1")
@@ -137,6 +138,7 @@ def test_torchrun_restarts_what_was_killed(given: list[str], whole: bytes, tmp_p
     assert output.read_bytes() == whole
 
 
+@pytest.mark.slow
 def test_a_mistake_is_told_once(given: list[str], tmp_path: Path) -> None:
     """By the first process, also where others find it; and one that is found while translating by who finds it."""
     prefixes = tmp_path / "prefixes"
