@@ -129,14 +129,11 @@ def _main_table(scored: Mapping[str, Scored]) -> str:
     head += ["synthetic BLEU", *(["seeds"] if several else [])]
     lines = [head]
     best = max((_mean(each.multi30k, _bleu) for each in scored.values()), default=math.nan)
-    for name in ROWS:
-        if name not in scored:
-            continue
-        row, multi30k, synthetic = scored[name]
+    for row, multi30k, synthetic in _feeding_side_by_side(scored):
         bleu = _spread(multi30k, _bleu, ".2f")
         line = [row.score, "–" if row.score == "none" else row.scope, row.decoder]
         line += [("yes" if row.input_feeding else "no") if row.decoder == "luong" else "–"]
-        line += [_spread(multi30k, lambda result: result.perplexity, ".2f")]
+        line += [_spread(multi30k, _perplexity, ".2f")]
         line += [f"**{bleu}**" if _mean(multi30k, _bleu) == best else bleu, f"{multi30k[0].parameters:,}"]
         line += [f"{_mean(multi30k, lambda result: result.minutes):.1f}"]
         line += [f"{_mean(multi30k, lambda result: result.target_tokens_per_second):,.0f}"]
@@ -146,15 +143,45 @@ def _main_table(scored: Mapping[str, Scored]) -> str:
         ]
         lines.append([*line, *([str(len(multi30k))] if several else [])])
     spread = " With several seeds: mean ± standard deviation." if several else " One seed a row."
-    both = [result for each in scored.values() for result in (*each.multi30k, *each.synthetic)]
-    where = {
-        f"{result.machine}, threads: {result.threads}, PyTorch {result.pytorch}, {result.precision}" for result in both
-    }
-    signatures = {result.signature for result in both}
+    signatures = {result.signature for each in scored.values() for result in (*each.multi30k, *each.synthetic)}
     notes = f"""Minutes and target tokens a second: training on Multi30k, validation counted in the minutes.{spread}
-
-BLEU: {" · ".join(f"`{signature}`" for signature in sorted(signatures))}. Trained on: {"; ".join(sorted(where))}."""
+{_input_feeding(scored)}
+BLEU: {" · ".join(f"`{signature}`" for signature in sorted(signatures))}.
+Multi30k was trained on: {_where(result for each in scored.values() for result in each.multi30k)}.
+The synthetic corpus was trained on: {_where(result for each in scored.values() for result in each.synthetic)}."""
     return f"{markdown(lines)}\n\n{notes}" if scored else ""
+
+
+def _feeding_side_by_side(scored: Mapping[str, Scored]) -> list[Scored]:
+    """The rows that there are in the order of ROWS, each without input feeding behind the one with it."""
+    order = list(ROWS)
+    return sorted(
+        scored.values(),
+        key=lambda each: (order.index(each.row._replace(input_feeding=True).name), not each.row.input_feeding),
+    )
+
+
+def _input_feeding(scored: Mapping[str, Scored]) -> str:
+    """In how many rows it helps, of those that there are with it and without it."""
+    without = [each for each in scored.values() if not each.row.input_feeding]
+    pairs = [(scored.get(each.row._replace(input_feeding=True).name), each) for each in without]
+    both = [(fed.multi30k, unfed.multi30k) for fed, unfed in pairs if fed]
+    if not both:
+        return ""
+    bleu = sum(_mean(fed, _bleu) > _mean(unfed, _bleu) for fed, unfed in both)
+    perplexity = sum(_mean(fed, _perplexity) < _mean(unfed, _perplexity) for fed, unfed in both)
+    return f"""
+Input feeding, of {len(both)} rows with and without it: the higher BLEU in {bleu}, the lower perplexity in {perplexity}.
+"""
+
+
+def _where(results: Iterable[Result]) -> str:
+    """The machines, each with its threads, PyTorch and precision."""
+    return "; ".join(
+        sorted(
+            {f"{each.machine}, threads: {each.threads}, PyTorch {each.pytorch}, {each.precision}" for each in results}
+        )
+    )
 
 
 def _by_length(lengths: Lengths | None, scored: Mapping[str, Scored]) -> str:
@@ -186,7 +213,7 @@ def _beside_published(scored: Mapping[str, Scored]) -> str:
         published = "did not converge" if each.before is None else f"{each.before} → {each.after}"
         mine = scored.get(each.row)
         line = [each.row, each.perplexity, published, _rank(each.row, {name: theirs[name] for name in shared})]
-        line += [_spread(mine.multi30k, lambda result: result.perplexity, ".2f") if mine else "not complete"]
+        line += [_spread(mine.multi30k, _perplexity, ".2f") if mine else "not complete"]
         line += [_spread(mine.multi30k, _bleu, ".2f") if mine else "not complete"]
         lines.append([*line, _rank(each.row, {name: here[name] for name in shared})])
     same, total = concordance([(here[name], theirs[name]) for name in shared])
@@ -236,6 +263,10 @@ def markdown(lines: Table) -> str:
 
 def _bleu(result: Result) -> float:
     return result.bleu
+
+
+def _perplexity(result: Result) -> float:
+    return result.perplexity
 
 
 def _mean(results: Sequence[Result], value: Callable[[Result], float]) -> float:

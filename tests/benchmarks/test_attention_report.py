@@ -1,6 +1,7 @@
 """The document from made-up results: complete rows only, missing ones named, means, ranks and lengths."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.attention_report import LENGTH_ROWS, Lengths, complete, report
@@ -85,6 +86,30 @@ def test_every_row() -> None:
     assert text.count("| luong | yes |") == text.count("| luong | no |") == 13
     assert row_of(text, "none | – | luong | yes")[5] == "20.00"
     assert row_of(text, "additive | global | bahdanau")[3] == "–"
+
+
+def test_a_row_stands_beside_its_twin_without_input_feeding() -> None:
+    """Of the two pairs one has the higher BLEU with input feeding; the perplexity is the same in all of them."""
+    results = [*both("global-dot-no-feeding", 34.0), *both("global-dot", 33.0), *both("global-additive", 30.0)]
+    results += [*both("none", 25.0, error=None), *both("none-no-feeding", 24.0, error=None)]
+    text = document(results)
+    begins = [line.split(" | ")[:4] for line in text.splitlines() if "| luong |" in line]
+    assert begins == [
+        ["| none", "–", "luong", "yes"],
+        ["| none", "–", "luong", "no"],
+        ["| additive", "global", "luong", "yes"],
+        ["| dot", "global", "luong", "yes"],
+        ["| dot", "global", "luong", "no"],
+    ]
+    assert "Input feeding, of 2 rows with and without it: the higher BLEU in 1, the lower perplexity in 0." in text
+    assert "Input feeding, " not in document(both("global-dot", 33.0))
+
+
+def test_each_task_has_its_own_machine_and_precision() -> None:
+    multi30k, synthetic = both("global-dot", 33.0)
+    text = document([replace(multi30k, precision="bfloat16"), synthetic])
+    assert "Multi30k was trained on: Abacus, 2 cores, threads: 1, PyTorch 2.13.0, bfloat16." in text
+    assert "synthetic corpus was trained on: Abacus, 2 cores, threads: 1, PyTorch 2.13.0, float32." in text
 
 
 def test_without_attention_there_is_no_alignment() -> None:
