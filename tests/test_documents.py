@@ -64,6 +64,20 @@ def test_commands_have_the_options_that_they_show(document: str, line: str) -> N
     assert not unknown, f"{document}: {line}"
 
 
+def test_results_are_where_configurations_say() -> None:
+    """Behind "Result:" stands a document, or that there is none; the README's figures are those of docs/results.md."""
+    for path in (ROOT / "configs").glob("*.yaml"):
+        (result,) = re.findall(r"^# Result: +(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+        document = re.search(r"docs/\w+\.md", result)
+        assert result == "not trained here." or (document and (ROOT / document.group()).is_file()), path.name
+    results = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    for line in re.findall(r"^\| `multi30k_\w+` \| test_\w+ \|.*$", README, re.MULTILINE):
+        assert line in results
+    (reached,) = re.findall(r"reaches \*\*([\d.]+) BLEU\*\* on test_2016_flickr in (\d+) minutes", README)
+    assert f"| `multi30k_en_de` | test_2016_flickr | **{reached[0]}** |" in README
+    assert f"{reached[1]} minutes with one thread" in results
+
+
 def test_commands_are_installed() -> None:
     """The entry points, and nothing else, have the names of the commands and lead to their modules."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -140,13 +154,14 @@ def blocks(text: str, language: str) -> list[str]:
     return [block for name, block in every if name == language]
 
 
-@pytest.fixture(params=[ADDING, README], ids=["adding-attention.md", "README.md"])
-def distance(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type[Score]:
-    """The example's class, in SCORES, as if it stood in nmt/models/scores.py."""
-    (code,) = (block for block in blocks(request.param, "python") if block.startswith("class "))
-    assert '"distance": DistanceScore,' in request.param
+@pytest.fixture
+def distance(monkeypatch: pytest.MonkeyPatch) -> type[Score]:
+    """The example's class, as if it stood in nmt/models/scores.py, and in its SCORES."""
+    (code,) = (block for block in blocks(ADDING, "python") if block.startswith("class "))
+    assert '"distance": DistanceScore,' in ADDING
     namespace = dict(vars(scores))
     exec(code, namespace)
+    monkeypatch.setattr(scores, "DistanceScore", namespace["DistanceScore"], raising=False)
     monkeypatch.setitem(SCORES, "distance", namespace["DistanceScore"])
     return SCORES["distance"]
 
@@ -159,9 +174,11 @@ def test_scores_are_in_the_file_that_is_named(document: str) -> None:
     assert ROOT / "".join(file) == Path(scores.__file__)
 
 
-def test_the_test_of_the_example(distance: type[Score]) -> None:
-    (code,) = (block for block in blocks(ADDING, "python") if block.startswith("def test_"))
-    namespace: dict[str, Any] = {"DistanceScore": distance, "torch": torch, "nn": nn, "all_steps": all_steps}
+@pytest.mark.usefixtures("distance")
+def test_the_test_of_the_example() -> None:
+    """With its own imports, and those of the file that it goes to."""
+    (code,) = (block for block in blocks(ADDING, "python") if "def test_" in block)
+    namespace: dict[str, Any] = {"torch": torch, "nn": nn}
     exec(code, namespace)
     namespace["test_distance_by_hand"]()
 

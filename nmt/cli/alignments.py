@@ -46,8 +46,8 @@ def add_alignment_options(group: argparse._ActionsContainer) -> None:
         "--plot-alignments",
         type=Path,
         metavar="FOLDER",
-        help="draw the attention between words: 000001.png for the first line (its best translation), and so on; none "
-        "for a blank line. Needs the extra plots",
+        help="draw the attention between words: 000001.png for the first line (with its best translation, where there "
+        "are several), and so on; none for a blank line. Needs matplotlib",
     )
 
 

@@ -73,7 +73,12 @@ def _parser() -> argparse.ArgumentParser:
     scored.add_argument("--hypotheses", type=Path, metavar="FILE", help="translations to score")
     add_model_option(scored, "what translates --source")
     scored.add_argument("--source", type=Path, metavar="FILE", help="text to translate")
-    scored.add_argument("--reference", type=Path, metavar="FILE", help="the right translations, line by line")
+    scored.add_argument(
+        "--reference",
+        type=Path,
+        metavar="FILE",
+        help="the right translations, line by line; required for a score of translations",
+    )
 
     scoring = parser.add_argument_group("scoring")
     scoring.add_argument(

@@ -94,7 +94,7 @@ def _sampling_value(name: str, text: str) -> Any:
 
 def add_device_option(group: argparse._ActionsContainer) -> None:
     """Add --device; its value is checked by `device_option`."""
-    group.add_argument("--device", metavar="NAME", help=f"where to translate: {', '.join(DEVICES)} (default: auto)")
+    group.add_argument("--device", metavar="NAME", help=f"where to compute: {', '.join(DEVICES)} (default: auto)")
 
 
 def add_precision_option(group: argparse._ActionsContainer) -> None:

@@ -54,9 +54,9 @@ def _parser() -> argparse.ArgumentParser:
         "blank target alone scores the end of the sentence, and of a blank source alone the model reads nothing. A "
         "line of any length is scored as a whole.",
     )
-    add_model_option(parser, "what scores")
-    parser.add_argument("--source", type=Path, metavar="FILE", help="text that was translated")
-    parser.add_argument("--target", type=Path, metavar="FILE", help="its translations, line by line")
+    add_model_option(parser, "what scores, required")
+    parser.add_argument("--source", type=Path, metavar="FILE", help="text that was translated; required")
+    parser.add_argument("--target", type=Path, metavar="FILE", help="its translations, line by line; required")
     parser.add_argument(
         "--output", default=STANDARD, metavar="FILE", help="where scores go; -: standard output (default)"
     )

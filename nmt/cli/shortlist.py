@@ -50,11 +50,15 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         type=Path,
         metavar="PATH",
-        help="whose subword models cut the text: a model file, or a run folder (its best model)",
+        help="whose subword models cut the text, required: a model file, or a run folder (its best model)",
     )
-    parser.add_argument("--source", nargs="+", type=Path, metavar="FILE", help="text in the model's source language")
-    parser.add_argument("--target", nargs="+", type=Path, metavar="FILE", help="its translations, file by file")
-    parser.add_argument("--output", metavar="FILE", help="where the shortlist goes, a .safetensors file")
+    parser.add_argument(
+        "--source", nargs="+", type=Path, metavar="FILE", help="text in the model's source language; required"
+    )
+    parser.add_argument(
+        "--target", nargs="+", type=Path, metavar="FILE", help="its translations, file by file; required"
+    )
+    parser.add_argument("--output", metavar="FILE", help="where the shortlist goes, a .safetensors file; required")
     parser.add_argument(
         "--translations",
         metavar="K",

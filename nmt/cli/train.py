@@ -57,7 +57,7 @@ def _parser() -> argparse.ArgumentParser:
         "signal, once training has begun with the state saved, 1 a failure of the program. Several processes: torchrun "
         "--nproc-per-node N -m nmt.cli.train and these options.",
     )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration, a YAML file")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration, a YAML file; required")
     parser.add_argument(
         "--set",
         action="append",
@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         "--init-from", type=Path, metavar="MODEL", help="fine-tune: start from a model file's or run folder's weights"
     )
     parser.add_argument("--dry-run", action="store_true", help="read everything, report, and train nothing")
-    parser.add_argument("--device", choices=DEVICES, default="auto", help="default: auto")
+    parser.add_argument("--device", choices=DEVICES, default="auto", help="where to compute (default: auto)")
     parser.add_argument(
         "--print-schema", action="store_true", help="print the JSON schema of the configuration and leave"
     )

@@ -242,8 +242,8 @@ class DecoderConfig(Section):
     layer_normalisation: bool = False
     """Layer normalisation in the cells, of what comes from the input and of what comes from the last state."""
     initial_state: Literal["final", "mean", "copy", "zeros"] = "final"
-    """final: tanh(W h), h the encoder's last state (backward direction); mean: tanh(W mean of the memory); copy: the
-    encoder's last states, layer by layer; zeros."""
+    """final: tanh(W h), h the last state of the encoder's top layer (its backward direction); mean: tanh(W mean of the
+    memory); copy: the encoder's last states, layer by layer; zeros."""
     dropout: Probability = 0.0
     """On the target embeddings and between layers."""
     output_dropout: Probability | None = None
@@ -353,7 +353,7 @@ class PlateauSchedule(Section):
     metric: Metric = "bleu"
     """The validation metric that is watched."""
     patience: CountOrZero = 2
-    """Validations without a new best that are borne before the rate is cut."""
+    """Validations without a new best that are allowed before the rate is cut."""
     factor: float = Field(default=0.5, gt=0.0, lt=1.0)
     """The rate is multiplied by this."""
     minimum_learning_rate: float = Field(default=1e-6, ge=0.0)
@@ -458,7 +458,7 @@ class DecodingConfig(Section):
     suppress_unknown: bool = False
     """Whether the unknown piece is never produced."""
     coverage_penalty: float = Field(default=0.0, ge=0.0, le=10.0)
-    """Wu et al.'s beta: how much translations lose that attend too little to parts of the source; 0: off."""
+    """How much translations lose that attend too little to parts of the source: the beta of Wu et al.; 0: off."""
 
 
 class SamplingConfig(Section):

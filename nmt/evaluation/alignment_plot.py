@@ -31,9 +31,7 @@ def check_plots() -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
-        raise UserError(
-            "pictures need matplotlib, which is not installed; install the extra: pip install 'nmt-toolkit[plots]'"
-        ) from None
+        raise UserError("pictures need matplotlib, which is not installed: pip install matplotlib") from None
 
 
 class Fonts:

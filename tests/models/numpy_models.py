@@ -31,7 +31,7 @@ class Past(NamedTuple):
     """What attention may know about the steps before this one."""
 
     step: int
-    last: Array  # the weights of the last step, 0 before the first
+    weights: Array  # those of the last step, 0 before the first
     coverage: Array  # the sum of the weights of all steps so far
 
 
@@ -159,7 +159,7 @@ def location(w: Weights, query: Array, memory: Array, past: Past) -> Array:
 def location_sensitive(w: Weights, query: Array, memory: Array, past: Past) -> Array:
     filters = w["convolution.weight"][:, 0]
     width = filters.shape[1]
-    padded = np.concatenate([np.zeros(width // 2), past.last, np.zeros(width // 2)])
+    padded = np.concatenate([np.zeros(width // 2), past.weights, np.zeros(width // 2)])
     total = [
         w["query_layer.weight"] @ query
         + w["memory_layer.weight"] @ h
