@@ -144,7 +144,8 @@ def _main_table(scored: Mapping[str, Scored]) -> str:
         lines.append([*line, *([str(len(multi30k))] if several else [])])
     spread = " With several seeds: mean ± standard deviation." if several else " One seed a row."
     signatures = {result.signature for each in scored.values() for result in (*each.multi30k, *each.synthetic)}
-    notes = f"""Minutes and target tokens a second: training on Multi30k, validation counted in the minutes.{spread}
+    notes = f"""Minutes and target tokens a second: training on Multi30k, validation counted in the minutes, whatever else the machine was
+doing; speeds are measured in [performance.md](performance.md).{spread}
 {_input_feeding(scored)}
 BLEU: {" · ".join(f"`{signature}`" for signature in sorted(signatures))}.
 Multi30k was trained on: {_where(result for each in scored.values() for result in each.multi30k)}.

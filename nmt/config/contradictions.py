@@ -1,15 +1,16 @@
 """Checks between keys: combinations that contradict each other, and options that would have no effect.
 
 Checks of one key by itself are constraints in `schema.py`. An option counts as without effect only when its value
-differs from the default, so that a resolved configuration, which spells out every key, passes. How long a run lasts is
-no contradiction to anything: a trial run with --set training.max_updates=20 must start with any configuration, though
-its patience, warm-up or halving are then never reached.
+differs from the default, so that a resolved configuration, which spells out every key, passes, and so does a file that
+names a default with an override that makes it idle. How long a run lasts is no contradiction to anything: a trial run
+with --set training.max_updates=20 must start with any configuration, though its patience, warm-up or halving are then
+never reached.
 """
 
 from collections.abc import Iterator
 
 from nmt.config.problems import Problem, in_words
-from nmt.config.schema import Config, ParallelFiles, PlateauSchedule, TrainingConfig, changed, memory_size
+from nmt.config.schema import Config, ParallelFiles, PlateauSchedule, TrainingConfig, changed
 from nmt.config.yaml_text import KeyPath
 
 _VALIDATE_EVERY: KeyPath = ("training", "validate_every")
@@ -23,7 +24,6 @@ def contradictions(config: Config) -> Iterator[Problem]:
     yield from _subwords(config)
     yield from _tied_embeddings(config)
     yield from _directions(config)
-    yield from _copied_state(config)
     yield from _training(config.training)
     yield from _decoding(config)
 
@@ -143,28 +143,6 @@ def _directions(config: Config) -> Iterator[Problem]:
             "bidirectional: true"
         )
         yield Problem(("model", "encoder", "directions"), message, _DIRECTIONS)
-
-
-def _copied_state(config: Config) -> Iterator[Problem]:
-    encoder, decoder = config.model.encoder, config.model.decoder
-    if decoder.initial_state != "copy":
-        return
-    wanted = {
-        "cell": encoder.cell,
-        "layers": encoder.layers,
-        "hidden_size": memory_size(config.model),
-    }
-    concatenated = encoder.bidirectional and encoder.directions == "concatenate"
-    for key, value in wanted.items():
-        given = getattr(decoder, key)
-        if given != value:
-            both = " (its two directions together)" if key == "hidden_size" and concatenated else ""
-            message = (
-                f"copy needs decoder states like the encoder's{both}: set model.decoder.{key}: {value} (now {given}), "
-                "or use final, mean or zeros"
-            )
-            reads = (("model", "decoder", key), ("model", "encoder", key), *_DIRECTIONS)
-            yield Problem(("model", "decoder", "initial_state"), message, reads)
 
 
 def _training(training: TrainingConfig) -> Iterator[Problem]:

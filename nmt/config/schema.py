@@ -199,7 +199,9 @@ class EncoderConfig(Section):
 
 
 class AttentionConfig(Section):
-    score: str = "additive"
+    score: str = Field(
+        default="additive", json_schema_extra={"$comment": "the name of a score, such as additive or dot"}
+    )
     """How well a query matches a source position; the names are the keys of SCORES in nmt/models/scores.py."""
     scope: Literal["global", "local-m", "local-p"] = "global"
     """Which source positions are looked at. global: all; local-m: half_width positions on either side of the target

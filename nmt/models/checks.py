@@ -14,12 +14,16 @@ from nmt.models.scores import SCORES
 _SCORE = ("model", "attention", "score")
 _SCOPE = ("model", "attention", "scope")
 _TYPE = ("model", "decoder", "type")
+_STATE = ("model", "decoder", "initial_state")
+_BIDIRECTIONAL = ("model", "encoder", "bidirectional")
+_DIRECTIONS = (_BIDIRECTIONAL, ("model", "encoder", "directions"))
 
 
 def model_problems(config: Config) -> Iterator[Problem]:
     """What is wrong with `config.model` in the light of SCORES, SCOPES and DECODERS; to be passed to `load_config`."""
     model = config.model
     yield from _decoder(model.decoder)
+    yield from _copied_state(model)
     if model.attention.score not in SCORES:
         yield unknown_choice(_SCORE, model.attention.score, list(SCORES))
         return
@@ -44,7 +48,7 @@ def _decoder(decoder: DecoderConfig) -> Iterator[Problem]:
 def _attention_options(attention: AttentionConfig) -> Iterator[Problem]:
     """Options that neither the score nor the scope takes."""
     score, scope = SCORES[attention.score], SCOPES[attention.scope]
-    for name in changed(attention, *AttentionConfig.model_fields):
+    for name in _given(attention):
         if name in ("score", "scope") or name in score.options | scope.options:
             continue
         scores = [other for other, each in SCORES.items() if name in each.options]
@@ -55,6 +59,38 @@ def _attention_options(attention: AttentionConfig) -> Iterator[Problem]:
             f"it: {', '.join(takers)}"
         )
         yield Problem(("model", "attention", name), message, (path,))
+
+
+def _given(attention: AttentionConfig) -> list[str]:
+    """The options that were given, but for null and false, which want nothing.
+
+    A value that is the default counts too: who writes half_width: 10 expects a window. In a section that spells out
+    every key, as that of a resolved configuration does, only those count whose values are not the defaults.
+    """
+    names = list(AttentionConfig.model_fields)
+    if attention.model_fields_set.issuperset(names):
+        return changed(attention, *names)
+    return [
+        name for name in names if name in attention.model_fields_set and getattr(attention, name) not in (None, False)
+    ]
+
+
+def _copied_state(model: ModelConfig) -> Iterator[Problem]:
+    encoder, decoder = model.encoder, model.decoder
+    if decoder.initial_state != "copy":
+        return
+    wanted = {"cell": encoder.cell, "layers": encoder.layers, "hidden_size": memory_size(model)}
+    concatenated = encoder.bidirectional and encoder.directions == "concatenate"
+    for key, value in wanted.items():
+        given = getattr(decoder, key)
+        if given != value:
+            both = " (its two directions together)" if key == "hidden_size" and concatenated else ""
+            way = f"model.decoder.{key}: {value} (now {given})"
+            if key == "cell" and value not in DECODERS[decoder.type].cell_names:
+                way = f"model.encoder.cell: {given} (now {value})"
+            message = f"copy needs decoder states like the encoder's{both}: set {way}, or use final, mean or zeros"
+            reads = (("model", "decoder", key), ("model", "encoder", key), *_DIRECTIONS)
+            yield Problem(_STATE, message, reads)
 
 
 def _sizes(model: ModelConfig) -> Iterator[Problem]:
@@ -95,7 +131,13 @@ def _without_attention(model: ModelConfig) -> Iterator[Problem]:
         return
     if model.decoder.initial_state == "zeros":
         message = f"zeros with attention.score: {model.attention.score} hides the source; use final, mean or copy"
-        yield Problem(("model", "decoder", "initial_state"), message, (_SCORE,))
+        yield Problem(_STATE, message, (_SCORE,))
+    if model.decoder.initial_state == "final" and model.encoder.bidirectional:
+        message = (
+            f"true has no effect on the top layer with attention.score: {model.attention.score} and initial_state: "
+            "final, which reads the backward direction only; use false, or initial_state: mean or copy"
+        )
+        yield Problem(_BIDIRECTIONAL, message, (_SCORE, _STATE))
     if not DECODERS[model.decoder.type].without_context:
         message = (
             f"{model.decoder.type} needs a context for its second cell, and score: {model.attention.score} has none"
@@ -108,5 +150,4 @@ def _without_attention(model: ModelConfig) -> Iterator[Problem]:
                 f"has no effect with attention.score: {model.attention.score} and initial_state: "
                 f"{model.decoder.initial_state}, for nothing reads it"
             )
-            reads = (_SCORE, ("model", "decoder", "initial_state"))
-            yield Problem(("model", "encoder", key), message, reads)
+            yield Problem(("model", "encoder", key), message, (_SCORE, _STATE))

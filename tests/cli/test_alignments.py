@@ -95,7 +95,16 @@ def test_mistakes(name: str, capsys: Capture) -> None:
 def test_a_model_without_attention(
     name: str, files: Path, tiny: Path, train: Callable[..., int], tmp_path: Path, capsys: Capture
 ) -> None:
-    assert train(tiny, tmp_path / "run", "model.attention.score=none", "training.max_updates=1") == 0
+    assert (
+        train(
+            tiny,
+            tmp_path / "run",
+            "model.attention.score=none",
+            "model.decoder.initial_state=mean",
+            "training.max_updates=1",
+        )
+        == 0
+    )
     capsys.readouterr()
     program, given = PROGRAMS[name]
     given = ["--model", "run", *given[2:]]

@@ -108,7 +108,10 @@ def test_mistakes(model: Path, source: Path, tmp_path: Path, capsys: Capture) ->
 
 def test_a_model_without_attention(tiny: Path, source: Path, tmp_path: Path, train: Train, capsys: Capture) -> None:
     output = tmp_path / "run"
-    assert train(tiny, output, "model.attention.score=none", "training.max_updates=1") == 0
+    assert (
+        train(tiny, output, "model.attention.score=none", "model.decoder.initial_state=mean", "training.max_updates=1")
+        == 0
+    )
     capsys.readouterr()
     result = tmp_path / "result"
     (message,) = refused(

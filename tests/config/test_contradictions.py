@@ -71,26 +71,6 @@ def training(rest: str, end: str = "max_epochs: 20") -> str:
             "model.tie_embeddings",
             "model.decoder.output_size is 64 and model.embedding_size is 96",
         ),
-        (
-            "model: {decoder: {initial_state: copy, layers: 2}}",
-            "model.decoder.initial_state",
-            "set model.decoder.layers: 1 (now 2)",
-        ),
-        (
-            "model: {encoder: {cell: lstm}, decoder: {initial_state: copy}}",
-            "model.decoder.initial_state",
-            "set model.decoder.cell: lstm (now gru)",
-        ),
-        (
-            "model: {encoder: {hidden_size: 96}, decoder: {initial_state: copy}}",
-            "model.decoder.initial_state",
-            "(its two directions together): set model.decoder.hidden_size: 192 (now 512)",
-        ),
-        (
-            "model: {encoder: {bidirectional: false}, decoder: {initial_state: copy}}",
-            "model.decoder.initial_state",
-            "set model.decoder.hidden_size: 256 (now 512)",
-        ),
         # training
         ("training: {batch_size: 3}", "training.max_epochs", "neither this nor max_updates is set"),
         (training("save_every: 2 epochs"), "training.save_every", "every validation saves the state too"),
@@ -132,8 +112,6 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         "subwords: {type: word, byte_fallback: true, size: 261}",
         "model: {tie_embeddings: all, decoder: {output_size: 256}}",
         "model: {tie_embeddings: target, embedding_size: 512}",
-        "model: {decoder: {initial_state: copy}}",
-        "model: {encoder: {bidirectional: false}, decoder: {initial_state: copy, hidden_size: 256}}",
         training("max_updates: 1, validate_every: 20 epochs"),
         training("validate_every: 500, save_every: 300"),
         training("save_every: 300"),

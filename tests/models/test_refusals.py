@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nmt.config import load_config
+from nmt.config import dump_config, load_config
 from nmt.errors import UserError
 from nmt.models.checks import model_problems
 from nmt.models.decoders import DECODERS
@@ -20,7 +20,8 @@ data: {source_language: en, target_language: de, train: [{source: a, target: b}]
 training: {max_updates: 1}
 """
 # The default encoder has 2 × 256 units, and the default decoder 512.
-UNEQUAL = "encoder: {hidden_size: 100}, decoder: {hidden_size: 300}"
+FITTING = "encoder: {hidden_size: 256}, decoder: {hidden_size: 512}"
+MEAN = "initial_state: mean"  # reads both directions, which is what `none` needs
 
 Refusals = Callable[[str], list[str]]
 
@@ -57,7 +58,7 @@ def test_exactly_the_allowed_combinations_load(refusals: Refusals, score: str) -
         refused = (score in ("location", "none") and scope != "global") + (
             (decoder, score) == ("conditional_gru", "none")
         )
-        messages = refusals(f"attention: {{score: {score}, scope: {scope}}}, decoder: {{type: {decoder}}}")
+        messages = refusals(f"attention: {{score: {score}, scope: {scope}}}, decoder: {{type: {decoder}, {MEAN}}}")
         assert len(messages) == refused, (decoder, score, scope, messages)
 
 
@@ -67,7 +68,8 @@ def test_exactly_the_allowed_combinations_load(refusals: Refusals, score: str) -
 @pytest.mark.parametrize("score", SCORES)
 def test_unequal_sizes(refusals: Refusals, score: str) -> None:
     """dot and its kin name both sizes and the ways out; for the other scores any sizes will do."""
-    messages = refusals(f"attention: {{score: {score}}}, {UNEQUAL}")
+    sizes = f"encoder: {{hidden_size: 100}}, decoder: {{hidden_size: 300, {MEAN}}}"
+    messages = refusals(f"attention: {{score: {score}}}, {sizes}")
     if score not in ("dot", "scaled_dot", "cosine"):
         assert messages == []
         return
@@ -120,6 +122,12 @@ def test_half_width_is_at_least_1(refusals: Refusals, scope: str, half_width: st
     assert mentions(messages, "model.attention.half_width", half_width, "at least 1")
 
 
+@pytest.mark.parametrize("value", ["null", "3", "true", "[dot]"])
+def test_a_score_that_is_no_name(refusals: Refusals, value: str) -> None:
+    messages = refusals(f"attention: {{score: {value}}}")
+    assert mentions(messages, "model.attention.score", "allowed: the name of a score, such as additive")
+
+
 @pytest.mark.parametrize("width", ["4", "0", "-1"])
 def test_filter_width_is_odd(refusals: Refusals, width: str) -> None:
     messages = refusals(f"attention: {{score: location_sensitive, filter_width: {width}}}")
@@ -147,16 +155,24 @@ def test_misspelt_names(refusals: Refusals, text: str, path: str, given: str, ne
 @pytest.mark.parametrize("scope", ["local-m", "local-p"])
 def test_local_scopes_need_a_score_of_content(refusals: Refusals, scope: str) -> None:
     for score in ("location", "none"):
-        messages = refusals(f"attention: {{score: {score}, scope: {scope}}}")
+        messages = refusals(f"attention: {{score: {score}, scope: {scope}}}, decoder: {{{MEAN}}}")
         assert mentions(messages, "model.attention.scope", scope, f"score: {score}", "use global", "additive")
 
 
 def test_no_attention(refusals: Refusals) -> None:
-    messages = refusals("attention: {score: none}, decoder: {type: conditional_gru}")
+    messages = refusals(f"attention: {{score: none}}, decoder: {{type: conditional_gru, {MEAN}}}")
     assert mentions(messages, "model.decoder.type", "conditional_gru", "none", "luong or bahdanau")
     messages = refusals("attention: {score: none}, decoder: {initial_state: zeros}")
     assert mentions(messages, "model.decoder.initial_state", "zeros", "none", "final, mean or copy")
     assert refusals("attention: {score: none}, decoder: {initial_state: mean}") == []
+
+
+def test_without_attention_a_final_state_reads_one_direction(refusals: Refusals) -> None:
+    """The other one would be computed for nothing, and never learn."""
+    messages = refusals("attention: {score: none}")
+    assert mentions(messages, "model.encoder.bidirectional", "no effect", "score: none", "final", "mean or copy")
+    assert refusals("attention: {score: none}, encoder: {bidirectional: false}") == []
+    assert refusals("attention: {score: none}, decoder: {initial_state: copy}") == []
 
 
 @pytest.mark.parametrize("option", ["output_dropout: 0.1", "layer_normalisation: true", "directions: sum"])
@@ -169,7 +185,8 @@ def test_without_attention_only_a_mean_state_reads_the_annotations(
     )
     assert (messages == []) == reads
     if not reads:
-        assert mentions(messages, f"model.encoder.{option.split(':')[0]}", "no effect", "none", start)
+        about_it = [message for message in messages if "model.encoder.bidirectional" not in message]
+        assert mentions(about_it, f"model.encoder.{option.split(':')[0]}", "no effect", "none", start)
 
 
 def test_conditional_gru_is_of_grus(refusals: Refusals) -> None:
@@ -196,7 +213,7 @@ def test_options_of_another_score(refusals: Refusals, score: str) -> None:
     """Each option with each score: taken or refused, and all refusals in one report."""
     wrong = [option for option, takers in TAKERS.items() if score not in takers]
     for option, value in OPTIONS.items():
-        messages = refusals(f"attention: {{score: {score}, {option}: {value}}}")
+        messages = refusals(f"attention: {{score: {score}, {option}: {value}}}, decoder: {{{MEAN}}}")
         if option in wrong:
             takers = [name for name in SCORES if name in TAKERS[option]]
             assert mentions(
@@ -205,7 +222,28 @@ def test_options_of_another_score(refusals: Refusals, score: str) -> None:
         else:
             assert messages == []
     everything = ", ".join(f"{option}: {value}" for option, value in OPTIONS.items())
-    assert len(refusals(f"attention: {{score: {score}, {everything}}}")) == len(wrong)
+    assert len(refusals(f"attention: {{score: {score}, {everything}}}, decoder: {{{MEAN}}}")) == len(wrong)
+
+
+@pytest.mark.parametrize("option", ["positions: 101", "filters: 10", "filter_width: 5", "half_width: 10"])
+def test_an_option_that_is_given_as_its_default(refusals: Refusals, option: str) -> None:
+    """Who writes D = 10 and forgets the scope would train global attention."""
+    assert mentions(refusals(f"attention: {{score: dot, {option}}}, {FITTING}"), option.split(":")[0], "no effect with")
+
+
+def test_options_that_are_off(refusals: Refusals) -> None:
+    assert refusals(f"attention: {{score: dot, bias: false, coverage: false, size: null}}, {FITTING}") == []
+
+
+def test_a_resolved_configuration_loads(tmp_path: Path) -> None:
+    """It spells out every option; one that has another value than its default is refused there as well."""
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    first.write_text(FILE, encoding="utf-8")
+    config = load_config(first, checks=[model_problems])
+    second.write_text(dump_config(config), encoding="utf-8")
+    assert load_config(second, checks=[model_problems]) == config
+    with pytest.raises(UserError, match="half_width=9: has no effect with scope: global"):
+        load_config(second, ["model.attention.half_width=9"], checks=[model_problems])
 
 
 def test_options_of_another_scope(refusals: Refusals) -> None:
@@ -226,6 +264,34 @@ def test_input_feeding_of_another_decoder(refusals: Refusals, decoder: str) -> N
 def test_sum_of_one_direction(refusals: Refusals) -> None:
     messages = refusals("encoder: {bidirectional: false, directions: sum}")
     assert mentions(messages, "model.encoder.directions", "sum has no effect", "bidirectional: true")
+
+
+@pytest.mark.parametrize(
+    ("model", "way"),
+    [
+        ("decoder: {initial_state: copy, layers: 2}", "set model.decoder.layers: 1 (now 2)"),
+        ("encoder: {cell: lstm}, decoder: {initial_state: copy}", "set model.decoder.cell: lstm (now gru)"),
+        (
+            "encoder: {cell: lstm}, decoder: {type: conditional_gru, initial_state: copy}",
+            "set model.encoder.cell: gru (now lstm)",
+        ),
+        (
+            "encoder: {hidden_size: 96}, decoder: {initial_state: copy}",
+            "(its two directions together): set model.decoder.hidden_size: 192 (now 512)",
+        ),
+        (
+            "encoder: {bidirectional: false}, decoder: {initial_state: copy}",
+            "set model.decoder.hidden_size: 256 (now 512)",
+        ),
+    ],
+)
+def test_copied_states_need_cells_alike(refusals: Refusals, model: str, way: str) -> None:
+    assert mentions(refusals(model), "model.decoder.initial_state", "copy needs", way)
+
+
+def test_copied_states_of_cells_alike(refusals: Refusals) -> None:
+    assert refusals("decoder: {initial_state: copy}") == []
+    assert refusals("encoder: {bidirectional: false}, decoder: {initial_state: copy, hidden_size: 256}") == []
 
 
 def test_copied_states_of_summed_directions(refusals: Refusals) -> None:

@@ -60,6 +60,17 @@ def test_each_rate_drops_at_its_place(make_model: MakeModel, batch: Batch, chang
     assert any(gradient.any() for gradient in recurrent)
 
 
+def test_annotations_are_dropped_after_their_normalisation(make_model: MakeModel, batch: Batch) -> None:
+    """Dropped before it, they would come out as its bias."""
+    model = make_model(encoder={"output_dropout": 0.999999, "layer_normalisation": True}).train()
+    with torch.no_grad():
+        for name, parameter in model.encoder.named_parameters():
+            if "norm" in name:
+                parameter.fill_(3.0)
+    source, lengths, _ = batch
+    assert not model.encoder(model.source_embedding(source), lengths).annotations.any()
+
+
 def test_fed_vector_is_the_one_that_was_dropped(make_model: MakeModel, batch: Batch) -> None:
     """With the attentional vector dropped altogether, the feed weights see zeros only and get no gradient."""
     model = make_model(decoder={"output_dropout": 0.999999})
