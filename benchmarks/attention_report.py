@@ -144,8 +144,8 @@ def _main_table(scored: Mapping[str, Scored]) -> str:
         lines.append([*line, *([str(len(multi30k))] if several else [])])
     spread = " With several seeds: mean ± standard deviation." if several else " One seed a row."
     signatures = {result.signature for each in scored.values() for result in (*each.multi30k, *each.synthetic)}
-    notes = f"""Minutes and target tokens a second: training on Multi30k, validation counted in the minutes, whatever else the machine was
-doing; speeds are measured in [performance.md](performance.md).{spread}
+    notes = f"""Minutes and target tokens a second: training on Multi30k, validation counted in the minutes, whatever
+else the machine was doing; speeds are measured in [performance.md](performance.md).{spread}
 {_input_feeding(scored)}
 BLEU: {" · ".join(f"`{signature}`" for signature in sorted(signatures))}.
 Multi30k was trained on: {_where(result for each in scored.values() for result in each.multi30k)}.
@@ -166,7 +166,8 @@ def _input_feeding(scored: Mapping[str, Scored]) -> str:
     """In how many rows it helps, of those that there are with it and without it."""
     without = [each for each in scored.values() if not each.row.input_feeding]
     pairs = [(scored.get(each.row._replace(input_feeding=True).name), each) for each in without]
-    both = [(fed.multi30k, unfed.multi30k) for fed, unfed in pairs if fed]
+    both = [_common_seeds(fed.multi30k, unfed.multi30k) for fed, unfed in pairs if fed]
+    both = [pair for pair in both if pair[0]]
     if not both:
         return ""
     bleu = sum(_mean(fed, _bleu) > _mean(unfed, _bleu) for fed, unfed in both)
@@ -174,6 +175,11 @@ def _input_feeding(scored: Mapping[str, Scored]) -> str:
     return f"""
 Input feeding, of {len(both)} rows with and without it: the higher BLEU in {bleu}, the lower perplexity in {perplexity}.
 """
+
+
+def _common_seeds(some: Sequence[Result], others: Sequence[Result]) -> tuple[list[Result], list[Result]]:
+    seeds = {each.seed for each in some} & {each.seed for each in others}
+    return [each for each in some if each.seed in seeds], [each for each in others if each.seed in seeds]
 
 
 def _where(results: Iterable[Result]) -> str:

@@ -73,6 +73,11 @@ def test_results_are_where_configurations_say() -> None:
     results = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     for line in re.findall(r"^\| `multi30k_\w+` \| test_\w+ \|.*$", README, re.MULTILINE):
         assert line in results
+    overview = README[README.index("| in [configs/](configs) |") : README.index("## Your own files")]
+    here = "".join(line.split("|")[3] for line in overview.splitlines() if line.startswith("| `"))
+    figures = re.findall(r"\d+\.\d+", here)
+    assert len(figures) >= 5
+    assert [figure for figure in figures if f"**{figure}**" not in results] == []
     (reached,) = re.findall(r"reaches \*\*([\d.]+) BLEU\*\* on test_2016_flickr in (\d+) minutes", README)
     assert f"| `multi30k_en_de` | test_2016_flickr | **{reached[0]}** |" in README
     assert f"{reached[1]} minutes with one thread" in results

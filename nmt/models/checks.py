@@ -62,17 +62,16 @@ def _attention_options(attention: AttentionConfig) -> Iterator[Problem]:
 
 
 def _given(attention: AttentionConfig) -> list[str]:
-    """The options that were given, but for null and false, which want nothing.
+    """The options that were given: with another value than the default, or with any if its score or scope was not.
 
-    A value that is the default counts too: who writes half_width: 10 expects a window. In a section that spells out
-    every key, as that of a resolved configuration does, only those count whose values are not the defaults.
+    Who writes half_width: 10 and forgets the scope would train global attention. Where the scope is there, a default is
+    as good as nothing: a resolved configuration spells out every key, and an override may make one of a file idle.
     """
-    names = list(AttentionConfig.model_fields)
-    if attention.model_fields_set.issuperset(names):
-        return changed(attention, *names)
-    return [
-        name for name in names if name in attention.model_fields_set and getattr(attention, name) not in (None, False)
-    ]
+    given, names = attention.model_fields_set, list(AttentionConfig.model_fields)
+    of_scopes = set().union(*(scope.options for scope in SCOPES.values()))
+    alone = [name for name in given if ("scope" if name in of_scopes else "score") not in given]
+    wanted = [name for name in alone if getattr(attention, name) is not None and getattr(attention, name) is not False]
+    return [name for name in names if name in {*wanted, *changed(attention, *names)}]
 
 
 def _copied_state(model: ModelConfig) -> Iterator[Problem]:
@@ -89,7 +88,7 @@ def _copied_state(model: ModelConfig) -> Iterator[Problem]:
             if key == "cell" and value not in DECODERS[decoder.type].cell_names:
                 way = f"model.encoder.cell: {given} (now {value})"
             message = f"copy needs decoder states like the encoder's{both}: set {way}, or use final, mean or zeros"
-            reads = (("model", "decoder", key), ("model", "encoder", key), *_DIRECTIONS)
+            reads = (("model", "decoder", key), ("model", "encoder", key), _TYPE, *_DIRECTIONS)
             yield Problem(_STATE, message, reads)
 
 
@@ -132,20 +131,21 @@ def _without_attention(model: ModelConfig) -> Iterator[Problem]:
     if model.decoder.initial_state == "zeros":
         message = f"zeros with attention.score: {model.attention.score} hides the source; use final, mean or copy"
         yield Problem(_STATE, message, (_SCORE,))
-    if model.decoder.initial_state == "final" and model.encoder.bidirectional:
-        message = (
-            f"true has no effect on the top layer with attention.score: {model.attention.score} and initial_state: "
-            "final, which reads the backward direction only; use false, or initial_state: mean or copy"
-        )
-        yield Problem(_BIDIRECTIONAL, message, (_SCORE, _STATE))
     if not DECODERS[model.decoder.type].without_context:
         message = (
             f"{model.decoder.type} needs a context for its second cell, and score: {model.attention.score} has none"
         )
         yield Problem(_TYPE, f"{message}; use luong or bahdanau", (_SCORE,))
+    one_direction = model.decoder.initial_state == "final" and model.encoder.bidirectional and model.encoder.layers == 1
+    if one_direction:  # with more layers those below the top need both
+        message = (
+            f"true has no effect with attention.score: {model.attention.score} and initial_state: final, which reads "
+            "the backward direction only; use false, or initial_state: mean or copy"
+        )
+        yield Problem(_BIDIRECTIONAL, message, (_SCORE, _STATE, ("model", "encoder", "layers")))
     readers = {"mean": ("output_dropout", "layer_normalisation", "directions"), "copy": ("directions",)}
     for key in changed(model.encoder, "output_dropout", "layer_normalisation", "directions"):
-        if key not in readers.get(model.decoder.initial_state, ()):
+        if key not in readers.get(model.decoder.initial_state, ()) and not (one_direction and key == "directions"):
             message = (
                 f"has no effect with attention.score: {model.attention.score} and initial_state: "
                 f"{model.decoder.initial_state}, for nothing reads it"

@@ -1,15 +1,18 @@
 """The document from made-up results: complete rows only, missing ones named, means, ranks and lengths."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.attention_report import LENGTH_ROWS, Lengths, complete, report
 from benchmarks.attention_rows import ROWS
-from benchmarks.attention_tasks import MULTI30K, SYNTHETIC, Result, Training
+from benchmarks.attention_table import RESULTS
+from benchmarks.attention_tasks import MULTI30K, ROOT, SYNTHETIC, Result, Training
 from benchmarks.length_buckets import Bucket
 from nmt.config import load_config
 
+WITHOUT_FEEDING = [name for name in ROWS if name.endswith("-no-feeding")]
 RECIPES = {task.name: load_config(task.config) for task in (MULTI30K, SYNTHETIC)}
 EXAMPLE = Training(MULTI30K, ROWS["none"], 1, Path("/somewhere/runs"), Path("/somewhere/results"), "0123abcd")
 
@@ -83,7 +86,7 @@ def test_every_row() -> None:
     text = document([each for number, name in enumerate(ROWS) for each in both(name, 20.0 + number)])
     assert f"All {len(ROWS)} rows are complete." in text
     assert "not complete |" not in text
-    assert text.count("| luong | yes |") == text.count("| luong | no |") == 13
+    assert text.count("| luong | yes |") == text.count("| luong | no |") == len(WITHOUT_FEEDING)
     assert row_of(text, "none | – | luong | yes")[5] == "20.00"
     assert row_of(text, "additive | global | bahdanau")[3] == "–"
 
@@ -103,6 +106,20 @@ def test_a_row_stands_beside_its_twin_without_input_feeding() -> None:
     ]
     assert "Input feeding, of 2 rows with and without it: the higher BLEU in 1, the lower perplexity in 0." in text
     assert "Input feeding, " not in document(both("global-dot", 33.0))
+
+
+def test_input_feeding_is_compared_with_the_seeds_that_both_have() -> None:
+    """With seed 1 alone it is the better one, with seeds 1 and 2 it would be the worse one on average."""
+    results = [*both("none", 24.0, error=None), *both("none", 10.0, seed=2, error=None)]
+    results += both("none-no-feeding", 23.0, error=None)
+    assert "of 1 rows with and without it: the higher BLEU in 1," in document(results)
+
+
+def test_the_document_is_of_the_results_that_there_are() -> None:
+    """docs/attention_table.md has the table of what benchmarks/results has, row for row."""
+    text = document([Result(**json.loads(path.read_text(encoding="utf-8"))) for path in RESULTS.glob("*.json")])
+    table = text[text.index("| score | scope |") : text.index("## BLEU by source length")]
+    assert table in (ROOT / "docs" / "attention_table.md").read_text(encoding="utf-8")
 
 
 def test_each_task_has_its_own_machine_and_precision() -> None:

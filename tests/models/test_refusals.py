@@ -173,20 +173,23 @@ def test_without_attention_a_final_state_reads_one_direction(refusals: Refusals)
     assert mentions(messages, "model.encoder.bidirectional", "no effect", "score: none", "final", "mean or copy")
     assert refusals("attention: {score: none}, encoder: {bidirectional: false}") == []
     assert refusals("attention: {score: none}, decoder: {initial_state: copy}") == []
+    assert refusals("attention: {score: none}, encoder: {layers: 2}") == []  # the lower layer's two are read
+    summed = refusals("attention: {score: none}, encoder: {directions: sum}")
+    assert mentions(summed, "model.encoder.bidirectional")  # and not a second time for the sum
 
 
 @pytest.mark.parametrize("option", ["output_dropout: 0.1", "layer_normalisation: true", "directions: sum"])
-@pytest.mark.parametrize(("start", "reads"), [("mean", True), ("final", False)])
-def test_without_attention_only_a_mean_state_reads_the_annotations(
-    refusals: Refusals, option: str, start: str, reads: bool
-) -> None:
-    messages = refusals(
-        f"attention: {{score: none}}, encoder: {{{option}}}, decoder: {{initial_state: {start}, output_size: 7}}"
-    )
-    assert (messages == []) == reads
-    if not reads:
-        about_it = [message for message in messages if "model.encoder.bidirectional" not in message]
-        assert mentions(about_it, f"model.encoder.{option.split(':')[0]}", "no effect", "none", start)
+@pytest.mark.parametrize("start", ["mean", "copy", "final"])
+def test_without_attention_only_a_mean_state_reads_the_annotations(refusals: Refusals, option: str, start: str) -> None:
+    """A copied state is of summed directions as well."""
+    key = option.split(":")[0]
+    hidden_size = 256 if (start, key) == ("copy", "directions") else 512
+    decoder = f"decoder: {{initial_state: {start}, hidden_size: {hidden_size}, layers: 2}}"
+    messages = refusals(f"attention: {{score: none}}, encoder: {{{option}, layers: 2}}, {decoder}")
+    if start == "mean" or (start, key) == ("copy", "directions"):
+        assert messages == []
+    else:
+        assert mentions(messages, f"model.encoder.{key}", "no effect", "none", start)
 
 
 def test_conditional_gru_is_of_grus(refusals: Refusals) -> None:
@@ -227,12 +230,17 @@ def test_options_of_another_score(refusals: Refusals, score: str) -> None:
 
 @pytest.mark.parametrize("option", ["positions: 101", "filters: 10", "filter_width: 5", "half_width: 10"])
 def test_an_option_that_is_given_as_its_default(refusals: Refusals, option: str) -> None:
-    """Who writes D = 10 and forgets the scope would train global attention."""
-    assert mentions(refusals(f"attention: {{score: dot, {option}}}, {FITTING}"), option.split(":")[0], "no effect with")
+    """Who writes D = 10 and forgets the scope would train global attention; with a scope it is as good as nothing."""
+    name = option.split(":")[0]
+    family, default = ("scope", "global") if name == "half_width" else ("score", "additive")
+    assert mentions(
+        refusals(f"attention: {{{option}}}"), f"model.attention.{name}", f"no effect with {family}: {default}"
+    )
+    assert refusals(f"attention: {{{family}: {default}, {option}}}") == []
 
 
 def test_options_that_are_off(refusals: Refusals) -> None:
-    assert refusals(f"attention: {{score: dot, bias: false, coverage: false, size: null}}, {FITTING}") == []
+    assert refusals("attention: {renormalise: false, bias: false, coverage: false, size: null}") == []
 
 
 def test_a_resolved_configuration_loads(tmp_path: Path) -> None:

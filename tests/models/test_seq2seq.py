@@ -63,10 +63,8 @@ def test_each_rate_drops_at_its_place(make_model: MakeModel, batch: Batch, chang
 def test_annotations_are_dropped_after_their_normalisation(make_model: MakeModel, batch: Batch) -> None:
     """Dropped before it, they would come out as its bias."""
     model = make_model(encoder={"output_dropout": 0.999999, "layer_normalisation": True}).train()
-    with torch.no_grad():
-        for name, parameter in model.encoder.named_parameters():
-            if "norm" in name:
-                parameter.fill_(3.0)
+    assert isinstance(model.encoder.norm, torch.nn.LayerNorm)
+    torch.nn.init.constant_(model.encoder.norm.bias, 3.0)
     source, lengths, _ = batch
     assert not model.encoder(model.source_embedding(source), lengths).annotations.any()
 
