@@ -230,6 +230,7 @@ def _beside_published(scored: Mapping[str, Scored]) -> str:
 Luong et al.'s Table 4, WMT14 English-German, newstest2014: BLEU before → after unknown words are replaced, which
 subwords make needless here. Other data (4.5 million pairs) and other sizes (four layers of 1,000 LSTM units): only the
 order can be compared. Ranks are among the rows that both have, by BLEU before replacement.{agreement}
+What was tried to explain where it differs is in [results.md](results.md#input-feeding-and-the-start-of-small-models).
 
 {markdown(lines)}"""
 
