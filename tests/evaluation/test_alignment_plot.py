@@ -118,5 +118,5 @@ def test_the_installed_fonts_can_be_read() -> None:
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     check_plots()
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(UserError, match="pictures need matplotlib.*pip install matplotlib"):
+    with pytest.raises(UserError, match=r"pictures need matplotlib.*pip install matplotlib"):
         check_plots()

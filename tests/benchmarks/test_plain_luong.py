@@ -1,0 +1,130 @@
+"""The second opinion on training: given our weights it has our loss and our gradients, and as a program it learns."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+import yaml
+from torch import Tensor
+
+from benchmarks.plain_luong import (
+    BATCH,
+    DROPOUT,
+    END,
+    LONGEST_GRADIENT,
+    PAD,
+    PIECES,
+    RATE,
+    SMOOTHING,
+    STEADY_EPOCHS,
+    UNKNOWN,
+    PlainLuong,
+    batched,
+    loss_of,
+)
+from nmt.config import load_config
+from nmt.data.batching import make_batch
+from nmt.models.seq2seq import build_model
+from nmt.training.objective import batch_loss
+from tests.conftest import ROOT
+
+RECIPE = ROOT / "configs" / "attention_synthetic.yaml"
+NAMES = {  # of parameters, theirs to ours; the rest below
+    "target_embedding.weight": "own_target_embedding.weight",
+    "general.weight": "decoder.attention.score.layer.weight",
+    "combine.weight": "decoder.combine.weight",
+    "output.weight": "output_layer.weight",
+    "cell.weight_hh": "decoder.cells.0.recurrent_layer.weight",
+    "cell.bias_ih": "decoder.cells.0.input_layer.bias",
+    "cell.bias_hh": "decoder.cells.0.recurrent_layer.bias",
+}
+
+
+def by_our_names(plain: PlainLuong, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What belongs to the plain model's parameters. Its cell reads [E y; h̃] with one matrix, ours with two."""
+    found = {}
+    for name, value in values.items():
+        if name == "cell.weight_ih":
+            words = plain.target_embedding.embedding_dim
+            found["decoder.cells.0.input_layer.weight"] = value[:, :words]
+            if plain.input_feeding:
+                found["decoder.feed.weight"] = value[:, words:]
+        else:
+            found[NAMES.get(name, name.replace("encoder.", "encoder.network."))] = value
+    return found
+
+
+@pytest.mark.parametrize(("score", "input_feeding"), list(product(("dot", "general"), (True, False))))
+def test_loss_and_gradients_of_our_model(score: str, input_feeding: bool) -> None:
+    """The recipe's model in float64, without dropout, on sentences of different lengths."""
+    torch.manual_seed(3)
+    plain = PlainLuong(score, input_feeding=input_feeding, start=0.2).double()
+    plain.drop.p = 0.0
+    changes = [f"model.attention.score={score}", f"model.decoder.input_feeding={str(input_feeding).lower()}"]
+    changes += ["model.encoder.dropout=0", "model.decoder.dropout=0"]
+    model = build_model(load_config(RECIPE, changes).model, source_size=PIECES, target_size=PIECES).double()
+    model.load_state_dict(by_our_names(plain, plain.state_dict()))
+    sources, targets = ([torch.randint(UNKNOWN, PIECES, (n,)) for n in lengths] for lengths in ((3, 11, 7), (5, 2, 13)))
+
+    ours, _ = batch_loss(model, make_batch(*map(as_numpy, (sources, targets)), np.arange(3)), smoothing=SMOOTHING)
+    ours.backward()
+    batch = batched([(ended(source), ended(target)) for source, target in zip(sources, targets, strict=True)])
+    theirs = loss_of(plain(batch), batch) * (batch.target != PAD).sum()  # ours is the sum, theirs the mean
+    theirs.backward()
+
+    assert ours.item() == pytest.approx(theirs.item(), rel=1e-12)
+    gradients = by_our_names(plain, {name: gradient(each) for name, each in plain.named_parameters()})
+    assert {name for name, _ in model.named_parameters()} == gradients.keys()
+    for name, parameter in model.named_parameters():
+        torch.testing.assert_close(gradient(parameter), gradients[name], rtol=1e-9, atol=1e-12)
+
+
+def as_numpy(sentences: Sequence[Tensor]) -> list[npt.NDArray[np.int64]]:
+    return [sentence.numpy() for sentence in sentences]
+
+
+def ended(sentence: Tensor) -> Tensor:
+    return torch.cat((sentence, torch.tensor([END])))
+
+
+def gradient(parameter: Tensor) -> Tensor:
+    assert parameter.grad is not None
+    return parameter.grad
+
+
+def test_the_recipe() -> None:
+    """What shapes of weights and the loss do not show."""
+    recipe = yaml.safe_load(RECIPE.read_text(encoding="utf-8"))
+    training = recipe["training"]
+    assert training["optimizer"] == {"name": "adam", "learning_rate": RATE}
+    assert training["schedule"] == {"name": "halving", "after_epoch": STEADY_EPOCHS, "factor": 0.5}
+    assert training["label_smoothing"] == SMOOTHING
+    assert (training["batch_size"], training["gradient_clip_norm"]) == (BATCH, LONGEST_GRADIENT)
+    assert recipe["model"]["encoder"]["dropout"] == recipe["model"]["decoder"]["dropout"] == DROPOUT
+    assert recipe["subwords"] == {"type": "bpe", "size": PIECES, "joint": True}
+
+
+def test_the_program(tmp_path: Path) -> None:
+    """From another folder, without the package."""
+    script = ROOT / "scripts" / "make_synthetic_corpus.py"
+    sizes = ["--train", "400", "--valid", "7", "--test", "1"]
+    subprocess.run([sys.executable, script, "--output", tmp_path, *sizes], check=True, stdout=subprocess.DEVNULL)
+    command = [sys.executable, ROOT / "benchmarks" / "plain_luong.py", "--corpus", tmp_path, "--epochs", "3"]
+    finished = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True)
+    lines = finished.stdout.splitlines()
+    found = [re.fullmatch(r"epoch \d: perplexity (\S+), \d of 7 sentences right", line) for line in lines]
+    perplexities = [float(match.group(1)) for match in found if match]
+    assert len(perplexities) == len(lines) == 3
+    assert PIECES > perplexities[0] > perplexities[2] > 1
+
+
+def test_it_uses_nothing_of_the_toolkit() -> None:
+    code = "import sys, benchmarks.plain_luong; sys.exit(any(name.split('.')[0] == 'nmt' for name in sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
