@@ -80,7 +80,8 @@ recipe, with the same sizes and from the same initial state; only `model.attenti
   Recipe, [{shown(MULTI30K.config)}](../{shown(MULTI30K.config)}): {described[MULTI30K.name]}.
 - **AER** and **synthetic BLEU**: the same row, smaller, on the synthetic corpus, whose gold alignments are known. Each
   target word of the reference is linked to the source word with most weight when that target word is forced; AER is
-  that of Och & Ney, 0 perfect and 1 the worst. Some words have several gold links, which one link a word cannot find.
+  that of Och & Ney, 0 perfect and 1 the worst. Some words have several gold links, which one link a word cannot find,
+  and a full stop needs no source word: where attention rests at the full stops alone moves AER by up to 0.12.
   Recipe, [{shown(SYNTHETIC.config)}](../{shown(SYNTHETIC.config)}): {described[SYNTHETIC.name]}."""
 
 
