@@ -148,6 +148,7 @@ def _directions(config: Config) -> Iterator[Problem]:
 def _training(training: TrainingConfig) -> Iterator[Problem]:
     """Training without an end, and keys that have no effect beside the others."""
     yield from _precision(training)
+    yield from _sorting(training)
     yield from _end(training)
     yield from _intervals(training)
     yield from _schedule(training)
@@ -162,6 +163,18 @@ def _precision(training: TrainingConfig) -> Iterator[Problem]:
             f"{training.precision} has no effect with training.kernels: plain, which computes in float32; remove it"
         )
         yield Problem(("training", "precision"), message, keys)
+
+
+def _sorting(training: TrainingConfig) -> Iterator[Problem]:
+    """Batches of sentences are all full but the last; batches of tokens are never quite full."""
+    pairs, size = training.sort_pairs, training.batch_size
+    if pairs and training.batch_by == "sentences" and pairs % size:
+        near = sorted({max(pairs // size, 1) * size, -(-pairs // size) * size})
+        message = (
+            f"{pairs} is not a multiple of training.batch_size: {size}, so that of every {pairs} pairs the last batch "
+            f"would be smaller; use {' or '.join(map(str, near))}"
+        )
+        yield Problem(("training", "sort_pairs"), message, (("training", "batch_size"), ("training", "batch_by")))
 
 
 def _end(training: TrainingConfig) -> Iterator[Problem]:

@@ -400,6 +400,9 @@ class TrainingConfig(Section):
     """Sentence pairs or tokens a batch, as batch_by says."""
     batch_by: Literal["sentences", "tokens"] = "sentences"
     """tokens: sentences × longest sentence of either side, padding included, stays within batch_size."""
+    sort_pairs: Count | None = None
+    """Pairs that are sorted by length at a time, in an order of chance; null: the whole corpus. Fewer make batches more
+    mixed, and padding more: Bahdanau et al. sort 20 batches, Luong et al.'s code 100."""
     accumulate: Count = 1
     """Batches whose gradients are added up before one update."""
     max_epochs: Count | None = None

@@ -83,13 +83,14 @@ def plan_batches(
     *,
     batch_size: int,
     batch_by: Literal["sentences", "tokens"],
+    sort_pairs: int | None = None,
     seed: int,
     epoch: int,
 ) -> list[Indices]:
     """Return the rows of each batch of an epoch, in training order: every row exactly once.
 
     Pairs are sorted by source and target length, those of equal lengths in random order, cut into batches, and the
-    batches are shuffled. Lengths are pieces, END not counted.
+    batches are shuffled; with `sort_pairs` so many at random at a time. Lengths are pieces, END not counted.
 
     `batch_by` "sentences": `batch_size` pairs a batch, the rest in one smaller batch. "tokens": pairs times (longest
     source or target + 1 for END) stays within `batch_size`; a single pair above it is a batch of its own.
@@ -97,13 +98,15 @@ def plan_batches(
     random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, epoch])))
     index_type = np.int32 if len(source_lengths) <= np.iinfo(np.int32).max else np.int64  # half, for millions of pairs
     order = random.permutation(len(source_lengths)).astype(index_type)
-    order = order[np.argsort(_sort_keys(source_lengths, target_lengths)[order], kind="stable")]
-    if batch_by == "sentences":
-        ends = np.append(np.arange(batch_size, len(order), batch_size), len(order))
-    else:
-        ends = _token_ends(np.maximum(source_lengths, target_lengths)[order] + 1, batch_size)
-    starts = np.append(0, ends[:-1])
-    return [order[starts[batch] : ends[batch]] for batch in random.permutation(len(ends))]
+    keys, plan = _sort_keys(source_lengths, target_lengths), []
+    for part in [order] if sort_pairs is None else np.split(order, range(sort_pairs, len(order), sort_pairs)):
+        ordered = part[np.argsort(keys[part], kind="stable")]
+        if batch_by == "sentences":
+            ends: Indices = np.arange(batch_size, len(ordered), batch_size)
+        else:
+            ends = _token_ends(np.maximum(source_lengths[ordered], target_lengths[ordered]) + 1, batch_size)
+        plan += np.split(ordered, ends)
+    return [plan[batch] for batch in random.permutation(len(plan))]
 
 
 def plan_epoch(corpus: PairedIds, config: Config, *, epoch: int) -> list[Indices]:
@@ -113,6 +116,7 @@ def plan_epoch(corpus: PairedIds, config: Config, *, epoch: int) -> list[Indices
         corpus.target_lengths,
         batch_size=config.training.batch_size,
         batch_by=config.training.batch_by,
+        sort_pairs=config.training.sort_pairs,
         seed=config.seed,
         epoch=epoch,
     )
@@ -284,7 +288,7 @@ def _sort_keys(source_lengths: Lengths, target_lengths: Lengths) -> Indices:
 
 
 def _token_ends(widths: Lengths, batch_size: int) -> Indices:
-    """Return where each batch ends, for pairs in order with these widths: as many as fit, at least one."""
+    """Return where each batch but the last ends, for pairs with these widths: as many as fit, at least one."""
     ends: list[int] = []
     start = 0
     while start < len(widths):
@@ -293,4 +297,4 @@ def _token_ends(widths: Lengths, batch_size: int) -> Indices:
         fitting = int(np.searchsorted(widest * np.arange(1, len(widest) + 1), batch_size, side="right"))
         start += max(fitting, 1)
         ends.append(start)
-    return np.array(ends, dtype=np.int64)
+    return np.array(ends[:-1], dtype=np.int64)

@@ -80,6 +80,9 @@ def training(rest: str, end: str = "max_epochs: 20") -> str:
             "training.schedule.minimum_learning_rate",
             "0.1 is not below training.optimizer.learning_rate: 0.0005",
         ),
+        (training("sort_pairs: 1000"), "training.sort_pairs", "1000 is not a multiple of training.batch_size: 80"),
+        (training("sort_pairs: 1000"), "training.sort_pairs", "use 960 or 1040"),
+        (training("sort_pairs: 64"), "training.sort_pairs", "use 80"),
         (training("average_best: 1"), "training.average_best", "one checkpoint has no average"),
         (training("average_best: 3, keep_best: 2"), "training.average_best", "keep_best: 2 keeps fewer"),
         (training("freeze: [encoder, encoder]"), "training.freeze", "encoder is given more than once"),
@@ -121,6 +124,8 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         training("schedule: {name: plateau}, early_stopping: {patience: 9}, save_every: 300", "max_updates: 20"),
         training("average_best: 2, keep_best: 2"),
         training("batch_by: tokens, batch_size: 80"),
+        training("batch_by: tokens, batch_size: 80, sort_pairs: 1601"),
+        training("sort_pairs: 1600"),  # 20 times the default of batch_size
         "decoding: {beam_size: 1}",
         training("validation: {beam_size: 2}") + "\ndecoding: {beam_size: 1, length_penalty: none}",
     ],

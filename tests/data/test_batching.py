@@ -90,6 +90,36 @@ def test_pairs_of_equal_lengths_meet_others_in_the_next_epoch() -> None:
     assert not first & second
 
 
+@pytest.mark.parametrize(("batch_by", "batch_size"), [("sentences", 7), ("tokens", 300)])
+def test_sorted_a_part_at_a_time(batch_by: str, batch_size: int) -> None:
+    """1,009 pairs by 70: 14 parts of chance with 70 pairs, sorted and cut each by itself, and one with 29."""
+    source, target = lengths(1009)
+    options = {"batch_size": batch_size, "batch_by": batch_by, "seed": 1, "epoch": 2}
+    plan = plan_batches(source, target, sort_pairs=70, **options)
+    whole = plan_batches(source, target, **options)
+    assert sorted(np.concatenate(plan).tolist()) == list(range(1009))
+    assert as_lists(plan_batches(source, target, sort_pairs=1009, **options)) == as_lists(whole)
+    loose, tight = padding_share(plan, source, target), padding_share(whole, source, target)
+    assert 1.5 * tight < loose < 0.4
+    if batch_by == "sentences":
+        assert sorted(map(len, plan)) == [1] + [7] * 144
+    widths = np.maximum(source, target) + 1
+    assert batch_by == "sentences" or all(len(rows) * widths[rows].max() <= 300 for rows in plan)
+
+
+def test_the_smaller_the_parts_the_more_mixed_the_batches() -> None:
+    """60 pairs of 1 to 60 pieces in batches of 5: sorted together they differ by 4, by themselves by chance."""
+    source = np.random.default_rng(4).permutation(60) + 1
+
+    def spread(pairs: int) -> float:
+        plan = plan_batches(source, source, batch_size=5, batch_by="sentences", sort_pairs=pairs, seed=1, epoch=2)
+        assert all(sorted(source[rows]) == source[rows].tolist() for rows in plan)
+        return float(np.mean([source[rows].max() - source[rows].min() for rows in plan]))
+
+    assert spread(60) == 4
+    assert 6 < spread(30) < 12 < spread(15) < 25 < spread(5)
+
+
 def test_shares_by_hand() -> None:
     """Longest first, each to the process with the fewest tokens, END counted: 9 to the first, 8 and 5 to the second, 4
     to the first, and, 13 tokens each, 3 to the first."""
