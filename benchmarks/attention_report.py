@@ -81,7 +81,7 @@ recipe, with the same sizes and from the same initial state; only `model.attenti
 - **AER** and **synthetic BLEU**: the same row, smaller, on the synthetic corpus, whose gold alignments are known. Each
   target word of the reference is linked to the source word with most weight when that target word is forced; AER is
   that of Och & Ney, 0 perfect and 1 the worst. Some words have several gold links, which one link a word cannot find,
-  and a full stop needs no source word: where attention rests at the full stops alone moves AER by up to 0.12.
+  and a full stop, which has one, can be written without a look at it: full stops change AER by up to 0.12.
   Recipe, [{shown(SYNTHETIC.config)}](../{shown(SYNTHETIC.config)}): {described[SYNTHETIC.name]}."""
 
 

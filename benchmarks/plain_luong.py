@@ -5,10 +5,13 @@
     python benchmarks/plain_luong.py --score general
     python benchmarks/plain_luong.py --score dot --no-input-feeding --range 0.2
 
-Where models of the table learn worse than expected, is it the model or our code? This is a second opinion on training:
-layers, loss, gradients and optimiser are PyTorch's own, batches and subwords are made here, and nothing of nmt is
-imported. It knows the global scope with dot and general. The last line has the perplexity of the validation
-corpus, a subword piece, and how many of its sentences have every piece right, given those before.
+Where a model of docs/attention_table.md learns worse than expected, is it the model or our code? This is a second
+opinion on training: layers, loss, gradients and optimiser are PyTorch's own, batches and subwords are made here, and
+nothing of nmt is imported. It knows the global scope with dot and general. It takes every pair, for those of the
+synthetic corpus are shorter than the recipe's max_length.
+
+Each epoch's line has the perplexity of the validation corpus, a subword piece, and in how many of its sentences every
+piece is the most probable one after the reference's pieces before it.
 """
 
 import argparse
@@ -24,9 +27,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 PIECES, EMBEDDING, UNITS, DROPOUT = 800, 192, 128, 0.1
-BATCH, RATE, STEADY_EPOCHS, SMOOTHING, LONGEST_GRADIENT = 32, 4e-3, 6, 0.1, 1.0
+START, EPOCHS, BATCH, RATE, STEADY_EPOCHS, SMOOTHING, LONGEST_GRADIENT = 0.1, 10, 32, 4e-3, 6, 0.1, 1.0
 PAD, UNKNOWN, BEGIN, END = range(4)
-MIXED = 20  # batches of similar length are cut from this many batches' sentences at a time
 
 Pair = tuple[Tensor, Tensor]  # pieces of source and target, END included
 
@@ -41,7 +43,12 @@ class Batch(NamedTuple):
 
 
 class PlainLuong(nn.Module):
-    """h_t = GRU([E y_{t-1}; h̃_{t-1}], h_{t-1}); a_t = softmax(m·h_t or m·W_a h_t); h̃_t = tanh(W_c [Σ a_t m; h_t])."""
+    """Global attention (Luong et al. 2015, equations 5, 7 and 8) to the annotations m_s, from h_0 = [→m_S; ←m_1]:
+
+    h_t = GRU([E y_{t-1}; h̃_{t-1}], h_{t-1})        h̃_{t-1}, after its dropout, only with input feeding
+    a_t = softmax(h_t·m_s, or h_t·W_a m_s)          dot, or general
+    h̃_t = tanh(W_c [Σ_s a_t(s) m_s; h_t])
+    """
 
     def __init__(self, score: str, *, input_feeding: bool, start: float) -> None:
         super().__init__()
@@ -82,20 +89,27 @@ class PlainLuong(nn.Module):
 
 
 def read(folder: Path) -> dict[str, list[Pair]]:
-    """The pairs of train and valid, in pieces of one BPE model learned from both sides of train."""
+    """The pairs of train and valid, in pieces of one BPE model learned from both sides of train.
+
+    Raises OSError for a missing file, ValueError for unequal or no lines, RuntimeError where PIECES are too many.
+    """
+    files = {part: [folder / f"{part}.{language}" for language in ("en", "de")] for part in ("train", "valid")}
+    lines = {part: [file.read_text(encoding="utf-8").splitlines() for file in both] for part, both in files.items()}
+    for part, (source, target) in lines.items():
+        if len(source) != len(target) or not source:
+            raise ValueError(f"{part}.en has {len(source)} lines, {part}.de {len(target)}")
     with tempfile.TemporaryDirectory() as made:
         sentencepiece.SentencePieceTrainer.train(
-            input=[str(folder / "train.en"), str(folder / "train.de")], model_prefix=f"{made}/bpe", model_type="bpe",
+            input=[str(file) for file in files["train"]], model_prefix=f"{made}/bpe", model_type="bpe",
             vocab_size=PIECES, character_coverage=1.0, minloglevel=2,
             pad_id=PAD, bos_id=BEGIN, eos_id=END, unk_id=UNKNOWN,
         )  # fmt: skip
         pieces = sentencepiece.SentencePieceProcessor(model_file=f"{made}/bpe.model")
-
-    def side(name: str) -> list[Tensor]:
-        lines = (folder / name).read_text(encoding="utf-8").splitlines()
-        return [torch.tensor(ids) for ids in pieces.encode(lines, add_eos=True)]
-
-    return {part: list(zip(side(f"{part}.en"), side(f"{part}.de"), strict=True)) for part in ("train", "valid")}
+    in_pieces = {part: [pieces.encode(side, add_eos=True) for side in both] for part, both in lines.items()}
+    return {
+        part: [(torch.tensor(a), torch.tensor(b)) for a, b in zip(*both, strict=True)]
+        for part, both in in_pieces.items()
+    }
 
 
 def batched(pairs: Sequence[Pair]) -> Batch:
@@ -104,10 +118,10 @@ def batched(pairs: Sequence[Pair]) -> Batch:
     return Batch(source, torch.tensor([len(pair[0]) for pair in pairs]), read, target)
 
 
-def shuffled(pairs: Sequence[Pair]) -> Iterator[Batch]:
-    """An epoch: sentences of similar length together, everything in an order of chance."""
+def shuffled(pairs: Sequence[Pair], sorted_together: int) -> Iterator[Batch]:
+    """An epoch: pairs of similar length together, as far as so many at a time have them, in an order of chance."""
     order = torch.randperm(len(pairs)).tolist()
-    groups = [order[first : first + MIXED * BATCH] for first in range(0, len(order), MIXED * BATCH)]
+    groups = [order[first : first + sorted_together] for first in range(0, len(order), sorted_together)]
     ordered = [sorted(group, key=lambda index: len(pairs[index][1])) for group in groups]
     chosen = [group[first : first + BATCH] for group in ordered for first in range(0, len(group), BATCH)]
     for index in torch.randperm(len(chosen)).tolist():
@@ -120,9 +134,14 @@ def loss_of(logits: Tensor, batch: Batch) -> Tensor:
     return nn.functional.cross_entropy(logits, targets, ignore_index=PAD, label_smoothing=SMOOTHING)
 
 
-def train_epoch(model: PlainLuong, optimizer: torch.optim.Optimizer, pairs: Sequence[Pair]) -> None:
+def rate(epoch: int) -> float:
+    """The learning rate of an epoch, counted from 1."""
+    return RATE * 0.5 ** max(0, epoch - STEADY_EPOCHS)
+
+
+def train_epoch(model: PlainLuong, optimizer: torch.optim.Optimizer, batches: Iterator[Batch]) -> None:
     model.train()
-    for batch in shuffled(pairs):
+    for batch in batches:
         optimizer.zero_grad()
         loss_of(model(batch), batch).backward()
         nn.utils.clip_grad_norm_(model.parameters(), LONGEST_GRADIENT)
@@ -146,27 +165,44 @@ def validate(model: PlainLuong, pairs: Sequence[Pair]) -> tuple[float, int]:
     return math.exp(loss / words), right
 
 
+def positive(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not positive")
+    return number
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__.split("\n", 1)[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
-    )
-    parser.add_argument("--score", choices=("dot", "general"), default="general", help="of the attention")
-    parser.add_argument("--no-input-feeding", dest="input_feeding", action="store_false", help="h̃ is not fed")
-    parser.add_argument("--range", type=float, default=0.1, metavar="R", help="weights start from [-R, R]")
-    parser.add_argument("--epochs", type=int, default=10, metavar="N", help="over the training corpus")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of weights, order and dropout")
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="of PyTorch")
-    parser.add_argument("--corpus", type=Path, default=Path("data/synthetic"), metavar="DIR", help="train and valid")
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    add = parser.add_argument
+    add("--score", choices=("dot", "general"), default="general", help="of the attention (default: general)")
+    add("--no-input-feeding", dest="input_feeding", action="store_false", help="h̃ is not fed")
+    add("--range", type=float, default=START, metavar="R", help="weights start from [-R, R] (default: %(default)s)")
+    add("--epochs", type=positive, default=EPOCHS, metavar="N", help="over the training corpus (default: %(default)s)")
+    add("--seed", type=int, default=1, metavar="N", help="of weights, order and dropout (default: %(default)s)")
+    together = "pairs that are sorted by length at a time (default: %(default)s, 20 batches)"
+    add("--sort-pairs", type=positive, default=20 * BATCH, metavar="N", help=together)
+    add("--threads", type=positive, default=1, metavar="N", help="of PyTorch (default: %(default)s)")
+    where = "has train and valid .en and .de (default: %(default)s)"
+    add("--corpus", type=Path, default=Path("data/synthetic"), metavar="DIR", help=where)
     given = parser.parse_args(arguments)
+    if not given.range > 0:
+        parser.error(f"--range: {given.range} is not positive")
+    try:
+        corpus = read(given.corpus)
+    except (
+        OSError,
+        RuntimeError,
+        ValueError,
+    ) as error:
+        parser.error(f"--corpus {given.corpus}: {error}; scripts/make_synthetic_corpus.py makes one")
     torch.set_num_threads(given.threads)
     torch.manual_seed(given.seed)
-    corpus = read(given.corpus)
     model = PlainLuong(given.score, input_feeding=given.input_feeding, start=given.range)
     optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
     for epoch in range(1, given.epochs + 1):
         for group in optimizer.param_groups:
-            group["lr"] = RATE * 0.5 ** max(0, epoch - STEADY_EPOCHS)
-        train_epoch(model, optimizer, corpus["train"])
+            group["lr"] = rate(epoch)
+        train_epoch(model, optimizer, shuffled(corpus["train"], given.sort_pairs))
         perplexity, right = validate(model, corpus["valid"])
         whole = f"{right} of {len(corpus['valid'])} sentences right"
         print(f"epoch {epoch}: perplexity {perplexity:.3f}, {whole}", flush=True)

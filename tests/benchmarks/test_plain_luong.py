@@ -1,4 +1,4 @@
-"""The second opinion on training: given our weights it has our loss and our gradients, and as a program it learns."""
+"""The second opinion on training: with the same weights it has our loss and gradients, and as a program it learns."""
 
 import re
 import subprocess
@@ -14,20 +14,26 @@ import torch
 import yaml
 from torch import Tensor
 
+from benchmarks import plain_luong
 from benchmarks.plain_luong import (
     BATCH,
     DROPOUT,
     END,
+    EPOCHS,
     LONGEST_GRADIENT,
     PAD,
     PIECES,
     RATE,
     SMOOTHING,
+    START,
     STEADY_EPOCHS,
     UNKNOWN,
     PlainLuong,
     batched,
     loss_of,
+    rate,
+    shuffled,
+    validate,
 )
 from nmt.config import load_config
 from nmt.data.batching import make_batch
@@ -105,14 +111,18 @@ def test_the_recipe() -> None:
     training = recipe["training"]
     assert training["optimizer"] == {"name": "adam", "learning_rate": RATE}
     assert training["schedule"] == {"name": "halving", "after_epoch": STEADY_EPOCHS, "factor": 0.5}
+    assert [rate(epoch) for epoch in (1, 6, 7, 10)] == [RATE, RATE, RATE / 2, RATE / 16]
     assert training["label_smoothing"] == SMOOTHING
     assert (training["batch_size"], training["gradient_clip_norm"]) == (BATCH, LONGEST_GRADIENT)
+    assert (training["batch_by"], training["max_epochs"]) == ("sentences", EPOCHS)
+    assert load_config(RECIPE).training.normalise_by == "tokens"  # the loss is a mean over the pieces
+    assert recipe["model"]["initialisation"] == {"name": "uniform", "range": START}
     assert recipe["model"]["encoder"]["dropout"] == recipe["model"]["decoder"]["dropout"] == DROPOUT
     assert recipe["subwords"] == {"type": "bpe", "size": PIECES, "joint": True}
 
 
 def test_the_program(tmp_path: Path) -> None:
-    """From another folder, without the package."""
+    """From another folder."""
     script = ROOT / "scripts" / "make_synthetic_corpus.py"
     sizes = ["--train", "400", "--valid", "7", "--test", "1"]
     subprocess.run([sys.executable, script, "--output", tmp_path, *sizes], check=True, stdout=subprocess.DEVNULL)
@@ -123,6 +133,58 @@ def test_the_program(tmp_path: Path) -> None:
     perplexities = [float(match.group(1)) for match in found if match]
     assert len(perplexities) == len(lines) == 3
     assert PIECES > perplexities[0] > perplexities[2] > 1
+
+
+def test_an_epoch_has_every_pair_once() -> None:
+    """67 pairs, 40 of them sorted at a time: batches of 32 and 8, and of 27, the shorter targets in the first."""
+    pairs = [(torch.full((1,), UNKNOWN + number), torch.full((1 + number % 7,), END)) for number in range(67)]
+    batches = list(shuffled(pairs, 40))
+    assert sorted(len(batch.source) for batch in batches) == [8, 27, 32]
+    assert sorted(number for batch in batches for number in batch.source[:, 0].tolist()) == list(range(1, 68))
+    large, small = ({len(batch.source): batch.target.size(1) for batch in batches}[size] for size in (32, 8))
+    assert large <= small == 7
+
+
+def test_validation_by_hand() -> None:
+    """A model whose logits are all equal gives each piece the same chance, and none of END, which is not the first."""
+    model = PlainLuong("dot", input_feeding=True, start=0.1)
+    torch.nn.init.zeros_(model.output.weight)
+    lengths = torch.arange(1, 40)
+    pairs = [(torch.full((int(n),), UNKNOWN), torch.full((int(n),), END)) for n in lengths]
+    perplexity, right = validate(model, pairs)
+    assert perplexity == pytest.approx(PIECES, rel=1e-5)
+    assert right == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--threads", "0"], "argument --threads: 0 is not positive"),
+        (["--range", "-1"], "--range: -1.0 is not positive"),
+        (["--corpus", "nosuch"], "nosuch/train.en"),
+        (["--corpus", "small"], "800"),
+        (["--corpus", "unequal"], "valid.en has 2 lines, valid.de 1"),
+        (["--corpus", "empty"], "train.en has 0 lines, train.de 0"),
+    ],
+)
+def test_mistakes(
+    options: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, train, valid in (("small", "a b\n", "a\n"), ("unequal", "a b\n", "a\n"), ("empty", "", "a\n")):
+        (tmp_path / name).mkdir()
+        for part, text in (("train", train), ("valid", valid)):
+            for language in ("en", "de"):
+                (tmp_path / name / f"{part}.{language}").write_text(text, encoding="utf-8")
+    (tmp_path / "unequal" / "valid.en").write_text("a\nb\n", encoding="utf-8")
+    with pytest.raises(SystemExit) as error:
+        plain_luong.main(options)
+    assert error.value.code == 2
+    assert message in capsys.readouterr().err
 
 
 def test_it_uses_nothing_of_the_toolkit() -> None:
