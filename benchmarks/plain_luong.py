@@ -128,10 +128,10 @@ def shuffled(pairs: Sequence[Pair], sorted_together: int) -> Iterator[Batch]:
         yield batched([pairs[number] for number in chosen[index]])
 
 
-def loss_of(logits: Tensor, batch: Batch) -> Tensor:
+def loss_of(logits: Tensor, batch: Batch, *, smoothing: float = SMOOTHING) -> Tensor:
     """The smoothed cross-entropy, a mean over the pieces."""
     logits, targets = logits.flatten(0, 1), batch.target.flatten()
-    return nn.functional.cross_entropy(logits, targets, ignore_index=PAD, label_smoothing=SMOOTHING)
+    return nn.functional.cross_entropy(logits, targets, ignore_index=PAD, label_smoothing=smoothing)
 
 
 def rate(epoch: int) -> float:
@@ -157,10 +157,9 @@ def validate(model: PlainLuong, pairs: Sequence[Pair]) -> tuple[float, int]:
         batch = batched(pairs[first : first + BATCH])
         logits = model(batch)
         padding = batch.target == PAD
-        loss += nn.functional.cross_entropy(
-            logits.flatten(0, 1), batch.target.flatten(), ignore_index=PAD, reduction="sum"
-        ).item()
-        words += int((~padding).sum())
+        real = int((~padding).sum())
+        loss += loss_of(logits, batch, smoothing=0.0).item() * real
+        words += real
         right += int(((logits.argmax(dim=2) == batch.target) | padding).all(dim=1).sum())
     return math.exp(loss / words), right
 
@@ -189,11 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"--range: {given.range} is not positive")
     try:
         corpus = read(given.corpus)
-    except (
-        OSError,
-        RuntimeError,
-        ValueError,
-    ) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         parser.error(f"--corpus {given.corpus}: {error}; scripts/make_synthetic_corpus.py makes one")
     torch.set_num_threads(given.threads)
     torch.manual_seed(given.seed)

@@ -1,5 +1,7 @@
 """Fixtures and helpers that every test may use."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,14 @@ def shared_data() -> Path:
     folder = ROOT.parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("needs the real corpora in ../shared/data, beside the repository")
+    return folder
+
+
+def make_synthetic_corpus(folder: Path, **options: int) -> Path:
+    """Let scripts/make_synthetic_corpus.py write into `folder`, with options such as train=600; returns the folder."""
+    script = ROOT / "scripts" / "make_synthetic_corpus.py"
+    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    subprocess.run([sys.executable, script, "--output", folder, *words], check=True, stdout=subprocess.DEVNULL)
     return folder
 
 

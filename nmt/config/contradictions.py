@@ -169,7 +169,8 @@ def _sorting(training: TrainingConfig) -> Iterator[Problem]:
     """Batches of sentences are all full but the last; batches of tokens are never quite full."""
     pairs, size = training.sort_pairs, training.batch_size
     if pairs and training.batch_by == "sentences" and pairs % size:
-        near = sorted({max(pairs // size, 1) * size, -(-pairs // size) * size})
+        below = pairs // size * size
+        near = [multiple for multiple in (below, below + size) if multiple]
         message = (
             f"{pairs} is not a multiple of training.batch_size: {size}, so that of every {pairs} pairs the last batch "
             f"would be smaller; use {' or '.join(map(str, near))}"

@@ -70,7 +70,7 @@ def _given(attention: AttentionConfig) -> list[str]:
     given, names = attention.model_fields_set, list(AttentionConfig.model_fields)
     of_scopes = set().union(*(scope.options for scope in SCOPES.values()))
     alone = [name for name in given if ("scope" if name in of_scopes else "score") not in given]
-    wanted = [name for name in alone if getattr(attention, name) is not None and getattr(attention, name) is not False]
+    wanted = [name for name in alone if getattr(attention, name) not in (None, False)]
     return [name for name in names if name in {*wanted, *changed(attention, *names)}]
 
 

@@ -1,8 +1,6 @@
 """A corpus of 40 pairs and a recipe that trains on it in no time, for the benchmarks."""
 
-import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +8,7 @@ import pytest
 import torch
 import yaml
 
-from tests.conftest import ROOT, data_section
+from tests.conftest import data_section, make_synthetic_corpus
 
 PAIRS = 40
 
@@ -18,11 +16,7 @@ PAIRS = 40
 @pytest.fixture(scope="session")
 def tiny_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """{train,valid,test}.{en,de} of the synthetic grammar: 40, 5 and 6 pairs."""
-    folder = tmp_path_factory.mktemp("tiny_corpus")
-    sizes = ["--train", str(PAIRS), "--valid", "5", "--test", "6"]
-    script = ROOT / "scripts" / "make_synthetic_corpus.py"
-    subprocess.run([sys.executable, script, "--output", folder, *sizes], check=True, stdout=subprocess.DEVNULL)
-    return folder
+    return make_synthetic_corpus(tmp_path_factory.mktemp("tiny_corpus"), train=PAIRS, valid=5, test=6)
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +32,19 @@ def tiny_config(tiny_corpus: Path) -> Path:
     path = tiny_corpus / "tiny.yaml"
     path.write_text(yaml.safe_dump(recipe), encoding="utf-8")
     return path
+
+
+@pytest.fixture
+def refused(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What a benchmark says when its options are wrong: `refused(main, arguments)`."""
+
+    def message(main: Callable[[Sequence[str]], object], arguments: Sequence[str]) -> str:
+        with pytest.raises(SystemExit) as error:
+            main(arguments)
+        assert error.value.code == 2
+        return capsys.readouterr().err
+
+    return message
 
 
 @pytest.fixture

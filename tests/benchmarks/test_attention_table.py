@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -18,9 +17,8 @@ from benchmarks.attention_rows import ROWS
 from benchmarks.attention_tasks import Result, Task, Training, alignment_error, gold_links, plan
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
-from tests.conftest import data_section
+from tests.conftest import data_section, make_synthetic_corpus
 
-ROOT = Path(__file__).resolve().parents[2]
 SIZES = {"train": 40, "valid": 5, "test": 6}
 DONE = Result(
     "none", "tiny", 1, "0123abcd", 7.0, 33.0, "signature", 11, 1.0, 5000.0, None, "Abacus", 1, "2.13.0", "float32", []
@@ -29,11 +27,7 @@ DONE = Result(
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("corpus")
-    sizes = [word for name, size in SIZES.items() for word in (f"--{name}", str(size))]
-    script = ROOT / "scripts" / "make_synthetic_corpus.py"
-    subprocess.run([sys.executable, script, "--output", folder, *sizes], check=True, stdout=subprocess.DEVNULL)
-    return folder
+    return make_synthetic_corpus(tmp_path_factory.mktemp("corpus"), **SIZES)
 
 
 @pytest.fixture

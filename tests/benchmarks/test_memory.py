@@ -4,6 +4,7 @@ import json
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -54,11 +55,8 @@ def test_in_turn_with_a_rival(options: list[str]) -> None:
         (["--measure", "train", "--model", "m"], "--model has no effect"),
     ],
 )
-def test_mistakes_of_options(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as error:
-        memory.main(arguments)
-    assert error.value.code == 2
-    assert message in capsys.readouterr().err
+def test_mistakes_of_options(arguments: list[str], message: str, refused: Callable[..., str]) -> None:
+    assert message in refused(memory.main, arguments)
 
 
 def test_what_fails_below_fails_here(options: list[str], capsys: pytest.CaptureFixture[str]) -> None:

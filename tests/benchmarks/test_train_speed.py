@@ -4,6 +4,7 @@ import json
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +129,5 @@ def test_mistakes(arguments: list[str], message: str, capsys: pytest.CaptureFixt
         (["--save", "file", "--against", "rival"], "--save has no effect with --against"),
     ],
 )
-def test_mistakes_of_options(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as error:
-        train_speed.main(arguments)
-    assert error.value.code == 2
-    assert message in capsys.readouterr().err
+def test_mistakes_of_options(arguments: list[str], message: str, refused: Callable[..., str]) -> None:
+    assert message in refused(train_speed.main, arguments)

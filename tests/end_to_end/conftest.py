@@ -1,7 +1,6 @@
 """A tiny corpus and a configuration with every random state: dropout, subword sampling, accumulation, averaging."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,20 +12,15 @@ import yaml
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from nmt.training.checkpoint import read_state
-from tests.conftest import data_section
+from tests.conftest import data_section, make_synthetic_corpus
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 TIMES = {"seconds", "target_tokens_per_second"}
 
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """600 training, 40 validation and 30 test pairs of the synthetic corpus."""
-    folder = tmp_path_factory.mktemp("corpus")
-    script = ROOT / "scripts" / "make_synthetic_corpus.py"
-    sizes = ["--train", "600", "--valid", "40", "--test", "30"]
-    subprocess.run([sys.executable, script, "--output", folder, *sizes], check=True, stdout=subprocess.DEVNULL)
-    return folder
+    return make_synthetic_corpus(tmp_path_factory.mktemp("corpus"), train=600, valid=40, test=30)
 
 
 def settings(corpus: Path) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from tests.conftest import data_section
-from tests.end_to_end.conftest import ROOT, assert_same
+from tests.conftest import ROOT, data_section
+from tests.end_to_end.conftest import assert_same
 
 pytestmark = pytest.mark.slow
 NOUNS = {"dog": "Hund", "cat": "Kater", "man": "Mann", "bird": "Vogel"}

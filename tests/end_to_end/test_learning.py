@@ -25,10 +25,10 @@ from nmt.evaluation.metrics import corpus_scores
 from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
+from tests.conftest import ROOT, make_synthetic_corpus
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[2]
 RECIPE = ROOT / "configs" / "attention_synthetic.yaml"
 SIZES = {"train": 6000, "valid": 100, "test": 200}
 BAR = 90.0  # BLEU
@@ -71,11 +71,7 @@ class Corpus(NamedTuple):
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     """The corpus, with the subword model and the ids that all trainings share made already."""
-    folder = tmp_path_factory.mktemp("learning")
-    sizes = [word for name, size in SIZES.items() for word in (f"--{name}", str(size))]
-    script = ROOT / "scripts" / "make_synthetic_corpus.py"
-    command = [sys.executable, script, "--output", folder, "--seed", "2", *sizes]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    folder = make_synthetic_corpus(tmp_path_factory.mktemp("learning"), seed=2, **SIZES)
     files = [f"{key}.{side}={folder / name}.{language}" for key, name in (("train.0", "train"), ("valid", "valid"))
              for side, language in (("source", "en"), ("target", "de"))]  # fmt: skip
     task = Task("learning", RECIPE, folder / "test.en", folder / "test.de", folder / "test.align")
