@@ -5,6 +5,7 @@ of text; it reads no files. Och & Ney (2003), "A Systematic Comparison of Variou
 the error rate; Koehn, Och & Marcu (2003) and Koehn et al. (2005), the system description of IWSLT 2005, grow-diag.
 """
 
+import heapq
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
@@ -15,6 +16,8 @@ Link = tuple[int, int]  # source word, target word
 Links = Collection[Link]
 
 _LINK = re.compile(r"([0-9]+)([-p?])([0-9]+)")
+_DIGITS = 9  # of the number of a word, at most
+_SHOWN = 30  # characters of what is no link
 _NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
@@ -65,7 +68,13 @@ def _marked_links(lines: Iterable[str], name: str, *, allowed: str, expected: st
         for text in line.split():
             match = _LINK.fullmatch(text)
             if match is None or match[2] not in allowed:
-                problems.append(f"{name}, line {number}: {text[:30]!r} is no link; expected {expected}")
+                problems.append(f"{name}, line {number}: {_shown(text)} is no link; expected {expected}")
+                break
+            if max(len(match[1]), len(match[3])) > _DIGITS:
+                problems.append(
+                    f"{name}, line {number}: {_shown(text)} has a number of more than {_DIGITS} digits; expected the "
+                    "places of words in their line, counted from 0"
+                )
                 break
             links.append((match[2], (int(match[1]), int(match[3]))))
         found.append(links)
@@ -73,6 +82,10 @@ def _marked_links(lines: Iterable[str], name: str, *, allowed: str, expected: st
         more = [f"{name}: {len(problems) - 5} more lines with what is no link"] if len(problems) > 5 else []
         raise UserError(*problems[:5], *more)
     return found
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
 
 
 # ---------------------------------------------------------------------------------------------------------- error rate
@@ -149,17 +162,23 @@ def grow_diag_final_and(forward: Links, reverse: Links) -> set[Link]:
         sources.add(link[0])
         targets.add(link[1])
 
-    growing = True
-    while growing:
-        growing = False
-        for source, target in _in_order(either):
-            if (source, target) not in links:
-                continue
+    # A neighbour that cannot be added when its link is visited never can be, for `links`, `sources` and `targets` only
+    # grow. So each link is visited once: in this sweep where it lies ahead, in the next where it was added behind.
+    sweep = [_place(link) for link in links]
+    while sweep:
+        heapq.heapify(sweep)
+        behind = []
+        while sweep:
+            place = target, source = heapq.heappop(sweep)
             for down, right in _NEIGHBOURS:
                 new = (source + right, target + down)
                 if new in either and new not in links and (new[0] not in sources or new[1] not in targets):
                     add(new)
-                    growing = True
+                    if _place(new) > place:
+                        heapq.heappush(sweep, _place(new))
+                    else:
+                        behind.append(_place(new))
+        sweep = behind
     for direction in (forward, reverse):
         for link in _in_order(direction):
             if link[0] not in sources and link[1] not in targets:
@@ -167,8 +186,13 @@ def grow_diag_final_and(forward: Links, reverse: Links) -> set[Link]:
     return links
 
 
+def _place(link: Link) -> tuple[int, int]:
+    """By what links are visited in order: the target word, then the source word."""
+    return link[1], link[0]
+
+
 def _in_order(links: Links) -> list[Link]:
-    return sorted(links, key=lambda link: (link[1], link[0]))
+    return sorted(links, key=_place)
 
 
 SYMMETRISATIONS: dict[str, Callable[[Links, Links], set[Link]]] = {

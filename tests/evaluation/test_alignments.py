@@ -1,13 +1,20 @@
 """Alignments on links few enough to count by hand."""
 
+import time
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
 from nmt.errors import UserError
 from nmt.evaluation.alignments import (
     SYMMETRISATIONS,
     Gold,
+    Link,
+    Links,
     alignment_error_rate,
     alignment_scores,
+    grow_diag_final_and,
     pharaoh,
     read_gold,
     read_links,
@@ -31,6 +38,15 @@ def test_what_is_no_link_is_named_with_its_line(word: str) -> None:
     if word != "1p2":
         with pytest.raises(UserError, match=r"line 1: .* or 0p2 for a possible one"):
             read_gold([word], name="file")
+
+
+@pytest.mark.parametrize("link", [f"0-{'9' * 4301}", f"{'1' * 5000}-0", "0-1234567890"])
+def test_a_number_that_is_too_long_for_a_word(link: str) -> None:
+    with pytest.raises(UserError, match=r"^file, line 2: '.{12,30}' has a number of more than 9 digits; expected the"):
+        read_links(["0-0", f"0-0 {link}"], name="file")
+    with pytest.raises(UserError, match=r"^gold, line 1: '.{12,30}' has a number of more than 9 digits"):
+        read_gold([link.replace("-", "p")], name="gold")
+    assert read_links(["000000012-999999999"], name="file") == [[(12, 999999999)]]
 
 
 def test_only_the_first_mistakes_are_shown() -> None:
@@ -105,3 +121,53 @@ def test_without_a_common_link_the_forward_direction_comes_first() -> None:
     # Nothing to grow from. Forward 0-1, then 2-1 has a linked target; reverse 0-0 has a linked source, 3-2 is new.
     assert symmetrised("grow-diag-final-and", [[(2, 1), (0, 1)]], [[(0, 0), (2, 3)]]) == [[(0, 1), (3, 2)]]
     assert symmetrised("grow-diag-final-and", [[]], [[]]) == [[]]
+
+
+def grown_plainly(forward: Links, reverse: Links) -> set[Link]:
+    """grow-diag-final-and as it is published: sweeps over all links until one adds nothing."""
+
+    def in_order(links: Links) -> list[Link]:
+        return sorted(links, key=lambda link: (link[1], link[0]))
+
+    either, links = set(forward) | set(reverse), set(forward) & set(reverse)
+    sources, targets = {source for source, _ in links}, {target for _, target in links}
+    growing = True
+    while growing:
+        growing = False
+        for source, target in in_order(either):
+            if (source, target) in links:
+                for down, right in ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)):
+                    new = (source + right, target + down)
+                    if new in either and new not in links and (new[0] not in sources or new[1] not in targets):
+                        links.add(new)
+                        sources.add(new[0])
+                        targets.add(new[1])
+                        growing = True
+    for direction in (forward, reverse):
+        for link in in_order(direction):
+            if link[0] not in sources and link[1] not in targets:
+                links.add(link)
+                sources.add(link[0])
+                targets.add(link[1])
+    return links
+
+
+dense = some.sets(some.tuples(some.integers(0, 7), some.integers(0, 7)), max_size=40)
+sparse = some.sets(some.tuples(some.integers(0, 15), some.integers(0, 15)), max_size=40)
+
+
+@settings(max_examples=400, deadline=None)
+@given(some.one_of(some.tuples(dense, dense), some.tuples(sparse, sparse)))
+def test_each_link_is_visited_once_and_grows_what_sweeps_grow(directions: tuple[set[Link], set[Link]]) -> None:
+    assert grow_diag_final_and(*directions) == grown_plainly(*directions)
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_growing_a_long_chain_takes_no_longer_than_its_links(step: int) -> None:
+    """By sweeps over all links, each of which adds one, 3,000 links took 5 s and 13,000 a hundred."""
+    chain = [(place if step == 1 else 2999 - place, place) for place in range(3000)]
+    start = chain[-1]  # the last in order, so that each of the others is added behind
+    began = time.perf_counter()
+    grown = grow_diag_final_and(chain, [start])
+    assert time.perf_counter() - began < 2.0
+    assert grown == set(chain)
