@@ -1,7 +1,8 @@
 """Standard input as lines of bytes, which knows whether the next line is there or has to be waited for.
 
 A program at the other end of a pipe may write one line and wait for its answer before it writes the next. Python's own
-buffered reader cannot say whether more is there, so the descriptor is read directly.
+buffered reader cannot say whether more is there, so the descriptor is read directly. A line without an end is cut off
+where it has become longer than `corpus.lines_of` allows, and reading stops.
 """
 
 import os
@@ -10,6 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 
+from nmt.data.corpus import LONGEST_LINE
 from nmt.errors import UserError
 
 GRACE = 0.02  # seconds that a program gets to write the next line, so that a busy one has its lines translated together
@@ -58,6 +60,7 @@ class Lines:
         if b"\n" in chunk:
             *lines, self._rest = self._rest.split(b"\n")
             self._lines.extend(bytes(line) + b"\n" for line in lines)
+        self._ended = self._ended or len(self._rest) > LONGEST_LINE
         if self._ended and self._rest:
             self._lines.append(bytes(self._rest))
 

@@ -4,6 +4,9 @@ It knows bytes, lines and files; it knows no subwords, no ids and no configurati
 nowhere else, so that a line of the file is a line here whatever characters it holds: U+2028, a form feed or a lone
 carriage return are text. Python's `splitlines` and universal newlines would see more lines than `wc -l`, and the two
 sides of a corpus would drift apart.
+
+A line has LONGEST_LINE bytes at most, so that what is no text, or a gzip file of one endless line, takes no memory. A
+corpus is read several times: who reads it again gives the `expected` hash of the first time, and hears of other bytes.
 """
 
 import codecs
@@ -13,40 +16,49 @@ import io
 import os
 import stat
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from nmt.errors import UserError
+
+LONGEST_LINE = 1 << 22  # bytes, the line end not counted: a million characters of any kind
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _CHUNK = 1 << 20  # bytes read at once where lines do not matter
+assert _CHUNK <= LONGEST_LINE  # `_count_lines` looks for too long lines from chunk to chunk
 
 
-def read_lines(path: Path) -> Iterator[str]:
+def read_lines(path: Path, *, expected: str | None = None) -> Iterator[str]:
     """Yield the lines of a UTF-8 file, plain or gzip (told by its first bytes), without their line ends.
 
     One carriage return before the line end and a byte order mark at the start of the file are dropped. A last line
-    without a line end counts.
+    without a line end counts. `expected` is the hash that the bytes of the file must have, see `digests`.
 
     Raises:
-        UserError: the file cannot be read, is a damaged gzip file, or a line is not valid UTF-8.
+        UserError: the file cannot be read, is a damaged gzip file, or a line is too long or not valid UTF-8; or, known
+            at the end, its bytes are not the expected ones.
     """
-    with _opened(path) as file:
-        yield from lines_of(file, name=str(path))
+    with _opened(path, expected) as file:
+        yield from lines_of(iter(partial(file.readline, LONGEST_LINE + 1), b""), name=str(path))
 
 
 def lines_of(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
     """Yield the lines of an open binary stream, by the rules of `read_lines`, each as soon as it is there.
 
+    The stream must cut lines off soon after LONGEST_LINE bytes, or they are in memory before they are refused.
+
     Raises:
-        UserError: a line is not valid UTF-8; the message calls the stream `name`.
+        UserError: a line is too long or not valid UTF-8; the message calls the stream `name`.
     """
     for number, line in enumerate(stream, start=1):
+        if len(line) > LONGEST_LINE and len(line.removesuffix(b"\n")) > LONGEST_LINE:
+            raise UserError(_too_long(name, number))
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
         try:
@@ -56,13 +68,15 @@ def lines_of(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
         yield text.removesuffix("\n").removesuffix("\r")
 
 
-def read_pairs(source: Path, target: Path) -> Iterator[tuple[str, str]]:
-    """Yield line i of `source` with line i of `target`.
+def read_pairs(
+    source: Path, target: Path, *, expected: tuple[str, str] | tuple[None, None] = (None, None)
+) -> Iterator[tuple[str, str]]:
+    """Yield line i of `source` with line i of `target`; `expected` are their hashes, as in `read_lines`.
 
     Raises:
         UserError: as `read_lines`; or one file has more lines than the other, which is known at the end.
     """
-    source_lines, target_lines = read_lines(source), read_lines(target)
+    source_lines, target_lines = read_lines(source, expected=expected[0]), read_lines(target, expected=expected[1])
     for pairs, (source_line, target_line) in enumerate(zip_longest(source_lines, target_lines)):
         if target_line is None:
             raise UserError(_unequal(source, pairs + 1 + sum(1 for _ in source_lines), target, pairs))
@@ -71,12 +85,13 @@ def read_pairs(source: Path, target: Path) -> Iterator[tuple[str, str]]:
         yield source_line, target_line
 
 
-def check_corpora(pairs: Iterable[tuple[Path, Path]]) -> list[int]:
-    """Read every file once and return the number of lines of each pair of files.
+def check_corpora(pairs: Iterable[tuple[Path, Path]], *, expected: Mapping[Path, str] | None = None) -> list[int]:
+    """Read every file once and return the number of lines of each pair of files; `expected` are the files' hashes.
 
     Raises:
-        UserError: with one message for each file that is missing, no regular file, unreadable, damaged, empty or not
-            valid UTF-8 (its first such line), and for each pair whose files differ in length.
+        UserError: with one message for each file that is missing, no regular file, unreadable, damaged, empty, not as
+            expected, or has a line that is too long or not valid UTF-8 (the first such), and for each pair whose files
+            differ in length.
     """
     pairs = list(pairs)
     counts: dict[Path, int | None] = {}
@@ -84,7 +99,7 @@ def check_corpora(pairs: Iterable[tuple[Path, Path]]) -> list[int]:
     for path in dict.fromkeys(path for pair in pairs for path in pair):
         try:
             _check_regular(path)
-            counts[path] = _count_lines(path)
+            counts[path] = _count_lines(path, expected[path] if expected else None)
         except UserError as error:
             counts[path] = None
             problems.extend(error.messages)
@@ -102,7 +117,9 @@ def check_corpora(pairs: Iterable[tuple[Path, Path]]) -> list[int]:
 
 
 def digests(paths: Iterable[Path]) -> dict[Path, str]:
-    """Return a hash of the bytes of each file, for cache keys; about a second for a gigabyte, files side by side.
+    """Return a hash of the bytes of each file, for cache keys and as what `read_lines` expects.
+
+    It takes about a second for a gigabyte, files side by side.
 
     Raises:
         UserError: with one message for each file that cannot be read, or only once, such as a pipe.
@@ -122,15 +139,35 @@ def digests(paths: Iterable[Path]) -> dict[Path, str]:
 
 
 def _digest(path: Path) -> str:
-    digest = hashlib.blake2b(digest_size=20)
     _check_regular(path)
     try:
-        with open(path, "rb") as file:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
+        with open(path, "rb", buffering=0) as file:
+            return _Hashing(file).digest()
     except OSError as error:
         raise UserError(_unreadable(path, error)) from None
-    return digest.hexdigest()
+
+
+class _Hashing(io.RawIOBase):
+    """An unbuffered file that hashes what is read of it, the whole of which is hashed at the end."""
+
+    def __init__(self, file: io.FileIO) -> None:
+        self._file = file
+        self._hash = hashlib.blake2b(digest_size=20)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._file.readinto(buffer)
+        self._hash.update(memoryview(buffer)[:count])
+        return count
+
+    def digest(self) -> str:
+        """The hash of all bytes, those included that were not read yet."""
+        rest = bytearray(_CHUNK)
+        while self.readinto(rest):
+            pass
+        return self._hash.hexdigest()
 
 
 def _check_regular(path: Path) -> None:
@@ -144,36 +181,53 @@ def _check_regular(path: Path) -> None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a plain or gzip file for reading bytes; problems of reading inside the block become UserErrors."""
+def _opened(path: Path, expected: str | None) -> Iterator[IO[bytes]]:
+    """Open a plain or gzip file for reading bytes; problems of reading inside the block become UserErrors.
+
+    If the block ends without an exception, all bytes of the file must have the `expected` hash.
+    """
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", buffering=0) as raw:
+            hashing = None if expected is None else _Hashing(raw)
+            file = io.BufferedReader(hashing or raw, _CHUNK)
             # peek, not a second open: a pipe can be read only once
             if file.peek(2)[:2] == _GZIP_MAGIC:
                 with gzip.GzipFile(fileobj=file) as unpacked:
                     yield io.BufferedReader(unpacked, _CHUNK)
             else:
                 yield file
+            if hashing is not None and hashing.digest() != expected:
+                raise UserError(f"{path}: was changed while it was being read; leave it as it is, and start again")
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path}: damaged gzip file ({error})") from None
     except OSError as error:
         raise UserError(_unreadable(path, error)) from None
 
 
-def _count_lines(path: Path) -> int:
-    """Count the lines of a file and check that all of it is UTF-8, faster than line by line."""
+def _count_lines(path: Path, expected: str | None) -> int:
+    """Count the lines of a file and check that all of it is UTF-8 in lines, faster than line by line."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    lines, last = 0, b"\n"
+    lines = begun = 0  # begun: bytes of the line that has no end yet
     try:
-        with _opened(path) as file:
+        with _opened(path, expected) as file:
             while chunk := file.read(_CHUNK):
                 decoder.decode(chunk)
+                first = chunk.find(b"\n")
+                if begun + (len(chunk) if first < 0 else first) > LONGEST_LINE:
+                    raise UserError(_too_long(str(path), lines + 1))
                 lines += chunk.count(b"\n")
-                last = chunk[-1:]
-        decoder.decode(b"", final=True)
+                begun = begun + len(chunk) if first < 0 else len(chunk) - chunk.rfind(b"\n") - 1
+            decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         return sum(1 for _ in read_lines(path))  # raises, with the number of the line
-    return lines + (last != b"\n")
+    return lines + (begun > 0)
+
+
+def _too_long(name: str, number: int) -> str:
+    return (
+        f"{name}, line {number}: has more than {LONGEST_LINE:,} bytes, the most that a line may have; give text with "
+        "one sentence a line"
+    )
 
 
 def _invalid_utf8(name: str, number: int, line: bytes, error: UnicodeDecodeError) -> str:

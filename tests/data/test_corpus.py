@@ -3,11 +3,15 @@
 import gzip
 import os
 import threading
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from nmt.data.corpus import check_corpora, digests, read_lines, read_pairs
+from nmt.cli.standard_input import Lines
+from nmt.data.corpus import LONGEST_LINE, check_corpora, digests, lines_of, read_lines, read_pairs
 from nmt.errors import UserError
 
 STRANGE = [
@@ -186,3 +190,131 @@ def test_a_pipe_is_refused_before_it_is_opened(tmp_path: Path) -> None:
         with pytest.raises(UserError) as error:
             refuse()
         assert error.value.messages == (message,)
+
+
+# ---------------------------------------------------------------------------------------------- lines without an end
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "lines": lambda path: list(read_lines(path)),
+    "pairs": lambda path: list(read_pairs(path, path)),
+    "check": lambda path: check_corpora([(path, path)]),
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+@pytest.mark.parametrize("end", [b"", b"\n", b"\nmore\n"], ids=["no end", "an end", "a line after"])
+def test_a_line_has_so_many_bytes_and_no_more(folder: Path, read: Callable[[Path], object], end: bytes) -> None:
+    read(write(folder / "longest", b"one\n" + b"a" * LONGEST_LINE + end))
+    longer = write(folder / "longer", b"one\n" + b"a" * (LONGEST_LINE + 1) + end)
+    with pytest.raises(UserError) as error:
+        read(longer)
+    assert str(error.value) == (
+        f"{longer}, line 2: has more than 4,194,304 bytes, the most that a line may have; give text with one sentence "
+        "a line"
+    )
+
+
+def test_a_million_characters_of_any_kind_are_a_line(folder: Path) -> None:
+    file = write(folder / "text", "😀" * 1_000_000)
+    assert check_corpora([(file, file)]) == [1]
+    assert [len(line) for line in read_lines(file)] == [1_000_000]
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_a_gzip_file_of_one_endless_line_takes_no_memory(folder: Path, read: Callable[[Path], object]) -> None:
+    """300 kB that unpack to 300 MB are refused once a line's worth of them is read."""
+    packed = folder / "bomb.gz"
+    with gzip.open(packed, "wb", compresslevel=1) as file:
+        for _ in range(100):
+            file.write(bytes(3 << 20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(UserError, match=r"bomb\.gz, line 1: has more than 4,194,304 bytes"):
+            read(packed)
+        assert tracemalloc.get_traced_memory()[1] < 8 * LONGEST_LINE
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs /dev/zero")
+def test_a_device_without_an_end_is_no_text() -> None:
+    with pytest.raises(UserError, match=r"/dev/zero, line 1: has more than 4,194,304 bytes"):
+        list(read_lines(Path("/dev/zero")))
+
+
+def test_standard_input_without_a_line_end_is_refused(folder: Path) -> None:
+    """The descriptor stays open: nothing waits for its end."""
+    reading, writing = os.pipe()
+
+    def feed() -> None:
+        with suppress(BrokenPipeError):
+            os.write(writing, b"one\n" + bytes(LONGEST_LINE + (1 << 20)))
+
+    writer = threading.Thread(target=feed)
+    writer.start()
+    lines = lines_of(Lines(reading, name="standard input"), name="standard input")
+    try:
+        assert next(lines) == "one"
+        with pytest.raises(UserError, match="standard input, line 2: has more than 4,194,304 bytes"):
+            next(lines)
+    finally:
+        os.close(reading)
+        writer.join()
+        os.close(writing)
+
+
+# ------------------------------------------------------------------------------------- files that change meanwhile
+
+
+def changed_after(path: Path, lines: Iterator[object], change: Callable[[Path], None]) -> str:
+    """Read some lines, change the file, read on to the end; the message."""
+    for _ in range(3):
+        next(lines)
+    change(path)
+    with pytest.raises(UserError) as error:
+        list(lines)
+    return str(error.value)
+
+
+def appended(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b"one more\n")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_other_bytes_than_expected_are_found_at_the_end(folder: Path, packed: bool) -> None:
+    content = b"some words\n" * 300_000
+    file = write(folder / "text", gzip.compress(content) if packed else content)
+    expected = digests([file])[file]
+    assert len(list(read_lines(file, expected=expected))) == 300_000
+    assert check_corpora([(file, file)], expected={file: expected}) == [300_000]
+    if not packed:
+        said = changed_after(file, read_lines(file, expected=expected), appended)
+        assert said == f"{file}: was changed while it was being read; leave it as it is, and start again"
+    write(file, gzip.compress(b"other words\n" * 300_000))
+    for read in (
+        lambda: list(read_lines(file, expected=expected)),
+        lambda: list(read_pairs(file, file, expected=(expected, expected))),
+        lambda: check_corpora([(file, file)], expected={file: expected}),
+    ):
+        with pytest.raises(UserError, match="was changed while it was being read"):
+            read()
+
+
+@pytest.mark.parametrize("shorter", [0, 1])
+def test_a_changed_file_of_a_pair_is_named_rather_than_the_count(folder: Path, shorter: int) -> None:
+    files = [write(folder / name, "a\nb\nc\n") for name in ("source", "target")]
+    known = digests(files)
+    write(files[shorter], "a\nb\n")
+    for read in (
+        lambda: list(read_pairs(files[0], files[1], expected=(known[files[0]], known[files[1]]))),
+        lambda: check_corpora([(files[0], files[1])], expected=known),
+    ):
+        with pytest.raises(UserError) as error:
+            read()
+        assert [message.split(":")[0] for message in error.value.messages] == [str(files[shorter])]
+
+
+def test_reading_a_part_expects_nothing(folder: Path) -> None:
+    file = write(folder / "text", "a\nb\n")
+    assert next(read_lines(file, expected="of other bytes")) == "a"
