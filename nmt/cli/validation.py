@@ -3,19 +3,24 @@
 It joins training and search, which know nothing of each other.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 
 from nmt.config import Config
-from nmt.data.batching import batches, plan_batches
+from nmt.data.batching import batches
 from nmt.data.corpus import read_lines
 from nmt.data.preparation import Prepared
 from nmt.decoding.segments import longest_segment
 from nmt.decoding.translator import Translator
+from nmt.errors import UserError
 from nmt.evaluation.metrics import corpus_scores
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.distributed import ALONE, Processes
 from nmt.training.trainer import Validate
-from nmt.training.validation import corpus_loss
+from nmt.training.update import out_of_memory
+from nmt.training.validation import corpus_loss, plan_validation
 
 
 def build_validation(
@@ -29,14 +34,7 @@ def build_validation(
     sources = list(read_lines(config.data.valid.source))
     references = list(read_lines(config.data.valid.target))
     valid = prepared.valid
-    plan = plan_batches(  # by tokens: validation is not filtered, and one huge line must not pad its neighbours
-        valid.source_lengths,
-        valid.target_lengths,
-        batch_size=config.decoding.batch_tokens,
-        batch_by="tokens",
-        seed=0,
-        epoch=0,
-    )
+    plan = plan_validation(valid, batch_tokens=config.decoding.batch_tokens)
 
     def validate(model: Seq2Seq) -> dict[str, float]:
         translator = Translator(
@@ -47,8 +45,9 @@ def build_validation(
             longest_segment=longest_segment(config.data.max_length),  # as `Translator.load` has it
         )
         rank, size = processes.rank, processes.size
-        metrics = corpus_loss(model, batches(valid, plan[rank::size]), processes)
-        mine = [best.text for best, *_ in translator.translate(sources[rank::size], beam_size=settings.beam_size)]
+        with _enough_memory(config, prepared):
+            metrics = corpus_loss(model, batches(valid, plan[rank::size]), processes)
+            mine = [best.text for best, *_ in translator.translate(sources[rank::size], beam_size=settings.beam_size)]
         hypotheses = [""] * len(sources)
         for other, texts in enumerate(processes.gather(mine)):
             hypotheses[other::size] = texts
@@ -58,3 +57,20 @@ def build_validation(
         return {**metrics, "bleu": scores["bleu"].score}
 
     return validate
+
+
+@contextmanager
+def _enough_memory(config: Config, prepared: Prepared) -> Iterator[None]:
+    """Turn an allocation that failed in validation into a UserError that names what helps there."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and not out_of_memory(error):
+            raise
+        source, target = prepared.valid.source_lengths.max(initial=0), prepared.valid.target_lengths.max(initial=0)
+        beam_size = config.training.validation.beam_size
+        raise UserError(
+            f"the memory does not suffice for validation: lower decoding.batch_tokens ({config.decoding.batch_tokens})"
+            f"{f' or training.validation.beam_size ({beam_size})' if beam_size > 1 else ''}, or shorten the longest "
+            f"lines of {config.data.valid.source} and {config.data.valid.target} ({source:,} and {target:,} pieces)"
+        ) from error

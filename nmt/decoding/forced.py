@@ -7,24 +7,21 @@ ids; it knows no text.
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from nmt.data.batching import make_batch, pad_sources
+from nmt.data.batching import make_batch
 from nmt.decoding.inference import inference
-from nmt.decoding.segments import LONGEST_POSSIBLE_SEGMENT
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq
+from nmt.models.stepwise import LARGEST_AREA, stepwise_log_probability
 from nmt.ops.linear import linear
 from nmt.ops.loss import CHUNK
 from nmt.ops.masks import length_mask
-from nmt.symbols import BEGIN, END
 
-LARGEST_AREA = LONGEST_POSSIBLE_SEGMENT**2  # source × target tokens of one pair, beyond which it is done step by step
 _USUAL_LENGTH = 25  # pieces of a target with which batches are as large as batch_tokens says
 
 Ids = Sequence[int]
@@ -96,34 +93,12 @@ def _at_once(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids], att
 
 
 def _step_by_step(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids], attention: bool) -> Iterator[Forced]:
-    """One pair, as search would come by it: the memory grows with the source, not with source × target × size."""
-    ((source,), (target,)), device = (sources, targets), model.output_weight.device
-    padded, lengths = pad_sources([source])
-    state = model.start(padded.to(device), lengths.to(device))
-    total = 0.0
-    with _recorded(model.decoder.attention) as rows:
-        for token, wanted in zip([BEGIN, *target], [*target, END], strict=True):
-            log_probabilities, state = model.step(torch.tensor([token], device=device), state)
-            total += float(log_probabilities[0, wanted])
-            if not attention:
-                rows.clear()
-    weights = torch.stack(rows)[: len(target), : len(source)] if attention else None
-    yield Forced(_finite(total), len(target) + 1, weights)
-
-
-@contextmanager
-def _recorded(attention: nn.Module) -> Iterator[list[Tensor]]:
-    """The weights (source_length,) of every step in the block, which a decoder's `step` keeps to itself."""
-    rows: list[Tensor] = []
-
-    def record(module: nn.Module, inputs: Any, outputs: tuple[Tensor, Tensor]) -> None:
-        rows.append(outputs[1][0, 0].cpu())
-
-    handle = attention.register_forward_hook(record)
-    try:
-        yield rows
-    finally:
-        handle.remove()
+    """One pair, whose memory grows with the source, not with source × target × size."""
+    ((source,), (target,)) = sources, targets
+    pair = make_batch(sources, targets, np.arange(1))
+    total, weights = stepwise_log_probability(model, pair.source, pair.target, attention=attention)
+    own = None if weights is None else weights[: len(target), : len(source)]
+    yield Forced(_finite(total), len(target) + 1, own)
 
 
 def _finite(log_probability: float) -> float:

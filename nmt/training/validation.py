@@ -1,16 +1,34 @@
-"""The loss of a model on a corpus, without touching the model or any random state."""
+"""The loss of a model on a corpus, without touching the model or any random state.
+
+Validation is not filtered. Pairs too long for all steps at once have batches of their own, and are scored step by step.
+"""
 
 import math
 from collections.abc import Iterable
 
+import numpy as np
 import torch
 
-from nmt.data.batching import Batch
+from nmt.data.batching import Batch, Indices, plan_batches
+from nmt.data.binarised import PairedIds
 from nmt.models.seq2seq import Seq2Seq
+from nmt.models.stepwise import LARGEST_AREA, stepwise_log_probability
 from nmt.ops.loss import perplexity
 from nmt.training.distributed import ALONE, Processes
 from nmt.training.objective import batch_loss
 from nmt.training.update import diverged
+
+
+def plan_validation(valid: PairedIds, *, batch_tokens: int) -> list[Indices]:
+    """The rows of each batch for `corpus_loss`: by tokens, so that one huge line does not pad its neighbours."""
+    sources, targets = valid.source_lengths, valid.target_lengths
+    is_long = (sources.astype(np.int64) + 1) * (targets.astype(np.int64) + 1) > LARGEST_AREA
+    plan: list[Indices] = []
+    for rows in plan_batches(sources, targets, batch_size=batch_tokens, batch_by="tokens", seed=0, epoch=0):
+        together = rows[~is_long[rows]]
+        plan += [together] if len(together) else []
+        plan += list(rows[is_long[rows]][:, np.newaxis])
+    return plan
 
 
 def corpus_loss(model: Seq2Seq, batches: Iterable[Batch], processes: Processes = ALONE) -> dict[str, float]:
@@ -25,8 +43,11 @@ def corpus_loss(model: Seq2Seq, batches: Iterable[Batch], processes: Processes =
     total, tokens = 0.0, 0.0
     with torch.no_grad():
         for batch in batches:
-            _, nll = batch_loss(model, batch.to(device), smoothing=0.0)
-            total, tokens = total + float(nll), tokens + batch.target_tokens
+            if len(batch.indices) == 1 and batch.source.numel() * batch.target_output.numel() > LARGEST_AREA:
+                nll = -stepwise_log_probability(model, batch.source, batch.target)[0]
+            else:
+                nll = float(batch_loss(model, batch.to(device), smoothing=0.0)[1])
+            total, tokens = total + nll, tokens + batch.target_tokens
     model.train(was_training)
     total, tokens = processes.sums(total, tokens)
     if not math.isfinite(total):
