@@ -16,7 +16,7 @@ import argparse
 import gzip
 import hashlib
 import http.client
-import os
+import secrets
 import sys
 import urllib.request
 import zlib
@@ -135,9 +135,10 @@ def check(text: bytes, wanted: Content, origin: str) -> None:
 def write(path: Path, data: bytes) -> None:
     """Write beside `path`, then rename, so that an interrupted run leaves no half file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    beside = path.with_name(f"{path.name}.{secrets.token_hex(16)}.partial")
     try:
-        beside.write_bytes(data)
+        with open(beside, "xb") as file:  # a link that somebody put there is not followed
+            file.write(data)
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)

@@ -15,6 +15,7 @@ The script needs the standard library only; the package never imports it.
 import argparse
 import gzip
 import random
+import secrets
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -72,7 +73,7 @@ def _text(words: Sequence[str]) -> str:
 def write_pairs(pairs: Iterator[Pair], count: int, folder: Path, name: str, *, packed: bool) -> None:
     """Write the next `count` pairs; the files have their names only when both are whole."""
     paths = [folder / f"{name}.{side}{'.gz' if packed else ''}" for side in ("en", "de")]
-    partial = [path.with_name(f"{path.name}.partial") for path in paths]
+    partial = [path.with_name(f"{path.name}.{secrets.token_hex(16)}.partial") for path in paths]
     try:
         with ExitStack() as stack:
             files = [stack.enter_context(_opened(path, packed)) for path in partial]
@@ -90,7 +91,7 @@ def write_pairs(pairs: Iterator[Pair], count: int, folder: Path, name: str, *, p
 @contextmanager
 def _opened(path: Path, packed: bool) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """A file to write to; packed without a name or a time, so that the same text gives the same bytes."""
-    with open(path, "wb") as file:
+    with open(path, "xb") as file:  # a link that somebody put there is not followed
         if packed:
             with gzip.GzipFile("", "wb", compresslevel=1, fileobj=file, mtime=0) as packing:
                 yield packing

@@ -12,8 +12,8 @@ The script does not know what a model is. It needs the standard library only, an
 """
 
 import argparse
-import os
 import random
+import secrets
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -654,9 +654,10 @@ def make_pairs(count: int, seed: int) -> list[Pair]:
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write beside `path`, then rename, so that an interrupted run leaves no half file."""
-    beside = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    beside = path.with_name(f"{path.name}.{secrets.token_hex(16)}.partial")
     try:
-        beside.write_bytes("".join(f"{line}\n" for line in lines).encode("utf-8"))
+        with open(beside, "xb") as file:  # a link that somebody put there is not followed
+            file.write("".join(f"{line}\n" for line in lines).encode("utf-8"))
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)

@@ -5,8 +5,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
+
+from nmt.files import opened_itself
 
 
 @contextmanager
@@ -16,7 +19,7 @@ def logging_to(path: Path) -> Iterator[logging.Logger]:
     A line that cannot be written (the disk is full) raises OSError where it was logged.
     """
     logger = logging.getLogger("nmt")
-    handlers = [_FileHandler(path, encoding="utf-8"), _ConsoleHandler()]
+    handlers = [_FileHandler(path, encoding="utf-8", errors="backslashreplace"), _ConsoleHandler()]
     level, propagate = logger.level, logger.propagate
     logger.setLevel(logging.INFO)
     logger.propagate = False
@@ -34,7 +37,10 @@ def logging_to(path: Path) -> Iterator[logging.Logger]:
 
 
 class _FileHandler(logging.FileHandler):
-    """Lines with their time."""
+    """Lines with their time; a link in place of the file is not followed."""
+
+    def _open(self) -> Any:
+        return opened_itself(Path(self.baseFilename), self.mode, encoding=self.encoding, errors=self.errors)
 
     def format(self, record: logging.LogRecord) -> str:
         return logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S").format(record)

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import IO
 
 from nmt.cli.options import opened_for_writing
-from nmt.cli.states import State, remove_unfinished, states
+from nmt.cli.states import State, states
 from nmt.errors import UserError
-from nmt.files import first_stranger, written_atomically
+from nmt.files import first_stranger, opened_itself, written_atomically
 
 JOB, JOINED, LOCK = "job.json", "joined.json", ".lock"
 MAIN = "output"  # the kind of output whose file makes a chunk done; the others are those of alignments
@@ -66,7 +66,7 @@ class Parts:
         try:
             _refuse_strangers(path)
             path.mkdir(exist_ok=True)
-            lock = open(path / LOCK, "a+", encoding="utf-8")  # noqa: SIM115 - held until the job ends
+            lock = opened_itself(path / LOCK, "a+", encoding="utf-8")
             try:
                 if not _taken(lock, 0, length=0):  # all of it: nobody is there, not even a process without a first one
                     raise UserError(f"{path}: in use by another translation; wait for it, or stop it")
@@ -89,7 +89,7 @@ class Parts:
     def follow(cls, path: Path, facts: Facts, *, rank: int) -> "Parts":
         """The folder that the first process has opened. Raises UserError unless this one is to do the same job."""
         try:
-            lock = open(path / LOCK, "a+", encoding="utf-8")  # noqa: SIM115 - held until the process ends
+            lock = opened_itself(path / LOCK, "a+", encoding="utf-8")
         except OSError as error:
             raise _unwritable(path, error) from error
         _taken(lock, rank)
@@ -194,7 +194,6 @@ class Parts:
     def join(self) -> None:
         """Write the outputs from the parts in order; only the folder is then left to remove."""
         for kind, name in self._outputs.items():
-            remove_unfinished(Path(name))
             with opened_for_writing(name) as whole:
                 for chunk in range(self.chunks):
                     with open(self.part(chunk, kind), "rb") as part:
@@ -237,7 +236,7 @@ def remove_joined(path: Path) -> None:
     """Remove the folder `path` if all in it is in the outputs and no process is at work; it may stay without harm."""
     with suppress(OSError, UserError):
         if (path / JOINED).exists() and not (path / JOB).exists():
-            with open(path / LOCK, "a+", encoding="utf-8") as lock:
+            with opened_itself(path / LOCK, "a+", encoding="utf-8") as lock:
                 if _taken(lock, 0, length=0):
                     Parts(path, lock).remove()
 

@@ -1,10 +1,7 @@
-"""In what state files are: whether one is still what it was, and what a process that was killed left beside it."""
+"""In what state files are: whether one is still what it was."""
 
-import glob
 from collections.abc import Mapping
 from pathlib import Path
-
-from nmt.cli.options import is_device
 
 State = list[str | int]  # a file's name without links, its bytes, and nanoseconds at which it was changed last
 
@@ -21,13 +18,3 @@ def _state(path: Path) -> State:
     except OSError:
         return [str(whole)]
     return [str(whole), status.st_size, status.st_mtime_ns]
-
-
-def remove_unfinished(output: Path) -> None:
-    """Remove what a process left beside an output that was killed while it wrote it."""
-    if is_device(output):
-        return
-    whole = output.resolve()
-    for path in whole.parent.glob(f"{glob.escape(whole.name)}.*.partial"):
-        if path.name.removeprefix(f"{whole.name}.").removesuffix(".partial").isdecimal():
-            path.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ configuration and no cache keys.
 
 import json
 import os
+import re
 import shutil
 import time
 import uuid
@@ -29,6 +30,7 @@ from nmt.symbols import UNKNOWN
 
 _CHUNK = 2048  # pairs encoded at once by each core
 _UNFINISHED = ".partial"
+_OURS = re.compile(r".+\.[0-9a-f]{32}\.partial")  # what nobody can foresee, nor call a file of his own by chance
 _ABANDONED = 24 * 3600  # seconds after which an unfinished folder that nobody writes to is removed
 
 
@@ -199,6 +201,8 @@ def _built_beside(folder: Path) -> Iterator[Path]:
 def _remove_abandoned(parent: Path) -> None:
     """Remove what killed processes left: unfinished folders in which nothing was written for a day."""
     for partial in parent.glob(f"*{_UNFINISHED}"):
+        if not _OURS.fullmatch(partial.name) or partial.is_symlink():
+            continue
         try:
             newest = max(path.stat().st_mtime for path in (partial, *partial.iterdir()))
         except OSError:

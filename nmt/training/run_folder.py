@@ -7,6 +7,7 @@ keeps a copy of the model it started from, so that it can be resumed whatever be
 import fcntl
 import filecmp
 import os
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,7 +21,13 @@ from nmt.files import first_stranger, written_atomically
 from nmt.models.model_file import BEST
 
 CONFIG, STATE, LOCK, LOG, CHECKPOINTS = "config.yaml", "state.safetensors", ".lock", "train.log", "checkpoints"
+PREVIOUS_STATE = "state.1.safetensors"  # the state before the newest
 METRICS, TENSORBOARD, ORIGIN = "metrics.jsonl", "tensorboard", "init_from.safetensors"
+
+# Ours until they are whole; versions before this one put the number of a process in the place of what is random.
+_UNFINISHED = re.compile(
+    r"(config\.yaml|(state|state\.1|best|init_from|update-[0-9]{8,})\.safetensors)\.([0-9a-f]{32}|[0-9]+)\.partial"
+)
 
 
 class RunFolder:
@@ -109,9 +116,10 @@ class RunFolder:
 
     def _remove_unfinished(self) -> None:
         """Remove what `written_atomically` could not finish because its process was killed."""
-        for name in (CONFIG, STATE, BEST, ORIGIN, f"{CHECKPOINTS}/update-*"):
-            for path in self.path.glob(f"{name}.*.partial"):
-                path.unlink()
+        for folder in (self.path, self.path / CHECKPOINTS):
+            for path in folder.iterdir():
+                if _UNFINISHED.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+                    path.unlink()
 
     def _saved_config(self) -> Config:
         try:
