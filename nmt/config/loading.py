@@ -14,8 +14,8 @@ from nmt.config.overrides import apply_overrides
 from nmt.config.problems import Problem, in_words
 from nmt.config.report import Sources
 from nmt.config.schema import Config
-from nmt.config.validation import Validated, validated
-from nmt.config.yaml_text import Document, KeyPath, YamlError, read_yaml, write_yaml
+from nmt.config.validation import MOST_PROBLEMS, Validated, validated
+from nmt.config.yaml_text import LONGEST_TEXT, Document, KeyPath, YamlError, read_yaml, write_yaml
 from nmt.errors import UserError
 
 Check = Callable[[Config], Iterable[Problem]]
@@ -49,7 +49,7 @@ def load_config(
     problems = [*result.problems, *_between_keys(result, [contradictions, *checks])]
     messages = [*Sources(name, document, applied).messages(problems), *refused]
     if messages or result.config is None:
-        raise UserError(*messages)
+        raise UserError(*_first(messages))
     return result.config
 
 
@@ -63,8 +63,15 @@ def parse_config(text: str) -> Config:
     document = _document(text, name)
     result = validated(document.value, None)
     if result.problems or result.config is None:
-        raise UserError(*Sources(name, document, []).messages(result.problems))
+        raise UserError(*_first(Sources(name, document, []).messages(result.problems)))
     return result.config
+
+
+def _first(messages: list[str]) -> list[str]:
+    """The messages, or as many as anybody reads."""
+    if len(messages) <= MOST_PROBLEMS:
+        return messages
+    return [*messages[:MOST_PROBLEMS], f"there are more problems than these {MOST_PROBLEMS}"]
 
 
 def dump_config(config: Config) -> str:
@@ -128,7 +135,8 @@ def _is_consequence(problem: Problem, doubtful: KeyPath) -> bool:
 
 def _text(path: Path) -> str:
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(LONGEST_TEXT + 1)  # of a file that never ends as well
     except FileNotFoundError as error:
         others = [other.name for other in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []
         close = nearest(path.name, others)
@@ -136,8 +144,10 @@ def _text(path: Path) -> str:
         raise UserError(f"{path}: no such configuration file{hint}") from error
     except IsADirectoryError as error:
         raise UserError(f"{path}: this is a folder; expected a YAML configuration file") from error
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:  # a ValueError for a name with a zero byte
+        raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    if len(content) > LONGEST_TEXT:
+        raise UserError(f"{path}: larger than {LONGEST_TEXT:,} bytes, so it is no configuration; is it the right file?")
     try:
         return content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:

@@ -15,6 +15,7 @@ from nmt.config.yaml_text import KeyPath, YamlError, read_yaml
 
 _DEEPEST = 20  # names in a key; the schema is less deep
 _LONGEST_INDEX = 9  # digits
+_LONGEST_SHOWN = 200  # characters of an override in a message
 
 
 class Override(NamedTuple):
@@ -24,7 +25,11 @@ class Override(NamedTuple):
     path: KeyPath
 
     def __str__(self) -> str:
-        return f"--set {self.text}"
+        return _as_typed(self.text)
+
+
+def _as_typed(text: str) -> str:
+    return f"--set {text}" if len(text) <= _LONGEST_SHOWN else f"--set {text[:_LONGEST_SHOWN]}..."
 
 
 class _Refused(Exception):
@@ -44,7 +49,7 @@ def apply_overrides(tree: Any, texts: list[str]) -> Applied:
         try:
             path, value = _parsed(text, done.tree)
         except _Refused as error:
-            done.messages.append(f"--set {text}: {error}")
+            done.messages.append(f"{_as_typed(text)}: {error}")
             continue
         with_value = trees.replaced(done.tree, path, value)
         absolute = _absolute(value, schema_at(path, with_value))

@@ -1,10 +1,13 @@
 """One mistake in a configuration and how it is put into words. It knows neither files nor the schema."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 from nmt.config.allowed import nearest
 from nmt.config.yaml_text import KeyPath
+
+_KEYS_SHOWN = 10  # of a section that stands where something else was expected
 
 
 class Problem(NamedTuple):
@@ -39,7 +42,9 @@ def in_words(value: Any) -> str:
     if isinstance(value, str):
         return f"'{value}'" if len(value) <= 60 else f"'{value[:57]}...'"
     if isinstance(value, dict):
-        return f"a section with the keys {', '.join(map(str, value))}" if value else "an empty section"
+        keys = [str(key) for key in islice(value, _KEYS_SHOWN)]
+        more = ["..."] if len(value) > _KEYS_SHOWN else []
+        return f"a section with the keys {', '.join(keys + more)}" if value else "an empty section"
     if isinstance(value, list):
         return f"a list of {len(value)}" if value else "an empty list"
     return str(value)

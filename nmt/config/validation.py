@@ -33,6 +33,7 @@ from nmt.config.schema import Config
 from nmt.config.yaml_text import KeyPath
 from nmt.errors import UserError
 
+MOST_PROBLEMS = 100  # that are told at once; to look for the names that 10,000 keys may mean takes a minute
 _ROUNDS = 10  # a mended mistake can uncover others below it; no part of the schema is nested deeper than this
 
 
@@ -51,7 +52,7 @@ def validated(tree: Any, base: Path | None) -> Validated:
     """Check every key by itself; relative paths are relative to the folder `base`.
 
     Pydantic looks no further below a mistake, and a check between keys needs valid values. So each mistake is noted
-    and replaced by something allowed, until the whole is valid.
+    and replaced by something allowed, until the whole is valid, or until there are more problems than are told.
     """
     tree = _named(tree)
     problems: dict[KeyPath, Problem] = {}
@@ -63,6 +64,8 @@ def validated(tree: Any, base: Path | None) -> Validated:
             mended = tree
             for detail in error.errors(include_url=False):
                 path = _key_path(detail)
+                if len(problems) > MOST_PROBLEMS:
+                    return Validated(None, list(problems.values()), doubtful)
                 if path not in problems:  # every alternative of a value such as "1 epoch" or 500 has its own error
                     problems[path] = _problem(path, detail["type"], tree)
                     doubtful += _doubtful(path, detail["type"], tree)

@@ -2,7 +2,9 @@
 
 Stricter than PyYAML: only `true` and `false` are booleans (so the language code `no` stays text), `5e-4` is a number
 without needing a dot, numbers have no octal, base-60 or underscored forms, dates stay text, and a key given twice is a
-mistake. It knows nothing about the configuration's keys.
+mistake. Text from a stranger costs no more than a second: its length, the depth of its nesting and the number of its
+values, with what aliases and merge keys repeat, have limits far beyond any configuration. It knows nothing about the
+configuration's keys.
 """
 
 import re
@@ -12,6 +14,12 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 KeyPath = tuple[str | int, ...]  # ("data", "train", 0, "source"), written data.train.0.source
+
+LONGEST_TEXT = 1 << 18  # characters; in a file bytes
+MOST_VALUES = 10_000  # keys, values, lists and sections; each is counted as often as aliases and merge keys repeat it
+DEEPEST = 50  # levels of sections, lists and values, the contents of an alias where it stands
+_LONGEST_KEY = 1000
+_LONGEST_SHOWN = 200  # characters of the user's text in a message
 
 _TEXT = "tag:yaml.org,2002:str"
 _MERGE = "tag:yaml.org,2002:merge"
@@ -46,6 +54,13 @@ class YamlError(Exception):
         self.message, self.line = message, line
 
 
+class _Open:
+    """A value that is being read: its anchor, and how many sections and lists deep it was found to be."""
+
+    def __init__(self, anchor: str | None) -> None:
+        self.anchor, self.depth = anchor, 1
+
+
 class _Reader(yaml.SafeLoader):
     """SafeLoader with the rules of this module."""
 
@@ -54,19 +69,33 @@ class _Reader(yaml.SafeLoader):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.repeated: list[tuple[int, str]] = []
-        self._open: list[str | None] = []  # anchors of the sections and lists that are being read
+        self._open: list[_Open] = []  # the sections and lists that are being read, and the value itself
+        self._count = 0  # values so far
+        self._extents: dict[str, tuple[int, int]] = {}  # anchor → values at it, and how deep they are nested
 
     def compose_node(self, parent: Node | None, index: Any) -> Node | None:
         event = self.peek_event()
         line = event.start_mark.line + 1
         if getattr(event, "tag", None) is not None:
-            raise YamlError(f"tags such as {event.tag} are not used here", line)
-        anchor = getattr(event, "anchor", None)
-        if isinstance(event, yaml.AliasEvent) and anchor in self._open:
+            raise YamlError(f"tags such as {_shortened(event.tag)} are not used here", line)
+        anchor: str | None = getattr(event, "anchor", None)
+        is_alias = isinstance(event, yaml.AliasEvent)
+        if is_alias and any(anchor == each.anchor for each in self._open):
             raise YamlError(f"the alias *{anchor} stands inside its own anchor &{anchor}", line)
-        self._open.append(anchor)
+        values, depth = self._extents.get(anchor or "", (1, 1)) if is_alias else (1, 1)
+        before = self._count
+        self._count += values
+        if self._count > MOST_VALUES:
+            raise YamlError(f"more than {MOST_VALUES:,} values, with those that aliases and merge keys repeat", line)
+        if len(self._open) + depth > DEEPEST:
+            raise YamlError(f"nested too deeply, more than {DEEPEST} levels", line)
+        self._open.append(_Open(anchor))
         node: Node | None = super().compose_node(parent, index)
-        self._open.pop()
+        depth = max(depth, self._open.pop().depth)
+        if self._open:
+            self._open[-1].depth = max(self._open[-1].depth, depth + 1)
+        if anchor is not None and not is_alias:
+            self._extents[anchor] = self._count - before, depth
         return node
 
     def compose_mapping_node(self, anchor: Any) -> MappingNode:
@@ -76,6 +105,8 @@ class _Reader(yaml.SafeLoader):
             line = key.start_mark.line + 1
             if not isinstance(key, ScalarNode):
                 raise YamlError("a key is one word, not a list or a section", line)
+            if len(key.value) > _LONGEST_KEY:
+                raise YamlError(f"a key of {len(key.value):,} characters; none has more than {_LONGEST_KEY:,}", line)
             if key.value in first_lines:
                 first = first_lines[key.value]
                 where = f"the first is in line {first}" if first != line else "both in this line"
@@ -145,7 +176,9 @@ def _child(node: Node | None, part: str | int) -> tuple[int, Node] | None:
 
 
 def read_yaml(text: str) -> Document:
-    """Parse one YAML document. Raises YamlError."""
+    """Parse one YAML document. Raises YamlError, also for one beyond the limits of this module."""
+    if len(text) > LONGEST_TEXT:
+        raise YamlError(f"longer than {LONGEST_TEXT:,} characters", None)
     try:
         reader = _Reader(text)
         root = reader.get_single_node()
@@ -155,8 +188,8 @@ def read_yaml(text: str) -> Document:
         raise YamlError(f"the character U+{ord(text[error.position]):04X} is not allowed in YAML", line) from error
     except yaml.MarkedYAMLError as error:
         raise _readable(error, text) from error
-    except RecursionError as error:
-        raise YamlError("nested too deeply", None) from error
+    except (ValueError, OverflowError) as error:  # a number in a directive or an escape that no machine holds
+        raise YamlError(f"not valid YAML: {_shortened(str(error))}", None) from error
     return Document(value, reader.repeated, root)
 
 
@@ -170,8 +203,13 @@ def _readable(error: yaml.MarkedYAMLError, text: str) -> YamlError:
     written = lines[mark.line] if mark.line < len(lines) else ""
     if "\t" in written[: mark.column + 1] or "'\\t'" in problem:
         hint = _TAB
-    message = f"column {mark.column + 1}: not valid YAML: {hint or problem}"
-    return YamlError(f"{message}; the line reads: {written.strip()}" if written.strip() else message, mark.line + 1)
+    message = f"column {mark.column + 1}: not valid YAML: {hint or _shortened(problem)}"
+    shown = _shortened(written.strip())
+    return YamlError(f"{message}; the line reads: {shown}" if shown else message, mark.line + 1)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def write_yaml(value: Any) -> str:

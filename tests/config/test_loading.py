@@ -275,7 +275,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_key(load: Load) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "demo.yaml").touch()
 
-    def refused(path: Path) -> bytes:
+    def refused(path: Path, mode: str) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
     with pytest.raises(UserError, match=r"dmo.yaml: no such configuration file; nearest: .*demo.yaml"):
@@ -284,6 +284,8 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         load_config(tmp_path / "away" / "x.yaml")
     with pytest.raises(UserError, match="this is a folder"):
         load_config(tmp_path)
-    monkeypatch.setattr(Path, "read_bytes", refused)
+    with pytest.raises(UserError, match=r"cannot be read: embedded null byte"):
+        load_config(tmp_path / "a\0b.yaml")
+    monkeypatch.setattr(Path, "open", refused)
     with pytest.raises(UserError, match=r"demo.yaml: cannot be read: Permission denied"):
         load_config(tmp_path / "demo.yaml")

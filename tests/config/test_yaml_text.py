@@ -88,7 +88,9 @@ def test_keys_are_text_and_keep_their_order() -> None:
         ("a: !!python/object:os.system x", 1, "are not used here"),
         ("a: 1\n---\nb: 2", 2, "one file holds one configuration"),
         ("a: 1\nb: \x07", 2, "U+0007 is not allowed"),
-        ("a: " + "[" * 5000, None, "nested too deeply"),
+        ("a: " + "[" * 5000, 1, "nested too deeply, more than 50 levels"),
+        ("%YAML 1." + "1" * 5000, None, "not valid YAML"),
+        ('a: "\\UFFFFFFFF"', None, "not valid YAML"),
     ],
 )
 def test_what_is_not_yaml_is_said_with_its_line(text: str, line: int | None, fragment: str) -> None:

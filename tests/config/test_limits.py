@@ -1,0 +1,105 @@
+"""A configuration from a stranger costs no more than a second: what is too large, too deep or too much is refused."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from nmt.config import Config, load_config, parse_config
+from nmt.config.yaml_text import DEEPEST, LONGEST_TEXT, MOST_VALUES, YamlError, read_yaml
+from nmt.errors import UserError
+
+ALIASES = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 13))
+MERGES = "a0: &a0 {x: 1}\n" + "".join(f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}\n" for n in range(1, 13))
+WIDE = "base: &base {" + ", ".join(f"k{n}: 1" for n in range(200)) + "}\nlist:\n" + "- <<: *base\n" * 40
+CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 2000))
+BOMBS = {"aliases": ALIASES, "merges": MERGES, "wide merges": WIDE}
+
+
+@pytest.fixture(autouse=True)
+def _within_seconds() -> Iterator[None]:
+    """Of this process alone: other work on the machine does not count."""
+    began = time.process_time()
+    yield
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("text", BOMBS.values(), ids=BOMBS)
+def test_what_aliases_and_merge_keys_repeat_is_counted(text: str) -> None:
+    assert len(text) < 3000
+    with pytest.raises(YamlError, match=r"more than 10,000 values, with those that aliases and merge keys repeat") as e:
+        read_yaml(text)
+    assert e.value.line is not None
+
+
+def test_what_an_alias_stands_for_is_nested_where_it_stands() -> None:
+    with pytest.raises(YamlError, match="nested too deeply") as error:
+        read_yaml(CHAIN)
+    assert error.value.line == DEEPEST - 1  # two levels in the first line already, and the section around all
+
+
+def test_up_to_the_limits() -> None:
+    items = (MOST_VALUES - 3) // 2  # besides the section, its key and the list; an alias of two values for each two
+    text = f"a: [&a [x], {', '.join(['*a'] * (items - 1))}]"
+    assert len(read_yaml(text).value["a"]) == items
+    with pytest.raises(YamlError, match="more than 10,000 values"):
+        read_yaml(text.replace("[&a", "[x, x, &a"))
+    nested = "[" * (DEEPEST - 1) + "x" + "]" * (DEEPEST - 1)
+    assert read_yaml(nested).value is not None
+    with pytest.raises(YamlError, match="nested too deeply"):
+        read_yaml(f"[{nested}]")
+    assert len(read_yaml("a: " + "x" * (LONGEST_TEXT - 3)).value["a"]) == LONGEST_TEXT - 3
+    with pytest.raises(YamlError, match="longer than 262,144 characters"):
+        read_yaml("a: " + "x" * (LONGEST_TEXT - 2))
+    with pytest.raises(YamlError, match=r"a key of 5,000 characters; none has more than 1,000") as error:
+        read_yaml("? " + "x" * 5000)
+    assert error.value.line == 1
+
+
+@pytest.mark.parametrize("text", BOMBS.values(), ids=BOMBS)
+def test_bombs_in_files_options_and_models(text: str, tmp_path: Path, messages: Callable[..., list[str]]) -> None:
+    path = tmp_path / "bomb.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=r"bomb.yaml, line \d+: more than 10,000 values"):
+        load_config(path)
+    with pytest.raises(UserError, match=r"the saved configuration, line \d+: more than 10,000 values"):
+        parse_config(text)
+    flow = "{" + ", ".join(ALIASES.splitlines()) + "}"
+    assert any("more than 10,000 values" in message for message in messages("name: demo", f"training={flow}"))
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "large.yaml"])
+def test_a_file_without_an_end_is_not_read_to_its_end(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name  # /dev/zero stays itself
+    if name == "large.yaml":
+        with path.open("wb") as file:
+            file.truncate(1 << 40)
+    with pytest.raises(UserError, match=r"larger than 262,144 bytes, so it is no configuration"):
+        load_config(path)
+
+
+@pytest.mark.parametrize(
+    "snippet",
+    [
+        "training: {max_epochs: 2, freeze: [" + "x, " * 9000 + "]}",
+        "training: {max_epochs: 2}\n" + "".join(f"optimizr{n}: 1\n" for n in range(4800)),
+        "name: a\n" + "name: b\n" * 4800,
+        "data:\n  train:\n" + "  - {sorce: 5}\n" * 3000,
+    ],
+    ids=["wrong entries", "unknown keys", "repeated keys", "wrong sections"],
+)
+def test_many_problems_are_told_up_to_a_hundred(snippet: str, messages: Callable[..., list[str]]) -> None:
+    found = messages(snippet)
+    assert len(found) == 101
+    assert found[-1] == "there are more problems than these 100"
+
+
+def test_long_values_are_shortened_in_messages(messages: Callable[..., list[str]], load: Callable[..., Config]) -> None:
+    long = "x" * 100_000
+    section = "{" + ", ".join(f"k{n}: 1" for n in range(4000)) + "}"
+    for override in (f"training.optimizer.name={long}", f"seed={section}", f"data.train=[{long}", f"{long}=1"):
+        found = messages("name: demo", override)
+        assert found
+        assert all(len(message) < 2000 for message in found)
+    assert load("name: demo", f"data.valid.source={long}").data.valid.source.name == long
