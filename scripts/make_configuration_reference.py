@@ -46,8 +46,8 @@ spell out defaults.
 
 **YAML.** `true` and `false` are the only booleans (`no` is a language code), `5e-4` and `0.0005` are the same number,
 `null` means "not set". Tags (`!name`) are not used. A file, and the value of an override, may have up to 256 KiB,
-10,000 keys and values and 50 levels of nesting, where aliases (`*name`) and merge keys (`<<`) count with all that they stand
-for; of more than 100 mistakes the first 100 are reported.
+10,000 keys and values and 50 levels of nesting, where aliases (`*name`) and merge keys (`<<`) count with all that they
+stand for; of more than 100 mistakes the first 100 are reported.
 
 **Paths** in a file are relative to the folder of that file, and `~` is the home folder.
 
