@@ -6,8 +6,9 @@ from pathlib import Path
 
 from nmt import __version__
 from nmt.cli.alignments import FILES
+from nmt.cli.chunks import MAIN
+from nmt.cli.description import Facts
 from nmt.cli.options import option_name
-from nmt.cli.parts import MAIN, Facts
 from nmt.data.corpus import digests
 
 OUTPUTS = ("output", *FILES, "plot_alignments")

@@ -11,19 +11,20 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
 from nmt.cli.alignments import FILES
+from nmt.cli.chunks import MAIN
+from nmt.cli.description import Facts
 from nmt.cli.facts import OUTPUTS, facts_of, paths_of
+from nmt.cli.numbered_lines import NumberedLines
 from nmt.cli.options import STANDARD, is_device, option_name
-from nmt.cli.parts import MAIN, Facts, Parts, remove_joined, unfinished
+from nmt.cli.parts import Parts, remove_joined, unfinished
 from nmt.cli.states import State, states
 from nmt.cli.team import Team
-from nmt.data.corpus import read_lines
 from nmt.decoding.translator import Translation
 from nmt.errors import UserError
 from nmt.training.interruption import Interrupted, StopRequest
@@ -33,6 +34,7 @@ PROGRAM = "nmt-translate"
 MOST_LINES = 2000  # of a chunk: enough to sort by length, and little to translate again
 DIGITS = 18  # a number with as many is no number of lines
 CHUNKS = 2  # at least for each process
+ATTEMPTS = 3  # to have all parts as they were written
 PAUSE = 3.0  # seconds between two looks at how much others have done
 BESIDE = {"prefix": "prefixes", "constraints": "constraints"}  # options whose files have a line for each of the input
 
@@ -112,7 +114,9 @@ def translate_in_parts(
             return stack.enter_context(_open(given, team, facts, lines)) if team.is_first else None
 
         def follow() -> Parts:
-            return opened or stack.enter_context(Parts.follow(_folder(given), facts, rank=team.rank))
+            if opened is not None:
+                return opened
+            return stack.enter_context(Parts.follow(_folder(given), facts, outputs=_outputs(given), rank=team.rank))
 
         opened = team.together("folder", open_folder)
         try:
@@ -121,6 +125,7 @@ def translate_in_parts(
                 if team.is_first:
                     _remove(parts)
                 return 0
+            _tell(parts.damages)
             if team.is_first and (done := len(parts.done())):
                 print(f"{PROGRAM}: resuming: {done} of {parts.chunks} chunks are finished", file=sys.stderr)
             translate = team.together("model", load)
@@ -184,8 +189,8 @@ def _work(
 
     Raises UserError where a file is not any more what it was `before`.
     """
-    texts = {name: _Text(path) for name in BESIDE if (path := getattr(given, name)) is not None}
-    source = _Text(Path(given.input))
+    texts = {name: NumberedLines(path) for name in BESIDE if (path := getattr(given, name)) is not None}
+    source = NumberedLines(Path(given.input))
     outputs = _outputs(given)
     watched = team.is_first and sys.stderr.isatty()
     initial, looked = parts.done_lines() if watched else 0, time.monotonic()
@@ -198,25 +203,42 @@ def _work(
                 bar.update(parts.done_lines() - bar.n)
                 looked = time.monotonic()
 
-        for chunk in parts.claims(stay=team.is_first, look=look):
-            check()
-            first, count = parts.range(chunk)
-            beside = {BESIDE[name]: text.lines(first, count) for name, text in texts.items()}
-            translations = translate(source.lines(first, count), first=first, **beside)
-            files = {name: str(parts.part(chunk, name)) for name in outputs}
-            write(_counted(translations, bar), argparse.Namespace(**{**vars(given), **files}), first)
-            look()
-        if watched:
-            bar.update(parts.lines - bar.n)
-    if team.is_first:
-        after = states({name: name for name in before})
-        if changed := [name for name in before if after[name] != before[name]]:
-            raise _Changed(
-                *(f"{name}: has been changed since the translation began; let it stay as it is" for name in changed),
-                f"{parts.path}: has chunks of what was there before and after; delete the folder and begin again",
-            )
-        parts.join()
-        _remove(parts)
+        for _ in range(ATTEMPTS):
+            for chunk in parts.claims(stay=team.is_first, look=look):
+                check()
+                first, count = parts.range(chunk)
+                beside = {BESIDE[name]: text.lines(first, count) for name, text in texts.items()}
+                counted = _Counted(translate(source.lines(first, count), first=first, **beside), bar)
+                files = {name: str(parts.part(chunk, name)) for name in outputs}
+                write(counted, argparse.Namespace(**{**vars(given), **files}), first)
+                parts.finish(chunk, lines=counted.written)
+                look()
+            if not team.is_first:
+                return
+            if watched:
+                bar.update(parts.lines - bar.n)
+            _refuse_changes(parts, before)
+            damages = parts.join()
+            if not damages:
+                break
+            _tell(damages)
+        else:
+            raise UserError(f"{parts.path}: parts are not what was written, again and again; the disk may be failing")
+    _remove(parts)
+
+
+def _refuse_changes(parts: Parts, before: Mapping[str, State]) -> None:
+    after = states({name: name for name in before})
+    if changed := [name for name in before if after[name] != before[name]]:
+        raise _Changed(
+            *(f"{name}: has been changed since the translation began; let it stay as it is" for name in changed),
+            f"{parts.path}: has chunks of what was there before and after; delete the folder and begin again",
+        )
+
+
+def _tell(damages: Iterable[str]) -> None:
+    for damage in damages:
+        print(f"{PROGRAM}: warning: {damage}", file=sys.stderr)
 
 
 def _remove(parts: Parts) -> None:
@@ -227,33 +249,22 @@ def _remove(parts: Parts) -> None:
         print(f"{PROGRAM}: warning: {error}; delete {parts.path}", file=sys.stderr)
 
 
-def _counted(translations: Iterable[list[Translation]], bar: "tqdm[Any]") -> Iterator[list[Translation]]:
-    for each in translations:
-        yield each
-        bar.update()
+class _Counted:
+    """Translations, each of which moves a bar; `written` are those for which there is a line in each output."""
+
+    def __init__(self, translations: Iterable[list[Translation]], bar: "tqdm[Any]") -> None:
+        self._translations, self._bar = translations, bar
+        self.written = 0
+
+    def __iter__(self) -> Iterator[list[Translation]]:
+        for each in self._translations:
+            self.written += len(each)
+            yield each
+            self._bar.update()
 
 
 class _Changed(UserError):
     """A mistake after which the chunks that are finished are not to be trusted."""
-
-
-class _Text:
-    """A file of lines, read from its beginning to the end as long as what is asked for lies ahead."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lines = read_lines(path)
-        self._next = 0
-
-    def lines(self, first: int, count: int) -> list[str]:
-        """So many lines from line `first` on, counted from 0. Raises UserError where the file has become shorter."""
-        if first < self._next:
-            self._lines, self._next = read_lines(self._path), 0
-        found = list(islice(self._lines, first - self._next, first - self._next + count))
-        self._next = first + count
-        if len(found) < count:
-            raise UserError(f"{self._path}: has become shorter since the translation began")
-        return found
 
 
 def _outputs(given: argparse.Namespace) -> dict[str, str]:

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 import torch
 
+from nmt.cli.description import JOB, JOINED
 from nmt.cli.facts import facts_of
-from nmt.cli.parts import JOB, JOINED, PROCESSES, Parts
+from nmt.cli.parts import PROCESSES, Parts
 from nmt.cli.team import Team
 from nmt.cli.translate import main
 from nmt.decoding import translator
@@ -126,7 +127,7 @@ def test_nor_in_float64(command: Command, monkeypatch: pytest.MonkeyPatch) -> No
         return rebuild(file).double()
 
     def shown(index: int, found: Any, **_: object) -> str:
-        return f"{index} {[(each.text, round(each.score, 12)) for each in found]}\n"
+        return "".join(f"{index} {(each.text, round(each.score, 12))}\n" for each in found)
 
     monkeypatch.setattr(translator, "rebuild", double)
     monkeypatch.setattr("nmt.cli.translate._written", shown)
@@ -507,12 +508,12 @@ def test_chunks_are_claimed_by_one_process_at_a_time(tmp_path: Path) -> None:
     options: Any = {"outputs": {}, "lines": 9, "chunk_lines": 2, "usual_chunk": 1, "resume": False, "job": None}
     with Parts.open(tmp_path / "parts", {}, **options) as parts, holding(parts.path, PROCESSES + 1) as kill:
         assert [parts.range(chunk) for chunk in range(parts.chunks)] == [(0, 2), (2, 2), (4, 2), (6, 2), (8, 1)]
-        parts.part(3, "output").touch()
+        parts.finish(3, lines=2)
         assert list(parts.claims(stay=False, look=kill)) == [0, 2, 4]
         claimed = []
         for chunk in parts.claims(stay=True, look=kill):
             claimed.append(chunk)
-            parts.part(chunk, "output").touch()
+            parts.finish(chunk, lines=parts.range(chunk)[1])
         assert claimed == [0, 2, 4, 1]
         assert parts.done_lines() == 9
 
@@ -536,7 +537,7 @@ def test_batches_may_change(command: Command, monkeypatch: pytest.MonkeyPatch) -
 def test_a_damaged_description(begun: Command, capsys: pytest.CaptureFixture[str]) -> None:
     (begun.parts / JOB).write_text("{}", encoding="utf-8")
     assert begun.run("--resume", "--beam-size", 2) == 2
-    assert f"{begun.parts / JOB}: damaged ('facts')" in capsys.readouterr().err
+    assert f"{begun.parts / JOB}: damaged, and none of its parts is known to be of this" in capsys.readouterr().err
 
 
 def test_what_is_in_the_way(command: Command, capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,7 +69,7 @@ def workers(output: Path) -> dict[int, int]:
 
 def wait_for_a_chunk(parts: Path) -> None:
     deadline = time.monotonic() + 120
-    while next(parts.glob("*.output"), None) is None:
+    while next(parts.glob("*.done"), None) is None:
         assert time.monotonic() < deadline, "no chunk in time"
         time.sleep(0.005)
 
@@ -94,7 +94,7 @@ def test_all_killed_and_resumed_by_another_number(given: list[str], whole: bytes
     for identity in workers(output).values():
         os.kill(identity, signal.SIGKILL)
     finish(process)
-    done = {path: path.stat().st_mtime_ns for path in parts.glob("*.output")}
+    done = {path: path.stat().st_mtime_ns for path in parts.glob("*.done")}
     assert 0 < len(done) < LINES
     assert not output.exists()
     process = start(3, *given, "--output", str(output), "--resume")
@@ -119,9 +119,9 @@ def test_one_killed_ends_the_job(given: list[str], whole: bytes, tmp_path: Path)
     assert code != 0
     assert "nmt-translate: process 0 of 2 stopped by SIGTERM; " in errors
     assert f" of {LINES} chunks are kept in {parts}, go on with --resume" in errors
-    done = {path: path.stat().st_mtime_ns for path in parts.glob("*.output")}
+    done = {path: path.stat().st_mtime_ns for path in parts.glob("*.done")}
     assert main([*given, "--output", str(output)]) == 2
-    assert {path: path.stat().st_mtime_ns for path in parts.glob("*.output")} == done
+    assert {path: path.stat().st_mtime_ns for path in parts.glob("*.done")} == done
     assert main([*given, "--output", str(output), "--resume"]) == 0
     assert output.read_bytes() == whole
 
