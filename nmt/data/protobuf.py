@@ -6,9 +6,16 @@ It knows the wire format (https://protobuf.dev/programming-guides/encoding), not
 from collections.abc import Iterator
 from typing import Any
 
+_LONGEST = 10  # bytes of a number, which has 64 bits at most
 
-def fields(message: bytes) -> Iterator[tuple[int, Any]]:
-    """Yield number and value, int or bytes, of each field of a message; a message inside it is bytes again."""
+
+def fields(message: Any) -> Iterator[tuple[int, Any]]:
+    """Yield number and value, int or bytes, of each field of a message; a message inside it is bytes again.
+
+    Raises ValueError where it is no message, such as the number that stands where another has a message, or cut off.
+    """
+    if not isinstance(message, bytes):
+        raise ValueError("not a message, but a number")
     position = 0
     while position < len(message):
         key, position = _varint(message, position)
@@ -20,17 +27,21 @@ def fields(message: bytes) -> Iterator[tuple[int, Any]]:
         if wire_type == 2:
             length, position = _varint(message, position)
         else:
-            length = {1: 8, 5: 4}[wire_type]
+            length = {1: 8, 5: 4}.get(wire_type, -1)
+        if length < 0:
+            raise ValueError(f"a field of the unknown kind {wire_type}")
+        if position + length > len(message):
+            raise ValueError("the message ends inside a field")
         yield key >> 3, message[position : position + length]
         position += length
 
 
 def _varint(message: bytes, position: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = message[position]
-        value |= (byte & 127) << shift
-        position += 1
+    value = 0
+    for place, byte in enumerate(message[position : position + _LONGEST]):
+        value |= (byte & 127) << 7 * place
         if byte < 128:
-            return value, position
-        shift += 7
+            return value, position + place + 1
+    if position + _LONGEST > len(message):
+        raise ValueError("the message ends inside a field")
+    raise ValueError("a number of more than 64 bits")

@@ -15,7 +15,7 @@ from bisect import bisect_right
 from functools import lru_cache
 from itertools import accumulate, groupby
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sentencepiece
 
@@ -29,6 +29,7 @@ _NORMAL, _USER_DEFINED, _BYTE = 1, 4, 6
 _UNIGRAM, _BPE, _WORD = 1, 2, 3
 
 _SPACE = "▁"
+DAMAGED = "not a sentencepiece model, or damaged"
 _UNKNOWN_PENALTY = 10.0  # an unknown character scores this much less than the worst piece, as in sentencepiece
 _LONGEST_WORD = 500  # characters; longer words are cut, since the time of BPE-dropout grows with their square
 _REMEMBERED = 1 << 15  # words whose lattice is kept
@@ -48,7 +49,7 @@ class Segmenter:
         """Read the pieces of a serialised model that `processor` has loaded.
 
         Raises:
-            ValueError: the model is not of type bpe or unigram, or it has user-defined symbols.
+            ValueError: the model is not of type bpe or unigram, it has user-defined symbols, or it is damaged.
         """
         self._processor = processor
         self._pieces: dict[str, tuple[int, float]] = {}  # text: id, score
@@ -152,12 +153,11 @@ class Segmenter:
         number = 0
         for field, value in fields(model):
             if field == _PIECES:
-                piece = dict(fields(value))
-                text, kind = piece[_TEXT].decode(), piece.get(_KIND, _NORMAL)
+                text, score, kind = _piece(value)
                 if kind == _NORMAL:
-                    self._pieces[text] = (number, struct.unpack("<f", piece.get(_SCORE, bytes(4)))[0])
+                    self._pieces[text] = (number, score)
                 elif kind == _BYTE:
-                    self._bytes[int(text[1:-1], 16)] = number  # "<0x41>"
+                    self._bytes[_byte(text)] = number
                 elif kind == _USER_DEFINED:
                     raise ValueError(
                         f"a subword model with user-defined symbols ({text!r}) cannot sample segmentations"
@@ -165,12 +165,37 @@ class Segmenter:
                 number += 1
 
 
+def _piece(message: Any) -> tuple[str, float, int]:
+    """Text, score and kind of a serialised piece; sentencepiece overlooks what it cannot read. Raises ValueError."""
+    try:
+        piece = dict(fields(message))
+        score: float = struct.unpack("<f", piece.get(_SCORE, bytes(4)))[0]
+        if not math.isfinite(score):
+            raise ValueError("a piece without a number for its score")
+        return piece[_TEXT].decode(), score, piece.get(_KIND, _NORMAL)
+    except (KeyError, ValueError, TypeError, AttributeError, struct.error) as error:
+        raise ValueError(DAMAGED) from error
+
+
+def _byte(text: str) -> int:
+    """The byte that a piece such as "<0x41>" stands for. Raises ValueError."""
+    if not re.fullmatch("<0x[0-9A-F]{2}>", text):
+        raise ValueError(DAMAGED)
+    return int(text[1:-1], 16)
+
+
 def is_word_model(model: bytes) -> bool:
-    """Whether a serialised model is of type word, whose pieces are words and nothing smaller."""
+    """Whether a serialised model is of type word, whose pieces are words and nothing smaller.
+
+    Raises ValueError when its settings cannot be read.
+    """
     return _model_type(model) == _WORD
 
 
 def _model_type(model: bytes) -> int:
-    settings = next((value for field, value in fields(model) if field == _TRAINER), b"")
-    kind: int = dict(fields(settings)).get(_MODEL_TYPE, _UNIGRAM)
+    try:
+        settings = next((value for field, value in fields(model) if field == _TRAINER), b"")
+        kind: int = dict(fields(settings)).get(_MODEL_TYPE, _UNIGRAM)
+    except ValueError as error:
+        raise ValueError(DAMAGED) from error
     return kind

@@ -17,7 +17,7 @@ import sentencepiece
 
 from nmt.config.schema import SubwordSampling, SubwordsConfig
 from nmt.data.protobuf import fields
-from nmt.data.segmentation import Segmenter, is_word_model
+from nmt.data.segmentation import DAMAGED, Segmenter, is_word_model
 from nmt.errors import UserError
 from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
 
@@ -51,13 +51,14 @@ class Subwords:
         try:
             self._processor.LoadFromSerializedProto(model)
         except RuntimeError:
-            raise ValueError("not a sentencepiece model, or damaged") from None
+            raise ValueError(DAMAGED) from None
         self.size: int = self._processor.get_piece_size()
         if self.size == 0:
             raise ValueError("not a sentencepiece model, it has no pieces")
         found = tuple(getattr(self._processor, f"{name}_id")() for name in _SPECIAL_NAMES)
         if found != (PAD, UNKNOWN, BEGIN, END):
             raise ValueError(_wrong_ids(found))
+        self.of_words = is_word_model(model)  # whether the pieces are words, and nothing smaller
 
     @staticmethod
     def train(lines: Iterable[str], *, settings: SubwordsConfig, size: int, corpus: str = "this corpus") -> "Subwords":
@@ -151,11 +152,6 @@ class Subwords:
     @cached_property
     def _segmenter(self) -> Segmenter:
         return Segmenter(self.model, self._processor)
-
-    @cached_property
-    def of_words(self) -> bool:
-        """Whether the pieces are words, and nothing smaller."""
-        return is_word_model(self.model)
 
     @cached_property
     def _word(self) -> Callable[[str], list[int]]:

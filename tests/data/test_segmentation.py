@@ -10,6 +10,7 @@ import pytest
 import sentencepiece
 
 from nmt.config.schema import SubwordsConfig
+from nmt.data.protobuf import fields
 from nmt.data.segmentation import Segmenter
 from nmt.data.subwords import Subwords
 
@@ -139,3 +140,35 @@ def test_very_long_words_take_no_quadratic_time() -> None:
     _, segmenter = models("bpe", 90)
     ids = segmenter.sample("dog" * 20_000, alpha=0.1, nbest_size=-1, random=Random(1))
     assert len(ids) > 20_000 / 3
+
+
+def field(number: int, content: bytes) -> bytes:
+    """A field of a serialised message, of less than 128 bytes."""
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        b"\x0a\x01a" + b"\x12\x01a",
+        b"\x15\x00\x00\x80\x3f",
+        b"\x08\x01",
+        b"\x0a\x01\xff",
+        b"\x0a\x03<xy\x18\x06",
+        b"\x0a",
+        b"\x0a\x01a\x15\x00\x00\xc0\x7f",
+    ],
+    ids=["score of another kind", "without text", "number for text", "not UTF-8", "no byte", "cut off", "not a number"],
+)
+def test_a_piece_that_sentencepiece_overlooks_and_no_model_has_raises_value_error(piece: bytes) -> None:
+    subwords, _ = models("bpe", 60)
+    with pytest.raises(ValueError, match="not a sentencepiece model, or damaged"):
+        Segmenter(subwords.model + field(1, piece), subwords._processor)
+
+
+@pytest.mark.parametrize("damage", [b"\x0a", b"\x10\x01", b"\x12\x01\x18"], ids=["end", "number", "inside"])
+def test_a_model_whose_settings_cannot_be_read_is_refused_when_it_is_loaded(damage: bytes) -> None:
+    model = models("bpe", 60)[0].model
+    without = b"".join(field(1, piece) for number, piece in fields(model) if number == 1)
+    with pytest.raises(ValueError, match="not a sentencepiece model, or damaged"):
+        Subwords.from_bytes(without + damage)
