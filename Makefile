@@ -9,7 +9,7 @@ SOURCES := nmt scripts benchmarks tests
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo format lint types test slow check bench table data clean
+.PHONY: help setup demo format lint types test slow check torture bench table data clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ slow: $(READY) ## Run the slow proofs only: they train models for minutes
 
 check: lint types ## Run everything that has to hold: lint, types, the fast tests and the slow proofs
 	$(PYTEST)
+
+torture: $(READY) ## Break it: kills, full disks, flipped bits at all moments, in about half an hour; it resumes
+	$(BIN)/python -m tests.torture
 
 bench: $(READY) ## Measure training speed and peak memory of the reference task; docs/performance.md has the other benchmarks
 	$(BIN)/python benchmarks/train_speed.py

@@ -1,0 +1,57 @@
+"""Trials with two processes at once: in one run folder, making one cache, joining one output."""
+
+import random
+import signal
+from pathlib import Path
+
+from tests.torture.commands import start
+from tests.torture.faults import Fault
+from tests.torture.kills import Trial
+from tests.torture.moments import moments
+from tests.torture.outcomes import LOST, Outcome, finished, mistake, resumed, unexpected
+from tests.torture.scene import JOBS, Scene
+
+
+def in_one_place(job: str) -> Trial:
+    """A second process wants what a first one has; it is refused with a message, and the first one ends undisturbed."""
+
+    def trial(scene: Scene, folder: Path, draw: random.Random) -> Outcome:
+        scene.copy(folder)
+        operations = len(scene.operations[job])
+        fault = Fault("pause", operation=draw.randint(operations // 8, operations * 3 // 4))
+        first = JOBS[job].start(folder, fault)
+        if not first.wait_until_paused():
+            return Outcome(LOST, f"{fault}: was not met: {first.ended().errors}")
+        second = JOBS[job].call(folder, resume=draw.random() < 0.5)
+        first.go_on()
+        ended = first.ended()
+        if wrong := mistake(second):
+            return Outcome(LOST, f"{fault}: the second: {wrong}")
+        return finished(scene, job, folder, ended)
+
+    return trial
+
+
+def making_one_cache(scene: Scene, folder: Path, draw: random.Random) -> Outcome:
+    """Two trainings make the same cache at once; often one of them is killed, and goes on."""
+    scene.copy(folder)
+    kinds = moments("training", scene.operations["training"])
+    numbers = [number for name in ("checking the corpus", "subword training", "binarising") for number in kinds[name]]
+    fault = Fault("kill", operation=draw.choice(numbers)) if draw.random() < 0.6 else Fault()
+    other = [("other" if word == "run" else word) for word in JOBS["training"].arguments]
+    first, second = JOBS["training"].start(folder, fault), start("train", other, folder)
+    ended, other_ended = first.ended(), second.ended()
+    if wrong := unexpected(ended, (-signal.SIGKILL,) if fault.operation else (0,)):
+        return Outcome(LOST, f"{fault}: {wrong}")
+    if wrong := unexpected(other_ended, (0,)):
+        return Outcome(LOST, f"{fault} in the other: {wrong}")
+    run = folder / "run"
+    if run.exists():
+        run.rename(folder / "first")
+    (folder / "other").rename(run)
+    if differences := scene.differences("training", folder):
+        return Outcome(LOST, f"{fault} in the other: ends otherwise: {', '.join(differences)}")
+    run.rename(folder / "other")
+    if (folder / "first").exists():
+        (folder / "first").rename(run)
+    return resumed(scene, "training", folder)
