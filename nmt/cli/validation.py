@@ -31,8 +31,10 @@ def build_validation(
     Each of several processes does its share of the sentences, and has the result of all.
     """
     settings = config.training.validation
-    sources = list(read_lines(config.data.valid.source))
-    references = list(read_lines(config.data.valid.target))
+    files = (config.data.valid.source, config.data.valid.target)
+    sources, references = (
+        list(read_lines(path, expected=digest)) for path, digest in zip(files, prepared.valid_digests, strict=True)
+    )
     valid = prepared.valid
     plan = plan_validation(valid, batch_tokens=config.decoding.batch_tokens)
 

@@ -1,22 +1,33 @@
-"""Token ids of a parallel corpus in memory-mapped files: opened in a moment, larger than memory.
+"""Token ids of a parallel corpus in memory-mapped files: larger than memory, opened as fast as they can be checked.
 
 A corpus is a folder of flat arrays, little-endian: `SIDE.ids` (uint16, or uint32 for more than 65536 pieces),
 `SIDE.offsets` (int64: row i is `ids[offsets[i]:offsets[i + 1]]`), with text also `SIDE.text` (UTF-8) and
-`SIDE.text_offsets`; and `meta.json`, with the report and the size of every file. `binarising.py` writes it.
+`SIDE.text_offsets`; and `meta.json`, with the report, the pieces of each vocabulary and the seal of every file; it has
+its own seal beside it. `binarising.py` writes it. Opening it reads every byte, on all cores: what is damaged is found
+before a row of it is used, and ids are never beyond the vocabulary.
 
-It knows these files; it knows no subwords, no configuration and no cache.
+It knows these files and seals; it knows no subwords, no configuration and no cache.
 """
 
 import json
 import mmap
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-FORMAT = 1  # of the files; part of the cache keys
+from nmt.data.sealed import Seal, check_size, new_checksum, opened, read_sealed
+
+FORMAT = 2  # of the files
+META = "meta.json"
+SIDES = ("source", "target")
+_CHUNK = 1 << 20  # bytes checked at once, whole numbers of every type
 _READS_KEPT = 16  # rows read between two times that memory is given back; a row may map 2 MiB of either file
 
 
@@ -69,22 +80,25 @@ class PairedIds:
     """An open corpus. Ids are read from the files when asked for; only the lengths are kept in memory."""
 
     def __init__(self, folder: Path) -> None:
-        """Open a folder written by `binarise`; raises ValueError if it is damaged."""
+        """Open a folder written by `binarise` and read it through; raises ValueError if anything in it is damaged."""
         self.folder = folder
         try:
-            meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
-            sizes = {name: (folder / name).stat().st_size for name in meta["files"]}
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{folder}: not a complete corpus of token ids ({error})") from None
-        if meta.get("format") != FORMAT or sizes != meta["files"]:
-            raise ValueError(f"{folder}: damaged corpus of token ids")
-        self.report = CorpusReport(**meta["report"])
-        self.has_text = "source.text" in sizes
-        self._source = _Rows(folder / "source.ids", folder / "source.offsets", meta["id_type"])
-        self._target = _Rows(folder / "target.ids", folder / "target.offsets", meta["id_type"])
+            meta = json.loads(read_sealed(folder / META))
+            if meta["format"] != FORMAT:
+                raise ValueError(f"{META} is of format {meta['format']!r}, not {FORMAT}")
+            self.report = CorpusReport(**meta["report"])
+            self.pieces = tuple(map(int, meta["pieces"]))  # of the vocabularies that the ids are from
+            self.has_text = "source.text" in meta["files"]
+            rows = _opened_rows(folder, meta, self.pieces, with_text=self.has_text)
+            for each in rows:
+                each.check(self.report.kept)
+        except OSError as error:
+            raise ValueError(f"{Path(error.filename or folder).name}: {error.strerror or error}") from None
+        except (KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise ValueError(f"{META} is not as it was written ({error!r})") from None
+        self._source, self._target = rows[:2]
         if self.has_text:
-            self._source_text = _Rows(folder / "source.text", folder / "source.text_offsets", "u1")
-            self._target_text = _Rows(folder / "target.text", folder / "target.text_offsets", "u1")
+            self._source_text, self._target_text = rows[2:]
 
     def __len__(self) -> int:
         """Number of pairs."""
@@ -132,11 +146,19 @@ class _Rows:
     at any time; so it is given back now and then.
     """
 
-    def __init__(self, values: Path, offsets: Path, item_type: str) -> None:
-        self._offsets, offsets_file = _mapped(offsets, "<i8")
-        self._values, values_file = _mapped(values, item_type)
-        self._files = [file for file in (offsets_file, values_file) if file is not None]
+    def __init__(self, values: "_Mapped", offsets: "_Mapped") -> None:
+        self._values, self._offsets = values.items, offsets.items
+        self._files = [each.file for each in (offsets, values) if each.file is not None]
         self._reads = 0
+
+    def check(self, rows: int) -> None:
+        """Raise ValueError if these are not so many rows, one after the other and nothing between them."""
+        offsets = self._offsets
+        if len(offsets) != rows + 1 or offsets[0] != 0 or offsets[-1] != len(self._values):
+            raise ValueError("the rows do not fill their files")
+        if (offsets[1:] < offsets[:-1]).any():
+            raise ValueError("the rows are not in order")
+        self._release()
 
     def __getitem__(self, row: int) -> npt.NDArray[np.integer]:
         self._reads += 1
@@ -157,10 +179,52 @@ class _Rows:
                 file.madvise(mmap.MADV_DONTNEED)
 
 
-def _mapped(path: Path, item_type: str) -> tuple[npt.NDArray[np.integer], mmap.mmap | None]:
-    """The values of a file, and the mapping that they lie in; an empty file cannot be mapped."""
-    if not path.stat().st_size:
-        return np.empty(0, dtype=item_type), None
-    with path.open("rb") as file:
-        mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    return np.frombuffer(mapping, dtype=item_type), mapping
+class _Mapped(NamedTuple):
+    """The values of a file, and the mapping that they lie in; None for an empty file, which cannot be mapped."""
+
+    items: npt.NDArray[np.integer]
+    file: mmap.mmap | None
+
+
+def _mapped(file: IO[bytes], item_type: str) -> _Mapped:
+    if not os.fstat(file.fileno()).st_size:
+        return _Mapped(np.empty(0, dtype=item_type), None)
+    mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return _Mapped(np.frombuffer(mapping, dtype=item_type), mapping)
+
+
+def _opened_rows(folder: Path, meta: dict[str, Any], pieces: Sequence[int], *, with_text: bool) -> list[_Rows]:
+    """Open the files of a corpus, check all of them side by side, and map what was checked."""
+    id_type = {"<u2": "<u2", "<u4": "<u4"}[meta["id_type"]]
+    kinds = [(side, "ids", "offsets", id_type) for side in SIDES]
+    kinds += [(side, "text", "text_offsets", "u1") for side in SIDES if with_text]
+    below = {f"{side}.ids": size for side, size in zip(SIDES, pieces, strict=True)}
+    types: dict[str, str] = {}
+    for side, values, offsets, item_type in kinds:
+        types |= {f"{side}.{values}": item_type, f"{side}.{offsets}": "<i8"}
+    with ExitStack() as stack:
+        files = {name: stack.enter_context(opened(folder / name)) for name in types}
+        pool = stack.enter_context(ThreadPoolExecutor(os.cpu_count() or 1))
+        checks = [
+            pool.submit(_check, file, name, Seal(*meta["files"][name]), types[name], below.get(name))
+            for name, file in files.items()
+        ]
+        for check in checks:
+            check.result()
+        mapped = {name: _mapped(file, types[name]) for name, file in files.items()}
+    return [_Rows(mapped[f"{side}.{values}"], mapped[f"{side}.{offsets}"]) for side, values, offsets, _ in kinds]
+
+
+def _check(file: IO[bytes], name: str, seal: Seal, item_type: str, below: int | None) -> None:
+    """Raise ValueError if a file is not as it was written, or has a value that is not `below` the one given."""
+    check_size(file, name, seal)
+    checksum, buffer, largest = new_checksum(), bytearray(_CHUNK), -1
+    while count := file.readinto(buffer):  # type: ignore[attr-defined]
+        checksum.update(memoryview(buffer)[:count])
+        if below is not None:
+            items = np.frombuffer(buffer, dtype=item_type, count=count // np.dtype(item_type).itemsize)
+            largest = max(largest, int(items.max(initial=0)))
+    if checksum.hexdigest() != seal.checksum:
+        raise ValueError(f"{name} is not as it was written")
+    if below is not None and largest >= below:
+        raise ValueError(f"{name} has the piece {largest} of a vocabulary of {below}")

@@ -17,19 +17,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.binarised import FORMAT, CorpusReport, Filters, PairedIds
+from nmt.data.binarised import FORMAT, META, SIDES, CorpusReport, Filters, PairedIds
+from nmt.data.sealed import UNFINISHED, Seal, new_checksum, write_sealed
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
-from nmt.files import written_atomically
 from nmt.symbols import UNKNOWN
 
 _CHUNK = 2048  # pairs encoded at once by each core
-_UNFINISHED = ".partial"
+_CHUNK_CHARACTERS = 1 << 22  # or about so many characters, if they are fewer pairs
 _OURS = re.compile(r".+\.[0-9a-f]{32}\.partial")  # what nobody can foresee, nor call a file of his own by chance
 _ABANDONED = 24 * 3600  # seconds after which an unfinished folder that nobody writes to is removed
 
@@ -53,16 +52,22 @@ def binarise(
     report = CorpusReport(0, 0, **(filters._asdict() if filters else {}))
     with _built_beside(folder) as partial:
         with ExitStack() as stack:
-            writers = [_SideWriter(stack, partial, side, id_type, with_text) for side in ("source", "target")]
+            writers = [_SideWriter(stack, partial, side, id_type, with_text) for side in SIDES]
             for texts, ids in _encoded(pairs, vocabularies):
                 report = _write_chunk(texts, ids, writers, filters, report)
         if report.kept == 0:
             raise UserError(f"no training pair is left of {report.read:,}: {report.left_out}")
-        files = {path.name: path.stat().st_size for path in sorted(partial.iterdir())}
-        meta = {"format": FORMAT, "id_type": id_type, "report": report._asdict(), "files": files}
-        with written_atomically(partial / "meta.json") as file:
-            json.dump(meta, file, indent=2)
-    return PairedIds(folder)
+        meta = {
+            "format": FORMAT,
+            "id_type": id_type,
+            "pieces": [subwords.size for subwords in vocabularies],
+            "report": report._asdict(),
+            "files": {name: seal for writer in writers for name, seal in writer.seals().items()},
+        }
+        write_sealed(partial / META, json.dumps(meta, indent=2).encode())
+        corpus = PairedIds(partial)  # before others see the folder, who may remove it if they had found it damaged
+    corpus.folder = folder
+    return corpus
 
 
 def _encoded(
@@ -76,7 +81,7 @@ def _encoded(
     with ThreadPoolExecutor(cores) as pool:
         ahead: deque[tuple[list[tuple[str, ...]], list[Future[list[list[int]]]]]] = deque()
         while True:
-            while len(ahead) <= cores and (chunk := list(islice(rest, _CHUNK))):
+            while len(ahead) <= cores and (chunk := _chunk(rest)):
                 texts = list(zip(*chunk, strict=True))
                 sides = zip(vocabularies, texts, strict=True)
                 ahead.append((texts, [pool.submit(subwords.encode_batch, side, threads=1) for subwords, side in sides]))
@@ -84,6 +89,17 @@ def _encoded(
                 return
             texts, futures = ahead.popleft()
             yield texts, [future.result() for future in futures]
+
+
+def _chunk(pairs: Iterator[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The next pairs, as many as are encoded at once; of huge lines only a few."""
+    chunk, characters = [], 0
+    for pair in islice(pairs, _CHUNK):
+        chunk.append(pair)
+        characters += len(pair[0]) + len(pair[1])
+        if characters >= _CHUNK_CHARACTERS:
+            break
+    return chunk
 
 
 def _write_chunk(
@@ -131,23 +147,45 @@ def _left_out(
     return empty, overlong, unbalanced
 
 
+class _SealedFile:
+    """A file that is written and sealed; it is on the disk when the stack closes."""
+
+    def __init__(self, stack: ExitStack, path: Path) -> None:
+        self._file = stack.enter_context(open(path, "wb"))  # noqa: SIM115 - the stack closes it
+        stack.callback(self._sync)  # before it is closed
+        self.name = path.name
+        self._size, self._checksum = 0, new_checksum()
+
+    def write(self, content: bytes) -> None:
+        self._file.write(content)
+        self._size += len(content)
+        self._checksum.update(content)
+
+    @property
+    def seal(self) -> Seal:
+        return Seal(self._size, self._checksum.hexdigest())
+
+    def _sync(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+
 class _RowsWriter:
-    """Writes what `PairedIds` reads; the files are on the disk when the stack closes."""
+    """Writes what `PairedIds` reads."""
 
     def __init__(self, stack: ExitStack, values: Path, offsets: Path, item_type: str) -> None:
-        self._values = stack.enter_context(_synced(values))
-        self._offsets = stack.enter_context(_synced(offsets))
+        self.files = (_SealedFile(stack, values), _SealedFile(stack, offsets))
         self._item_type = item_type
         self._end = 0
-        self._offsets.write(np.zeros(1, dtype="<i8").tobytes())
+        self.files[1].write(np.zeros(1, dtype="<i8").tobytes())
 
     def write(self, rows: Sequence[Sequence[int]]) -> npt.NDArray[np.integer]:
         """Append the rows and return their values in one array."""
         offsets = self._end + np.cumsum([len(row) for row in rows], dtype="<i8")
         values = np.fromiter(chain.from_iterable(rows), dtype=self._item_type)
         self._end += len(values)
-        self._values.write(values.tobytes())
-        self._offsets.write(offsets.tobytes())
+        self.files[0].write(values.tobytes())
+        self.files[1].write(offsets.tobytes())
         return values
 
 
@@ -166,13 +204,9 @@ class _SideWriter:
             self._text.write([text.encode() for text in texts])
         return int((self._ids.write(ids) == UNKNOWN).sum())
 
-
-@contextmanager
-def _synced(path: Path) -> Iterator[IO[bytes]]:
-    with open(path, "wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
+    def seals(self) -> dict[str, Seal]:
+        """The seal of each file, by its name."""
+        return {file.name: file.seal for rows in (self._ids, self._text) if rows for file in rows.files}
 
 
 @contextmanager
@@ -183,7 +217,7 @@ def _built_beside(folder: Path) -> Iterator[Path]:
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(folder.parent)
-    partial = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}{_UNFINISHED}")
+    partial = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}{UNFINISHED}")
     partial.mkdir()
     try:
         yield partial
@@ -200,7 +234,7 @@ def _built_beside(folder: Path) -> Iterator[Path]:
 
 def _remove_abandoned(parent: Path) -> None:
     """Remove what killed processes left: unfinished folders in which nothing was written for a day."""
-    for partial in parent.glob(f"*{_UNFINISHED}"):
+    for partial in parent.glob(f"*{UNFINISHED}"):
         if not _OURS.fullmatch(partial.name) or partial.is_symlink():
             continue
         try:

@@ -1,30 +1,35 @@
 """From the configured files to subword models and binarised corpora, each made once and reused from a cache folder.
 
 A cache entry is named by a hash of everything it was made from: the bytes of the corpus files, the subword settings
-or models, and the filters. An entry is therefore never out of date, and runs may share a cache folder.
+or models, and the filters. An entry is therefore never out of date, and runs may share a cache folder. Entries are
+checked when they are opened (`sealed.py`, `binarised.py`); one that is damaged is made anew. Corpora are read several
+times, and each time their bytes must be those of the hash: an entry is never made from others.
 """
 
 import hashlib
 import json
-import shutil
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from nmt.config.schema import Config, ParallelFiles, SubwordsConfig, changed
-from nmt.data.binarised import FORMAT, Filters, PairedIds
+from nmt.data.binarised import Filters, PairedIds
 from nmt.data.binarising import binarise
 from nmt.data.corpus import check_corpora, digests, read_lines, read_pairs
+from nmt.data.sealed import discard, read_sealed, write_sealed
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError
-from nmt.files import written_atomically
 
 _TRAINING_LINES = 1_000_000  # subword models are trained on about this many lines at most, evenly spread
 _RECIPE = 1  # of training subword models; part of the cache keys
+_ENCODING = 1  # how text becomes ids; part of the cache keys, and thereby of what a run must find when it is resumed
 _WORDS = "one unknown piece for each unknown word"  # how text becomes ids with a word model; part of its cache keys
 Log = Callable[[str], None]
+Entry = TypeVar("Entry")
 
 
 class Prepared(NamedTuple):
@@ -33,6 +38,7 @@ class Prepared(NamedTuple):
     vocabularies: Vocabularies
     train: PairedIds
     valid: PairedIds
+    valid_digests: tuple[str, str] | tuple[None, None] = (None, None)  # of the files, for who reads their text
 
 
 def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies | None = None) -> Prepared:
@@ -44,7 +50,7 @@ def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies
         UserError: for every problem of the corpora at once; else for the subword models, or when no pair is left.
     """
     try:
-        corpora = _checked([*config.data.train, config.data.valid], cache)
+        corpora = _checked([*config.data.train, config.data.valid], cache, log)
         train, valid = corpora[:-1], corpora[-1:]
         if vocabularies is None:
             vocabularies = _given(config.subwords, log) or _trained(config.subwords, train, cache, log)
@@ -55,6 +61,7 @@ def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies
             vocabularies,
             _encoded("training corpus", train, vocabularies, filters, with_text, cache, log),
             _encoded("validation corpus", valid, vocabularies, None, False, cache, log),
+            valid[0].digests,
         )
     except OSError as error:
         raise UserError(f"{error.filename or cache}: the data cache cannot be used ({error.strerror})") from None
@@ -68,7 +75,22 @@ class _Corpus(NamedTuple):
     lines: int
 
 
-def _checked(files: Sequence[ParallelFiles], cache: Path) -> list[_Corpus]:
+def _reused(path: Path, read: Callable[[Path], Entry], log: Log) -> Entry | None:
+    """What `read` makes of an entry of the cache; None where there is none.
+
+    `read` raises ValueError for a damaged one, which is removed, so that it can be made anew.
+    """
+    if not os.path.lexists(path):
+        return None
+    try:
+        return read(path)
+    except ValueError as error:
+        log(f"{path}: damaged, or of another version, and made anew ({error})")
+        discard(path)
+        return None
+
+
+def _checked(files: Sequence[ParallelFiles], cache: Path, log: Log) -> list[_Corpus]:
     """Hash all files, and read them through once if that has not been done for these bytes before."""
     pairs = [(pair.source, pair.target) for pair in files]
     try:
@@ -78,14 +100,23 @@ def _checked(files: Sequence[ParallelFiles], cache: Path) -> list[_Corpus]:
         raise
     found = [(hashes[source], hashes[target]) for source, target in pairs]
     entry = cache / "checked" / f"{_key(found)}.json"
-    if entry.is_file():
-        counts = json.loads(entry.read_text(encoding="utf-8"))
-    else:
-        counts = check_corpora(pairs)
+    counts = _reused(entry, partial(_counts, corpora=len(pairs)), log)
+    if counts is None:
+        counts = check_corpora(pairs, expected=hashes)
         entry.parent.mkdir(parents=True, exist_ok=True)
-        with written_atomically(entry) as file:
-            json.dump(counts, file)
+        write_sealed(entry, json.dumps(counts).encode())
     return [_Corpus(*parts) for parts in zip(pairs, found, counts, strict=True)]
+
+
+def _counts(path: Path, *, corpora: int) -> list[int]:
+    """The lines of each corpus, as they were counted; raises ValueError when the file is damaged."""
+    try:
+        counts = json.loads(read_sealed(path))
+    except RecursionError:
+        counts = None
+    if not (isinstance(counts, list) and len(counts) == corpora and all(type(each) is int for each in counts)):
+        raise ValueError(f"expected the lines of {corpora} corpora")
+    return counts
 
 
 def _given(settings: SubwordsConfig, log: Log) -> Vocabularies | None:
@@ -127,13 +158,10 @@ def _trained_on(
     )
     key = _key([_RECIPE, used, [[corpus.digests[side] for side in sides] for corpus in corpora]])
     path = cache / "subwords" / f"{key}.model"
-    if path.is_file():
-        try:
-            subwords = Subwords.from_file(path)
-            log(f"subwords: {name} {settings.type}, {subwords.size:,} pieces, reused")
-            return subwords
-        except UserError:
-            path.unlink()  # damaged since it was written: train again
+    reused = _reused(path, lambda path: Subwords.from_bytes(read_sealed(path)), log)
+    if reused is not None:
+        log(f"subwords: {name} {settings.type}, {reused.size:,} pieces, reused")
+        return reused
     began = time.monotonic()
     stride = -(-sum(corpus.lines for corpus in corpora) * len(sides) // _TRAINING_LINES)
     subwords = Subwords.train(
@@ -143,8 +171,7 @@ def _trained_on(
         corpus="this corpus" if len(sides) == 2 else f"the {name} side of this corpus",
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    with written_atomically(path, "wb") as file:
-        file.write(subwords.model)
+    write_sealed(path, subwords.model)
     lines = "every line" if stride == 1 else f"one line in {stride}"
     seconds = time.monotonic() - began
     log(f"subwords: {name} {settings.type}, {subwords.size:,} pieces, trained on {lines} in {seconds:.1f} s")
@@ -153,10 +180,14 @@ def _trained_on(
 
 def _lines(corpora: Sequence[_Corpus], sides: Sequence[int], stride: int) -> Iterator[str]:
     """Yield the lines of these sides, of every `stride`-th pair."""
-    rows = chain.from_iterable(
-        zip(*(read_lines(corpus.paths[side]) for side in sides), strict=True) for corpus in corpora
-    )
+    rows = chain.from_iterable(_rows(corpus, sides) for corpus in corpora)
     return chain.from_iterable(islice(rows, 0, None, stride))
+
+
+def _rows(corpus: _Corpus, sides: Sequence[int]) -> Iterator[tuple[str, ...]]:
+    if len(sides) == 2:
+        return read_pairs(*corpus.paths, expected=corpus.digests)
+    return ((line,) for line in read_lines(corpus.paths[sides[0]], expected=corpus.digests[sides[0]]))
 
 
 def _check_sampling(settings: SubwordsConfig, vocabularies: Vocabularies) -> None:
@@ -185,15 +216,19 @@ def _encoded(
 ) -> PairedIds:
     models = [hashlib.blake2b(subwords.model, digest_size=20).hexdigest() for subwords in vocabularies]
     words = [_WORDS] if any(subwords.of_words for subwords in vocabularies) else []
-    key = _key([FORMAT, [corpus.digests for corpus in corpora], models, filters, with_text, *words])
+    key = _key([_ENCODING, [corpus.digests for corpus in corpora], models, filters, with_text, *words])
     folder = cache / "ids" / key
-    try:
-        ids, how = PairedIds(folder), "reused"
-    except ValueError:
-        if folder.exists():
-            shutil.rmtree(folder)  # damaged since it was written
+
+    def opened(folder: Path) -> PairedIds:
+        ids = PairedIds(folder)
+        if ids.pieces != tuple(subwords.size for subwords in vocabularies) or ids.has_text != with_text:
+            raise ValueError("of other vocabularies")
+        return ids
+
+    ids, how = _reused(folder, opened, log), "reused"
+    if ids is None:
         began = time.monotonic()
-        pairs = chain.from_iterable(read_pairs(*corpus.paths) for corpus in corpora)
+        pairs = chain.from_iterable(read_pairs(*corpus.paths, expected=corpus.digests) for corpus in corpora)
         ids = binarise(pairs, folder, vocabularies=vocabularies, filters=filters, with_text=with_text)
         how = f"encoded in {time.monotonic() - began:.1f} s"
     log(f"{name}: {'; '.join(ids.report.lines())}; {how}")

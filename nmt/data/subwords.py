@@ -68,8 +68,10 @@ class Subwords:
 
         Raises:
             UserError: the text holds no character, or too few or too many for `size`; or sentencepiece fails otherwise.
+        Exception: what reading the lines raises.
         """
-        text = _bounded(lines)
+        failures: list[BaseException] = []
+        text = _bounded(_noting(lines, failures))
         first = next(text, None)
         if first is None:
             raise UserError(_blank(corpus))  # some releases of sentencepiece end the process here
@@ -95,6 +97,8 @@ class Subwords:
             )
             return Subwords(writer.getvalue())
         except _TRAINER_ERRORS as error:
+            if failures:
+                raise failures[0] from None
             raise UserError(_explained(str(error), size, corpus)) from None
 
     @staticmethod
@@ -225,6 +229,15 @@ def _spoken(ids: Sequence[int]) -> list[int]:
 
 def _on_one_line(text: str) -> str:
     return " ".join(text.splitlines()).strip()
+
+
+def _noting(lines: Iterable[str], failures: list[BaseException]) -> Iterator[str]:
+    """The lines; what reading them raises is noted, for sentencepiece makes an error of its own of it."""
+    try:
+        yield from lines
+    except (Exception, KeyboardInterrupt) as error:
+        failures.append(error)
+        raise
 
 
 def _bounded(lines: Iterable[str]) -> Iterator[str]:

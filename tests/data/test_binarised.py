@@ -14,7 +14,7 @@ import pytest
 
 from nmt.config.schema import SubwordsConfig
 from nmt.data import binarising
-from nmt.data.binarised import CorpusReport, Filters, PairedIds, _Rows
+from nmt.data.binarised import CorpusReport, Filters, PairedIds, _mapped, _Rows
 from nmt.data.binarising import binarise
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError
@@ -157,7 +157,7 @@ def test_a_killed_build_leaves_nothing_that_counts(tmp_path: Path, vocabularies:
     (left,) = cache.iterdir()  # half a corpus was written, but not where it would be looked for
     assert left != cache / "ids"
     assert (left / "source.ids").stat().st_size > 0
-    with pytest.raises(ValueError, match="not a complete corpus"):
+    with pytest.raises(ValueError, match=r"there is no meta\.json\.seal"):
         PairedIds(cache / "ids")
 
     assert len(binarise(PAIRS, cache / "ids", vocabularies=vocabularies, filters=None)) == len(PAIRS)
@@ -194,7 +194,7 @@ def test_two_builders_of_one_corpus(tmp_path: Path, vocabularies: Vocabularies) 
 def test_a_damaged_folder_is_refused(tmp_path: Path, vocabularies: Vocabularies, name: str) -> None:
     folder = binarise(PAIRS, tmp_path / "ids", vocabularies=vocabularies, filters=None).folder
     (folder / name).write_bytes((folder / name).read_bytes()[:-3])
-    with pytest.raises(ValueError, match="corpus of token ids"):
+    with pytest.raises(ValueError, match=rf"{name} has \d+ bytes instead of \d+"):
         PairedIds(folder)
 
 
@@ -211,7 +211,8 @@ def test_reading_a_corpus_to_its_end_keeps_little_of_it(tmp_path: Path) -> None:
     values = np.arange(rows * length, dtype="<u4")
     values.tofile(tmp_path / "values")
     np.arange(0, (rows + 1) * length, length, dtype="<i8").tofile(tmp_path / "offsets")
-    corpus = _Rows(tmp_path / "values", tmp_path / "offsets", "<u4")
+    with (tmp_path / "values").open("rb") as file, (tmp_path / "offsets").open("rb") as offsets:
+        corpus = _Rows(_mapped(file, "<u4"), _mapped(offsets, "<i8"))
     assert (corpus.lengths() == length).all()
     before, size = kept_of_files(), values.nbytes / 2**20
     order = np.random.default_rng(1).permutation(rows)

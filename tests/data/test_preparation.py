@@ -210,11 +210,12 @@ def test_existing_models_that_cannot_be_used_are_named_by_key(folder: Path) -> N
 
 def test_damaged_cache_entries_are_made_again(folder: Path) -> None:
     first = run(folder)
-    for path in (first.train.folder / "source.ids", *(folder / "cache" / "subwords").iterdir()):
+    for path in (first.train.folder / "source.ids", *(folder / "cache" / "subwords").glob("*.model")):
         path.write_bytes(path.read_bytes()[:-5])
     log: list[str] = []
     again = run(folder, log)
-    assert ["reused" in line for line in log] == [False, False, True]
+    assert ["made anew" in line for line in log] == [True, False, True, False, False]
+    assert ["reused" in line for line in log] == [False, False, False, False, True]
     assert again.vocabularies.source.model == first.vocabularies.source.model
     assert again.train.report == first.train.report
 
