@@ -126,3 +126,24 @@ def test_a_signal_within_validation_or_averaging(
     last = run(config, tmp_path / "run", "--resume")
     assert last.code == 0, last.errors
     assert_same(reference, tmp_path / "run")
+
+
+def test_a_cache_damaged_between_a_stop_and_its_resumption(
+    whole: tuple[Path, int], tmp_path: Path, config: Path, run: Run
+) -> None:
+    """One bit of a file of each kind: the run ends as if nothing had happened."""
+    reference, _ = whole
+    cache = sorted(path for path in (reference.parent / ".cache").rglob("*") if path.is_file())
+    files = {path.suffix: path.relative_to(reference.parent) for path in cache}
+    assert files.keys() == {".json", ".seal", ".model", ".ids", ".offsets", ".text", ".text_offsets"}
+    for number, name in enumerate(files.values()):
+        output = tmp_path / str(number) / "run"
+        assert run(config, output, validation=1, signal=signal.SIGTERM).code == 143
+        path = output.parent / name
+        damaged = bytearray(path.read_bytes())
+        damaged[len(damaged) // 2] ^= 1 << number % 8
+        path.write_bytes(damaged)
+        last = run(config, output, "--resume")
+        assert last.code == 0, f"{name}: {last.errors}"
+        assert last.errors.count("damaged, or of another version, and made anew") == 1, name
+        assert_same(reference, output)
