@@ -31,7 +31,7 @@ from nmt.evaluation.alignments import Link, alignment_error_rate
 from nmt.files import written_atomically
 from nmt.models.model_file import load_model
 from nmt.training.checkpoint import read_state
-from nmt.training.run_folder import METRICS, STATE
+from nmt.training.run_files import METRICS, STATE
 
 ROOT = Path(__file__).resolve().parent.parent
 TRANSLATIONS, SCORES = "translations.txt", "scores.json"

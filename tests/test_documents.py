@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from nmt.cli import evaluate, score, shortlist, train, translate
+from nmt.cli import evaluate, score, shortlist, train, training_request, translate
 from nmt.config.allowed import choices, dotted, places
 from nmt.models import scores
 from nmt.models.attention import Attention
@@ -28,7 +28,7 @@ from nmt.models.scores import SCORES, Score
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "data" / "README.md", *(ROOT / "docs").glob("*.md")]
 PARSERS = {
-    "nmt-train": train._parser(),
+    "nmt-train": training_request.parser(),
     "nmt-translate": translate._parser(),
     "nmt-eval": evaluate._parser(),
     "nmt-score": score._parser(),

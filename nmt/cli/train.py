@@ -15,70 +15,34 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from nmt.cli.common import DEVICES, choose_device, run
+from nmt.cli.common import run
 from nmt.cli.logs import logging_to
-from nmt.cli.options import collect
+from nmt.cli.training_request import PROGRAM, checked, parser, run_folder_path
 from nmt.cli.validation import build_validation
-from nmt.config import Check, Config, Inheritance, Problem, dump_config, json_schema, load_config
+from nmt.config import Config, dump_config, json_schema
 from nmt.data.preparation import Log, Prepared, prepare
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
-from nmt.evaluation.metrics import check_tokenizer
-from nmt.models.checks import model_problems
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.checkpoint import read_state
 from nmt.training.distributed import LostProcess, Processes, joined
 from nmt.training.dry_run import describe, parameters
-from nmt.training.finetuning import Origin, freeze, inherited, load_origin, load_weights
+from nmt.training.finetuning import Origin, freeze, load_weights
 from nmt.training.interruption import Interrupted
 from nmt.training.optim import build_optimizer, build_schedule
-from nmt.training.run_folder import STATE, RunFolder, recorded_origin
+from nmt.training.run_files import STATE
+from nmt.training.run_folder import RunFolder
 from nmt.training.torchrun import is_silent, job
 from nmt.training.trainer import Trainer
 from nmt.training.update import chosen_computing, out_of_memory
 
-PROGRAM = "nmt-train"
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     return run(PROGRAM, lambda: _train(options))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=PROGRAM,
-        allow_abbrev=False,
-        description="Train a translation model from one configuration file.",
-        epilog="Exit codes: 0 trained (or nothing left to do), 2 a mistake in what was given, 130 or 143 stopped by a "
-        "signal, once training has begun with the state saved, 1 a failure of the program. Several processes: torchrun "
-        "--nproc-per-node N -m nmt.cli.train and these options.",
-    )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="the configuration, a YAML file; required")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        dest="overrides",
-        help="set a key of the configuration, such as model.decoder.hidden_size=512; may be given several times",
-    )
-    parser.add_argument("--output", type=Path, metavar="DIR", help="the run folder (default: runs/<name>)")
-    parser.add_argument(
-        "--resume", action="store_true", help="continue the run in the folder; start it if there is none"
-    )
-    parser.add_argument(
-        "--init-from", type=Path, metavar="MODEL", help="fine-tune: start from a model file's or run folder's weights"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="read everything, report, and train nothing")
-    parser.add_argument("--device", choices=DEVICES, default="auto", help="where to compute (default: auto)")
-    parser.add_argument(
-        "--print-schema", action="store_true", help="print the JSON schema of the configuration and leave"
-    )
-    return parser
 
 
 def _train(options: argparse.Namespace) -> int | None:
@@ -88,29 +52,17 @@ def _train(options: argparse.Namespace) -> int | None:
     if options.config is None:
         raise UserError("--config FILE is missing; configs/ has examples")
     try:
-        return _train_checked(options, *_checked(options))
+        return _train_checked(options, *checked(options))
     except UserError as error:
         if is_silent() and not isinstance(error, LostProcess):
             return 2
         raise
 
 
-def _checked(options: argparse.Namespace) -> tuple[Config, Origin | None, torch.device]:
-    """What is to be trained, from what, and where. Raises UserError with all that is wrong."""
-    problems: list[str] = []
-    device = collect(problems, lambda: choose_device(options.device))
-    start = _Start(options, problems)
-    checks: list[Check] = [model_problems, _tokenizer_problem, start.freeze_problem]
-    config = collect(problems, lambda: load_config(options.config, options.overrides, checks, start.inherit))
-    if problems or config is None or device is None:
-        raise UserError(*problems)
-    return config, start.origin, device
-
-
 def _train_checked(
     options: argparse.Namespace, config: Config, origin: Origin | None, device: torch.device
 ) -> int | None:
-    output = _output(options, config)
+    output = run_folder_path(options, config)
     with _explained(output):
         cache = config.data.cache_folder or output.parent / ".cache"
         if options.dry_run:
@@ -124,57 +76,25 @@ def _train_checked(
                     return _run(config, cache, folder, origin, device, lambda _: None, processes)
             path = origin and origin.path
             with (
-                RunFolder.open(output, config, resume=options.resume, origin=path, job=job()) as folder,
+                RunFolder.open(
+                    output,
+                    config,
+                    resume=options.resume,
+                    overwrite=options.overwrite,
+                    given=options.config,
+                    origin=path,
+                    job=job(),
+                ) as folder,
                 logging_to(folder.log_path) as logger,
             ):
-                if processes.size > 1:
+                for warning in folder.warnings:
+                    logger.warning(f"warning: {warning}")
+                if processes.size > 1 or options.overwrite:
                     _prepare(config, cache, origin, logger.info)
+                    if (replaced := folder.overwrite()) is not None:
+                        logger.info(replaced)
                     processes.wait()
                 return _run(config, cache, folder, origin, device, logger.info, processes)
-
-
-def _output(options: argparse.Namespace, config: Config) -> Path:
-    return options.output or Path("runs") / config.name
-
-
-def _tokenizer_problem(config: Config) -> Iterator[Problem]:
-    """Whether the validation's BLEU can be computed here at all."""
-    try:
-        check_tokenizer(config.training.validation.tokenize, name="BLEU's tokeniser")
-    except UserError as error:
-        yield Problem(("training", "validation", "tokenize"), "; ".join(error.messages))
-
-
-class _Start:
-    """The model to start from: the one that was given, or the one that the run to resume started from."""
-
-    def __init__(self, options: argparse.Namespace, problems: list[str]) -> None:
-        """What is wrong with the model file is added to `problems`."""
-        self._options, self._problems = options, problems
-        self.origin: Origin | None = None
-        self._wanted = False
-        if options.init_from is not None:
-            self._load(options.init_from)
-
-    def _load(self, path: Path) -> None:
-        self._wanted = True
-        self.origin = collect(self._problems, lambda: load_origin(path))
-
-    def inherit(self, config: Config) -> Inheritance:
-        """The configuration with what the model decides; to be passed to `load_config`."""
-        if self._options.init_from is None and self._options.resume:
-            recorded = recorded_origin(_output(self._options, config))
-            if recorded is not None:
-                self._load(recorded)
-        if self.origin is not None:
-            return inherited(config, self.origin)
-        return Inheritance(config, doubtful=[("model",), ("subwords",)] if self._wanted else [])
-
-    def freeze_problem(self, config: Config) -> Iterator[Problem]:
-        """Frozen parts need weights to keep."""
-        if config.training.freeze and not self._wanted:
-            message = "needs --init-from; freezing weights that were never trained is of no use"
-            yield Problem(("training", "freeze"), message, (("name",),) if self._options.resume else ())
 
 
 @contextmanager

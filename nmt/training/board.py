@@ -18,8 +18,9 @@ from tensorboard.compat.proto.event_pb2 import Event, SessionLog  # type: ignore
 from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
 from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]
 
+from nmt.training.run_files import EVENTS
+
 _NOT_SCALARS = frozenset({"step", "epoch", "split"})
-_FILES = "events.out.tfevents.*"
 _HEAD, _TAIL = struct.Struct("<QI"), 4  # of a record: its length and the checksum of that, and its own checksum
 
 
@@ -31,12 +32,12 @@ class Board:
     """
 
     def __init__(self, folder: Path, records: Iterable[dict[str, Any]]) -> None:
-        """Open a new file in `folder` that begins with `records`, and remove the former files.
+        """Open a new file in `folder` that begins with `records`, and remove the former ones of this program.
 
         An event that a former file has keeps its time.
         """
         folder.mkdir(exist_ok=True)
-        former = sorted(folder.glob(_FILES))
+        former = sorted(path for path in folder.iterdir() if EVENTS.fullmatch(path.name) and path.is_file())
         times = dict(time for path in former for time in _times(path))
         now = time.time()
         path = folder / f"events.out.tfevents.{now:.6f}.{socket.gethostname()}.{os.getpid()}"

@@ -91,6 +91,13 @@ class Progress:
                 self.stopping_waited += 1
         return is_best
 
+    def is_after(self, step: int, split: str) -> bool:
+        """Whether this is how far the run had come after it wrote the record of that step and split, not before."""
+        if step != self.update:
+            return step < self.update
+        written = {"train": not self.window.updates, "valid": self.validated == step, "average": bool(self.finished)}
+        return written[split]
+
     def kept(self, config: TrainingConfig) -> set[int]:
         """The updates whose checkpoints are kept now."""
         return {update for _, update in self.best[: config.keep_best]} | set(self.last)

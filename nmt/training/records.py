@@ -1,30 +1,39 @@
 """What a run tells: a line in metrics.jsonl, the same scalars in TensorBoard, and a readable line in the log.
 
-A resumed run cuts metrics.jsonl back to the saved update, so that an interrupted run leaves the file of an
-uninterrupted one; TensorBoard's file follows metrics.jsonl.
+A resumed run cuts metrics.jsonl back to the saved state, so that an interrupted run leaves the file of an
+uninterrupted one; TensorBoard's file follows metrics.jsonl. Of a damaged file all that can be read stays.
 """
 
 import json
 import math
 import os
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from nmt.files import opened_itself, written_atomically
 from nmt.training.board import Board
-from nmt.training.run_folder import METRICS, TENSORBOARD
+from nmt.training.measurements import measurement
+from nmt.training.run_files import DAMAGED, METRICS, TENSORBOARD
 
+Saved = Callable[[int, str], bool]  # whether a state has the record of a step and split behind it
+Log = Callable[[str], None]
+_LONGEST = 1 << 16  # bytes of a line; a record has some hundred
 _TITLES = {"train": "", "valid": "validation", "average": "average of checkpoints"}
 
 
 class Records:
     """Writes the measurements of one run folder."""
 
-    def __init__(self, folder: Path, *, size: int) -> None:
-        """Continue `folder`'s records from the first `size` bytes of metrics.jsonl (0 for a new run)."""
+    def __init__(self, folder: Path, size: int, saved: Saved, log: Log) -> None:
+        """Continue `folder`'s records: of those in metrics.jsonl, the ones before the state that is resumed from.
+
+        `saved` says which these are; they had `size` bytes (0 for a new run). `log` is told of damage.
+        """
         self._path = folder / METRICS
-        self._board = Board(folder / TENSORBOARD, _cut(self._path, size))
-        self._file = open(self._path, "a", encoding="utf-8", newline="\n")  # noqa: SIM115 - closed by close()
+        self._board = Board(folder / TENSORBOARD, _resumed(folder, size, saved, log))
+        self._file = opened_itself(self._path, "a", encoding="utf-8", newline="\n")
 
     def saved_size(self) -> int:
         """Bytes of metrics.jsonl so far, which are then on the disk: a saved state will count on them."""
@@ -43,35 +52,47 @@ class Records:
             self._file.close()
 
 
-def _cut(path: Path, size: int) -> list[dict[str, Any]]:
-    """Cut the file to the whole lines among its first `size` bytes, and return their records.
+def _resumed(folder: Path, size: int, saved: Saved, log: Log) -> list[dict[str, Any]]:
+    """Leave in the file the records that were `saved`, and return them.
 
-    A file that somebody has shortened or edited loses its lines from there on; training need not end for that.
+    A line that cannot be read loses only itself, and not even that: it is set aside in another file.
     """
-    path.touch()
-    end = 0
-    records = []
-    with open(path, "r+b") as file:
-        for line in file:
-            record = _record(line)
-            if record is None or end + len(line) > size or not line.endswith(b"\n"):
-                break
-            end += len(line)
-            records.append(record)
-        file.truncate(end)
+    path = folder / METRICS
+    kept: list[bytes] = []
+    records: list[dict[str, Any]] = []
+    damaged: list[tuple[int, int]] = []  # places, as they may be large
+    end = end_of_kept = 0
+    with opened_itself(path, "a+b") as file:
+        file.seek(0)
+        for line in iter(lambda: file.readline(_LONGEST), b""):
+            start, end = end, end + len(line)
+            record = measurement(line)
+            if record is None:
+                if start < size or line.endswith(b"\n"):  # else a process was killed while it wrote it
+                    damaged.append((start, len(line)))
+            elif saved(record["step"], record["split"]):
+                kept.append(line)
+                records.append(record)
+                end_of_kept = end
+        if damaged:
+            with opened_itself(folder / DAMAGED, "ab") as aside:
+                for start, length in damaged:
+                    file.seek(start)
+                    aside.write(file.read(length))
+                aside.write(b"\n")
+                aside.flush()
+                os.fsync(aside.fileno())
+        size_of_kept = sum(map(len, kept))
+        if size_of_kept == end_of_kept:
+            file.truncate(end_of_kept)
+        else:
+            with written_atomically(path, "wb") as whole:
+                whole.writelines(kept)
+    if damaged:
+        log(f"{path}: has lines that cannot be read; they are in {DAMAGED} now, and all others stay")
+    elif size_of_kept < size:
+        log(f"{path}: has become shorter since the state was saved; what is left stays")
     return records
-
-
-def _record(line: bytes) -> dict[str, Any] | None:
-    """The record that a line holds; None when it holds none."""
-    try:
-        record = json.loads(line)
-    except ValueError:
-        return None
-    if not isinstance(record, dict) or not isinstance(record.get("step"), int) or "split" not in record:
-        return None
-    numbers = (value for name, value in record.items() if name != "split")
-    return record if all(value is None or isinstance(value, int | float) for value in numbers) else None
 
 
 def readable(record: dict[str, Any]) -> str:

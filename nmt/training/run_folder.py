@@ -1,33 +1,34 @@
-"""The folder of a run: one process at a time, one configuration for good, and the names of its files.
+"""The folder of a run: one process at a time, and one configuration for good.
 
-A folder without a saved state has nothing to lose and may be started anew with any configuration. A fine-tuned run
-keeps a copy of the model it started from, so that it can be resumed whatever becomes of that model.
+A folder in which no start got as far as a saved state may be started anew with any configuration. What else it holds is
+spared, unless a former run is to be overwritten. A fine-tuned run keeps a copy of the model it started from, so that it
+can be resumed whatever becomes of that model.
 """
 
-import fcntl
 import filecmp
 import os
-import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, NamedTuple
 
 from nmt.config import Config, differences, dump_config, parse_config
 from nmt.errors import UserError
-from nmt.files import first_stranger, written_atomically
+from nmt.files import locked, opened_itself, written_atomically
 from nmt.models.model_file import BEST
+from nmt.training import run_files
+from nmt.training.run_files import CHECKPOINTS, CONFIG, LOCK, LOG, METRICS, ORIGIN, PREVIOUS_STATE, STATE, STATES
 
-CONFIG, STATE, LOCK, LOG, CHECKPOINTS = "config.yaml", "state.safetensors", ".lock", "train.log", "checkpoints"
-PREVIOUS_STATE = "state.1.safetensors"  # the state before the newest
-METRICS, TENSORBOARD, ORIGIN = "metrics.jsonl", "tensorboard", "init_from.safetensors"
 
-# Ours until they are whole; versions before this one put the number of a process in the place of what is random.
-_UNFINISHED = re.compile(
-    r"(config\.yaml|(state|state\.1|best|init_from|update-[0-9]{8,})\.safetensors)\.([0-9a-f]{32}|[0-9]+)\.partial"
-)
+class _Start(NamedTuple):
+    """What a new run begins with."""
+
+    text: str  # the configuration
+    given: Path | None  # the file that it was read from
+    origin: Path | None
+    job: str | None
 
 
 class RunFolder:
@@ -38,33 +39,44 @@ class RunFolder:
 
     def __init__(self, path: Path, lock: IO[str], *, is_new: bool) -> None:
         self.path = path
+        self.warnings: list[str] = []  # to be told
         self._lock = lock
         self._is_new = is_new
+        self._instead: _Start | None = None  # what `overwrite` begins
 
     @classmethod
     def open(
-        cls, path: Path, config: Config, *, resume: bool, origin: Path | None = None, job: str | None = None
+        cls,
+        path: Path,
+        config: Config,
+        *,
+        resume: bool,
+        overwrite: bool = False,
+        given: Path | None = None,
+        origin: Path | None = None,
+        job: str | None = None,
     ) -> "RunFolder":
         """Lock `path`, and make it the folder of `config`; with `resume` it may hold a run of the same configuration.
 
-        `origin` is the model file that the run starts from, which a run that is resumed must have started from too.
-        `job` names what started this process, perhaps not for the first time: the run that it began, it may resume.
+        With `overwrite` it may hold anything, and the method of that name is to be called. `given` is the file that
+        `config` was read from, which is never replaced by another text. `origin` is the model file that the run starts
+        from, which a run that is resumed must have started from too. `job` names what started this process, perhaps not
+        for the first time: the run that it began, it may resume.
         Raises UserError when the folder cannot be written, is in use, holds something else, another configuration
-        (with the differences), or a run although `resume` was not asked for.
+        (with the differences), or a run although neither `resume` nor `overwrite` was asked for.
         """
+        start = _Start(dump_config(config), given, origin, job)
         try:
-            _refuse_strangers(path)
-            is_new = not path.exists()
+            run_files.check_kinds(path)
+            begun, is_new = (path / LOCK).exists(), not path.exists()
+            if not _has_state(path):
+                _check_spared(path, start, begun=begun, overwrite=overwrite)  # before anything is made
             (path / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
-            lock = open(path / LOCK, "a+", encoding="utf-8")  # noqa: SIM115 - held for the life of the run
+            lock = opened_itself(path / LOCK, "a+", encoding="utf-8")
             try:
-                _take(lock, path)
                 folder = cls(path, lock, is_new=is_new)
-                lock.seek(0)
-                folder._settle(config, resume=resume or (job is not None and lock.read() == job), origin=origin)
-                lock.truncate(0)
-                lock.write(job or "")
-                lock.flush()
+                folder._take()
+                folder._settle(config, start, resume=resume, overwrite=overwrite, begun=begun)
             except BaseException:
                 lock.close()
                 raise
@@ -93,37 +105,81 @@ class RunFolder:
                 self.path.rmdir()
         self._lock.close()
 
-    def _settle(self, config: Config, *, resume: bool, origin: Path | None) -> None:
-        self._remove_unfinished()
-        if not self.state_path.exists():
-            self._keep_origin(origin)  # before the configuration, which is what makes the folder a run
-            with written_atomically(self.config_path) as file:
-                file.write(dump_config(config))
-            return
-        self._check_origin(origin)
+    def overwrite(self) -> str | None:
+        """Remove what a former run left, where that was asked for, and begin the new one; what went, in one line.
+
+        To be called when all is known to be there that the new run needs. What is of no run stays, and so does the log.
+        """
+        if self._instead is None:
+            return None
+        gone = run_files.removable(self.path)
+        for path in gone:
+            path.unlink()
+        self._begin(self._instead)
+        names = run_files.listed([path.relative_to(self.path).as_posix() for path in gone], most=10)
+        stay = run_files.listed(run_files.others(self.path))
+        return f"overwriting {self.path}: removed {names or 'nothing'}" + (f"; left alone {stay}" if stay else "")
+
+    def _settle(self, config: Config, start: _Start, *, resume: bool, overwrite: bool, begun: bool) -> None:
+        for path in run_files.unfinished(self.path):
+            path.unlink()
+        self._lock.seek(0)
+        again = start.job is not None and self._lock.read() == start.job
+        if overwrite and not again:
+            _check_spared(self.path, start, begun=begun, overwrite=True)
+            self._instead = start
+        elif not _has_state(self.path):
+            _check_spared(self.path, start, begun=begun, overwrite=False)
+            self._begin(start)
+        else:
+            self._check_origin(start.origin)
+            self._check_same(config, resume=resume or again)
+            self._claim(start.job)
+
+    def _begin(self, start: _Start) -> None:
+        self._keep_origin(start.origin)  # before the configuration, which is what makes the folder a run
+        with written_atomically(self.config_path) as file:
+            file.write(start.text)
+        self._claim(start.job)
+
+    def _claim(self, job: str | None) -> None:
+        """Note which job the run belongs to."""
+        self._lock.truncate(0)
+        self._lock.write(job or "")
+        self._lock.flush()
+
+    def _take(self) -> None:
+        """Lock the folder. Raises UserError when another process has."""
+        free = locked(self._lock.fileno())
+        if free is None:
+            self.warnings.append(
+                f"{self.path}: on a file system without locks; see to it that no second training uses this folder"
+            )
+        elif not free:
+            raise UserError(f"{self.path}: in use by another training; wait for it, stop it, or give another --output")
+
+    def _check_same(self, config: Config, *, resume: bool) -> None:
         changes = differences(self._saved_config(), config)
         if changes:
             shown = "".join(f"\n  {change}" for change in changes)
             raise UserError(
-                f"{self.path}: holds a run of another configuration; give another --output, or remove the folder. "
-                f"The differences:{shown}"
+                f"{self.path}: holds a run of another configuration; give another --output, or --overwrite to remove "
+                f"that run. The differences:{shown}"
             )
         if not resume:
             raise UserError(
-                f"{self.path}: holds a run of this configuration already; continue it with --resume, "
-                "give another --output, or remove the folder"
+                f"{self.path}: holds a run of this configuration already; continue it with --resume, give another "
+                "--output, or --overwrite to remove that run"
             )
-
-    def _remove_unfinished(self) -> None:
-        """Remove what `written_atomically` could not finish because its process was killed."""
-        for folder in (self.path, self.path / CHECKPOINTS):
-            for path in folder.iterdir():
-                if _UNFINISHED.fullmatch(path.name) and path.is_file() and not path.is_symlink():
-                    path.unlink()
 
     def _saved_config(self) -> Config:
         try:
             return parse_config(self.config_path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise UserError(
+                f"{self.config_path}: is missing, without which the run in the folder cannot be resumed; put it back, "
+                "give another --output, or --overwrite to remove that run"
+            ) from None
         except (UserError, UnicodeDecodeError) as error:
             raise UserError(f"{self.config_path}: damaged ({error}); give another --output") from error
 
@@ -157,6 +213,11 @@ class RunFolder:
         return self.path / STATE
 
     @property
+    def previous_state_path(self) -> Path:
+        """The state before the newest."""
+        return self.path / PREVIOUS_STATE
+
+    @property
     def log_path(self) -> Path:
         return self.path / LOG
 
@@ -175,13 +236,12 @@ class RunFolder:
 
     def checkpoint_path(self, update: int) -> Path:
         """The checkpoint of that update."""
-        return self.path / CHECKPOINTS / f"update-{update:08d}.safetensors"
+        return self.path / CHECKPOINTS / run_files.checkpoint_name(update)
 
     def remove_checkpoints(self, kept: Callable[[int], bool]) -> None:
-        """Remove the checkpoints of all updates but those that `kept` accepts."""
-        for path in (self.path / CHECKPOINTS).iterdir():
-            number = path.name.removeprefix("update-").removesuffix(".safetensors")
-            if number.isdecimal() and not kept(int(number)):
+        """Remove the checkpoints of all updates but those that `kept` accepts; other files are not ours."""
+        for update, path in run_files.checkpoints(self.path):
+            if not kept(update):
                 path.unlink()
 
 
@@ -191,22 +251,36 @@ def recorded_origin(path: Path) -> Path | None:
     return copy if copy.is_file() else None
 
 
-def _refuse_strangers(path: Path) -> None:
-    """Raise UserError when the folder holds files but no run: they are not ours to mix with."""
-    if path.exists() and not path.is_dir():
-        raise UserError(f"{path}: the output folder cannot be made, because a file of that name exists")
-    if path.is_dir() and not (path / CONFIG).exists():
-        # Ours is what a process leaves that was killed before it wrote the configuration.
-        stranger = first_stranger(path, LOCK, CHECKPOINTS, ORIGIN, f"{ORIGIN}.*.partial", f"{CONFIG}.*.partial")
-        if stranger is not None:
-            raise UserError(f"{path}: is not empty and holds no run (found {stranger}); give an empty or new --output")
+def _has_state(path: Path) -> bool:
+    """Whether there is something to resume; of the two states one may be missing for a moment."""
+    return any((path / name).exists() for name in STATES)
 
 
-def _take(lock: IO[str], path: Path) -> None:
-    """Lock the open file; the system releases it when the process ends, even by kill -9."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+def _check_spared(path: Path, start: _Start, *, begun: bool, overwrite: bool) -> None:
+    """Raise UserError when beginning a run in `path` would replace what is not to be replaced."""
+    config = path / CONFIG
+    if start.given is not None and config.exists() and config.samefile(start.given):
+        with open(config, encoding="utf-8", errors="replace", newline="") as file:
+            if file.read() != start.text:
+                raise UserError(
+                    f"{config}: is the configuration that was given, and the run's own, with all defaults, would "
+                    "replace it; give another --output, or move the file"
+                )
+    if overwrite:
+        gone = run_files.removable(path)
+        if start.origin is not None and any(each.exists() and each.samefile(start.origin) for each in gone):
+            raise UserError(f"--init-from {start.origin}: --overwrite would remove this model; give another --output")
+        return
+    found = run_files.at_stake(path, begun=begun, text=start.text)
+    if not found:
+        return
+    shown = run_files.listed(found)
+    if any(name == BEST or name.startswith(f"{CHECKPOINTS}/") for name in found):
         raise UserError(
-            f"{path}: in use by another training; wait for it, stop it, or give another --output"
-        ) from error
+            f"{path}: holds models but no {STATE} from which training could go on (found {shown}); give another "
+            f"--output, put {STATE} back and give --resume, or give --overwrite to remove what is of a run"
+        )
+    raise UserError(
+        f"{path}: is not empty and holds no run (found {shown}); give an empty or new --output, or --overwrite to "
+        "begin a run there, which leaves alone what is of no run"
+    )

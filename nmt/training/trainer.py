@@ -105,7 +105,7 @@ class Trainer:
                 folder.remove_checkpoints(lambda number: number in kept)
         if processes.rank and (state is None or state.numbers["surroundings"].get("processes", 1) <= processes.rank):
             seed_process(config.seed, processes.rank, self.progress.update)
-        self.records = Records(folder.path, size=recorded) if processes.is_first else None
+        self.records = Records(folder.path, recorded, self.progress.is_after, log) if processes.is_first else None
 
     def train(self) -> Progress:
         """Train to the end. Raises Interrupted, with the state saved, when a signal asks to stop."""

@@ -250,7 +250,7 @@ def test_a_log_that_is_a_folder(tmp_path: Path, tiny: Path, train: Train, capsys
     (output / "train.log").mkdir()
     capsys.readouterr()
     assert train(tiny, output, "training.max_updates=1", "--resume") == 2
-    assert "train.log: Is a directory" in complaint(capsys)
+    assert "train.log: is a folder, but has the name of a file of the run; rename it" in complaint(capsys)
 
 
 def test_an_empty_folder_of_the_user_is_kept(tmp_path: Path, own: Path, train: Train, capsys: Capture) -> None:
@@ -282,11 +282,80 @@ def test_a_run_is_not_overwritten(tmp_path: Path, trained: Path, train: Train, c
     assert "continue it with --resume" in complaint(capsys)
     assert train(trained / "config.yaml", trained, "--resume", "training.batch_size=11", "seed=4") == 2
     errors = complaint(capsys)
-    assert "holds a run of another configuration; give another --output, or remove the folder" in errors
+    assert "holds a run of another configuration; give another --output, or --overwrite to remove that run" in errors
     assert errors.splitlines()[1:] == ["  seed: 3 there, 4 here", "  training.batch_size: 12 there, 11 here"]
     assert train(trained / "config.yaml", trained, "--resume", "--init-from", trained) == 2
     assert f"--init-from {trained / 'best.safetensors'}: the run in {trained} did not start from" in complaint(capsys)
     assert {path: path.read_bytes() for path in trained.rglob("*") if path.is_file()} == before
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_file_given_as_configuration_is_not_replaced(
+    tmp_path: Path, own: Path, train: Train, capsys: Capture
+) -> None:
+    """By the resolved configuration of a run in the folder where it lies."""
+    config = own.rename(own.with_name("config.yaml"))
+    config.write_text(f"# mine\n{config.read_text(encoding='utf-8')}", encoding="utf-8")
+    before = files(own.parent)
+    for options in ([], ["--resume"], ["--overwrite"]):
+        assert train(config, own.parent, *options) == 2
+        assert "config.yaml: is the configuration that was given, and the run's own, with all" in complaint(capsys)
+        assert files(own.parent) == before
+
+
+def test_a_run_without_its_state_is_not_trained_over(
+    tmp_path: Path, tiny: Path, trained: Path, train: Train, capsys: Capture
+) -> None:
+    """Copied without it, or deleted to save space. With --overwrite it is, which says what went."""
+    output = tmp_path / "copy"
+    shutil.copytree(trained, output, ignore=shutil.ignore_patterns("state*"))
+    notes = [output / name for name in ("notes.txt", "checkpoints/500", "tensorboard/mine")]
+    for path in notes:
+        path.write_text("mine", encoding="utf-8")
+    (output / "checkpoints" / "600").mkdir()
+    before = files(output)
+    for config in (tiny, trained / "config.yaml"):
+        for options in ([], ["--resume"]):
+            assert train(config, output, *options) == 2
+            errors = complaint(capsys)
+            assert f"{output}: holds models but no state.safetensors from which training could go on (found" in errors
+            assert "best.safetensors" in errors
+            assert files(output) == before
+    assert train(tiny, output, "--overwrite", "training.max_updates=1") == 0
+    assert (
+        f"overwriting {output}: removed best.safetensors, metrics.jsonl, checkpoints/update-00000018.safetensors, "
+        "checkpoints/update-00000027.safetensors, tensorboard/events.out.tfevents."
+    ) in capsys.readouterr().err
+    assert load_model(output).training["updates"] == 1
+    assert [path.read_text(encoding="utf-8") for path in notes] == ["mine"] * 3
+    assert (output / "checkpoints" / "600").is_dir()
+    assert len(list((output / "tensorboard").iterdir())) == 2
+    log = (output / "train.log").read_text(encoding="utf-8")
+    assert log.startswith((trained / "train.log").read_text(encoding="utf-8"))
+    assert "left alone notes.txt, checkpoints/500, checkpoints/600 and 1 more" in log
+
+
+def test_overwriting_waits_until_all_is_there_that_the_new_run_needs(
+    tmp_path: Path, own: Path, tiny: Path, trained: Path, train: Train, capsys: Capture
+) -> None:
+    output = tmp_path / "run"
+    shutil.copytree(trained, output)
+    before = files(output)
+    (own.parent / "train.de").unlink()
+    assert train(own, output, "--overwrite") == 2
+    assert "train.de: no such file" in complaint(capsys)
+    del before["train.log"]
+    now = files(output)
+    assert {name: now.get(name) for name in before} == before
+    assert train(tiny, output, "--overwrite", "--init-from", output) == 2
+    assert "best.safetensors: --overwrite would remove this model" in complaint(capsys)
+    assert train(tiny, output, "--overwrite", "--resume") == 2
+    assert "--resume and --overwrite contradict each other" in complaint(capsys)
+    now = files(output)
+    assert {name: now.get(name) for name in before} == before
 
 
 @pytest.mark.parametrize(

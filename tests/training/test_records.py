@@ -9,6 +9,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from nmt.ops.loss import perplexity
+from nmt.training.progress import Progress
 from nmt.training.records import Records, readable
 
 
@@ -20,9 +21,15 @@ def lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def write(folder: Path, size: int, *steps: int) -> int:
-    """Continue the records at `size`; returns the new size."""
-    records = Records(folder, size=size)
+def resumed(folder: Path, size: int, last: int, said: list[str] | None = None, *, validated: bool = False) -> Records:
+    """Continue the records of a state of `size` bytes, saved at update `last` before or after its validation."""
+    progress = Progress(update=last, validated=last if validated else -1)
+    return Records(folder, size, progress.is_after, [].append if said is None else said.append)
+
+
+def write(folder: Path, size: int, *steps: int, said: list[str] | None = None) -> int:
+    """Continue the records at `size`, those of the state before the first of the steps; returns the new size."""
+    records = resumed(folder, size, steps[0] - 1 if size else 0, said)
     for step in steps:
         records.write(record(step))
     end = records.saved_size()
@@ -58,7 +65,7 @@ def test_of_one_step_a_part_is_saved(tmp_path: Path, purge: bool) -> None:
     valid, average = ({**record(2, bleu=31.5), "split": split} for split in ("valid", "average"))
     saved = write(tmp_path, 0, 1, 2)
     for _ in range(3):
-        records = Records(tmp_path, size=saved)
+        records = resumed(tmp_path, saved, 2)
         records.write(valid)
         records.write(average)
         records.close()  # killed before the state is saved
@@ -102,28 +109,130 @@ def test_a_new_run_in_a_used_folder_forgets_all(tmp_path: Path) -> None:
     assert shown(tmp_path) == [2]
 
 
-@pytest.mark.parametrize(
-    ("damage", "kept"),
-    [
-        (lambda content: b"", []),
-        (lambda content: content[:-1], [1]),
-        (lambda content: content[:-9], [1]),
-        (lambda content: content[:-9] + b"\0" * 9, [1]),
-        (lambda content: b"[]\n" + content, []),
-        (lambda content: content.replace(b"2.5", b'"2"'), []),
-    ],
-    ids=["removed", "without its line end", "cut short", "lost to a crash", "edited", "numbers edited"],
-)
-def test_a_damaged_file_loses_lines_but_does_not_end_the_run(tmp_path: Path, damage: Any, kept: list[int]) -> None:
-    size = write(tmp_path, 0, 1, 2)
+DAMAGE: dict[str, tuple[Any, list[int], list[bytes]]] = {
+    "removed": (lambda first, second, third: b"", [], []),
+    "cut short": (lambda first, second, third: first + second[:-9], [1], [b"<second"]),
+    "without its line end": (lambda first, second, third: first + second + third[:-1], [1, 2], [b"<third"]),
+    "lost to a crash": (lambda first, second, third: first + second[:-9] + b"\0" * 9, [1], [b"<second"]),
+    "a line more": (lambda first, second, third: b"[]\n" + first + second + third, [1, 2, 3], [b"[]"]),
+    "a line overwritten": (lambda first, second, third: first + b"x" * 99 + b"\n" + third, [1, 3], [b"x" * 99]),
+    "a line shortened": (lambda first, second, third: first + second[20:] + third, [1, 3], [b"<second"]),
+    "a line end lost": (lambda first, second, third: first + second[:-1] + third, [1], [b"<second", b"<third"]),
+    "numbers edited": (lambda *each: b"".join(each).replace(b"2.5", b'"2"'), [], [b"<first", b"<second", b"<third"]),
+    "no UTF-8": (lambda first, second, third: first + b"\xff\n" + second + third, [1, 2, 3], [b"\xff"]),
+    "a line of zeros": (lambda *each: b"\0" * 70_000 + b"".join(each), [2, 3], [b"\0", b"<first"]),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_line_loses_only_itself(tmp_path: Path, name: str) -> None:
+    """Whatever it was is set aside, and told; the records before and after it stay, in TensorBoard too."""
+    size = write(tmp_path, 0, 1, 2, 3)
     path = tmp_path / "metrics.jsonl"
-    path.write_bytes(damage(path.read_bytes()))
+    damage, kept, aside = DAMAGE[name]
+    each = dict(zip((b"<first", b"<second", b"<third"), path.read_bytes().splitlines(keepends=True), strict=True))
+    path.write_bytes(damage(*each.values()))
+    said: list[str] = []
+    write(tmp_path, size, 4, said=said)
+    assert [line["step"] for line in lines(tmp_path)] == [*kept, 4]
+    assert shown(tmp_path, purge=False) == [*kept, 4]
+    assert len(said) == 1
+    assert ("cannot be read" in said[0]) == bool(aside)
+    assert ("become shorter" in said[0]) == (not aside)
+    damaged = tmp_path / "metrics.jsonl.damaged"
+    assert damaged.exists() == bool(aside)
+    content = damaged.read_bytes() if aside else b""
+    for part in aside:
+        assert each.get(part, part)[25:50] in content
+    again: list[str] = []
+    write(tmp_path, (tmp_path / "metrics.jsonl").stat().st_size, 5, said=again)
+    assert again == []
+    assert [line["step"] for line in lines(tmp_path)] == [*kept, 4, 5]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("null", "7", "[]", "{}", '{"step": 1}', '{"step": 1, "split": ["train"]}', '{"step": "1", "split": "train"}'),
+        *('{"step": true, "split": "train"}', '{"step": 1e400, "split": "train"}', '{"step": -1, "split": "valid"}'),
+        *('{"step": 1, "split": "other"}', '{"step": 1, "split": "train", "loss": {}}', "[" * 100_000),
+        *('{"step": 1, "split": "train", "loss": NaN}', '{"step": 1, "split": "train", "\\ud800": 1}'),
+        *(f'{{"step": {10**30}, "split": "train"}}', f'{{"step": 1, "split": "train", "loss": {10**400}}}'),
+        *(f'{{"step": {"9" * 5000}, "split": "train"}}', '{"step": 1, "split": "train", "loss": true}'),
+    ],
+)
+def test_records_of_wrong_types(tmp_path: Path, line: str) -> None:
+    size = write(tmp_path, 0, 1)
+    path = tmp_path / "metrics.jsonl"
+    content = path.read_bytes()
+    path.write_bytes(f"{line}\n".encode() + content)
+    said: list[str] = []
+    write(tmp_path, size, 2, said=said)
+    assert len(said) == 1
+    assert [each["step"] for each in lines(tmp_path)] == [1, 2]
+    assert (tmp_path / "metrics.jsonl.damaged").read_text(encoding="utf-8").rstrip("\n") == line
+
+
+def test_a_damaged_file_is_cut_back_to_the_state_too(tmp_path: Path) -> None:
+    """By the steps of its records: the bytes are not where they were. Steps 3 and 4 came after the state."""
+    size = write(tmp_path, 0, 1, 2)
+    write(tmp_path, size, 3, 4)
+    path = tmp_path / "metrics.jsonl"
+    content = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(content[0] + b"damaged, and longer than it was before: " + b"".join(content[1:]))
     write(tmp_path, size, 3)
-    assert [line["step"] for line in lines(tmp_path)] == [*kept, 3]
+    assert [each["step"] for each in lines(tmp_path)] == [1, 3]
+
+
+@pytest.mark.parametrize("validated", [True, False])
+def test_a_damaged_file_of_which_one_step_is_saved_in_part(tmp_path: Path, validated: bool) -> None:
+    size = write(tmp_path, 0, 1, 2)
+    records = resumed(tmp_path, size, 2)
+    records.write({**record(2, bleu=31.5), "split": "valid"})
+    records.close()
+    path = tmp_path / "metrics.jsonl"
+    path.write_bytes(b"damaged\n" + path.read_bytes())
+    resumed(tmp_path, size, 2, validated=validated).close()
+    expected = [(1, "train"), (2, "train"), *([(2, "valid")] if validated else [])]
+    assert [(each["step"], each["split"]) for each in lines(tmp_path)] == expected
+
+
+def test_a_line_that_a_kill_cut_short_is_no_damage(tmp_path: Path) -> None:
+    size = write(tmp_path, 0, 1, 2)
+    with open(tmp_path / "metrics.jsonl", "ab") as file:
+        file.write(b'{"step": 3, "ep')
+    said: list[str] = []
+    write(tmp_path, size, 3, said=said)
+    assert said == []
+    assert [each["step"] for each in lines(tmp_path)] == [1, 2, 3]
+    assert not (tmp_path / "metrics.jsonl.damaged").exists()
+
+
+def test_events_of_other_programs_stay(tmp_path: Path) -> None:
+    write(tmp_path, 0, 1)
+    theirs = tmp_path / "tensorboard" / "events.out.tfevents.1700000000.host.123.0"
+    theirs.write_bytes(b"theirs")
+    (tmp_path / "tensorboard" / "events.out.tfevents.1700000000.123456.host.7").mkdir()
+    write(tmp_path, 0, 1)
+    assert theirs.read_bytes() == b"theirs"
+    assert len(list((tmp_path / "tensorboard").iterdir())) == 3
+
+
+def test_links_in_place_of_the_records_are_not_followed(tmp_path: Path) -> None:
+    for name in ("metrics.jsonl", "metrics.jsonl.damaged"):
+        folder = tmp_path / f"with {name}"
+        folder.mkdir()
+        (tmp_path / "victim").write_text("mine\n", encoding="utf-8")
+        (folder / "metrics.jsonl").write_text("damaged\n", encoding="utf-8")
+        (folder / name).unlink(missing_ok=True)
+        (folder / name).symlink_to(tmp_path / "victim")
+        with pytest.raises(OSError, match=f"is a link, which is not followed here: .*{name}"):
+            resumed(folder, 0, 0)
+        assert (tmp_path / "victim").read_text(encoding="utf-8") == "mine\n"
 
 
 def test_what_is_no_finite_number_is_null(tmp_path: Path) -> None:
-    records = Records(tmp_path, size=0)
+    records = resumed(tmp_path, 0, 0)
     records.write(record(1, perplexity=math.inf, gradient_norm=math.nan))
     records.close()
     (line,) = lines(tmp_path)

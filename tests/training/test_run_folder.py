@@ -1,11 +1,14 @@
 """Who may use a run folder, and what is left in it."""
 
+import errno
+import fcntl
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nmt.config import Config, parse_config
+from nmt.config import Config, dump_config, parse_config
 from nmt.errors import UserError
 from nmt.training.run_folder import RunFolder, recorded_origin
 
@@ -106,6 +109,172 @@ def test_strangers_are_left_alone(tmp_path: Path) -> None:
         assert names(folder) == [name]
 
 
+def test_a_start_that_was_killed_before_its_first_state_is_begun_again(tmp_path: Path) -> None:
+    """With another configuration too: metrics of training only, the log and events tell nothing that is not lost."""
+    with RunFolder.open(tmp_path / "run", config(), resume=False) as folder:
+        folder.log_path.write_text("started\n", encoding="utf-8")
+        folder.metrics_path.write_text('{"step": 4, "split": "train", "loss": 1.5}\n{"step": 8, "sp', encoding="utf-8")
+        (folder.path / "tensorboard").mkdir()
+        (folder.path / "tensorboard" / "events.out.tfevents.1700000000.123456.host.7").touch()
+        (folder.path / "checkpoints" / f"update-00000012.safetensors.{'0' * 32}.partial").touch()
+    for seed, resume in ((1, False), (2, True)):
+        leave(RunFolder.open(tmp_path / "run", config(seed=seed), resume=resume))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("best.safetensors", "model"),
+        ("checkpoints/update-00000009.safetensors", "model"),
+        ("checkpoints/500", "mine"),
+        ("notes.txt", "mine"),
+        ("tensorboard/events.out.tfevents.1700000000.host.7.0", "of another program"),
+        ("metrics.jsonl", '{"step": 9, "split": "valid", "loss": 1.5}\n'),
+        ("metrics.jsonl", "damaged\n"),
+        ("metrics.jsonl.damaged", "damaged\n"),
+        ("config.yaml", "# my comments\nname: run\n"),
+    ],
+)
+@pytest.mark.parametrize("begun", [True, False])
+def test_what_is_more_than_a_start_leaves_is_spared(tmp_path: Path, name: str, content: str, begun: bool) -> None:
+    path = tmp_path / "run"
+    path.mkdir()
+    if begun:
+        leave(RunFolder.open(path, config(), resume=False))
+    (path / name).parent.mkdir(exist_ok=True)
+    (path / name).write_text(content, encoding="utf-8")
+    before = sorted(path.rglob("*"))
+    for resume in (True, False):
+        with pytest.raises(UserError, match=f"found {name}.*--overwrite"):
+            RunFolder.open(path, config(), resume=resume)
+        assert (path / name).read_text(encoding="utf-8") == content
+        assert sorted(path.rglob("*")) == before
+
+
+def test_a_configuration_beside_no_lock_is_spared(tmp_path: Path) -> None:
+    """A lone copy of another run's; an equal one may stay."""
+    path = tmp_path / "run"
+    path.mkdir()
+    for name in ("metrics.jsonl", "train.log", "init_from.safetensors", "tensorboard"):
+        (path / name).touch()
+        with pytest.raises(UserError, match=name):
+            RunFolder.open(path, config(), resume=False)
+        (path / name).unlink()
+    (path / "config.yaml").write_text(dump_config(config(seed=5)), encoding="utf-8")
+    with pytest.raises(UserError, match=r"found config\.yaml"):
+        RunFolder.open(path, config(seed=4), resume=False)
+    leave(RunFolder.open(path, config(seed=5), resume=False))
+
+
+def test_one_of_two_states_is_enough_to_resume(tmp_path: Path) -> None:
+    """Between two renames the newest may be missing."""
+    path = with_state(tmp_path / "run", config())
+    (path / "state.safetensors").rename(path / "state.1.safetensors")
+    (path / "best.safetensors").touch()
+    leave(RunFolder.open(path, config(), resume=True))
+    with pytest.raises(UserError, match="holds a run of this configuration already"):
+        RunFolder.open(path, config(), resume=False)
+
+
+def test_overwriting_removes_what_is_of_a_run(tmp_path: Path) -> None:
+    path = with_state(tmp_path / "run", config())
+    run = [
+        *("state.1.safetensors", "best.safetensors", "metrics.jsonl", "metrics.jsonl.damaged"),
+        *(f"checkpoints/update-{number}.safetensors" for number in ("00000500", "123456789")),
+        "tensorboard/events.out.tfevents.1700000000.123456.host.7",
+    ]
+    mine = [
+        *("notes.txt", "state.safetensors.old", "checkpoints/500", "checkpoints/update-500.safetensors"),
+        *("checkpoints/update-0000000123456789.safetensors", "checkpoints/update-0٠000012.safetensors"),
+        *("tensorboard/events.out.tfevents.1700000000.host.7.0", "checkpoints/600/update-00000001.safetensors"),
+    ]
+    (tmp_path / "victim").write_text("mine", encoding="utf-8")
+    for name in [*run, *mine, "train.log"]:
+        (path / name).parent.mkdir(exist_ok=True)
+        (path / name).write_text("mine", encoding="utf-8")
+    (path / "best.safetensors").unlink()
+    (path / "best.safetensors").symlink_to(tmp_path / "victim")
+    with RunFolder.open(path, config(seed=2), resume=False, overwrite=True) as folder:
+        assert (path / "state.safetensors").exists()  # until all is there that the new run needs
+        assert folder.overwrite() is not None
+    left = {each.relative_to(path).as_posix() for each in path.rglob("*") if each.is_file()}
+    assert left == {".lock", "config.yaml", "train.log", *mine}
+    assert parse_config((path / "config.yaml").read_text(encoding="utf-8")).seed == 2
+    assert (tmp_path / "victim").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_job_that_is_started_again_does_not_overwrite_its_own_run(tmp_path: Path) -> None:
+    path = with_state(tmp_path / "run", config(seed=1))
+    with RunFolder.open(path, config(), resume=False, overwrite=True, job="7"):
+        pass  # killed before it overwrote anything
+    with RunFolder.open(path, config(), resume=False, overwrite=True, job="7") as folder:
+        assert folder.overwrite() is not None
+        folder.state_path.write_bytes(b"new")
+    with RunFolder.open(path, config(), resume=False, overwrite=True, job="7") as folder:
+        assert folder.overwrite() is None
+        assert folder.state_path.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize(
+    "name", ["config.yaml", "state.safetensors", "best.safetensors", "metrics.jsonl", ".lock", "train.log"]
+)
+def test_folders_in_place_of_files(tmp_path: Path, name: str) -> None:
+    (tmp_path / "run" / name).mkdir(parents=True)
+    for overwrite in (True, False):
+        with pytest.raises(UserError, match=f"{name}: is a folder, but has the name of a file of the run"):
+            RunFolder.open(tmp_path / "run", config(), resume=False, overwrite=overwrite)
+    assert names(tmp_path / "run") == [name]
+
+
+@pytest.mark.parametrize("name", ["checkpoints", "tensorboard"])
+def test_files_in_place_of_folders(tmp_path: Path, name: str) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / name).touch()
+    with pytest.raises(UserError, match=f"{name}: is no folder"):
+        RunFolder.open(tmp_path / "run", config(), resume=False, overwrite=True)
+
+
+def test_links_in_a_folder_do_not_lead_out_of_it(tmp_path: Path) -> None:
+    """What the process writes as it goes is refused; what appears whole replaces the link."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine", encoding="utf-8")
+    path = tmp_path / "run"
+    path.mkdir()
+    (path / ".lock").symlink_to(victim)
+    with pytest.raises(UserError, match=r"\.lock: the output folder cannot be written \(is a link, which is not"):
+        RunFolder.open(path, config(), resume=False, overwrite=True)
+    (path / ".lock").unlink()
+    (path / "config.yaml").symlink_to(victim)
+    with pytest.raises(UserError, match=r"found config\.yaml"):
+        RunFolder.open(path, config(), resume=False)
+    with RunFolder.open(path, config(), resume=False, overwrite=True) as folder:
+        folder.overwrite()
+    assert not (path / "config.yaml").is_symlink()
+    assert victim.read_text(encoding="utf-8") == "mine"
+
+
+def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in (errno.ENOTSUP, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
+        with monkeypatch.context() as patch:
+
+            def none(*_: object, number: int = number) -> None:
+                raise OSError(number, os.strerror(number))
+
+            patch.setattr(fcntl, "flock", none)
+            with RunFolder.open(tmp_path / "run", config(), resume=False) as folder:
+                (warning,) = folder.warnings
+                assert "run: on a file system without locks" in warning
+    with RunFolder.open(tmp_path / "run", config(), resume=False) as folder:
+        assert folder.warnings == []
+
+
+def test_a_missing_configuration_is_named(tmp_path: Path) -> None:
+    path = with_state(tmp_path / "run", config())
+    (path / "config.yaml").unlink()
+    with pytest.raises(UserError, match=r"config\.yaml: is missing, without which the run"):
+        RunFolder.open(path, config(), resume=True)
+
+
 def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
     path = with_state(tmp_path / "run", config())
     left = [
@@ -160,9 +329,21 @@ def test_checkpoints_are_removed_by_number(tmp_path: Path) -> None:
     with RunFolder.open(tmp_path / "run", config(), resume=False) as folder:
         for update in (5, 12, 100_000_000):
             folder.checkpoint_path(update).write_bytes(b"")
-        (folder.path / "checkpoints" / "mine.safetensors").write_bytes(b"")
+        mine = [
+            "500",
+            "mine.safetensors",
+            "update-0000000013.safetensors",
+            "update-7.safetensors",
+            "update-٠٠٠٠٠٠٠7.safetensors",
+        ]
+        for name in mine:
+            (folder.path / "checkpoints" / name).write_bytes(b"")
+        (folder.path / "checkpoints" / "600").mkdir()
+        folder.checkpoint_path(77).mkdir()
+        folder.checkpoint_path(78).symlink_to(folder.checkpoint_path(12))
         folder.remove_checkpoints(lambda update: update == 12)
-        assert names(folder.path / "checkpoints") == ["mine.safetensors", "update-00000012.safetensors"]
+        kept = [*mine, "600", *(f"update-{update:08d}.safetensors" for update in (12, 77, 78))]
+        assert names(folder.path / "checkpoints") == sorted(kept)
 
 
 def test_a_damaged_configuration_is_named(tmp_path: Path) -> None:

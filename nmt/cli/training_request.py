@@ -1,0 +1,118 @@
+"""What nmt-train is given: its options, and from them what is to be trained, from which weights, and where.
+
+Every mistake is found before data is read, and all are told at once.
+"""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from nmt.cli.common import DEVICES, choose_device
+from nmt.cli.options import collect
+from nmt.config import Check, Config, Inheritance, Problem, load_config
+from nmt.errors import UserError
+from nmt.evaluation.metrics import check_tokenizer
+from nmt.models.checks import model_problems
+from nmt.training.finetuning import Origin, inherited, load_origin
+from nmt.training.run_folder import recorded_origin
+
+PROGRAM = "nmt-train"
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options of the command."""
+    made = argparse.ArgumentParser(
+        prog=PROGRAM,
+        allow_abbrev=False,
+        description="Train a translation model from one configuration file.",
+        epilog="Exit codes: 0 trained (or nothing left to do), 2 a mistake in what was given, 130 or 143 stopped by a "
+        "signal, once training has begun with the state saved, 1 a failure of the program. Several processes: torchrun "
+        "--nproc-per-node N -m nmt.cli.train and these options.",
+    )
+    made.add_argument("--config", type=Path, metavar="FILE", help="the configuration, a YAML file; required")
+    made.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="overrides",
+        help="set a key of the configuration, such as model.decoder.hidden_size=512; may be given several times",
+    )
+    made.add_argument("--output", type=Path, metavar="DIR", help="the run folder (default: runs/<name>)")
+    made.add_argument("--resume", action="store_true", help="continue the run in the folder; start it if there is none")
+    made.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="begin a new run in the folder whatever it holds: remove a former run's states, models, checkpoints and "
+        "metrics, and tell which; other files, and the log, stay",
+    )
+    made.add_argument(
+        "--init-from", type=Path, metavar="MODEL", help="fine-tune: start from a model file's or run folder's weights"
+    )
+    made.add_argument("--dry-run", action="store_true", help="read everything, report, and train nothing")
+    made.add_argument("--device", choices=DEVICES, default="auto", help="where to compute (default: auto)")
+    made.add_argument(
+        "--print-schema", action="store_true", help="print the JSON schema of the configuration and leave"
+    )
+    return made
+
+
+def checked(options: argparse.Namespace) -> tuple[Config, Origin | None, torch.device]:
+    """What is to be trained, from what, and where. Raises UserError with all that is wrong."""
+    problems: list[str] = []
+    device = collect(problems, lambda: choose_device(options.device))
+    if options.resume and options.overwrite:
+        problems.append("--resume and --overwrite contradict each other: continue the run, or begin another")
+    start = _Start(options, problems)
+    checks: list[Check] = [model_problems, _tokenizer_problem, start.freeze_problem]
+    config = collect(problems, lambda: load_config(options.config, options.overrides, checks, start.inherit))
+    if problems or config is None or device is None:
+        raise UserError(*problems)
+    return config, start.origin, device
+
+
+def run_folder_path(options: argparse.Namespace, config: Config) -> Path:
+    """The folder of the run."""
+    return options.output or Path("runs") / config.name
+
+
+def _tokenizer_problem(config: Config) -> Iterator[Problem]:
+    """Whether the validation's BLEU can be computed here at all."""
+    try:
+        check_tokenizer(config.training.validation.tokenize, name="BLEU's tokeniser")
+    except UserError as error:
+        yield Problem(("training", "validation", "tokenize"), "; ".join(error.messages))
+
+
+class _Start:
+    """The model to start from: the one that was given, or the one that the run to resume started from."""
+
+    def __init__(self, options: argparse.Namespace, problems: list[str]) -> None:
+        """What is wrong with the model file is added to `problems`."""
+        self._options, self._problems = options, problems
+        self.origin: Origin | None = None
+        self._wanted = False
+        if options.init_from is not None:
+            self._load(options.init_from)
+
+    def _load(self, path: Path) -> None:
+        self._wanted = True
+        self.origin = collect(self._problems, lambda: load_origin(path))
+
+    def inherit(self, config: Config) -> Inheritance:
+        """The configuration with what the model decides; to be passed to `load_config`."""
+        if self._options.init_from is None and self._options.resume:
+            recorded = recorded_origin(run_folder_path(self._options, config))
+            if recorded is not None:
+                self._load(recorded)
+        if self.origin is not None:
+            return inherited(config, self.origin)
+        return Inheritance(config, doubtful=[("model",), ("subwords",)] if self._wanted else [])
+
+    def freeze_problem(self, config: Config) -> Iterator[Problem]:
+        """Frozen parts need weights to keep."""
+        if config.training.freeze and not self._wanted:
+            message = "needs --init-from; freezing weights that were never trained is of no use"
+            yield Problem(("training", "freeze"), message, (("name",),) if self._options.resume else ())

@@ -1,0 +1,137 @@
+"""What lies in the folder of a run: the names of its files, which of them may go, and what a new run must spare.
+
+A folder without a state has nothing to lose only if all that lies there is what a start leaves that ended before its
+first state was saved. Anything more is a model, a record of one, or somebody else's.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from nmt.config import dump_config, parse_config
+from nmt.errors import UserError
+from nmt.models.model_file import BEST
+from nmt.training.measurements import measurement
+
+CONFIG, STATE, LOCK, LOG, CHECKPOINTS = "config.yaml", "state.safetensors", ".lock", "train.log", "checkpoints"
+PREVIOUS_STATE = "state.1.safetensors"  # the state before the newest
+METRICS, TENSORBOARD, ORIGIN = "metrics.jsonl", "tensorboard", "init_from.safetensors"
+DAMAGED = f"{METRICS}.damaged"  # lines of METRICS that cannot be read
+STATES = (STATE, PREVIOUS_STATE)
+FILES = (*STATES, BEST, METRICS, DAMAGED, ORIGIN, CONFIG, LOG, LOCK)
+EVENTS = re.compile(r"events\.out\.tfevents\.[0-9]+\.[0-9]{6}\..+\.[0-9]+")  # other programs' have no microseconds
+_CHECKPOINT = re.compile(r"update-([0-9]{8,15})\.safetensors")
+# Ours until they are whole; versions before this one put the number of a process in the place of what is random.
+_UNFINISHED = re.compile(
+    r"(config\.yaml|metrics\.jsonl|(state|state\.1|best|init_from|update-[0-9]{8,15})\.safetensors)"
+    r"\.([0-9a-f]{32}|[0-9]+)\.partial"
+)
+_LONGEST = 1 << 20  # bytes of a configuration that is looked at
+
+
+def checkpoint_name(update: int) -> str:
+    """The name of the checkpoint of that update."""
+    return f"update-{update:08d}.safetensors"
+
+
+def checkpoints(path: Path) -> Iterator[tuple[int, Path]]:
+    """The checkpoints in a run's folder, with their updates: files with exactly the names that they are given."""
+    for each in _inside(path / CHECKPOINTS):
+        found = _CHECKPOINT.fullmatch(each.name)
+        if found and _is_own(each) and each.name == checkpoint_name(int(found[1])):
+            yield int(found[1]), each
+
+
+def unfinished(path: Path) -> list[Path]:
+    """What processes left in a run's folder that were killed while they wrote."""
+    folders = (path, path / CHECKPOINTS)
+    return [each for folder in folders for each in _inside(folder) if _UNFINISHED.fullmatch(each.name) if _is_own(each)]
+
+
+def removable(path: Path) -> list[Path]:
+    """What a run puts in its folder, and a new one in its place may remove: states first, no configuration or log."""
+    single = [path / name for name in (*STATES, BEST, METRICS, DAMAGED, ORIGIN)]
+    several = [each for _, each in checkpoints(path)]
+    events = [each for each in _inside(path / TENSORBOARD) if EVENTS.fullmatch(each.name) and _is_own(each)]
+    return [*(each for each in single if each.is_file() or each.is_symlink()), *several, *events]
+
+
+def others(path: Path) -> list[str]:
+    """The names of what no run has put there."""
+    ours = {each.relative_to(path).as_posix() for each in (*removable(path), *unfinished(path))}
+    ours |= {CONFIG, LOG, LOCK, CHECKPOINTS, TENSORBOARD}
+    folders = [path, path / CHECKPOINTS, path / TENSORBOARD]
+    names = (each.relative_to(path).as_posix() for folder in folders for each in _inside(folder))
+    return [name for name in names if name not in ours]
+
+
+def at_stake(path: Path, *, begun: bool, text: str) -> list[str]:
+    """The names of what lies in a folder without a state that a new run must spare.
+
+    `begun`: whether a start was here already, which then has left a lock. `text` is the configuration to be written.
+    """
+    spared = [*_inside(path), *_inside(path / CHECKPOINTS), *_inside(path / TENSORBOARD)]
+    of_a_start = {path / LOCK, path / CHECKPOINTS, path / TENSORBOARD, *unfinished(path)}
+    if begun:
+        of_a_start |= {path / LOG, path / ORIGIN}
+        of_a_start |= {each for each in _inside(path / TENSORBOARD) if EVENTS.fullmatch(each.name)}
+        if _is_of_training_only(path / METRICS):
+            of_a_start.add(path / METRICS)
+    if _is_no_loss(path / CONFIG, text, begun=begun):
+        of_a_start.add(path / CONFIG)
+    return [each.relative_to(path).as_posix() for each in spared if each not in of_a_start]
+
+
+def listed(names: list[str], most: int = 3) -> str:
+    """The first of the names, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def check_kinds(path: Path) -> None:
+    """Raise UserError where a folder is in the place of a file, or the reverse."""
+    if _exists(path) and not path.is_dir():
+        raise UserError(f"{path}: the output folder cannot be made, because a file of that name exists")
+    for name in (CHECKPOINTS, TENSORBOARD):
+        if _exists(path / name) and not (path / name).is_dir():
+            raise UserError(f"{path / name}: is no folder, but has the name of one of the run's; rename it")
+    for name in FILES:
+        if _exists(path / name) and not (path / name).is_file():
+            what = "a folder" if (path / name).is_dir() else "no regular file"
+            raise UserError(f"{path / name}: is {what}, but has the name of a file of the run; rename it")
+
+
+def _is_of_training_only(path: Path) -> bool:
+    """Whether these are records of a run that has not validated, of which the last may be incomplete.
+
+    A run saves its state before it validates.
+    """
+    try:
+        with open(path, "rb") as file:
+            lines = iter(lambda: file.readline(_LONGEST), b"")
+            records = ((line, measurement(line)) for line in lines)
+            return all(record["split"] == "train" if record else not line.endswith(b"\n") for line, record in records)
+    except OSError:
+        return False
+
+
+def _is_no_loss(path: Path, text: str, *, begun: bool) -> bool:
+    """Whether a configuration may be replaced by `text`: it is equal, or what a start before has written there."""
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            there = file.read(_LONGEST)
+        return there == text or (begun and dump_config(parse_config(there)) == there)
+    except (OSError, UnicodeDecodeError, UserError):
+        return False
+
+
+def _inside(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
+def _is_own(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _exists(path: Path) -> bool:
+    return path.exists() or path.is_symlink()
