@@ -177,7 +177,7 @@ def _check_regular(path: Path) -> None:
     except OSError:
         return  # opening it gives the reason
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        raise UserError(f"{path}: is not a regular file; a corpus is read several times")
+        raise UserError(f"{path}: is not a regular file, and a corpus is read several times; write the text to a file")
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import io
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -187,6 +188,19 @@ def test_models_that_cannot_sample_say_so(kind: str) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------------ messages
+
+
+@pytest.mark.parametrize("raised", [UserError("the file was changed"), KeyboardInterrupt(), MemoryError()])
+def test_what_reading_the_text_raises_comes_through_as_it_is(raised: BaseException) -> None:
+    """Sentencepiece makes an error of its own of it."""
+
+    def lines() -> Iterator[str]:
+        yield from ["a b c"] * 50
+        raise raised
+
+    with pytest.raises(type(raised)) as error:
+        Subwords.train(lines(), settings=SubwordsConfig(type="char"), size=10)
+    assert error.value is raised
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
