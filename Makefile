@@ -9,7 +9,7 @@ SOURCES := nmt scripts benchmarks tests
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo format lint types test slow check torture bench table data clean
+.PHONY: help setup demo format lint types test slow check torture fuzz bench table data clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,11 @@ check: lint types ## Run everything that has to hold: lint, types, the fast test
 
 torture: $(READY) ## Break it: kills, full disks, flipped bits at all moments, in about half an hour; it resumes
 	$(BIN)/python -m tests.torture
+
+fuzz: $(READY) ## Give every reader broken and hostile input, 10 minutes each; what is found becomes a case of `make test`
+	@$(BIN)/python -c 'import atheris' 2>/dev/null \
+		|| $(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[fuzz]'
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --minutes 10 --target all
 
 bench: $(READY) ## Measure training speed and peak memory of the reference task; docs/performance.md has the other benchmarks
 	$(BIN)/python benchmarks/train_speed.py

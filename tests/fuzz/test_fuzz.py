@@ -1,0 +1,75 @@
+"""The short form of fuzzing: every finding there ever was, and as many seeded cases of each reader as take seconds.
+
+The long form is `make fuzz`; what it finds it leaves in `cases`, from where it comes here.
+"""
+
+import os
+import signal
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.campaign import Campaign
+from tests.fuzz.sealed import put_together, taken_apart
+from tests.fuzz.targets import TARGETS
+from tests.fuzz.worker import OneCase, Worker
+
+
+@pytest.mark.parametrize("name", [name for name in TARGETS if name not in ("model", "shortlist", "state")])
+def test_a_reader_takes_its_input_or_refuses_it_with_our_own_error_within_bounds_of_time_and_memory(name: str) -> None:
+    with Campaign(TARGETS[name]) as campaign:
+        campaign.replay()
+        campaign.generate(first_seed=0, go_on=lambda done: done < TARGETS[name].short)
+    shown = [
+        f"{signature}\n{found.case[:300]!r}\n{found.finding.detail}" for signature, found in campaign.found.items()
+    ]
+    assert not shown, "\n\n".join([f"{len(shown)} findings in {campaign.cases} cases", *shown])
+
+
+@pytest.mark.parametrize("name", ["model", "shortlist"])
+def test_a_file_of_tensors_put_together_again_is_the_file_that_was_taken_apart(name: str, tmp_path: Path) -> None:
+    (seed,) = TARGETS[name].seeds()
+    again = put_together(taken_apart(seed))
+    assert taken_apart(again) == taken_apart(seed)
+    with Worker(TARGETS[name].prepare) as worker:
+        assert worker.run(again) is None
+    parts = taken_apart(seed)
+    assert put_together(parts._replace(texts={**parts.texts, "kind": "other"})) != again
+
+
+def _harm(folder: Path, *, what: bytes) -> OneCase:
+    def one_case(case: bytes) -> None:
+        if case != what:
+            return
+        if case == b"crash":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if case == b"leave":
+            os._exit(3)
+        if case == b"large":
+            bytearray(3 << 30)
+        while case == b"slow":
+            pass
+        if case == b"error":
+            raise KeyError(case)
+
+    return one_case
+
+
+@pytest.mark.parametrize(
+    ("what", "signature"),
+    [
+        (b"crash", "crash: SIGSEGV"),
+        (b"leave", "the process ended with code 3"),
+        (b"slow", "too slow: more than 2 s"),
+        (b"large", "too large: "),
+        (b"error", "KeyError"),
+    ],
+)
+def test_whatever_a_case_does_to_its_process_is_found_and_the_next_case_runs(what: bytes, signature: str) -> None:
+    with Worker(partial(_harm, what=what)) as worker:
+        assert worker.run(b"harmless") is None
+        found = worker.run(what)
+        assert found is not None
+        assert found.signature.startswith(signature)
+        assert worker.run(b"harmless") is None
