@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import PrefixStore
 
 Result = TypeVar("Result")
+PROGRAM = "nmt-translate"  # the one command that has a team
 PATIENCE = timedelta(minutes=10)  # to find the store
 PAUSE = 0.05  # seconds between two looks at the store
 
@@ -42,7 +43,7 @@ class Team:
         """The team that torchrun started this process in; one of one without torchrun."""
         if torchrun.processes() == 1:
             return cls()
-        store, rank, size = torchrun.meet(__name__, PATIENCE)
+        store, rank, size = torchrun.meet(__name__, program=PROGRAM, patience=PATIENCE)
         return cls(rank, size, store)
 
     @property

@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from nmt.cli.common import run
 from nmt.cli.logs import logging_to
-from nmt.cli.training_request import PROGRAM, checked, parser, run_folder_path
+from nmt.cli.training_request import PROGRAM, checked, parser, rank_timeout, run_folder_path
 from nmt.cli.validation import build_validation
 from nmt.config import Config, dump_config, json_schema
 from nmt.data.preparation import Log, Prepared, prepare
@@ -69,9 +69,9 @@ def _train_checked(
             if not is_silent():
                 _dry_run(config, cache, origin, device)
             return None
-        with joined(device) as (processes, device):
+        with joined(device, program=PROGRAM, patience=rank_timeout(options.rank_timeout)) as (processes, device):
             if not processes.is_first:
-                processes.wait()  # until the first one has the folder and has prepared the data
+                processes.wait_until_prepared()
                 with RunFolder.follow(output) as folder:
                     return _run(config, cache, folder, origin, device, lambda _: None, processes)
             path = origin and origin.path
@@ -93,7 +93,7 @@ def _train_checked(
                     _prepare(config, cache, origin, logger.info)
                     if (replaced := folder.overwrite()) is not None:
                         logger.info(replaced)
-                    processes.wait()
+                    processes.tell_prepared()
                 return _run(config, cache, folder, origin, device, logger.info, processes)
 
 

@@ -5,7 +5,10 @@ Every mistake is found before data is read, and all are told at once.
 
 import argparse
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
+from textwrap import shorten
 
 import torch
 
@@ -15,10 +18,13 @@ from nmt.config import Check, Config, Inheritance, Problem, load_config
 from nmt.errors import UserError
 from nmt.evaluation.metrics import check_tokenizer
 from nmt.models.checks import model_problems
+from nmt.training.distributed import PATIENCE
 from nmt.training.finetuning import Origin, inherited, load_origin
 from nmt.training.run_folder import recorded_origin
 
 PROGRAM = "nmt-train"
+USUAL_MINUTES = f"{PATIENCE.total_seconds() / 60:g}"  # to wait for another process
+LEAST_MINUTES, MOST_MINUTES = 0.1, 10_000
 
 
 def parser() -> argparse.ArgumentParser:
@@ -54,6 +60,13 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--dry-run", action="store_true", help="read everything, report, and train nothing")
     made.add_argument("--device", choices=DEVICES, default="auto", help="where to compute (default: auto)")
     made.add_argument(
+        "--rank-timeout",
+        default=USUAL_MINUTES,
+        metavar="MINUTES",
+        help="of several processes: end when another has not answered for so long, as one that stands still; the state "
+        f"saved last stays (default: {USUAL_MINUTES})",
+    )
+    made.add_argument(
         "--print-schema", action="store_true", help="print the JSON schema of the configuration and leave"
     )
     return made
@@ -63,6 +76,7 @@ def checked(options: argparse.Namespace) -> tuple[Config, Origin | None, torch.d
     """What is to be trained, from what, and where. Raises UserError with all that is wrong."""
     problems: list[str] = []
     device = collect(problems, lambda: choose_device(options.device))
+    collect(problems, lambda: rank_timeout(options.rank_timeout))
     if options.resume and options.overwrite:
         problems.append("--resume and --overwrite contradict each other: continue the run, or begin another")
     start = _Start(options, problems)
@@ -71,6 +85,18 @@ def checked(options: argparse.Namespace) -> tuple[Config, Origin | None, torch.d
     if problems or config is None or device is None:
         raise UserError(*problems)
     return config, start.origin, device
+
+
+def rank_timeout(text: str) -> timedelta:
+    """How long to wait for another process. Raises UserError when `text` is no such number of minutes."""
+    with suppress(ValueError):
+        minutes = float(text)
+        if LEAST_MINUTES <= minutes <= MOST_MINUTES:
+            return timedelta(minutes=minutes)
+    raise UserError(
+        f"--rank-timeout {shorten(text, 40)}: allowed: a number of minutes, at least {LEAST_MINUTES} and at most "
+        f"{MOST_MINUTES:,}"
+    )
 
 
 def run_folder_path(options: argparse.Namespace, config: Config) -> Path:

@@ -5,17 +5,22 @@ divided by the tokens (or sentences) of all shares before the gradients are adde
 that one would make. Only the first process writes. PyTorch's DistributedDataParallel adds up the gradients, by gloo on
 CPUs and by NCCL on GPUs.
 
+They tell one another numbers, and texts as JSON, in tensors: nothing is ever unpickled. A process that does not answer
+for `patience` ends the others.
+
 By one or two processes a resumed run ends bit for bit like an uninterrupted one; among more, gradients are summed in
 another order after the first update of each start.
 """
 
 import gc
+import json
 import signal
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from textwrap import shorten
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor, distributed, nn
@@ -27,8 +32,13 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.training import torchrun
 from nmt.training.objective import batch_loss
 
+if TYPE_CHECKING:
+    from torch.distributed.distributed_c10d import PrefixStore
+
 Value = TypeVar("Value")
-PATIENCE = timedelta(hours=24)  # others wait while the first process prepares the data
+PATIENCE = timedelta(minutes=30)  # with a process that does not answer, which may be scoring a long line
+PREPARED = "prepared"  # what is in the store when the first process has prepared the data
+PAUSE = 0.2  # seconds between two looks at the store
 
 
 class LostProcess(UserError):
@@ -38,8 +48,15 @@ class LostProcess(UserError):
 class Processes:
     """The processes of a training, seen from one of them. A training by itself is one of one."""
 
-    def __init__(self, rank: int = 0, size: int = 1, device: torch.device | None = None) -> None:
+    def __init__(
+        self,
+        rank: int = 0,
+        size: int = 1,
+        device: torch.device | None = None,
+        store: "PrefixStore | None" = None,
+    ) -> None:
         self.rank, self.size, self.device = rank, size, device
+        self._store = store
 
     @property
     def is_first(self) -> bool:
@@ -50,6 +67,16 @@ class Processes:
         """Return when all processes have come here."""
         if self.size > 1:
             distributed.barrier()
+
+    def tell_prepared(self) -> None:
+        """Let the others go on, as the first process, which has the run folder and has prepared the data."""
+        if self._store is not None:
+            self._store.set(PREPARED, "")
+
+    def wait_until_prepared(self) -> None:
+        """Return when the first process has told so, however long that takes; a signal ends it."""
+        while self._store is not None and not self._store.check([PREPARED]):
+            time.sleep(PAUSE)
 
     def sums(self, *numbers: float) -> list[float]:
         """Each of the numbers summed over the processes."""
@@ -71,41 +98,58 @@ class Processes:
             )
 
     def gather(self, value: Value) -> list[Value]:
-        """The values of all processes, in the order of their ranks."""
+        """The values of all processes, in the order of their ranks: what JSON can hold, such as numbers and texts."""
         if self.size == 1:
             return [value]
-        values: list[Any] = [None] * self.size
-        distributed.all_gather_object(values, value)
-        return values
+        own = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8).to(self.device)
+        lengths = self._gathered(torch.tensor([len(own)], device=self.device))
+        longest = max(int(length) for length in lengths)
+        padded = self._gathered(nn.functional.pad(own, (0, longest - len(own))))
+        texts = [each[: int(length)].cpu().numpy().tobytes() for each, length in zip(padded, lengths, strict=True)]
+        return [json.loads(text) for text in texts]
+
+    def gather_states(self, states: dict[str, Tensor]) -> list[dict[str, Tensor]]:
+        """The states of random generators, which are bytes, of all processes, in the order of their ranks."""
+        every = self.gather({name: state.tolist() for name, state in states.items()})
+        return [{name: torch.tensor(state, dtype=torch.uint8) for name, state in each.items()} for each in every]
+
+    def _gathered(self, tensor: Tensor) -> list[Tensor]:
+        tensors = [torch.empty_like(tensor) for _ in range(self.size)]
+        distributed.all_gather(tensors, tensor)
+        return tensors
 
 
 ALONE = Processes()
 
 
 @contextmanager
-def joined(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
+def joined(
+    device: torch.device, *, program: str, patience: timedelta = PATIENCE
+) -> Iterator[tuple[Processes, torch.device]]:
     """The processes that torchrun started this one among, and the device of this one; by itself without torchrun.
 
-    When another process dies, what waits for it ends with a UserError.
+    When another process dies, or does not answer for `patience`, what waits for it ends with a UserError.
     """
     if torchrun.processes() == 1:
         yield ALONE, device
         return
     if device.type == "cuda":
         device = torchrun.own_gpu()
-    store, rank, size = torchrun.meet("training", PATIENCE)
+    store, rank, size = torchrun.meet("training", program=program, patience=patience)
     backend = "nccl" if device.type == "cuda" else "gloo"
-    distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
+    distributed.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=patience)
     try:
-        processes = Processes(rank, size, device)
+        processes = Processes(rank, size, device, store)
         yield processes, device
         processes.wait()  # a process that leaves early takes its connections with it
     except RuntimeError as error:
         if not _lost(error):
             raise
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun ends us now, but this is to be told first
+        minutes = patience.total_seconds() / 60
+        why = "has ended" if not _timed_out(error) else f"has not answered for {minutes:g} minutes (--rank-timeout)"
         raise LostProcess(
-            f"process {rank} of {size}: another process of this training has ended, and so this one does; from what "
+            f"process {rank} of {size}: another process of this training {why}, and so this one does; from what "
             "the run had saved it continues with --resume"
         ) from error
     finally:
@@ -116,7 +160,11 @@ def joined(device: torch.device) -> Iterator[tuple[Processes, torch.device]]:
 def _lost(error: RuntimeError) -> bool:
     """Whether a process that was waited for is gone."""
     texts = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
-    return isinstance(error, distributed.DistError) or any(text in str(error) for text in texts)
+    return isinstance(error, distributed.DistError) or _timed_out(error) or any(text in str(error) for text in texts)
+
+
+def _timed_out(error: RuntimeError) -> bool:
+    return "Timed out" in str(error) or "timeout" in str(error)
 
 
 class Parallel:

@@ -1,7 +1,11 @@
 """What torchrun tells the processes that it starts, in environment variables, and where they meet."""
 
 import os
+import socket
+import sys
+import time
 from datetime import timedelta
+from threading import Timer
 from typing import TYPE_CHECKING
 
 import torch
@@ -10,6 +14,10 @@ from nmt.errors import UserError
 
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import PrefixStore
+
+MOST = 1 << 16  # processes
+SOON = 3.0  # seconds until it is said who is waited for
+PAUSE = 0.1  # seconds between two attempts to find the store
 
 
 def number(variable: str, default: int) -> int:
@@ -22,8 +30,11 @@ def number(variable: str, default: int) -> int:
 
 
 def processes() -> int:
-    """How many processes the job has; 1 without torchrun."""
-    return number("WORLD_SIZE", 1)
+    """How many processes the job has; 1 without torchrun. Raises UserError when it is no such number."""
+    size = number("WORLD_SIZE", 1)
+    if not 0 < size <= MOST:
+        raise UserError(f"WORLD_SIZE is {size}: must be from 1 to {MOST:,}, as torchrun sets it; or unset it")
+    return size
 
 
 def job() -> str | None:
@@ -51,21 +62,70 @@ def own_gpu() -> torch.device:
     return device
 
 
-def meet(name: str, patience: timedelta) -> tuple["PrefixStore", int, int]:
+def meet(name: str, *, program: str, patience: timedelta) -> tuple["PrefixStore", int, int]:
     """The store in which the processes find each other, this one's rank, and how many they are.
 
-    What is in it under `name` is of this start alone: torchrun's store also has what was told before a restart.
+    What is in it under `name` is of this start alone: torchrun's store also has what was told before a restart. Who is
+    waited for is told on standard error, as `program`, after some seconds.
 
-    Raises UserError when there is no such store.
+    Raises UserError when there is no such store, or not all have come to it after `patience`.
     """
     from torch.distributed.distributed_c10d import PrefixStore  # only here: a process by itself has no use for them
     from torch.distributed.rendezvous import rendezvous
 
+    rank, host, port = _place()
+    size = processes()
+    makes_store = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
+    who = "the others" if makes_store else "torchrun" if rank == 0 else "process 0"
+    waiting = f"{program}: process {rank} of {size}: waiting for {who} at {host}:{port} (WORLD_SIZE={size})"
+    said = Timer(SOON, lambda: print(waiting, file=sys.stderr, flush=True))
+    said.daemon = True
+    said.start()
     try:
+        if not makes_store:
+            _await(host, port, patience)
         store, rank, size = next(rendezvous("env://", timeout=patience))
-    except (ValueError, RuntimeError) as error:
+    except (ValueError, RuntimeError, OSError) as error:
+        if "EADDRINUSE" in str(error):
+            raise UserError(
+                f"MASTER_PORT {port} is in use on {host}; choose another, as with torchrun --master-port N, or with "
+                "torchrun --standalone, which finds a free one"
+            ) from error
         raise UserError(
-            f"WORLD_SIZE is {processes()}, but the other processes cannot be found ({error}); start them with "
-            "torchrun, or unset WORLD_SIZE"
+            f"WORLD_SIZE is {size}, but the other processes cannot be found at {host}:{port} "
+            f"({str(error).splitlines()[0]}); start them with torchrun, or unset WORLD_SIZE"
         ) from error
+    finally:
+        said.cancel()
     return PrefixStore(f"{name} {number('TORCHELASTIC_RESTART_COUNT', 0)}", store), rank, size
+
+
+def _place() -> tuple[int, str, int]:
+    """This process's rank, and the host and port at which all meet. Raises UserError where that is not known."""
+    size = processes()
+    if missing := [name for name in ("RANK", "MASTER_ADDR", "MASTER_PORT") if not os.environ.get(name)]:
+        raise UserError(
+            f"WORLD_SIZE is {size}, but the other processes cannot be found, since {missing[0]} is not set; start them "
+            "with torchrun, or unset WORLD_SIZE"
+        )
+    rank, port = number("RANK", 0), number("MASTER_PORT", 0)
+    if not 0 <= rank < size:
+        raise UserError(
+            f"RANK is {rank} and WORLD_SIZE is {size}: ranks go from 0 to {size - 1}, as torchrun sets them"
+        )
+    if not 0 < port < 1 << 16:
+        raise UserError(f"MASTER_PORT is {port}: must be from 1 to 65535, as torchrun sets it")
+    return rank, os.environ["MASTER_ADDR"], port
+
+
+def _await(host: str, port: int, patience: timedelta) -> None:
+    """Return when something answers at that port. In Python, so that a signal ends it, and nothing else is said."""
+    deadline = time.monotonic() + patience.total_seconds()
+    while True:
+        try:
+            socket.create_connection((host, port), timeout=max(1.0, deadline - time.monotonic())).close()
+            return
+        except OSError as error:
+            if time.monotonic() + PAUSE >= deadline:
+                raise TimeoutError(f"nothing answers there after {patience}: {error.strerror or error}") from error
+        time.sleep(PAUSE)

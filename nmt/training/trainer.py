@@ -285,7 +285,7 @@ class Trainer:
         return surroundings(self.model.output_weight.device, self.computing, self.processes.size)
 
     def _save(self) -> None:
-        random_states = self.processes.gather(random_state())
+        random_states = self.processes.gather_states(random_state())
         if self.records is None:
             return
         numbers = {
