@@ -14,3 +14,7 @@ class UserError(Exception):
             raise ValueError("a UserError needs at least one message")
         super().__init__("\n".join(messages))
         self.messages: Sequence[str] = messages
+
+
+class DamagedFile(UserError):
+    """A file is not what was written: cut short, overwritten, or with a bit that has changed."""

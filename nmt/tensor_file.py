@@ -1,53 +1,192 @@
 """Files of named tensors with a few texts beside them, in the safetensors format: nothing in them is ever executed.
 
-It knows no model and no training; those say what the names mean.
+A file may come from a stranger. It is read, not mapped, so that one that shrinks meanwhile is noticed; its header is
+read first, and says how much memory the rest takes: never more than the file is long. It knows no model and no
+training; those say what the names mean.
 """
 
 import hashlib
 import json
+import math
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Any, NamedTuple, TypeGuard
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from nmt.errors import UserError
+from nmt import __version__
+from nmt.errors import DamagedFile, UserError
 from nmt.files import written_atomically
 
+VERSION = "1"  # of what this version of the toolkit writes; raised when an older one would misread a file
+LARGEST_HEADER = 1 << 23  # bytes; that of a training of 100 layers has less than half a MiB
 _HEADER, _DIGEST = "nmt-toolkit", "digest"
-VERSION = "1"  # of what this version of the toolkit writes
+_LENGTH = 8  # bytes in front of the header that say how long it is
+_MOST_AXES = 8
+_TYPES = {
+    "BOOL": torch.bool,
+    "U8": torch.uint8,
+    "I8": torch.int8,
+    "I16": torch.int16,
+    "I32": torch.int32,
+    "I64": torch.int64,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "F32": torch.float32,
+    "F64": torch.float64,
+}
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], *, kind: str, texts: dict[str, str]) -> None:
     """Write `path` so that a crash leaves the old file or the new one. `kind` says what it is, for `read_tensors`."""
     # One entry only: safetensors writes several in a random order, and equal content is to give equal bytes.
     tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
-    texts = {"kind": kind, "version": VERSION, **texts}
+    texts = {"kind": kind, "version": VERSION, "toolkit": __version__, **texts}
     content = save(tensors, {_HEADER: json.dumps({**texts, _DIGEST: _digest(tensors, texts)})})
     with written_atomically(path, "wb") as file:
         file.write(content)
 
 
-def read_tensors(path: Path, *, kind: str) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors and texts of a file of this kind. Raises UserError when it is damaged, or something else."""
+class Declared(NamedTuple):
+    """What a header says of a tensor."""
+
+    type: torch.dtype
+    shape: tuple[int, ...]
+
+
+class TensorFile:
+    """An open file whose header has been read: its texts, and what its tensors are."""
+
+    def __init__(self, path: Path, file: IO[bytes], texts: dict[str, str], tensors: dict[str, Declared]) -> None:
+        """`tensors` are in the order of the file, which stands where their values begin."""
+        self._digest = texts.pop(_DIGEST, None)
+        self.path, self.texts, self.tensors = path, texts, tensors
+        self._file = file
+
+    def read(self) -> dict[str, Tensor]:
+        """The tensors, by name; to be called once. Raises DamagedFile when they are not what was written."""
+        found = {name: self._tensor(name, *declared) for name, declared in self.tensors.items()}
+        if self._digest != _digest(found, self.texts):
+            raise DamagedFile(f"{self.path}: damaged: its content is not what was written (the checksums differ)")
+        return found
+
+    def _tensor(self, name: str, type_: torch.dtype, shape: tuple[int, ...]) -> Tensor:
+        size = math.prod(shape) * type_.itemsize
+        try:
+            values = torch.empty(size, dtype=torch.uint8)
+        except (RuntimeError, MemoryError) as error:
+            raise UserError(f"{self.path}: the memory does not hold its {name} of {size:,} bytes") from error
+        if self._file.readinto(values.numpy().data) != size:  # type: ignore[attr-defined]
+            raise DamagedFile(f"{self.path}: damaged: it was cut short while it was read")
+        return values.view(type_).view(shape)
+
+
+@contextmanager
+def open_tensors(path: Path, *, kind: str) -> Iterator[TensorFile]:
+    """Open a file of this kind and read its header.
+
+    Raises DamagedFile when it is not what was written, and UserError when it is something else or cannot be read.
+    """
     try:
-        with safe_open(path, framework="pt", device="cpu") as file:
-            texts = _texts(file.metadata() or {})
-            if texts.get("kind") != kind:
-                found = f"a {texts['kind']}" if "kind" in texts else "a safetensors file of another program"
-                raise UserError(f"{path}: no {kind} of this toolkit, but {found}")
-            if texts.get("version") != VERSION:
-                found = texts.get("version", "none")
-                raise UserError(f"{path}: format version {found}, but this toolkit reads version {VERSION}")
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - no mapping
-    except SafetensorError as error:
-        raise UserError(f"{path}: damaged, or no {kind} of this toolkit ({error})") from error
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise UserError(f"{path}: no {kind} of this toolkit, and no file at all but a folder, pipe or device")
+        with path.open("rb") as file:
+            try:
+                texts, tensors = _header(file, status.st_size)
+            except (ValueError, RecursionError) as error:
+                raise DamagedFile(f"{path}: damaged, or no {kind} of this toolkit ({error})") from error
+            _check_kind(path, texts, kind)
+            yield TensorFile(path, file, texts, tensors)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror or error})") from error
-    if texts.pop(_DIGEST, None) != _digest(tensors, texts):
-        raise UserError(f"{path}: damaged: its content is not what was written (the checksums differ)")
-    return tensors, texts
+
+
+def read_tensors(path: Path, *, kind: str) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors and texts of a file of this kind. Raises as `open_tensors`, and DamagedFile as `TensorFile.read`."""
+    with open_tensors(path, kind=kind) as file:
+        return file.read(), file.texts
+
+
+def _check_kind(path: Path, texts: dict[str, str], kind: str) -> None:
+    if texts.get("kind") != kind:
+        found = f"a {texts['kind'][:50]}" if "kind" in texts else "a safetensors file of another program"
+        raise UserError(f"{path}: no {kind} of this toolkit, but {found}")
+    version = texts.get("version", "none")[:50]
+    if version == VERSION:
+        return
+    if not (version.isascii() and version.isdecimal()):
+        raise DamagedFile(f"{path}: damaged: its format version is {version}; this toolkit reads version {VERSION}")
+    is_newer = int(version) > int(VERSION)
+    age, way_out = ("a newer", "upgrade to read it") if is_newer else ("an older", "read it with that one")
+    release = f" ({texts['toolkit'][:50]})" if "toolkit" in texts else ""
+    raise UserError(
+        f"{path}: written by {age} version of the toolkit{release}, in format {version}; this one ({__version__}) "
+        f"reads format {VERSION}: {way_out}"
+    )
+
+
+def _header(file: IO[bytes], size: int) -> tuple[dict[str, str], dict[str, Declared]]:
+    """The texts and what the tensors are, in the order of the file. Raises ValueError, or RecursionError."""
+    length = int.from_bytes(file.read(_LENGTH), "little")
+    if size < _LENGTH or length > size - _LENGTH:
+        raise ValueError(f"it has {size:,} bytes, and its header does not fit into them")
+    if length > LARGEST_HEADER:
+        raise ValueError(f"its header has {length:,} bytes, more than {LARGEST_HEADER:,}")
+    header = json.loads(file.read(length).decode("utf-8"), object_pairs_hook=_once)
+    if not isinstance(header, dict):
+        raise ValueError("its header is no JSON object")
+    metadata = header.pop("__metadata__", {})
+    tensors: dict[str, Declared] = {}
+    end = 0
+    for name, (declared, start, stop) in sorted(
+        ((name, _entry(name, entry)) for name, entry in header.items()), key=lambda each: each[1][1:]
+    ):
+        if start != end or stop - start != math.prod(declared.shape) * declared.type.itemsize:
+            raise ValueError(f"{name[:100]}: not where it should be in the file, or of another size than its shape's")
+        tensors[name], end = declared, stop
+    if end != size - _LENGTH - length:
+        raise ValueError(f"its header speaks of {_LENGTH + length + end:,} bytes, but it has {size:,}")
+    return _texts(metadata), tensors
+
+
+def _entry(name: str, entry: Any) -> tuple[Declared, int, int]:
+    """What the header says of a tensor, and where its bytes begin and end."""
+    if not name.isascii():
+        raise ValueError("a tensor whose name is not of ASCII characters")
+    keys = ("dtype", "shape", "data_offsets")
+    kind, shape, place = (entry.get(key) if isinstance(entry, dict) else None for key in keys)
+    if not (_are_counts(shape) and _are_counts(place) and len(shape) <= _MOST_AXES and len(place) == 2):
+        raise ValueError(f"{name[:100]}: no type, shape and place in the header")
+    if not isinstance(kind, str) or kind not in _TYPES:
+        raise ValueError(f"{name[:100]}: of the type {str(kind)[:50]}; known: {', '.join(_TYPES)}")
+    return Declared(_TYPES[kind], tuple(shape)), place[0], place[1]
+
+
+def _are_counts(numbers: Any) -> TypeGuard[list[int]]:
+    return isinstance(numbers, list) and all(type(number) is int and 0 <= number < 1 << 63 for number in numbers)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, each of whose names stands in it once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name is there twice")
+    return found
+
+
+def _texts(metadata: Any) -> dict[str, str]:
+    """The texts that `write_tensors` was given; empty for a file of another program."""
+    if not isinstance(metadata, dict) or not isinstance(metadata.get(_HEADER, ""), str):
+        raise ValueError("its texts are no texts")
+    texts = json.loads(metadata.get(_HEADER, "{}"), object_pairs_hook=_once)
+    if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
+        raise ValueError("its texts are no texts")
+    return texts
 
 
 def _digest(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
@@ -55,17 +194,8 @@ def _digest(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
     digest = hashlib.blake2b(json.dumps(texts, sort_keys=True).encode(), digest_size=16)
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.flatten().view(torch.uint8).numpy().tobytes())
+        digest.update(tensor.flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def _texts(metadata: dict[str, str]) -> dict[str, str]:
-    """The texts that `write_tensors` was given; empty for a file of another program."""
-    try:
-        texts = json.loads(metadata.get(_HEADER, "{}"))
-    except ValueError:
-        return {}
-    return texts if isinstance(texts, dict) else {}
 
 
 def below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

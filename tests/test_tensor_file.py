@@ -1,13 +1,17 @@
 """Files of tensors: what is written is read, and nothing else is."""
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import save_file
 
+from nmt import __version__
 from nmt.errors import UserError
-from nmt.tensor_file import below, read_tensors, write_tensors
+from nmt.tensor_file import LARGEST_HEADER, below, open_tensors, read_tensors, write_tensors
+from tests.hostile_files import parts, rewrite, write_parts
 
 TENSORS = {
     "a.weight": torch.arange(6, dtype=torch.float32).reshape(2, 3),
@@ -53,3 +57,124 @@ def test_other_kinds_are_named(path: Path, tmp_path: Path) -> None:
     save_file(TENSORS, foreign)
     with pytest.raises(UserError, match="no model of this toolkit, but a safetensors file of another program"):
         read_tensors(foreign, kind="model")
+
+
+# --------------------------------------------------------------------------------------------- files from a stranger
+
+
+def test_the_version_of_the_toolkit_is_in_the_file(path: Path) -> None:
+    assert read_tensors(path, kind="model")[1]["toolkit"] == __version__
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        (
+            "2",
+            r"written by a newer version of the toolkit \(9\.8\.7\), in format 2; this one .* reads format 1: upgrade",
+        ),
+        (
+            "0",
+            r"written by an older version of the toolkit \(9\.8\.7\), in format 0; this one .*: read it with that one",
+        ),
+        ("1.5", r"damaged: its format version is 1\.5; this toolkit reads version 1"),
+        ("9" * 5000, r"written by a newer version of the toolkit"),
+    ],
+)
+def test_other_versions_are_named(path: Path, version: str, message: str) -> None:
+    """Also where the newer version writes what this one would take for damage."""
+    rewrite(path, "model", lambda tensors, texts: texts.update(version=version, toolkit="9.8.7"))
+    with pytest.raises(UserError, match=message):
+        read_tensors(path, kind="model")
+
+
+ENTRY = {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}
+HEADERS: dict[str, Any] = {
+    "no JSON": b"{",
+    "no UTF-8": b'{"\xff": 1}',
+    "a list": [],
+    "a number": 5,
+    "nested": b"[" * 100_000,
+    "nested texts": {"__metadata__": {"nmt-toolkit": "[" * 100_000}},
+    "a name twice": b'{"a": 1, "a": 2}',
+    "a large number": b'{"a": ' + b"1" * 5000 + b"}",
+    "texts a list": {"__metadata__": []},
+    "texts no text": {"__metadata__": {"nmt-toolkit": 5}},
+    "texts a number": {"__metadata__": {"nmt-toolkit": "5"}},
+    "texts of numbers": {"__metadata__": {"nmt-toolkit": '{"kind": 5}'}},
+    "an entry a number": {"a": 5},
+    "an entry without a type": {"a": {"shape": [2, 3], "data_offsets": [0, 24]}},
+    "an unknown type": {"a": {**ENTRY, "dtype": "Q7"}},
+    "a type that is a list": {"a": {**ENTRY, "dtype": ["F32"]}},
+    "a shape of text": {"a": {**ENTRY, "shape": "23"}},
+    "a negative shape": {"a": {**ENTRY, "shape": [-2, -3]}},
+    "a shape of booleans": {"a": {**ENTRY, "shape": [True, 6]}},
+    "a shape of fractions": {"a": {**ENTRY, "shape": [2.0, 3.0]}},
+    "many axes": {"a": {**ENTRY, "shape": [2, 3, *[1] * 1000]}},
+    "a shape beyond counting": {"a": {**ENTRY, "shape": [1 << 62] * 8}},
+    "a shape of more than the bytes": {"a": {**ENTRY, "shape": [2, 4]}},
+    "a place beyond the file": {"a": {**ENTRY, "data_offsets": [0, 1 << 40], "shape": [1 << 38]}},
+    "a place with a gap": {"a": {**ENTRY, "data_offsets": [4, 28]}},
+    "a place that is negative": {"a": {**ENTRY, "data_offsets": [-24, 0]}},
+    "a place of three": {"a": {**ENTRY, "data_offsets": [0, 24, 24]}},
+    "two in one place": {"a": ENTRY, "b": ENTRY},
+    "a name beyond ASCII": {"\ud800": ENTRY},
+}
+
+
+@pytest.mark.parametrize("header", HEADERS.values(), ids=HEADERS)
+def test_what_is_no_header_is_refused(header: Any, tmp_path: Path) -> None:
+    path = tmp_path / "hostile.safetensors"
+    write_parts(path, header, bytes(24))
+    with pytest.raises(UserError, match=r"hostile\.safetensors: damaged, or no model of this toolkit \("):
+        read_tensors(path, kind="model")
+
+
+def test_a_header_has_a_limit(path: Path) -> None:
+    content = b"{" + b" " * LARGEST_HEADER
+    write_parts(path, content, b"")
+    with pytest.raises(UserError, match=r"its header has 8,388,609 bytes, more than 8,388,608"):
+        read_tensors(path, kind="model")
+    with path.open("wb") as file:
+        file.write((1 << 40).to_bytes(8, "little"))
+        file.truncate(1 << 41)
+    with pytest.raises(UserError, match=r"its header has 1,099,511,627,776 bytes"):
+        read_tensors(path, kind="model")
+
+
+def test_a_name_twice_in_the_texts(path: Path) -> None:
+    header, data = parts(path)
+    header["__metadata__"]["nmt-toolkit"] = '{"kind": "model", "kind": "model"}'
+    write_parts(path, header, data)
+    with pytest.raises(UserError, match="a name is there twice"):
+        read_tensors(path, kind="model")
+
+
+def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
+    """Mapped, it would end the process with a signal."""
+    path = tmp_path / "some.safetensors"
+    write_tensors(path, {"a": torch.zeros(1 << 18)}, kind="model", texts={})
+    with open_tensors(path, kind="model") as file:
+        os.truncate(path, 0)
+        with pytest.raises(UserError, match=r"damaged: it was cut short while it was read"):
+            file.read()
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (Path("/dev/zero"), tmp_path / "pipe", tmp_path):
+        with pytest.raises(
+            UserError, match="no model of this toolkit, and no file at all but a folder, pipe or device"
+        ):
+            read_tensors(path, kind="model")
+    with pytest.raises(UserError, match="cannot be read"):
+        read_tensors(tmp_path / "absent", kind="model")
+
+
+def test_what_the_memory_does_not_hold(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(size: int, **options: Any) -> None:
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
+
+    monkeypatch.setattr(torch, "empty", refused)
+    with pytest.raises(UserError, match=r"some.safetensors: the memory does not hold its \S+ of \d+ bytes"):
+        read_tensors(path, kind="model")

@@ -175,7 +175,9 @@ def _subwords(path: Path) -> tuple[Vocabularies, SubwordSampling | None]:
     """The model's vocabularies, and how its training has cut sentences at random."""
     file = load_model(path)
     try:
-        return Vocabularies.from_bytes(file.source_subwords, file.target_subwords), file.config.subwords.sampling
+        return Vocabularies.from_bytes(
+            file.source_subwords, file.target_subwords, file.sizes
+        ), file.config.subwords.sampling
     except ValueError as error:
         raise UserError(f"{path}: damaged: its parts do not fit together ({error})") from error
 

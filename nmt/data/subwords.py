@@ -216,10 +216,17 @@ class Vocabularies(NamedTuple):
     target: Subwords
 
     @classmethod
-    def from_bytes(cls, source: bytes, target: bytes) -> "Vocabularies":
-        """Load two serialised models; equal bytes are one joint model. Raises ValueError as `Subwords` does."""
+    def from_bytes(cls, source: bytes, target: bytes, sizes: tuple[int, int]) -> "Vocabularies":
+        """Load two serialised models; equal bytes are one joint model.
+
+        Raises ValueError as `Subwords` does, and when they have not as many pieces as `sizes` says.
+        """
         loaded = Subwords.from_bytes(source)
-        return cls(loaded, loaded if source == target else Subwords.from_bytes(target))
+        found = cls(loaded, loaded if source == target else Subwords.from_bytes(target))
+        for side, size in zip(found, sizes, strict=True):
+            if side.size != size:
+                raise ValueError(f"one of {side.size} pieces, where there should be {size}")
+        return found
 
 
 def _spoken(ids: Sequence[int]) -> list[int]:

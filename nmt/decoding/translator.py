@@ -282,7 +282,7 @@ def _load(path: Path, device: torch.device | str, precision: str) -> _Loaded:
     file = load_model(path)
     try:
         model = rebuild(file)
-        vocabularies = Vocabularies.from_bytes(file.source_subwords, file.target_subwords)
+        vocabularies = Vocabularies.from_bytes(file.source_subwords, file.target_subwords, file.sizes)
     except (KeyError, ValueError, UserError) as error:
         reason = shorten(str(error), 200, placeholder=" …")  # PyTorch names every weight that does not fit
         raise UserError(f"{path}: damaged: its parts do not fit together ({reason})") from error

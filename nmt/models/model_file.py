@@ -4,6 +4,8 @@ Nothing in the file is ever executed. The subword models are bytes here: text is
 """
 
 import json
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,10 +15,13 @@ from torch import Tensor
 from nmt.config import Config, dump_config, parse_config
 from nmt.errors import UserError
 from nmt.models.scores import SCORES
-from nmt.models.seq2seq import Seq2Seq, build_model
-from nmt.tensor_file import below, read_tensors, write_tensors
+from nmt.models.seq2seq import Seq2Seq, build_model, weight_shapes
+from nmt.symbols import BEGIN, END
+from nmt.tensor_file import Declared, below, open_tensors, write_tensors
 
 KIND = "model"
+LARGEST_WEIGHT = 1e6  # of those of a model that learnt anything none comes near it; beyond it, translations are blank
+_WEIGHTS, _SOURCE, _TARGET = "weights.", "subwords.source", "subwords.target"
 BEST = "best.safetensors"
 
 
@@ -33,10 +38,10 @@ class ModelFile(NamedTuple):
 
 def save_model(path: Path, model: ModelFile) -> None:
     """Write `path` so that a crash leaves the old file or the new one."""
-    tensors = {f"weights.{name}": weight for name, weight in model.weights.items()}
-    tensors["subwords.source"] = _as_tensor(model.source_subwords)
+    tensors = {f"{_WEIGHTS}{name}": weight for name, weight in model.weights.items()}
+    tensors[_SOURCE] = _as_tensor(model.source_subwords)
     if model.target_subwords != model.source_subwords:
-        tensors["subwords.target"] = _as_tensor(model.target_subwords)
+        tensors[_TARGET] = _as_tensor(model.target_subwords)
     texts = {
         "config": dump_config(model.config),
         "sizes": json.dumps(model.sizes),
@@ -59,38 +64,87 @@ def model_path(path: Path) -> Path:
 
 
 def load_model(path: Path) -> ModelFile:
-    """Read a model file, or the best model of a run folder. Raises UserError when it is damaged or no model of ours."""
+    """Read a model file, or the best model of a run folder. Raises UserError when it is damaged or no model of ours.
+
+    The file may come from a stranger: the weights that its configuration asks for are compared with those that it says
+    it has before memory is asked for either, so that it takes no more than the file is long.
+    """
     path = model_path(path)
-    tensors, texts = read_tensors(path, kind=KIND)
-    try:
-        source = tensors["subwords.source"].numpy().tobytes()
-        target = tensors["subwords.target"].numpy().tobytes() if "subwords.target" in tensors else source
-        source_size, target_size = json.loads(texts["sizes"])
-        config = parse_config(texts["config"])
-        if config.model.attention.score not in SCORES:
-            raise UserError(f"model.attention.score: {config.model.attention.score}, which this version does not have")
-        return ModelFile(
-            config=config,
-            weights=below(tensors, "weights."),
-            source_subwords=source,
-            target_subwords=target,
-            sizes=(source_size, target_size),
-            training=json.loads(texts["training"]),
-        )
-    except UserError as error:  # of another version of the toolkit, with other keys
-        raise UserError(f"{path}: its configuration cannot be read: {'; '.join(error.messages)}") from error
-    except (KeyError, ValueError) as error:
-        raise UserError(f"{path}: damaged: its parts do not fit together ({error})") from error
+    with open_tensors(path, kind=KIND) as file:
+        try:
+            config, sizes, training = _described(file.texts)
+            _check_declared(file.tensors, config, sizes)
+        except UserError as error:  # of another version of the toolkit, with other keys
+            raise UserError(f"{path}: its configuration cannot be read: {'; '.join(error.messages)}") from error
+        except (KeyError, ValueError, RecursionError) as error:
+            raise UserError(f"{path}: damaged: its parts do not fit together ({error})") from error
+        tensors = file.read()
+    weights = below(tensors, _WEIGHTS)
+    for name, weight in weights.items():
+        _check_values(path, name, weight)
+    source = tensors[_SOURCE].numpy().tobytes()
+    target = tensors[_TARGET].numpy().tobytes() if _TARGET in tensors else source
+    return ModelFile(config, weights, source, target, sizes, training)
+
+
+def _described(texts: Mapping[str, str]) -> tuple[Config, tuple[int, int], dict[str, Any]]:
+    """Configuration, sizes of the vocabularies, and how the weights came about.
+
+    Raises UserError, KeyError or ValueError.
+    """
+    sizes, training = json.loads(texts["sizes"]), json.loads(texts["training"])
+    if not (isinstance(sizes, list) and len(sizes) == 2 and all(type(size) is int and size > 0 for size in sizes)):
+        raise ValueError("the sizes of its vocabularies are not two whole numbers above 0")
+    if not isinstance(training, dict):
+        raise ValueError("what it says about its training is no JSON object")
+    config = parse_config(texts["config"])
+    if config.model.attention.score not in SCORES:
+        raise UserError(f"model.attention.score: {config.model.attention.score}, which this version does not have")
+    return config, (sizes[0], sizes[1]), training
+
+
+def _check_declared(tensors: Mapping[str, Declared], config: Config, sizes: tuple[int, int]) -> None:
+    """Raise ValueError unless the tensors are those of such a model."""
+    shapes = weight_shapes(config.model, source_size=sizes[0], target_size=sizes[1])
+    wanted = {f"{_WEIGHTS}{name}": Declared(torch.float32, shape) for name, shape in shapes.items()}
+    for name in (_SOURCE, _TARGET):
+        if name == _SOURCE or name in tensors:
+            length = math.prod(tensors[name].shape) if name in tensors else 0
+            wanted[name] = Declared(torch.uint8, (length,))
+    for name in [*wanted, *tensors]:
+        if tensors.get(name) != wanted.get(name):
+            found, expected = (_in_words(declared.get(name)) for declared in (tensors, wanted))
+            raise ValueError(f"{name[:100]} is {found}, but {expected} in a model of its configuration")
+
+
+def _in_words(declared: Declared | None) -> str:
+    return "absent" if declared is None else f"{str(declared.type).removeprefix('torch.')} {declared.shape}"
+
+
+def _check_values(path: Path, name: str, weight: Tensor) -> None:
+    """Raise UserError when a weight is no number, or so large that only a training that diverged can have made it."""
+    if weight.numel():
+        lowest, highest = weight.aminmax()  # NaN if any is
+        largest = max(abs(float(lowest)), abs(float(highest)))
+        if not (float(lowest) == float(lowest) and largest <= LARGEST_WEIGHT):
+            what = f"as large as {largest:.3g}" if math.isfinite(largest) else "not finite"
+            raise UserError(
+                f"{path}: of no use: its weights {name} are {what}, as after a training that diverged; give an earlier "
+                "model"
+            )
 
 
 def rebuild(model: ModelFile) -> Seq2Seq:
-    """The network with the file's weights, in evaluation mode. Raises UserError when they do not fit."""
-    network = build_model(model.config.model, source_size=model.sizes[0], target_size=model.sizes[1])
+    """The network with the file's weights, in evaluation mode. Raises UserError when they do not fit, or each other."""
     try:
+        network = build_model(model.config.model, source_size=model.sizes[0], target_size=model.sizes[1])
         network.load_state_dict(model.weights)
+        network.eval()
+        with torch.inference_mode():  # parts that do not go together, such as a score and sizes that it does not take
+            network.step(torch.tensor([BEGIN]), network.start(torch.tensor([[END]]), torch.tensor([1])))
     except RuntimeError as error:
         raise UserError(f"the model's weights do not fit its configuration: {error}") from error
-    return network.eval()
+    return network
 
 
 def _as_tensor(content: bytes) -> Tensor:

@@ -135,6 +135,26 @@ class Seq2Seq(KeepsPacked[PackedOutput]):
 
 def build_model(config: ModelConfig, *, source_size: int, target_size: int) -> Seq2Seq:
     """The model that `config` describes, for vocabularies of these sizes, with freshly drawn weights."""
+    model = _assembled(config, source_size, target_size)
+    initialise(model, config, output_weight=model.output_weight)
+    return model
+
+
+def weight_shapes(config: ModelConfig, *, source_size: int, target_size: int) -> dict[str, tuple[int, ...]]:
+    """The shapes of that model's weights, by their names; no memory is asked for, however large they are.
+
+    Raises ValueError where there is no such model, or one with more weights than can be counted.
+    """
+    try:
+        with torch.device("meta"):
+            model = _assembled(config, source_size, target_size)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        raise ValueError(f"no model has this configuration: {error}") from error
+    return {name: tuple(weight.shape) for name, weight in model.state_dict().items()}
+
+
+def _assembled(config: ModelConfig, source_size: int, target_size: int) -> Seq2Seq:
+    """The model before its weights are drawn."""
     settings = config.encoder
     encoder = Encoder(
         cell=settings.cell,
@@ -157,16 +177,20 @@ def build_model(config: ModelConfig, *, source_size: int, target_size: int) -> S
         size=config.decoder.hidden_size,
     )
     tied = config.tie_embeddings
-    model = Seq2Seq(
-        source_embedding=nn.Embedding(source_size, config.embedding_size),
-        target_embedding=None if tied == "all" else nn.Embedding(target_size, config.embedding_size),
+    return Seq2Seq(
+        source_embedding=_embedding(source_size, config.embedding_size),
+        target_embedding=None if tied == "all" else _embedding(target_size, config.embedding_size),
         encoder=encoder,
         initial_state=INITIAL_STATES[config.decoder.initial_state](sizes),
         decoder=decoder,
         output_layer=nn.Linear(decoder.output_size, target_size, bias=False) if tied == "none" else None,
     )
-    initialise(model, config, output_weight=model.output_weight)
-    return model
+
+
+def _embedding(size: int, dimension: int) -> nn.Embedding:
+    """An embedding as PyTorch draws it; not drawn on the meta device, which would import a large part of PyTorch."""
+    weight = torch.empty(size, dimension)
+    return nn.Embedding.from_pretrained(weight if weight.is_meta else weight.normal_(), freeze=False)
 
 
 def _build_decoder(config: ModelConfig, *, memory_size: int) -> Decoder:

@@ -35,7 +35,7 @@ def load_origin(path: Path) -> Origin:
     path = model_path(path)
     model = load_model(path)
     try:
-        vocabularies = Vocabularies.from_bytes(model.source_subwords, model.target_subwords)
+        vocabularies = Vocabularies.from_bytes(model.source_subwords, model.target_subwords, model.sizes)
     except ValueError as error:
         raise UserError(f"{path}: damaged: its subword model is {error}") from error
     return Origin(path, model, vocabularies)

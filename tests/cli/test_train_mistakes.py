@@ -180,7 +180,10 @@ def write_damaged(path: Path, kind: str, trained: Path) -> None:
         ("empty", "damaged, or no model of this toolkit"),
         ("something else", "damaged, or no model of this toolkit"),
         ("a state to resume from", "no model of this toolkit, but a training state"),
-        ("other sizes inside", "damaged: its weights do not fit its configuration"),
+        (
+            "other sizes inside",
+            "damaged: its parts do not fit together (weights.source_embedding.weight is float32 (60, 7), but",
+        ),
         ("no subword model inside", "damaged: its subword model is not a sentencepiece model, or damaged"),
     ],
 )
