@@ -227,7 +227,7 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "half": (lambda content: content[: len(content) // 2], "damaged, or no model"),
     "header syntax": (lambda content: flipped(content, b"{"), "damaged, or no model"),
     "one bit of a weight": (lambda content: content[:-1] + bytes([content[-1] ^ 1]), "the checksums differ"),
-    "one bit of a name": (lambda content: flipped(content, b"weights.encoder"), "the checksums differ"),
+    "one bit of a name": (lambda content: flipped(content, b"weights.encoder"), "do not fit together"),
     "tensor name": (lambda content: rewritten(content, rename_a_weight), "do not fit together"),
     "sizes": (lambda content: rewritten(content, change_the_hidden_size), "do not fit together"),
     "configuration": (lambda content: rewritten(content, misname_the_attention), "configuration cannot be read"),
