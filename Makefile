@@ -45,8 +45,8 @@ test: $(READY) ## Run the fast tests
 slow: $(READY) ## Run the slow proofs only: they train models for minutes
 	$(PYTEST) -m slow
 
-check: lint types ## Run everything that has to hold: lint, types, the fast tests and the slow proofs
-	$(PYTEST)
+check: lint types ## Run everything that has to hold: lint, types, the fast tests and the slow proofs; prints coverage
+	$(PYTEST) --cov
 
 torture: $(READY) ## Break it: kills, full disks, flipped bits at all moments, in about half an hour; it resumes
 	$(BIN)/python -m tests.torture
@@ -67,5 +67,5 @@ data: $(READY) ## Fetch Multi30k English-German, raw and tokenised, into data/mu
 	$(BIN)/python scripts/get_multi30k.py --languages en de
 
 clean: ## Remove caches and build artefacts; .venv, data and runs stay
-	rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.*
 	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +

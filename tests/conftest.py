@@ -2,12 +2,28 @@
 
 import subprocess
 import sys
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+import coverage
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Measure no coverage in slow proofs: they take long enough."""
+    stopped: list[coverage.Coverage] = []  # pytest-cov has two of them in a worker of pytest-xdist
+    while item.get_closest_marker("slow") and (measured := coverage.Coverage.current()):
+        measured.stop()
+        stopped.append(measured)
+    try:
+        return (yield)
+    finally:
+        for measured in reversed(stopped):
+            measured.start()
 
 
 @pytest.fixture(scope="session")
