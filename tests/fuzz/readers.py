@@ -356,7 +356,7 @@ def shortlist_file() -> bytes:
     """A valid shortlist."""
     with tempfile.TemporaryDirectory() as name:
         model = load_model(save_model_file(Path(name) / "model"))
-        vocabularies = Vocabularies.from_bytes(model.source_subwords, model.target_subwords)
+        vocabularies = Vocabularies.from_bytes(model.source_subwords, model.target_subwords, model.sizes)
         pairs = [(line, line) for line in SENTENCES]
         trained = train_shortlist(pairs, vocabularies, translations=5, most_frequent=7)
         save_shortlist(Path(name) / "shortlist", trained.shortlist)
