@@ -1,6 +1,7 @@
 """Trials with two processes at once: in one run folder, making one cache, joining one output."""
 
 import random
+import shutil
 import signal
 from pathlib import Path
 
@@ -51,7 +52,7 @@ def making_one_cache(scene: Scene, folder: Path, draw: random.Random) -> Outcome
     (folder / "other").rename(run)
     if differences := scene.differences("training", folder):
         return Outcome(LOST, f"{fault} in the other: ends otherwise: {', '.join(differences)}")
-    run.rename(folder / "other")
+    shutil.rmtree(run)
     if (folder / "first").exists():
         (folder / "first").rename(run)
     return resumed(scene, "training", folder)
