@@ -4,7 +4,7 @@ All fields are plain numbers, texts and lists, so that the whole is one JSON obj
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from nmt.config.schema import TrainingConfig
@@ -23,7 +23,7 @@ class Window:
     loss: float = 0.0  # nats, plain negative log-likelihood
     tokens: int = 0  # target tokens
     gradient_norm: float = 0.0
-    padding: float = 0.0  # padded positions
+    padding: int = 0  # padded positions, of this process; so are all positions
     positions: int = 0
     seconds: float = 0.0
 
@@ -35,9 +35,14 @@ class Window:
         self.gradient_norm += result.gradient_norm
         for batch in filter(None, group):
             positions = batch.source.numel() + batch.target_output.numel()
-            self.padding += batch.padding_share * positions
+            self.padding += round(batch.padding_share * positions)
             self.positions += positions
         self.seconds += seconds
+
+    def of_all(self, processes: Processes) -> "Window":
+        """With the padding of all processes; to be called in all of them."""
+        padding, positions = processes.sums(self.padding, self.positions)
+        return replace(self, padding=round(padding), positions=round(positions))
 
     def means(self, processes: Processes) -> dict[str, float]:
         """What the log says of these updates; to be called in all processes."""
@@ -113,11 +118,15 @@ class Progress:
             return f"{self.epoch} epochs"
         return None
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+    def as_json(self, processes: Processes) -> dict[str, Any]:
+        """What is saved for all processes; to be called in all of them."""
+        return asdict(replace(self, window=self.window.of_all(processes)))
 
     @classmethod
-    def from_json(cls, saved: dict[str, Any]) -> "Progress":
+    def from_json(cls, saved: dict[str, Any], *, rank: int = 0) -> "Progress":
+        """What process `rank` goes on from: the padding that was saved is of all, and counts in the first one only."""
         window = Window(**saved["window"])
+        if rank:
+            window.padding = window.positions = 0
         best = [(value, update) for value, update in saved["best"]]
         return cls(**{**saved, "window": window, "best": best})

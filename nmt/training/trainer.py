@@ -97,7 +97,7 @@ class Trainer:
             restore(state, model=model, optimizer=optimizer, rank=processes.rank)
             for warning in take_over(state.numbers["surroundings"], self._surroundings()):
                 log(warning)
-            self.progress = Progress.from_json(state.numbers["progress"])
+            self.progress = Progress.from_json(state.numbers["progress"], rank=processes.rank)
             self.schedule.restore(state.numbers["schedule"])
             recorded = state.numbers["recorded"]
             kept = self.progress.kept(self.settings)
@@ -286,10 +286,11 @@ class Trainer:
 
     def _save(self) -> None:
         random_states = self.processes.gather_states(random_state())
+        progress = self.progress.as_json(self.processes)
         if self.records is None:
             return
         numbers = {
-            "progress": self.progress.as_json(),
+            "progress": progress,
             "schedule": self.schedule.state(),
             "recorded": self.records.saved_size(),
             "data": self.data,

@@ -33,7 +33,9 @@ TEXT = "told: the file is another one, or no text any more; a folder of finished
 CACHE = "same: said, and made anew from the corpus"
 READS = {
     "the user's configuration": Read("training", "train.yaml", "told: another one, or none", ("configuration",)),
-    "the run's configuration": Read("training", "run/config.yaml", "told: damaged, or another one", ("config", "holds no run")),
+    "the run's configuration": Read(
+        "training", "run/config.yaml", "told: damaged, or another one", ("config", "holds no run")
+    ),
     "the corpus": Read("training", "corpus/*", "told: not the corpus that the run began with", ("corpus",)),
     "state.safetensors": Read("training", "run/state.safetensors", "told, going on from state.1 to the same bytes"),
     "state.1.safetensors": Read("training", "run/state.1.safetensors", "same: read only when the newer one is damaged"),

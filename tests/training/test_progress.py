@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from nmt.config.schema import TrainingConfig
+from nmt.training.distributed import Processes
 from nmt.training.progress import Progress, Window
 
 
@@ -57,4 +58,19 @@ def test_limits() -> None:
 def test_json_round_trip() -> None:
     progress = Progress(epoch=2, position=3, update=7, window=Window(updates=1, loss=2.5))
     validated(progress, training(keep_best=2), 3.0, 5.0)
-    assert Progress.from_json(json.loads(json.dumps(progress.as_json()))) == progress
+    assert Progress.from_json(json.loads(json.dumps(progress.as_json(Processes())))) == progress
+
+
+class Two(Processes):
+    """One of two processes; the other one has 3 padded positions of 70."""
+
+    def sums(self, *numbers: float) -> list[float]:
+        return [number + other for number, other in zip(numbers, (3, 70), strict=True)]
+
+
+def test_the_padding_that_is_saved_is_of_all_processes() -> None:
+    """The others then resume with none, so that nothing counts twice."""
+    progress = Progress(window=Window(updates=2, loss=2.5, padding=2, positions=50))
+    saved = json.loads(json.dumps(progress.as_json(Two(size=2))))
+    assert Progress.from_json(saved).window == Window(updates=2, loss=2.5, padding=5, positions=120)
+    assert Progress.from_json(saved, rank=1).window == Window(updates=2, loss=2.5)
