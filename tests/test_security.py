@@ -1,0 +1,164 @@
+"""What docs/security.md says of the code: nothing is unpickled or executed, nothing calls the network, and limits are
+those of the page. Of what a hostile file can do, the tests of each reader tell."""
+
+import ast
+import os
+import re
+import shutil
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nmt.cli import evaluate, train, translate
+from nmt.config import validation, yaml_text
+from nmt.data import corpus
+from nmt.files import written_atomically
+from nmt.models import model_file
+from nmt.tensor_file import LARGEST_HEADER, VERSION
+from tests.test_layers import PACKAGE, sources
+
+ROOT = PACKAGE.parent
+PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+
+MODULES = {
+    "pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "dbm", "multiprocessing",
+    "subprocess", "pty", "runpy", "code", "importlib", "ctypes", "cffi",
+    "socket", "ssl", "http", "urllib", "urllib3", "requests", "ftplib", "smtplib", "xmlrpc", "webbrowser", "asyncio",
+    "huggingface_hub",
+}  # fmt: skip
+NAMES = {
+    "eval", "exec", "compile", "__import__", "breakpoint", "system", "popen", "fork", "forkpty", "startfile",
+    "all_gather_object", "broadcast_object_list", "gather_object", "scatter_object_list", "send_object_list",
+    "recv_object_list", "rpc", "hub", "torch.load", "torch.save", "unsafe_load", "full_load", "UnsafeLoader",
+    "FullLoader",
+}  # fmt: skip
+PREFIXES = ("exec", "spawn", "posix_spawn")  # of functions of os
+ALLOWED = {
+    ("nmt/training/board.py", "socket"): {"gethostname"},  # the host's name is part of a TensorBoard file's name
+    ("nmt/training/torchrun.py", "socket"): {"create_connection", "gaierror", "timeout"},  # to the first process
+}
+
+
+def uses(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """The forbidden modules and names that a file imports or calls, with their lines."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names if alias.name.split(".")[0] in MODULES)
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            if module.split(".")[0] in MODULES:
+                yield module, node.lineno
+            yield from ((alias.name, node.lineno) for alias in node.names if alias.name in NAMES)
+        elif isinstance(node, ast.Name) and node.id in NAMES:
+            yield node.id, node.lineno
+        elif isinstance(node, ast.Attribute):
+            owner = ast.unparse(node.value)
+            is_mode = node.attr == "eval"  # a network's, or a plain method: `eval` by itself is what executes text
+            if f"{owner}.{node.attr}" in NAMES or (node.attr in NAMES and not is_mode and owner != "re"):
+                yield f"{owner}.{node.attr}", node.lineno
+            elif owner == "os" and node.attr.startswith(PREFIXES):
+                yield f"os.{node.attr}", node.lineno
+        elif isinstance(node, ast.keyword) and node.arg == "allow_pickle" and ast.unparse(node.value) != "False":
+            yield "allow_pickle", node.value.lineno
+
+
+@pytest.mark.parametrize("file", sources(PACKAGE), ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_is_unpickled_or_executed_and_nothing_calls_the_network(file: Path) -> None:
+    name = file.relative_to(ROOT).as_posix()
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    for used, line in uses(tree):
+        allowed = ALLOWED.get((name, used))
+        assert allowed is not None, f"{name}, line {line}: {used}"
+        attributes = {
+            node.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == used
+        }
+        assert attributes <= allowed, f"{name}: {used}.{', '.join(attributes - allowed)}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import pickle",
+        "from multiprocessing import Pool",
+        "import urllib.request",
+        "import torch\ntorch.load('a')",
+        "from torch import load\neval('1')",
+        "import os\nos.system('a')",
+        "import os\nos.execv('a', [])",
+        "from torch import distributed\ndistributed.all_gather_object([], 1)",
+        "import numpy as np\nnp.load('a', allow_pickle=True)",
+        "from yaml import UnsafeLoader",
+        "def f():\n    from subprocess import run",
+    ],
+)
+def test_the_test_finds_them(text: str) -> None:
+    assert list(uses(ast.parse(text)))
+
+
+def test_the_test_lets_others_be() -> None:
+    text = "import re\nre.compile('a')\nnetwork.eval()\nnp.load('a', allow_pickle=False)\nimport socketserver_like"
+    assert not list(uses(ast.parse(text)))
+
+
+def test_the_limits_of_the_page_are_those_of_the_code() -> None:
+    limits = dict(re.findall(r"^\| ([^|]+?) +\| ([\d,]+)[^|]*\|", PAGE, re.MULTILINE))
+    assert {name: int(number.replace(",", "")) for name, number in limits.items()} == {
+        "text of a configuration, or of one `--set`": yaml_text.LONGEST_TEXT,
+        "keys and values, as often as aliases and merge keys repeat them": yaml_text.MOST_VALUES,
+        "levels of nesting": yaml_text.DEEPEST,
+        "mistakes that are reported at once": validation.MOST_PROBLEMS,
+        "a line of any text": corpus.LONGEST_LINE,
+        "the header of a model, state or shortlist": LARGEST_HEADER,
+        "the largest weight of a model": int(model_file.LARGEST_WEIGHT),
+    }
+    assert f"format {VERSION}" in PAGE
+
+
+def test_tests_that_the_page_names_exist() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", PAGE)
+    assert len(named) >= 10
+    for file, function in named:
+        text = (ROOT / file).read_text(encoding="utf-8")
+        assert not function or f"def {function}(" in text, f"{file}::{function}"
+
+
+def test_permissions_are_those_that_the_user_asks_for(tmp_path: Path) -> None:
+    """A new file has what the umask leaves; one that is replaced hands on what it had, never more in between."""
+    former = os.umask(0o077)
+    try:
+        with written_atomically(tmp_path / "new") as file:
+            file.write("text")
+        assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o600
+        os.umask(0o022)
+        with written_atomically(tmp_path / "new") as file:
+            assert [stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()] == [0o600, 0o600]
+            file.write("other")
+        assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o600
+    finally:
+        os.umask(former)
+
+
+def test_the_commands_work_without_a_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*arguments: object, **options: object) -> None:
+        raise AssertionError(f"the network was asked for: {arguments}")
+
+    for name in ("connect", "connect_ex", "sendto", "bind"):
+        monkeypatch.setattr(socket.socket, name, refused)
+    for name in ("create_connection", "getaddrinfo", "gethostbyname"):
+        monkeypatch.setattr(socket, name, refused)
+    release = tmp_path / "release"
+    shutil.copytree(ROOT / "tests" / "compatibility" / "0.1.0", release)
+    device = ["--device", "cpu"]
+    changes = ["--set", "training.max_epochs=1"]
+    run = ["--config", str(release / "bahdanau.yaml"), "--output", str(tmp_path / "run"), *changes]
+    assert train.main([*run, *device]) == 0
+    output = ["--output", str(tmp_path / "translated")]
+    assert (
+        translate.main(["--model", str(tmp_path / "run"), "--input", str(release / "valid.en"), *output, *device]) == 0
+    )
+    assert evaluate.main(["--hypotheses", output[1], "--reference", str(release / "valid.de")]) == 0
