@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from nmt.cli import evaluate, score, shortlist, train, training_request, translate
+from nmt.cli import evaluate, score, shortlist, start, train, training_request, translate
 from nmt.config.allowed import choices, dotted, places
 from nmt.models import scores
 from nmt.models.attention import Attention
@@ -86,11 +86,11 @@ def test_results_are_where_configurations_say() -> None:
 def test_commands_are_installed() -> None:
     """The entry points, and nothing else, have the names of the commands and lead to their modules."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    points = dict(re.findall(r'^(nmt-\w+) = "(nmt\.cli\.\w+):main"$', project, re.MULTILINE))
-    modules = {"nmt-train": train, "nmt-translate": translate, "nmt-eval": evaluate, "nmt-score": score}
-    modules["nmt-shortlist"] = shortlist
-    assert points == {name: module.__name__ for name, module in modules.items()}
+    points = dict(re.findall(r'^(nmt-\w+) = "nmt\.cli\.start:(\w+)"$', project, re.MULTILINE))
     assert points.keys() == PARSERS.keys()
+    for name, function in points.items():
+        assert getattr(start, function).__doc__ == f"{name}."
+        assert PARSERS[name].prog == name
 
 
 def test_commands_are_found() -> None:

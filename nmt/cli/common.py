@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
+from nmt.cli import stopping
 from nmt.errors import UserError
 
 if TYPE_CHECKING:
@@ -15,27 +16,28 @@ DEVICES = ("auto", "cpu", "cuda")
 
 
 def run(program: str, body: Callable[[], int | None]) -> int:
-    """Call `body` and return the exit code: its own, or 2 for a mistake of the user's, 130 for Ctrl-C.
+    """Call `body` and return the exit code: its own, 2 for a mistake of the user's, 130 for Ctrl-C, 143 for SIGTERM.
 
     A UserError is printed without a traceback; any other exception is a failure of ours and keeps its traceback (code
     1).
     """
     if sys.stderr is None:  # closed; what would be said there must not go to standard output, as `print` has it
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end of the process
+    stopping.forget()
     try:
-        code = body() or 0
-        if sys.stdout is not None:
-            sys.stdout.flush()  # here and not at the interpreter's end, so that a reader that has gone is met below
-        return code
+        with stopping.handled(stopping.raising(program)):
+            code = body() or 0
+            if sys.stdout is not None:
+                sys.stdout.flush()  # here, not at the interpreter's end, so that a reader that has gone is met below
+            return code
     except UserError as error:
         print(describe(program, error), file=sys.stderr)
         return 2
     except BrokenPipeError:
         abandon_standard_output()
         return 1
-    except KeyboardInterrupt:
-        print(f"{program}: interrupted", file=sys.stderr)
-        return 130
+    except KeyboardInterrupt as stop:
+        return stopping.tell(program, stop)
 
 
 def abandon_standard_output() -> None:

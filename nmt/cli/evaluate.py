@@ -4,9 +4,15 @@ Wiring only: files → sentences → (translator) → metrics → table or JSON.
 given is reported before a model is loaded, and all of it at once.
 """
 
+import sys
+
+if __name__ == "__main__":  # before what takes seconds to import, so that Ctrl-C is answered meanwhile
+    from nmt.cli import start
+
+    sys.exit(start.evaluate())
+
 import argparse
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -224,7 +230,3 @@ def _translated(source: list[str], models: list[Path], how: dict[str, Any], load
 def _write(name: str, text: str) -> None:
     with opened_for_writing(name) as file:
         file.write(text.encode("utf-8"))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,10 +4,16 @@ Wiring only: two files → pairs of lines → forced decoding → numbers, and t
 checked before a model is loaded, and every mistake is reported at once.
 """
 
+import sys
+
+if __name__ == "__main__":  # before what takes seconds to import, so that Ctrl-C is answered meanwhile
+    from nmt.cli import start
+
+    sys.exit(start.score())
+
 import argparse
 import json
 import math
-import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -155,7 +161,3 @@ def _check_outputs(given: argparse.Namespace, models: list[Path], problems: list
             if output != STANDARD:
                 others = {**others, f"--{name}": Path(output)}
     check_alignment_outputs(given, problems, others=others)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

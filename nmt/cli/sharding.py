@@ -24,6 +24,7 @@ from nmt.cli.numbered_lines import NumberedLines
 from nmt.cli.options import STANDARD, is_device, option_name
 from nmt.cli.parts import Parts, remove_joined, unfinished
 from nmt.cli.states import State, states
+from nmt.cli.stopping import handled, leaving, telling
 from nmt.cli.team import Team
 from nmt.decoding.translator import Translation
 from nmt.errors import UserError
@@ -143,12 +144,12 @@ def _stoppable(team: Team, parts: Parts, body: Callable[[Callable[[], None]], No
     """
     stop = StopRequest()
     try:
-        with stop.installed(), stop.at_once():
+        with handled(leaving(PROGRAM)), stop.installed(), stop.at_once():
             body(stop.check)
     except Interrupted as interruption:
         if team.is_first:
             by = f"process 0 of {team.size} " if team.size > 1 else ""
-            with suppress(OSError):  # the terminal may be gone
+            with suppress(OSError), telling():  # the terminal may be gone
                 print(f"{PROGRAM}: {by}{interruption}; {_kept(parts)}", file=sys.stderr)
         return interruption.exit_code
     except UserError as error:

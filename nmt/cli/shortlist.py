@@ -4,10 +4,16 @@ Wiring only: parallel files → pairs of lines → shortlist → file. What was 
 every mistake is reported at once.
 """
 
+import sys
+
+if __name__ == "__main__":  # before what takes seconds to import, so that Ctrl-C is answered meanwhile
+    from nmt.cli import start
+
+    sys.exit(start.shortlist())
+
 import argparse
 import math
 import shlex
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
@@ -180,7 +186,3 @@ def _subwords(path: Path) -> tuple[Vocabularies, SubwordSampling | None]:
         ), file.config.subwords.sampling
     except ValueError as error:
         raise UserError(f"{path}: damaged: its parts do not fit together ({error})") from error
-
-
-if __name__ == "__main__":
-    sys.exit(main())

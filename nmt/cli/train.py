@@ -3,9 +3,15 @@
 Wiring only: configuration → data → model → trainer, in a run folder that is locked and logged to.
 """
 
+import sys
+
+if __name__ == "__main__":  # before what takes seconds to import, so that Ctrl-C is answered meanwhile
+    from nmt.cli import start
+
+    sys.exit(start.train())
+
 import argparse
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -17,6 +23,7 @@ from tqdm import tqdm
 
 from nmt.cli.common import run
 from nmt.cli.logs import logging_to
+from nmt.cli.stopping import handled, leaving, telling
 from nmt.cli.training_request import PROGRAM, checked, parser, rank_timeout, run_folder_path
 from nmt.cli.validation import build_validation
 from nmt.config import Config, dump_config, json_schema
@@ -171,9 +178,11 @@ def _run(
     if state is not None:
         log(f"resuming after update {trainer.progress.update:,}")
     try:
-        progress = trainer.train()
+        with handled(leaving(PROGRAM)):
+            progress = trainer.train()
     except Interrupted as interruption:
-        log(f"{interruption}; the state is saved, continue with --resume")
+        with telling():
+            log(f"{interruption}; the state is saved, continue with --resume")
         return interruption.exit_code
     log(f"finished: {progress.finished}, {progress.seconds / 60:.1f} minutes; the best model is {folder.best_path}")
     return 0
@@ -212,7 +221,3 @@ def _progress_bar(epoch: int, done: int, batches_in_all: int, *, shown: bool) ->
     """A bar on a terminal, nothing elsewhere."""
     hidden = None if shown else True  # None: where there is no terminal
     return tqdm(desc=f"epoch {epoch}", initial=done, total=batches_in_all, unit="batch", leave=False, disable=hidden)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -4,10 +4,16 @@ Wiring only: file or standard input → lines → translator → file or standar
 model is loaded, and every mistake is reported at once.
 """
 
+import sys
+
+if __name__ == "__main__":  # before what takes seconds to import, so that Ctrl-C is answered meanwhile
+    from nmt.cli import start
+
+    sys.exit(start.translate())
+
 import argparse
 import math
 import shlex
-import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -270,7 +276,3 @@ def _count(source: Path | None) -> int | None:
     if source is None or is_device(source):
         return None
     return sum(1 for _ in read_lines(source))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

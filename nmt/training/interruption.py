@@ -4,12 +4,13 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Interrupted(Exception):
-    """Training was asked to stop, and its state is saved."""
+class Interrupted(BaseException):
+    """Training was asked to stop, and its state is saved. No Exception: no library is to take it for one of its own."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}")
@@ -17,24 +18,28 @@ class Interrupted(Exception):
 
 
 class StopRequest:
-    """Remembers the first signal until the trainer looks; a second Ctrl-C interrupts at once.
+    """Remembers the first signal until the trainer looks; a second one, if it is Ctrl-C, has its usual effect.
 
     While `at_once()` is in effect (the state is saved already, as during validation), the first signal interrupts too.
+    torchrun sends SIGTERM after a Ctrl-C that the terminal has sent to all, so that a second SIGTERM changes nothing.
     """
 
     def __init__(self) -> None:
         self.number: int | None = None
+        self._former: dict[int, Any] = {}
         self._immediate = False
 
     @contextmanager
     def installed(self) -> Iterator[None]:
         """Handle the signals inside the block, and restore the former handlers after it."""
-        former = {number: signal.signal(number, self._handle) for number in SIGNALS}
+        for number in SIGNALS:
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # what nohup asks for
+                self._former[number] = signal.signal(number, self._handle)
         try:
             yield
         finally:
-            for number, handler in former.items():
-                signal.signal(number, handler)
+            for each, handler in self._former.items():
+                signal.signal(each, handler)
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
@@ -52,9 +57,12 @@ class StopRequest:
             raise Interrupted(self.number)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        del frame
-        if self.number is not None and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        self.number = number
-        if self._immediate:
-            raise Interrupted(number)
+        if self.number is None:
+            self.number = number
+            if self._immediate:
+                raise Interrupted(number)
+        elif number == signal.SIGINT:
+            former = self._former[number]
+            if not callable(former):  # ignored before
+                raise KeyboardInterrupt
+            former(number, frame)

@@ -2,9 +2,9 @@
 
     python tests/end_to_end/interrupted.py < tasks
 
-A task is a line of JSON: {"arguments": [...]}, with "die_at": n to die at the n-th file operation, or "signal": number
-and "validation": n to be sent that signal within the n-th validation. Each is answered by a line {"code", "operations",
-"errors"}. Forking spares every child the seconds of importing PyTorch.
+A task is a line of JSON: {"arguments": [...]}, with "die_at": n to die at the n-th file operation, or "signals": [...]
+and "validation": n to be sent these within the n-th validation, "pause" seconds apart. Each is answered by a line
+{"code", "operations", "errors"}. Forking spares every child the seconds of importing PyTorch.
 
 A file operation is whatever changes something on the disk: making, renaming, removing, cutting, syncing, and opening,
 writing to or closing a file; writes without a flush between them are one. The process dies before the operation, as by
@@ -20,7 +20,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr
 from typing import Any, NoReturn
 
 import torch._dynamo  # the optimisers import it where they are made, which takes a second
@@ -142,11 +141,13 @@ def main() -> None:
         with tempfile.TemporaryFile("w+", encoding="utf-8") as errors:
             process = os.fork()
             if process == 0:
-                with redirect_stderr(errors):
-                    child(task, writing)
+                os.dup2(errors.fileno(), 2)
+                child(task, writing)
             os.close(writing)
             if "validation" in task and os.read(reading, 4):
-                os.kill(process, task["signal"])
+                for number in task["signals"]:
+                    os.kill(process, number)
+                    time.sleep(task.get("pause", 0))
             _, status = os.waitpid(process, 0)
             said = os.read(reading, 8)
             os.close(reading)

@@ -39,7 +39,7 @@ def run() -> Iterator[Run]:
     command = [sys.executable, ROOT / "tests" / "end_to_end" / "interrupted.py"]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
 
-        def ask(config: Path, output: Path, *more: str, **task: int) -> Answer:
+        def ask(config: Path, output: Path, *more: str, **task: Any) -> Answer:
             arguments = ["--config", str(config), "--output", str(output), "--device", "cpu", *more]
             print(json.dumps({"arguments": arguments, **task}), file=process.stdin, flush=True)
             return Answer(**json.loads(process.stdout.readline()))
@@ -119,7 +119,7 @@ def test_a_signal_within_validation_or_averaging(
 ) -> None:
     """The last validation is that of the average."""
     reference, _ = whole
-    answer = run(config, tmp_path / "run", validation=validation, signal=number)
+    answer = run(config, tmp_path / "run", validation=validation, signals=[number])
     assert answer.code == code, answer.errors
     assert f"stopped by {number.name}; the state is saved, continue with --resume" in answer.errors
     assert "average of 2 checkpoints" not in answer.errors
@@ -147,3 +147,24 @@ def test_a_cache_damaged_between_a_stop_and_its_resumption(
         assert last.code == 0, f"{name}: {last.errors}"
         assert last.errors.count("damaged, or of another version, and made anew") == 1, name
         assert_same(reference, output)
+
+
+INT, TERM = int(signal.SIGINT), int(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.002, 0.02])
+@pytest.mark.parametrize(
+    "signals", [[INT, INT], [INT, INT, INT, INT], [TERM, INT], [INT, TERM], [TERM, TERM, INT, INT]]
+)
+def test_several_signals_within_validation(
+    whole: tuple[Path, int], tmp_path: Path, config: Path, run: Run, signals: list[int], pause: float
+) -> None:
+    """One line says that the run ends, whichever of them it answers; and it goes on from what was saved."""
+    answer = run(config, tmp_path / "run", validation=1, signals=signals, pause=pause)
+    assert answer.code in (128 + INT, 128 + TERM), answer.errors
+    assert "Traceback" not in answer.errors
+    said = [line for line in answer.errors.splitlines() if "stopped by" in line or line.startswith("nmt-train:")]
+    assert len(said) == 1, answer.errors
+    last = run(config, tmp_path / "run", "--resume")
+    assert last.code == 0, last.errors
+    assert_same(whole[0], tmp_path / "run")

@@ -1,0 +1,119 @@
+"""Ctrl-C and SIGTERM: whenever they come, a command ends with one line, and the exit code 130 or 143.
+
+A command that has something to clean up or to save does that after the first signal; the next one ends the process at
+once, so that no signal can hit what answers another. Nothing heavy is imported here, because this is in effect while
+the rest is imported, which takes seconds.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+
+Handler = Callable[[int, FrameType | None], None]
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal has come."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+class _Told:
+    """Whether the user was told why the command ends."""
+
+    yet = False
+
+
+def forget() -> None:
+    """Begin a command: nothing was told of it."""
+    _Told.yet = False
+
+
+@contextmanager
+def telling() -> Iterator[None]:
+    """In the block the user is told why the command ends, which nothing interrupts; then no signal tells more."""
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, WORDS)
+    try:
+        _Told.yet = True
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def tell(program: str, stop: BaseException) -> int:
+    """Say that a signal ends the command, unless that was said; returns the exit code."""
+    number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
+    if not _Told.yet and _is_heard():
+        with telling():
+            print(_line(program, number), file=sys.stderr)
+    return 128 + number
+
+
+def leaving(program: str) -> Handler:
+    """A handler that ends the process at once."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        del frame
+        if not _Told.yet and _is_heard():
+            _Told.yet = True
+            with suppress(OSError, ValueError, AttributeError):  # not by print, which may be what was interrupted
+                os.write(sys.__stderr__.fileno(), f"{_line(program, number)}\n".encode())  # type: ignore[union-attr]
+        os._exit(128 + number)
+
+    return handle
+
+
+def raising(program: str) -> Handler:
+    """A handler that raises Stopped, so that all that is open is closed; the next signal ends the process at once."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        del frame
+        _install(leaving(program))
+        raise Stopped(number)
+
+    return handle
+
+
+@contextmanager
+def handled(handler: Handler) -> Iterator[None]:
+    """Inside the block the handler is called for the signals, and after it the former ones."""
+    former = _install(handler)
+    try:
+        yield
+    finally:
+        for number, before in former.items():
+            signal.signal(number, before)
+
+
+def from_now_on(program: str) -> None:
+    """Let a signal end the process at once, to its very end except where it is `handled` otherwise."""
+    _install(leaving(program))
+
+
+def _install(handler: Handler) -> dict[int, "Handler | int | signal.Handlers"]:
+    """Set the handler for all signals but those that the process was started to ignore; returns the former ones."""
+    former: dict[int, Handler | int | signal.Handlers] = {}
+    with suppress(ValueError):  # only the main thread is told of signals
+        for number in WORDS:
+            before = signal.getsignal(number)
+            if before is not None and before != signal.SIG_IGN:
+                signal.signal(number, handler)
+                former[number] = before
+    return former
+
+
+def _line(program: str, number: int) -> str:
+    begin = "\n" if sys.__stderr__ is not None and not sys.__stderr__.closed and sys.__stderr__.isatty() else ""
+    return f"{begin}{program}: {WORDS[signal.Signals(number)]}"  # on a terminal not behind ^C or a progress bar
+
+
+def _is_heard() -> bool:
+    """Of several processes of a command the first of each machine tells."""
+    return os.environ.get("WORLD_SIZE", "1") == "1" or os.environ.get("LOCAL_RANK", "0") == "0"

@@ -1,0 +1,115 @@
+"""Ctrl-C and SIGTERM before a command has begun: one line, the exit code of the signal, no traceback."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from nmt.cli import stopping
+from nmt.cli.common import run
+from tests.conftest import ROOT
+
+MODULES = {
+    "train": "nmt-train",
+    "translate": "nmt-translate",
+    "evaluate": "nmt-eval",
+    "score": "nmt-score",
+    "shortlist": "nmt-shortlist",
+}
+CODES = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "terminated")}
+
+
+def catches(process: int, number: int) -> bool:
+    """Whether the process has a handler for the signal."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
+    found = re.search(r"SigCgt:\t([0-9a-f]+)", status)
+    assert found is not None
+    return bool(int(found[1], 16) >> (number - 1) & 1)
+
+
+def stopped(command: Sequence[str], signals: Sequence[int], *, after: float) -> tuple[int, str]:
+    """The exit code and the errors of a command that is sent signals so long after it begins to handle them."""
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            while not catches(process.pid, signal.SIGTERM):  # Python itself has one for SIGINT
+                assert process.poll() is None
+                time.sleep(0.002)
+            time.sleep(after)
+            for number in signals:
+                os.kill(process.pid, number)
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    return process.returncode, errors
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux says which signals a process handles")
+@pytest.mark.parametrize(("module", "after"), list(zip(MODULES, (0.0, 0.05, 0.2, 0.5, 0.1), strict=True)))
+@pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGTERM, signal.SIGINT, signal.SIGINT]])
+def test_a_signal_during_imports(module: str, after: float, signals: list[signal.Signals]) -> None:
+    code, errors = stopped([sys.executable, "-m", f"nmt.cli.{module}"], signals, after=after)
+    said = {(number, f"{MODULES[module]}: {word}\n") for number, word in CODES.values()}
+    if code != 2:  # over before the signal came: it was given nothing to do
+        assert (
+            (code, errors) in said if len(signals) > 1 else (code, errors) == (130, f"{MODULES[module]}: interrupted\n")
+        )
+
+
+@pytest.mark.parametrize("number", CODES)
+def test_a_signal_while_a_command_works(number: signal.Signals, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is open is closed; and the former handlers are there again."""
+    closed = []
+
+    def body() -> None:
+        try:
+            signal.raise_signal(number)
+        finally:
+            closed.append(True)
+
+    def before(*_: object) -> None:
+        pytest.fail("the handler of outside")
+
+    former = {each: signal.signal(each, before) for each in CODES}
+    try:
+        code, word = CODES[number]
+        assert run("nmt-any", body) == code
+        assert capsys.readouterr().err == f"nmt-any: {word}\n"
+        assert closed == [True]
+        assert {signal.getsignal(each) for each in CODES} == {before}
+    finally:
+        for each, handler in former.items():
+            signal.signal(each, handler)
+
+
+def test_a_signal_that_is_ignored_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a shell asks of what it starts in the background."""
+    former = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert run("nmt-any", lambda: signal.raise_signal(signal.SIGINT)) == 0
+    finally:
+        signal.signal(signal.SIGINT, former)
+
+
+def test_nothing_heavy_is_imported_before_signals_are_handled() -> None:
+    program = "import sys, nmt.cli.start; sys.exit(bool({'torch', 'numpy', 'argparse', 'pathlib'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-S", "-c", program], cwd=ROOT).returncode == 0
+
+
+def test_only_the_first_process_of_a_machine_tells(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopping.forget()
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert stopping.tell("nmt-any", stopping.Stopped(signal.SIGTERM)) == 143
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    assert stopping.tell("nmt-any", KeyboardInterrupt()) == 130
+    assert stopping.tell("nmt-any", KeyboardInterrupt()) == 130
+    assert capsys.readouterr().err == "nmt-any: interrupted\n"
