@@ -14,17 +14,26 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from nmt.errors import UserError
+from nmt.errors import DamagedFile
 from nmt.tensor_file import below, read_tensors, write_tensors
+from nmt.training.saved_numbers import checked_numbers
 
 KIND = "training state"
+_STEP = "step"
+_MOMENTS: dict[type[Optimizer], set[str]] = {  # what an optimiser keeps of each parameter, once it has made a step
+    torch.optim.SGD: {"momentum_buffer"},
+    torch.optim.Adam: {_STEP, "exp_avg", "exp_avg_sq"},
+    torch.optim.AdamW: {_STEP, "exp_avg", "exp_avg_sq"},
+    torch.optim.Adadelta: {_STEP, "square_avg", "acc_delta"},
+}
 
 
 class State(NamedTuple):
-    """What `read_state` returns: tensors by name, and the JSON object."""
+    """What `read_state` returns: tensors by name, the JSON object, and the file that they are from."""
 
     tensors: dict[str, Tensor]
     numbers: dict[str, Any]
+    path: Path
 
 
 def random_state() -> dict[str, Tensor]:
@@ -63,31 +72,58 @@ def write_state(
 
 
 def read_state(path: Path) -> State:
-    """Read a saved state. Raises UserError when the file is damaged or something else."""
+    """Read a saved state. Raises DamagedFile when it is not what was written, UserError when it is something else."""
     tensors, texts = read_tensors(path, kind=KIND)
     try:
-        return State(tensors, json.loads(texts["numbers"]))
-    except (KeyError, ValueError) as error:
-        raise UserError(f"{path}: damaged, training cannot resume from it ({error})") from error
+        return State(tensors, checked_numbers(json.loads(texts["numbers"])), path)
+    except (KeyError, ValueError, RecursionError) as error:
+        raise DamagedFile(f"{path}: damaged, training cannot resume from it ({error})") from error
 
 
 def restore(state: State, *, model: nn.Module, optimizer: Optimizer, rank: int = 0) -> None:
     """Put weights, optimiser state and the random states of process `rank` back where `write_state` found them.
 
     A process that was not there when the state was saved has no random states. Versions of before there were several
-    processes have them without a rank.
+    processes have them without a rank. Raises DamagedFile when the state is one of another model or optimiser.
     """
-    model.load_state_dict(below(state.tensors, "model."))
+    try:
+        _restore(state, model, optimizer, rank)
+    except (KeyError, ValueError, RuntimeError) as error:
+        raise DamagedFile(f"{state.path}: damaged, training cannot resume from it ({str(error)[:300]})") from error
+
+
+def _restore(state: State, model: nn.Module, optimizer: Optimizer, rank: int) -> None:
+    weights = below(state.tensors, "model.")
+    for name, weight in model.state_dict().items():
+        _check_like(f"model.{name}", weights[name], weight)
+    model.load_state_dict(weights)
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     moments: dict[int, dict[str, Tensor]] = {}
     for name, tensor in below(state.tensors, "optimizer.").items():
         index, _, moment = name.partition(".")
+        if not (index.isdecimal() and int(index) < len(parameters) and moment in _MOMENTS[type(optimizer)]):
+            raise ValueError(f"optimizer.{name[:100]}: of another optimizer")
+        if moment != _STEP:
+            _check_like(f"optimizer.{name}", tensor, parameters[int(index)])
+        elif tensor.shape or tensor.dtype != torch.float32:
+            raise ValueError(f"optimizer.{name}: not one number")
         moments.setdefault(int(index), {})[moment] = tensor
+    if any(len(each) < len(_MOMENTS[type(optimizer)]) for each in moments.values()):
+        raise ValueError("the optimizer's state is not complete")
     optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
     saved = below(state.tensors, f"random.{rank}.")
     if rank == 0 and not saved:
         saved = below(state.tensors, "random.")
     if "cpu" in saved:
+        _check_like("random.cpu", saved["cpu"], torch.get_rng_state())
         torch.set_rng_state(saved["cpu"])
     on_devices = below(saved, "cuda.")
     if torch.cuda.is_available() and len(on_devices) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all([on_devices[str(index)] for index in range(len(on_devices))])
+
+
+def _check_like(name: str, tensor: Tensor, other: Tensor) -> None:
+    """Raise ValueError unless both have the same shape and type."""
+    if tensor.shape != other.shape or tensor.dtype != other.dtype:
+        found, wanted = (f"{each.dtype} {tuple(each.shape)}" for each in (tensor, other))
+        raise ValueError(f"{name[:100]}: {found} instead of {wanted}")

@@ -20,6 +20,7 @@ from nmt.config.schema import (
     TrainingConfig,
     WarmupSchedule,
 )
+from nmt.errors import UserError
 
 
 def _sgd(parameters: Iterable[nn.Parameter], config: SGDConfig) -> Optimizer:
@@ -83,7 +84,9 @@ class Schedule:
         return {name: getattr(self, name) for name in self.state_names}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state` returned."""
+        """Continue from what `state` returned. Raises UserError for what another schedule returned."""
+        if missing := [name for name in self.state_names if name not in state]:
+            raise UserError(f"the saved state lacks {', '.join(missing)} of the schedule, so training cannot resume")
         for name in self.state_names:
             setattr(self, name, state[name])
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from nmt.config.schema import TrainingConfig
 from nmt.data.batching import Batch
+from nmt.errors import UserError
 from nmt.ops.loss import perplexity
 from nmt.training.distributed import Processes
 from nmt.training.optim import HIGHER_IS_BETTER, better
@@ -117,6 +118,15 @@ class Progress:
         if config.max_epochs is not None and self.epoch >= config.max_epochs:
             return f"{self.epoch} epochs"
         return None
+
+    def within(self, batches: int) -> int:
+        """The number of batches of the epoch, given so; raises UserError when the position is beyond its end."""
+        if self.position and self.position >= batches:  # then the epoch would never end
+            raise UserError(
+                f"the saved state is damaged: at batch {self.position:,}, beyond the end of an epoch of {batches:,}; "
+                "give another --output"
+            )
+        return batches
 
     def as_json(self, processes: Processes) -> dict[str, Any]:
         """What is saved for all processes; to be called in all of them."""

@@ -126,7 +126,7 @@ class Trainer:
         """From the current position to the end of the epoch, or of training."""
         progress = self.progress
         plan = plan_epoch(self.corpus, self.config, epoch=progress.epoch)
-        self.batches_in_epoch = len(plan)
+        self.batches_in_epoch = progress.within(len(plan))
         if progress.validated == progress.update:
             self._finish_if_over()  # resumed after the last validation: no epoch begins
             if progress.finished:

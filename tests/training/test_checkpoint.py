@@ -1,5 +1,8 @@
 """A saved state puts everything back bit for bit."""
 
+import json
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +11,11 @@ import torch
 from torch import nn
 
 from nmt.config.schema import TrainingConfig
-from nmt.errors import UserError
-from nmt.training.checkpoint import random_state, read_state, restore, write_state
-from nmt.training.optim import build_optimizer
+from nmt.errors import DamagedFile, UserError
+from nmt.training.checkpoint import KIND, random_state, read_state, restore, write_state
+from nmt.training.optim import build_optimizer, build_schedule
+from nmt.training.progress import Progress
+from tests.hostile_files import rewrite
 
 OPTIMIZERS: list[dict[str, Any]] = [
     {"name": "sgd", "learning_rate": 0.1},
@@ -19,6 +24,14 @@ OPTIMIZERS: list[dict[str, Any]] = [
     {"name": "adamw", "weight_decay": 0.01},
     {"name": "adadelta"},
 ]
+
+NUMBERS: dict[str, Any] = {
+    "progress": asdict(Progress(update=3, epoch=1, best=[(2.5, 2)], last=[2])),
+    "schedule": {"current": 1.0, "best": None},
+    "recorded": 300,
+    "data": "abc def",
+    "surroundings": {"threads": 1, "processes": 1, "PyTorch": "2.0", "fused kernels": True},
+}
 
 
 def train(model: nn.Module, optimizer: torch.optim.Optimizer, updates: int) -> None:
@@ -36,7 +49,7 @@ def test_continues_bit_for_bit(tmp_path: Path, settings: dict[str, Any]) -> None
     model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
     optimizer = build_optimizer(model.parameters(), config)
     train(model, optimizer, 3)
-    write_state(path, model=model, optimizer=optimizer, numbers={"update": 3}, random_states=[random_state()])
+    write_state(path, model=model, optimizer=optimizer, numbers=NUMBERS, random_states=[random_state()])
     train(model, optimizer, 4)
     other = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
     other_optimizer = build_optimizer(other.parameters(), config)
@@ -44,7 +57,7 @@ def test_continues_bit_for_bit(tmp_path: Path, settings: dict[str, Any]) -> None
     state = read_state(path)
     restore(state, model=other, optimizer=other_optimizer)
     train(other, other_optimizer, 4)
-    assert state.numbers == {"update": 3}
+    assert state.numbers == json.loads(json.dumps(NUMBERS))
     assert all(torch.equal(mine, theirs) for mine, theirs in zip(model.parameters(), other.parameters(), strict=True))
 
 
@@ -52,7 +65,7 @@ def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "state.safetensors"
     model = nn.Linear(3, 2)
     optimizer = build_optimizer(model.parameters(), TrainingConfig())
-    write_state(path, model=model, optimizer=optimizer, numbers={}, random_states=[random_state()])
+    write_state(path, model=model, optimizer=optimizer, numbers=NUMBERS, random_states=[random_state()])
     content = path.read_bytes()
     for damaged in (b"", content[:50], content[:-3], b"\xff" * 100):
         path.write_bytes(damaged)
@@ -64,13 +77,112 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     path = tmp_path / "state.safetensors"
     model = nn.Linear(3, 2)
     optimizer = build_optimizer(model.parameters(), TrainingConfig())
-    write_state(path, model=model, optimizer=optimizer, numbers={"update": 1}, random_states=[random_state()])
+    write_state(path, model=model, optimizer=optimizer, numbers=NUMBERS, random_states=[random_state()])
 
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        write_state(path, model=model, optimizer=optimizer, numbers={"update": 2}, random_states=[random_state()])
-    assert read_state(path).numbers == {"update": 1}
+        write_state(
+            path, model=model, optimizer=optimizer, numbers={**NUMBERS, "recorded": 400}, random_states=[random_state()]
+        )
+    assert read_state(path).numbers == json.loads(json.dumps(NUMBERS))
     assert list(tmp_path.iterdir()) == [path]
+
+
+# -------------------------------------------------------------------------------------------- states from a stranger
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    path = tmp_path / "state.safetensors"
+    model = nn.Linear(3, 2)
+    optimizer = build_optimizer(model.parameters(), TrainingConfig())
+    train(model, optimizer, 1)
+    write_state(path, model=model, optimizer=optimizer, numbers=NUMBERS, random_states=[random_state()])
+    return path
+
+
+WRONG: list[Any] = [None, True, "text", -1, 1e400, [], {}, [[]], {"a": 1}, "9" * 5000]
+KEYS = ["progress", "schedule.current", "recorded", "data", "surroundings", "surroundings.threads"]
+KEYS += [f"progress.{key}" for key in ("epoch", "position", "update", "best", "last", "window", "rate", "finished")]
+FINE = {
+    "data": ("text", "9" * 5000),
+    "progress.finished": (None, "text", "9" * 5000),
+    "schedule.current": (None, -1, 1e400),
+}
+FINE |= {"progress.best": ([],), "progress.last": ([],), "progress.rate": (-1, 1e400)}
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("value", WRONG, ids=lambda value: repr(value)[:20])
+def test_numbers_that_no_training_writes(saved: Path, key: str, value: Any) -> None:
+    numbers = json.loads(json.dumps(NUMBERS))
+    *sections, name = key.split(".")
+    section = numbers
+    for each in sections:
+        section = section[each]
+    section[name] = value
+    rewrite(saved, KIND, lambda _, texts: texts.update(numbers=json.dumps(numbers)))
+    if value in FINE.get(key, ()) and value is not True:
+        assert read_state(saved)
+    else:
+        with pytest.raises(DamagedFile, match=r"state\.safetensors: damaged, training cannot resume from it"):
+            read_state(saved)
+
+
+@pytest.mark.parametrize("key", ["progress", "schedule", "recorded", "data", "surroundings", "progress.update"])
+def test_numbers_that_are_absent(saved: Path, key: str) -> None:
+    numbers = json.loads(json.dumps(NUMBERS))
+    section, _, name = key.rpartition(".")
+    del (numbers[section] if section else numbers)[name]
+    rewrite(saved, KIND, lambda _, texts: texts.update(numbers=json.dumps(numbers)))
+    with pytest.raises(DamagedFile, match=f"{key}: missing, or not what a training writes"):
+        read_state(saved)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "5", "null", "[]", '"a"', "[" * 100_000, "{", f"[{'9' * 5000}]"], ids=lambda text: text[:9]
+)
+def test_numbers_that_are_no_object(saved: Path, text: str) -> None:
+    rewrite(saved, KIND, lambda _, texts: texts.update(numbers=text))
+    with pytest.raises(DamagedFile, match="training cannot resume from it"):
+        read_state(saved)
+
+
+TENSORS: dict[str, Callable[[dict[str, torch.Tensor]], Any]] = {
+    "a weight of another shape": lambda tensors: tensors.update({"model.weight": torch.zeros(3, 2)}),
+    "a weight of another type": lambda tensors: tensors.update({"model.weight": torch.zeros(2, 3, dtype=torch.int64)}),
+    "a weight that is absent": lambda tensors: tensors.pop("model.bias"),
+    "a weight too many": lambda tensors: tensors.update({"model.more": torch.zeros(2)}),
+    "a moment of another shape": lambda tensors: tensors.update({"optimizer.0.exp_avg": torch.zeros(3, 2)}),
+    "a moment of another type": lambda tensors: tensors.update({"optimizer.1.exp_avg": torch.zeros(2).double()}),
+    "a moment that is absent": lambda tensors: tensors.pop("optimizer.0.exp_avg_sq"),
+    "a moment of another optimizer": lambda tensors: tensors.update({"optimizer.0.acc_delta": torch.zeros(2, 3)}),
+    "a moment of no parameter": lambda tensors: tensors.update({"optimizer.2.exp_avg": torch.zeros(2)}),
+    "a moment of no number": lambda tensors: tensors.update({"optimizer.x.exp_avg": torch.zeros(2)}),
+    "a moment without a name": lambda tensors: tensors.update({"optimizer.1": torch.zeros(2)}),
+    "a step of several": lambda tensors: tensors.update({"optimizer.0.step": torch.zeros(2)}),
+    "a random state of another size": lambda tensors: tensors.update(
+        {"random.0.cpu": torch.zeros(3, dtype=torch.uint8)}
+    ),
+    "a random state of another type": lambda tensors: tensors.update({"random.0.cpu": torch.zeros(5056)}),
+    "a random state that is none": lambda tensors: tensors["random.0.cpu"].fill_(255),
+}
+
+
+@pytest.mark.parametrize("change", TENSORS.values(), ids=TENSORS)
+def test_tensors_of_another_model_or_optimizer(saved: Path, change: Callable[[dict[str, torch.Tensor]], Any]) -> None:
+    rewrite(saved, KIND, lambda tensors, _: change(tensors))
+    model = nn.Linear(3, 2)
+    before = torch.get_rng_state()
+    with pytest.raises(DamagedFile, match=r"state\.safetensors: damaged, training cannot resume from it"):
+        restore(read_state(saved), model=model, optimizer=build_optimizer(model.parameters(), TrainingConfig()))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_schedule_that_lacks_its_numbers() -> None:
+    config = TrainingConfig.model_validate({"schedule": {"name": "plateau", "metric": "loss", "patience": 1}})
+    with pytest.raises(UserError, match="the saved state lacks current, waited of the schedule"):
+        build_schedule(config).restore({"best": 1.0})

@@ -1,0 +1,74 @@
+"""The numbers of a saved state as a stranger may have written them: what is no progress of a training is told.
+
+It knows the JSON object of a state, neither tensors nor files.
+"""
+
+from dataclasses import fields
+from typing import Any
+
+from nmt.training.progress import Progress, Window
+
+_ALWAYS = {"epoch", "position", "update", "best", "last", "finished", "window"}  # in states of every version
+_MOST_THREADS = 1 << 12
+_LARGEST = 1 << 53
+
+
+def checked_numbers(numbers: Any) -> dict[str, Any]:
+    """The numbers as they are. Raises ValueError, with the key, where one is none of a training."""
+    numbers = _section("its numbers", numbers)
+    for key in ("progress", "schedule", "surroundings"):
+        _section(key, numbers.get(key))
+    _expect(isinstance(numbers.get("data"), str), "data")
+    _expect(_is_count(numbers.get("recorded")), "recorded")
+    for key, value in numbers["schedule"].items():
+        _expect(value is None or _is_number(value), f"schedule.{key}")
+    surroundings = numbers["surroundings"]
+    for key, value in surroundings.items():
+        _expect(isinstance(value, str | int), f"surroundings.{key}")
+    _expect(_is_count(surroundings.get("threads"), 1, _MOST_THREADS), "surroundings.threads")
+    _expect(_is_count(surroundings.get("processes", 1), 1), "surroundings.processes")
+    _check_progress(numbers["progress"])
+    return numbers
+
+
+def _check_progress(progress: dict[str, Any]) -> None:
+    known = {field.name: field.default for field in fields(Progress)}
+    odd = (progress.keys() - known) | (_ALWAYS - progress.keys())
+    _expect(not odd, *(f"progress.{key}" for key in sorted(odd)))
+    for key, value in progress.items():
+        if key in ("epoch", "position", "update"):
+            fits = _is_count(value)
+        elif key == "finished":
+            fits = value is None or isinstance(value, str)
+        elif key == "best":
+            fits = isinstance(value, list) and all(_is_scored(each) for each in value)
+        elif key == "last":
+            fits = isinstance(value, list) and all(_is_count(each) for each in value)
+        elif key == "window":
+            fits = isinstance(value, dict) and value.keys() == {field.name for field in fields(Window)}
+            fits = fits and all(_is_number(each) for each in value.values())
+        else:
+            fits = _is_number(value) or (value is None and known[key] is None)
+        _expect(fits, f"progress.{key}")
+
+
+def _section(key: str, value: Any) -> dict[str, Any]:
+    _expect(isinstance(value, dict), key)
+    return dict(value)
+
+
+def _expect(fits: bool, *keys: str) -> None:
+    if not fits:
+        raise ValueError(f"{', '.join(key[:100] for key in keys[:5])}: missing, or not what a training writes")
+
+
+def _is_scored(entry: Any) -> bool:
+    return isinstance(entry, list) and len(entry) == 2 and _is_number(entry[0]) and _is_count(entry[1])
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is float or (type(value) is int and abs(value) < _LARGEST)
+
+
+def _is_count(value: Any, least: int = 0, most: int = _LARGEST) -> bool:
+    return type(value) is int and least <= value <= most
