@@ -11,6 +11,7 @@ import hashlib
 import os
 import re
 import secrets
+import shutil
 import stat
 import time
 from collections.abc import Iterator
@@ -42,6 +43,31 @@ def written_atomically(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
             file.flush()
             os.fsync(file.fileno())
             os.replace(beside, path)  # while it is open, and so locked
+        _sync(path.parent)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def linked_atomically(existing: Path, path: Path) -> None:
+    """Give the file `existing` a second name, `path`, in place of the file that has it; at no time is there neither.
+
+    Neither name changes what the other stands for when it is replaced. Without links it becomes a copy.
+    """
+    with suppress(FileNotFoundError):
+        if os.path.samestat(os.lstat(existing), os.lstat(path)):
+            return  # and renaming one to the other would do nothing
+    beside = path.with_name(f"{_stem(path.name)}.{secrets.token_hex(16)}.partial")
+    try:
+        os.link(existing, beside)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        with open(existing, "rb") as original, written_atomically(path, "wb") as copy:
+            shutil.copyfileobj(original, copy)
+        return
+    try:
+        os.replace(beside, path)
         _sync(path.parent)
     except BaseException:
         beside.unlink(missing_ok=True)

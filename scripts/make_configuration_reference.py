@@ -129,7 +129,7 @@ def _allowed(place: Place, node: dict[str, Any]) -> str:
     if variants(node):
         return f"section with `name`: {', '.join(variants(node))}"
     if "properties" in node:
-        return "section" + (", or null" if "default" in node and node["default"] is None else "")
+        return "section" + (", or null" if {"type": "null"} in place.schema.get("anyOf", []) else "")
     if "items" in node and "properties" in resolved(node["items"]):
         return "list of sections"
     return allowed(place.schema)

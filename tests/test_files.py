@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from nmt import files
-from nmt.files import is_unfinished, opened_itself, remove_unfinished, written_atomically
+from nmt.files import is_unfinished, linked_atomically, opened_itself, remove_unfinished, written_atomically
 from tests.conftest import ROOT
 
 TOKEN = "0123456789abcdef" * 2
@@ -179,3 +179,30 @@ def test_a_name_that_is_too_long_fails_before_anything_is_written(tmp_path: Path
     with pytest.raises(OSError, match="too long"), written_atomically(tmp_path / ("n" * 300)):
         pytest.fail("nothing is to be written")
     assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_second_name_for_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool) -> None:
+    """It takes the place of the older file at once; a file that is written anew leaves the second name its content."""
+    if not links:
+
+        def refused(*_: object) -> None:
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+        monkeypatch.setattr(os, "link", refused)
+    newest, previous = tmp_path / "state", tmp_path / "state.1"
+    for text in ("first", "second", "third"):
+        write(newest, text)
+        for _ in range(2):  # as a run that was killed after it, and does it again
+            linked_atomically(newest, previous)
+        assert previous.read_text(encoding="utf-8") == text
+        write(newest, "newer")
+        assert previous.read_text(encoding="utf-8") == text
+    assert names(tmp_path) == ["state", "state.1"]
+
+
+def test_a_second_name_for_nothing(tmp_path: Path) -> None:
+    write(tmp_path / "state.1", "old")
+    with pytest.raises(FileNotFoundError):
+        linked_atomically(tmp_path / "state", tmp_path / "state.1")
+    assert (tmp_path / "state.1").read_text(encoding="utf-8") == "old"

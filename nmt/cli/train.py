@@ -33,14 +33,14 @@ from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_model
-from nmt.training.checkpoint import read_state
 from nmt.training.distributed import LostProcess, Processes, joined
 from nmt.training.dry_run import describe, parameters
 from nmt.training.finetuning import Origin, freeze, load_weights
 from nmt.training.interruption import Interrupted
 from nmt.training.optim import build_optimizer, build_schedule
-from nmt.training.run_files import STATE
+from nmt.training.run_files import STATES
 from nmt.training.run_folder import RunFolder
+from nmt.training.states import saved_state
 from nmt.training.torchrun import is_silent, job
 from nmt.training.trainer import Trainer
 from nmt.training.update import chosen_computing, out_of_memory
@@ -112,7 +112,7 @@ def _explained(output: Path) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        resumable = (output / STATE).exists()
+        resumable = any((output / name).exists() for name in STATES)
         saved = "; what the run had saved is intact: mend this and continue with --resume" if resumable else ""
         raise UserError(f"{error.filename or output}: {error.strerror or error}{saved}") from error
     except (torch.cuda.OutOfMemoryError, MemoryError, RuntimeError) as error:
@@ -145,8 +145,8 @@ def _run(
     processes: Processes,
 ) -> int:
     """Train in an open run folder, as one of the processes."""
-    state = read_state(folder.state_path) if folder.state_path.exists() else None
     log(f"run folder {folder.path}, {device}, PyTorch {torch.__version__}, {torch.get_num_threads()} threads")
+    state = saved_state(folder, processes, log)
     if processes.size > 1:
         log(f"{processes.size} processes, each with its share of every batch")
     log(f"training with {chosen_computing(config.training, device)}")

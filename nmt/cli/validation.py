@@ -18,9 +18,8 @@ from nmt.errors import UserError
 from nmt.evaluation.metrics import corpus_scores
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.distributed import ALONE, Processes
-from nmt.training.trainer import Validate
 from nmt.training.update import out_of_memory
-from nmt.training.validation import corpus_loss, plan_validation
+from nmt.training.validation import Validate, corpus_loss, plan_validation
 
 
 def build_validation(

@@ -378,6 +378,15 @@ class EarlyStopping(Section):
     """Training ends after this many validations in a row without a new best."""
 
 
+class Divergence(Section):
+    loss_factor: float = Field(default=2.0, ge=1.0, le=1e9)
+    """A validation loss above this factor × ln(target pieces) is beyond the start: a model that knows nothing, and
+    gives all pieces the same probability, has the loss ln(target pieces)."""
+    patience: Count = 3
+    """Training stops, as a failure, after this many validations in a row beyond the start, and where it ends with
+    one."""
+
+
 class ValidationConfig(Section):
     metric: Metric = "bleu"
     """The metric that chooses the best checkpoints."""
@@ -415,6 +424,11 @@ class TrainingConfig(Section):
     """How checkpoints are compared."""
     early_stopping: EarlyStopping | None = None
     """When to end before max_epochs or max_updates; null: never."""
+    divergence: Divergence | None = Divergence()
+    """When a validation loss far beyond that of an untrained model stops training; null: never."""
+    skip_non_finite: CountOrZero = 0
+    """Updates of a run that may be left out because their loss or gradient is no finite number: with the next one
+    training stops. 0: it stops at the first."""
     label_smoothing: Probability = 0.0
     """Share of the target probability spread evenly over the vocabulary."""
     gradient_clip_norm: PositiveFloat | None = None

@@ -1,12 +1,15 @@
-"""The average of several checkpoints of one run, weight by weight."""
+"""The average of several checkpoints of one run, weight by weight, whatever has become of some of their files."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from nmt.errors import UserError
 from nmt.models.model_file import load_model
+from nmt.training.distributed import Processes
 
 
 def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
@@ -18,3 +21,42 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
             types[name] = weight.dtype
             sums[name] = sums.get(name, torch.zeros_like(weight, dtype=torch.float64)) + weight.double()
     return {name: (total / len(paths)).to(types[name]) for name, total in sums.items()}
+
+
+def whole_checkpoints(
+    paths: Mapping[int, Path], weights: Mapping[str, Tensor], *, processes: Processes, log: Callable[[str], None]
+) -> dict[int, Path]:
+    """Those of the checkpoints `paths`, by update, that every process can read and that fit `weights`.
+
+    The log says why another one is left out. To be called in all processes.
+    """
+    processes.wait()  # the first one has written them all
+    reasons = {number: _why_left_out(path, number, weights) for number, path in paths.items()}
+    for reason in filter(None, reasons.values()):
+        log(f"warning: left out of the average: {reason}")
+    usable = processes.gather([number for number, reason in reasons.items() if reason is None])
+    return {number: path for number, path in paths.items() if all(number in each for each in usable)}
+
+
+def _why_left_out(path: Path, update: int, weights: Mapping[str, Tensor]) -> str | None:
+    """Why the file is not the checkpoint of that update of the model with these weights; None if it is."""
+    try:
+        checkpoint = load_model(path)
+    except UserError as error:
+        return str(error)
+    shapes = {name: weight.shape for name, weight in checkpoint.weights.items()}
+    is_ours = checkpoint.training.get("updates") == update
+    if not is_ours or shapes != {name: weight.shape for name, weight in weights.items()}:
+        return f"{path}: not the checkpoint that this run wrote there"
+    return None
+
+
+@contextmanager
+def with_average(model: nn.Module, paths: Sequence[Path]) -> Iterator[None]:
+    """Run the block with the average of the model files `paths` in `model`; then it has its own weights again."""
+    last = {name: weight.clone() for name, weight in model.state_dict().items()}
+    model.load_state_dict(average_weights(paths))
+    try:
+        yield
+    finally:
+        model.load_state_dict(last)

@@ -3,17 +3,29 @@
 All fields are plain numbers, texts and lists, so that the whole is one JSON object in the saved state.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
-from nmt.config.schema import TrainingConfig
+from nmt.config.schema import Interval, TrainingConfig
 from nmt.data.batching import Batch
 from nmt.errors import UserError
 from nmt.ops.loss import perplexity
 from nmt.training.distributed import Processes
 from nmt.training.optim import HIGHER_IS_BETTER, better
 from nmt.training.update import UpdateResult
+
+
+class Bar(Protocol):
+    """The part of a tqdm progress bar that the trainer uses."""
+
+    def update(self, count: int) -> object: ...
+
+    def close(self) -> None: ...
+
+
+MEANS = ("loss", "perplexity", "gradient_norm", "target_tokens_per_second", "padding_share")
 
 
 @dataclass
@@ -46,15 +58,19 @@ class Window:
         return replace(self, padding=round(padding), positions=round(positions))
 
     def means(self, processes: Processes) -> dict[str, float]:
-        """What the log says of these updates; to be called in all processes."""
+        """What the log says of these updates, which may be none; to be called in all processes."""
         padding, positions = processes.sums(self.padding, self.positions)
-        return {
-            "loss": self.loss / self.tokens,
-            "perplexity": perplexity(self.loss / self.tokens),
-            "gradient_norm": self.gradient_norm / self.updates,
-            "target_tokens_per_second": self.tokens / self.seconds,
-            "padding_share": padding / positions,
-        }
+        if not self.updates:
+            return dict.fromkeys(MEANS, math.nan)
+        loss = self.loss / self.tokens
+        numbers = (
+            loss,
+            perplexity(loss),
+            self.gradient_norm / self.updates,
+            self.tokens / self.seconds,
+            padding / positions,
+        )
+        return dict(zip(MEANS, numbers, strict=True))
 
 
 @dataclass
@@ -71,8 +87,19 @@ class Progress:
     last: list[int] = field(default_factory=list)  # updates of the newest checkpoints, newest first
     stopping_best: float | None = None  # early stopping: the best value, and validations since
     stopping_waited: int = 0
+    skipped: int = 0  # updates left out because their loss or gradient was no finite number
+    validation_loss: float = 0.0  # of the last validation
+    beyond: int = 0  # the last validations in a row whose loss was beyond that of an untrained model
     finished: str | None = None  # why training ended
     window: Window = field(default_factory=Window)
+
+    def is_due(self, interval: Interval | None) -> bool:
+        """Whether the current update ends an interval."""
+        if interval is None or self.update == 0:
+            return False
+        if interval.unit == "updates":
+            return self.update % interval.count == 0
+        return self.position == 0 and self.epoch % interval.count == 0
 
     def record(self, metrics: dict[str, float], config: TrainingConfig) -> bool:
         """Take note of a validation at the current update; returns whether it is the best so far.
@@ -103,6 +130,11 @@ class Progress:
             return step < self.update
         written = {"train": not self.window.updates, "valid": self.validated == step, "average": bool(self.finished)}
         return written[split]
+
+    def note_loss(self, loss: float, bound: float) -> None:
+        """Take note of a validation's loss; one above `bound` is beyond the start."""
+        self.validation_loss = loss
+        self.beyond = self.beyond + 1 if loss > bound else 0
 
     def kept(self, config: TrainingConfig) -> set[int]:
         """The updates whose checkpoints are kept now."""

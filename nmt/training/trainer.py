@@ -9,43 +9,34 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from torch.optim import Optimizer
 
 from nmt.config import Config
-from nmt.config.schema import Interval
 from nmt.data.batching import Batch, Indices, batches, padding_share, plan_epoch, shared_batches
 from nmt.data.binarised import PairedIds
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.computing import computing
-from nmt.training.averaging import average_weights
-from nmt.training.checkpoint import State, random_state, restore, seed_process, write_state
+from nmt.training.averaging import whole_checkpoints, with_average
+from nmt.training.checkpoint import State, restore, seed_process
 from nmt.training.distributed import Parallel, Processes
+from nmt.training.divergence import Diverged, beyond_start, bound, place
 from nmt.training.interruption import Interrupted, StopRequest
 from nmt.training.optim import Schedule, better
-from nmt.training.progress import Progress, Window
+from nmt.training.progress import Bar, Progress, Window
 from nmt.training.records import Records, readable
 from nmt.training.run_folder import RunFolder
+from nmt.training.states import SavedStates
 from nmt.training.surroundings import surroundings, take_over
-from nmt.training.update import chosen_computing, update
-
-Validate = Callable[[Seq2Seq], dict[str, float]]
-"""Scores a model on the validation corpus: loss, perplexity, bleu. It must leave all random states alone."""
+from nmt.training.update import UpdateResult, chosen_computing, update
+from nmt.training.validation import Validate
 
 WriteModel = Callable[[Path, Seq2Seq, dict[str, Any]], None]
 """Writes a model file; the last argument says how the weights came about."""
-
-
-class Bar(Protocol):
-    """The part of a tqdm progress bar that the trainer uses."""
-
-    def update(self, count: int) -> object: ...
-
-    def close(self) -> None: ...
 
 
 class Trainer:
@@ -79,6 +70,7 @@ class Trainer:
         self.config, self.settings = config, config.training
         self.model, self.optimizer, self.schedule = model, optimizer, schedule
         self.corpus, self.vocabularies, self.data = corpus, vocabularies, data
+        self.pieces = vocabularies.target.size
         self.folder = folder
         self.validate, self.write_model = validate, write_model
         self.log, self.progress_bar = log, progress_bar
@@ -88,6 +80,7 @@ class Trainer:
         self.stop = StopRequest()
         self.progress, recorded = Progress(), 0
         self.batches_in_epoch = 1  # known once the epoch is planned
+        self.place = "before the first update"
         if state is not None:
             if state.numbers.get("data") != data:
                 raise UserError(
@@ -98,11 +91,14 @@ class Trainer:
             for warning in take_over(state.numbers["surroundings"], self._surroundings()):
                 log(warning)
             self.progress = Progress.from_json(state.numbers["progress"], rank=processes.rank)
+            self.place = f"after update {self.progress.update:,}"
             self.schedule.restore(state.numbers["schedule"])
             recorded = state.numbers["recorded"]
-            kept = self.progress.kept(self.settings)
-            if processes.is_first:  # what a kill left between saving and removing
-                folder.remove_checkpoints(lambda number: number in kept)
+        kept = self.progress.kept(self.settings)
+        self.states = SavedStates(folder, model=model, optimizer=optimizer, processes=processes, kept=kept)
+        self.states.update = None if state is None else self.progress.update
+        if self.progress.finished is not None and processes.is_first:  # what a kill left between saving and removing
+            self.states.remove_checkpoints(kept)
         if processes.rank and (state is None or state.numbers["surroundings"].get("processes", 1) <= processes.rank):
             seed_process(config.seed, processes.rank, self.progress.update)
         self.records = Records(folder.path, recorded, self.progress.is_after, log) if processes.is_first else None
@@ -138,7 +134,7 @@ class Trainer:
         bar = self.progress_bar(progress.epoch + 1, progress.position, len(plan))
         try:
             while True:
-                if self._is_due(self.settings.validate_every) and progress.validated != progress.update:
+                if self.progress.is_due(self.settings.validate_every) and progress.validated != progress.update:
                     self._validate()
                 self._finish_if_over()
                 self._save_if_asked()
@@ -175,24 +171,37 @@ class Trainer:
         rate = self.settings.optimizer.learning_rate * factor
         result = update(self.model, self.optimizer, group, rate=rate, config=self.settings, parallel=self.parallel)
         progress.update += 1
+        where = place(group, update=progress.update, epoch=progress.epoch, position=progress.position, rate=rate)
+        self.place = f"after {where}"
         if result.parts > len(group):
-            self.log(
-                f"update {progress.update:,}: the memory does not hold its batch, computed in {result.parts} parts"
-            )
+            self.log(f"{where}: the memory does not hold its batch, computed in {result.parts} parts")
         progress.rate = rate
         progress.position += len(group)
         if progress.position == self.batches_in_epoch:
             progress.epoch, progress.position = progress.epoch + 1, 0
         seconds = time.perf_counter() - began
-        progress.window.add(group, result, seconds)
+        if result.is_finite:
+            progress.window.add(group, result, seconds)
+        else:
+            self._skip(result, where)
         progress.seconds += seconds
         if progress.update % self.settings.log_every == 0 or progress.end(self.settings):
             self._report()
 
+    def _skip(self, result: UpdateResult, where: str) -> None:
+        """Take note of an update that was left out, or end training where there have been enough of them."""
+        self.progress.skipped += 1
+        found = f"loss {result.loss / result.tokens:.4g}, gradient norm {result.gradient_norm:.4g}"
+        count, allowed = self.progress.skipped, self.settings.skip_non_finite
+        if count > allowed:
+            raise Diverged(f"{found} (training.skip_non_finite: {allowed})" if allowed else found, where=f"in {where}")
+        self.log(f"warning: {where}: {found}; left out, {count} of at most {allowed}")
+
     def _report(self) -> None:
         """Write the means since the last report, and the last learning rate."""
         window, self.progress.window = self.progress.window, Window()
-        self._record("train", {**window.means(self.processes), "learning_rate": self.progress.rate})
+        skipped = {"skipped_updates": self.progress.skipped} if self.progress.skipped else {}
+        self._record("train", {**window.means(self.processes), "learning_rate": self.progress.rate, **skipped})
 
     def _record(self, split: str, numbers: dict[str, float]) -> None:
         epoch = self.progress.epoch + self.progress.position / self.batches_in_epoch
@@ -202,14 +211,6 @@ class Trainer:
             self.records.write(record)
         self.log(readable(record))
 
-    def _is_due(self, interval: Interval | None) -> bool:
-        """Whether the current update ends an interval."""
-        if interval is None or self.progress.update == 0:
-            return False
-        if interval.unit == "updates":
-            return self.progress.update % interval.count == 0
-        return self.progress.position == 0 and self.progress.epoch % interval.count == 0
-
     def _validate(self) -> None:
         """Score the model, and let the score steer the rate, the checkpoints and the end of training."""
         self._save()  # so that an interruption from here on loses nothing
@@ -218,6 +219,7 @@ class Trainer:
         progress = self.progress
         progress.seconds += time.perf_counter() - began
         is_best = progress.record(metrics, self.settings)
+        progress.note_loss(metrics["loss"], bound(self.settings.divergence, self.pieces))
         self._record("valid", metrics)
         if (message := self.schedule.validated(metrics)) is not None:
             self.log(message)
@@ -228,13 +230,14 @@ class Trainer:
         if is_best:
             self._write_model(self.folder.best_path, training)
         self._save()
-        if self.processes.is_first:
-            self.folder.remove_checkpoints(lambda number: number in kept)
 
     def _metrics(self) -> dict[str, float]:
         """What validation finds. A signal ends it at once; several processes leave together, before the next update."""
         with computing(fused=self.computing.fused), self.stop.at_once() if self.processes.size == 1 else nullcontext():
-            return self.validate(self.model)
+            try:
+                return self.validate(self.model)
+            except Diverged as error:
+                raise Diverged(error.found, where=self.place) from error
 
     def _write_model(self, path: Path, training: dict[str, Any]) -> None:
         if self.processes.is_first:
@@ -243,12 +246,14 @@ class Trainer:
     def _finish_if_over(self) -> None:
         """At the end of training: a last validation, the average of the best, and the state that says it is over."""
         reason = self.progress.end(self.settings)
+        if reason is not None and self.progress.window.updates:
+            self._report()
+        if reason is not None and self.progress.validated != self.progress.update:
+            self._validate()
+        if (found := beyond_start(self.progress, self.settings, self.pieces, is_over=reason is not None)) is not None:
+            raise Diverged(found, where=self.place)
         if reason is None:
             return
-        if self.progress.window.updates:
-            self._report()
-        if self.progress.validated != self.progress.update:
-            self._validate()
         if self.settings.average_best and len(self.progress.best) > 1:
             self._average()
         self.progress.finished = reason
@@ -257,26 +262,26 @@ class Trainer:
     def _average(self) -> None:
         """Average the best checkpoints; the average becomes the best model if it validates better than each of them."""
         progress, metric = self.progress, self.settings.validation.metric
-        updates = [number for _, number in progress.best[: self.settings.average_best]]
-        self.processes.wait()  # the first one has written them all
-        last = {name: weight.clone() for name, weight in self.model.state_dict().items()}
-        self.model.load_state_dict(average_weights([self.folder.checkpoint_path(number) for number in updates]))
-        try:
+        best = progress.best[: self.settings.average_best]
+        files = {number: self.folder.checkpoint_path(number) for _, number in best}
+        paths = whole_checkpoints(files, self.model.state_dict(), processes=self.processes, log=self.log)
+        if len(paths) < 2:
+            self.log(f"no average: it takes two of the best checkpoints, and {len(paths)} can be read")
+            return
+        with with_average(self.model, list(paths.values())):
             metrics = self._metrics()
             self._record("average", metrics)
             wins = better(metric, metrics[metric], progress.best[0][0])
             if wins:
                 training = {"updates": progress.update, "epochs": progress.epoch, "validation": metrics}
-                self._write_model(self.folder.best_path, {**training, "average_of_updates": sorted(updates)})
-        finally:
-            self.model.load_state_dict(last)
+                self._write_model(self.folder.best_path, {**training, "average_of_updates": sorted(paths)})
         verdict = "better, and now the best model" if wins else "no better than the best checkpoint"
-        self.log(f"average of {len(updates)} checkpoints: {metric} {metrics[metric]:.4g}, {verdict}")
+        self.log(f"average of {len(paths)} checkpoints: {metric} {metrics[metric]:.4g}, {verdict}")
 
     def _save_if_asked(self) -> None:
-        """Save the state when it is time to, or when a signal has come; then leave, in the latter case."""
+        """Save the state when it is time to or a signal has come, unless it is saved; leave, in the latter case."""
         asked = max(self.processes.gather(self.stop.number or 0))  # one process may have its signal before another
-        if asked or self._is_due(self.settings.save_every):
+        if (asked or self.progress.is_due(self.settings.save_every)) and self.states.update != self.progress.update:
             self._save()
         if asked:
             raise Interrupted(asked)
@@ -285,16 +290,11 @@ class Trainer:
         return surroundings(self.model.output_weight.device, self.computing, self.processes.size)
 
     def _save(self) -> None:
-        random_states = self.processes.gather_states(random_state())
-        progress = self.progress.as_json(self.processes)
-        if self.records is None:
-            return
         numbers = {
-            "progress": progress,
+            "progress": self.progress.as_json(self.processes),
             "schedule": self.schedule.state(),
-            "recorded": self.records.saved_size(),
+            "recorded": 0 if self.records is None else self.records.saved_size(),
             "data": self.data,
             "surroundings": self._surroundings(),
         }
-        path, model, optimizer = self.folder.state_path, self.model, self.optimizer
-        write_state(path, model=model, optimizer=optimizer, numbers=numbers, random_states=random_states)
+        self.states.write(numbers, kept=self.progress.kept(self.settings), where=self.place)

@@ -10,7 +10,6 @@ from torch.optim import Optimizer
 
 from nmt.config.schema import TrainingConfig
 from nmt.data.batching import Batch
-from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.computing import Computing, computing, native_bfloat16
 from nmt.training.distributed import ALONE, Parallel
@@ -31,12 +30,10 @@ class UpdateResult(NamedTuple):
     gradient_norm: float  # before clipping
     parts: int  # the batches, and what those that the memory does not hold were cut into
 
-
-def diverged(numbers: str) -> UserError:
-    """What is raised when the loss is no finite number any more."""
-    return UserError(
-        f"training diverged: {numbers}; lower training.optimizer.learning_rate, or set training.gradient_clip_norm"
-    )
+    @property
+    def is_finite(self) -> bool:
+        """Whether loss and gradient are; otherwise the weights are as before the update."""
+        return math.isfinite(self.loss + self.gradient_norm)
 
 
 def out_of_memory(error: RuntimeError) -> bool:
@@ -58,7 +55,7 @@ def update(
     With `parallel` the batches are this process's shares (None: an empty one), and the tokens, sentences and gradients
     are those of all processes. Without it, batches that the memory does not hold are halved until it does.
 
-    Raises UserError when the loss or the gradient is no finite number; the weights are then as before.
+    When the loss or the gradient is no finite number no step is made: weights and optimizer are then as before.
     """
     mine = [batch for batch in group if batch is not None]
     processes = ALONE if parallel is None else parallel.processes
@@ -79,11 +76,10 @@ def update(
     (loss,) = processes.sums(float(total))
     norm = nn.utils.clip_grad_norm_(model.parameters(), config.gradient_clip_norm or float("inf"))
     result = UpdateResult(loss, tokens, float(norm), parts)
-    if not math.isfinite(loss + result.gradient_norm):
-        raise diverged(f"loss {result.loss / tokens:.4g}, gradient norm {result.gradient_norm:.4g}")
-    for parameters in optimizer.param_groups:
-        parameters["lr"] = rate
-    optimizer.step()
+    if result.is_finite:
+        for parameters in optimizer.param_groups:
+            parameters["lr"] = rate
+        optimizer.step()
     return result
 
 

@@ -4,7 +4,7 @@ Validation is not filtered. Pairs too long for all steps at once have batches of
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import torch
@@ -15,8 +15,11 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.models.stepwise import LARGEST_AREA, stepwise_log_probability
 from nmt.ops.loss import perplexity
 from nmt.training.distributed import ALONE, Processes
+from nmt.training.divergence import Diverged
 from nmt.training.objective import batch_loss
-from nmt.training.update import diverged
+
+Validate = Callable[[Seq2Seq], dict[str, float]]
+"""Scores a model on the validation corpus: loss, perplexity, bleu. It must leave all random states alone."""
 
 
 def plan_validation(valid: PairedIds, *, batch_tokens: int) -> list[Indices]:
@@ -36,7 +39,7 @@ def corpus_loss(model: Seq2Seq, batches: Iterable[Batch], processes: Processes =
 
     `batches` are this process's; the result is that of all.
 
-    Raises UserError when the loss is no finite number.
+    Raises Diverged when the loss is no finite number.
     """
     device, was_training = model.output_weight.device, model.training
     model.eval()
@@ -51,5 +54,5 @@ def corpus_loss(model: Seq2Seq, batches: Iterable[Batch], processes: Processes =
     model.train(was_training)
     total, tokens = processes.sums(total, tokens)
     if not math.isfinite(total):
-        raise diverged(f"validation loss {total / tokens:.4g}")
+        raise Diverged(f"validation loss {total / tokens:.4g}")
     return {"loss": total / tokens, "perplexity": perplexity(total / tokens)}

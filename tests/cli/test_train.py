@@ -65,7 +65,8 @@ def test_files_of_a_run(trained: Path) -> None:
     files = {path.relative_to(trained).as_posix() for path in trained.rglob("*") if path.is_file()}
     (events,) = (name for name in files if name.startswith("tensorboard/"))
     assert files - {events} == {
-        *(".lock", "config.yaml", "train.log", "metrics.jsonl", "state.safetensors", "best.safetensors"),
+        *(".lock", "config.yaml", "train.log", "metrics.jsonl", "best.safetensors"),
+        *("state.safetensors", "state.1.safetensors"),
         *(f"checkpoints/update-{update:08d}.safetensors" for update in (18, 27)),
     }
     assert (trained / "best.safetensors").read_bytes() == (

@@ -265,13 +265,14 @@ def test_an_empty_folder_of_the_user_is_kept(tmp_path: Path, own: Path, train: T
     assert train(own, output, "training.max_updates=1") == 0
 
 
-def test_a_damaged_state_is_not_resumed(
+def test_a_damaged_folder_is_not_resumed(
     tmp_path: Path, tiny: Path, trained: Path, train: Train, capsys: Capture
 ) -> None:
     output = tmp_path / "run"
     shutil.copytree(trained, output)
     config = trained / "config.yaml"
-    (output / "state.safetensors").write_bytes((trained / "state.safetensors").read_bytes()[:-1])
+    for name in ("state.safetensors", "state.1.safetensors"):
+        (output / name).write_bytes((trained / name).read_bytes()[:-1])
     assert train(config, output, "--resume") == 2
     assert "state.safetensors: damaged" in complaint(capsys)
     (output / "config.yaml").write_text("name: [", encoding="utf-8")

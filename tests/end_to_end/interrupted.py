@@ -6,10 +6,10 @@ A task is a line of JSON: {"arguments": [...]}, with "die_at": n to die at the n
 and "validation": n to be sent these within the n-th validation, "pause" seconds apart. Each is answered by a line
 {"code", "operations", "errors"}. Forking spares every child the seconds of importing PyTorch.
 
-A file operation is whatever changes something on the disk: making, renaming, removing, cutting, syncing, and opening,
-writing to or closing a file; writes without a flush between them are one. The process dies before the operation, as by
-kill -9: what it has not flushed is lost, and of a write half is done. It is no module for tests to import: the children
-replace functions of Python's own.
+A file operation is whatever changes something on the disk: making, linking, renaming, removing, cutting, syncing, and
+opening, writing to or closing a file; writes without a flush between them are one. The process dies before the
+operation, as by kill -9: what it has not flushed is lost, and of a write half is done. It is no module for tests to
+import: the children replace functions of Python's own.
 """
 
 import builtins
@@ -27,7 +27,7 @@ import torch._dynamo  # the optimisers import it where they are made, which take
 from nmt.cli import train, validation
 
 assert torch._dynamo
-CHANGING = ("replace", "rename", "unlink", "remove", "rmdir", "mkdir", "fsync", "ftruncate")
+CHANGING = ("link", "replace", "rename", "unlink", "remove", "rmdir", "mkdir", "fsync", "ftruncate")
 
 
 class Operations:

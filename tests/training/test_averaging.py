@@ -7,26 +7,27 @@ import torch
 
 from nmt.config.schema import Config
 from nmt.errors import UserError
-from nmt.models.model_file import ModelFile, save_model
+from nmt.models.model_file import ModelFile, load_model, rebuild, save_model
 from nmt.models.seq2seq import build_model
-from nmt.training.averaging import average_weights
+from nmt.training.averaging import average_weights, whole_checkpoints, with_average
+from nmt.training.distributed import ALONE
 
 EMBEDDING = "source_embedding.weight"
 
 
-def write(path: Path, *, first: torch.Tensor) -> Path:
+def write(path: Path, *, first: torch.Tensor, update: int = 0, size: int = 2) -> Path:
     """A model whose source embedding begins with the numbers `first`."""
     pair = {"source": "a", "target": "b"}
     config = Config.model_validate(
         {
             "name": "run",
             "data": {"source_language": "en", "target_language": "de", "train": [pair], "valid": pair},
-            "model": {"embedding_size": 3, "encoder": {"hidden_size": 2}, "decoder": {"hidden_size": 2}},
+            "model": {"embedding_size": 3, "encoder": {"hidden_size": 2}, "decoder": {"hidden_size": size}},
         }
     )
     weights = build_model(config.model, source_size=5, target_size=5).state_dict()
     weights[EMBEDDING].view(-1)[: first.numel()] = first.flatten()
-    save_model(path, ModelFile(config, weights, b"pieces", b"pieces", (5, 5), {}))
+    save_model(path, ModelFile(config, weights, b"pieces", b"pieces", (5, 5), {"updates": update}))
     return path
 
 
@@ -63,3 +64,33 @@ def test_the_order_does_not_matter(tmp_path: Path) -> None:
 def test_a_missing_checkpoint_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="gone: no such model file"):
         average_weights([write(tmp_path / "there", first=torch.ones(1)), tmp_path / "gone"])
+
+
+def test_only_whole_checkpoints_of_this_run_are_averaged(tmp_path: Path) -> None:
+    """One is whole; others are gone, damaged, no file, of another update, of other sizes."""
+    one = torch.ones(1)
+    paths = {update: write(tmp_path / str(update), first=one, update=update) for update in (10, 20, 30, 40, 50, 60)}
+    weights = load_model(paths[10]).weights
+    paths[20].unlink()
+    paths[30].write_bytes(paths[30].read_bytes()[:-1])
+    paths[40].unlink()
+    paths[40].mkdir()
+    write(paths[50], first=one, update=51)
+    write(paths[60], first=one, update=60, size=3)
+    said: list[str] = []
+    assert whole_checkpoints(paths, weights, processes=ALONE, log=said.append) == {10: paths[10]}
+    assert [line.split(": ")[3].split(" (")[0] for line in said] == [
+        "no such model file or run folder",
+        "damaged, or no model of this toolkit",
+        "holds no best.safetensors; give a model file, or the folder of a run that has validated at least once",
+        *["not the checkpoint that this run wrote there"] * 2,
+    ]
+    assert all(line.startswith("warning: left out of the average: ") for line in said)
+
+
+def test_the_average_is_in_the_model_for_a_while(tmp_path: Path) -> None:
+    paths = [write(tmp_path / str(value), first=torch.tensor([value])) for value in (1.0, 4.0)]
+    model = rebuild(load_model(paths[0]))
+    with with_average(model, paths):
+        assert model.source_embedding.weight[0, 0] == 2.5
+    assert model.source_embedding.weight[0, 0] == 1.0

@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from nmt.config.schema import TrainingConfig
-from nmt.training.distributed import Processes
+from nmt.training.distributed import ALONE, Processes
 from nmt.training.progress import Progress, Window
 
 
@@ -74,3 +74,25 @@ def test_the_padding_that_is_saved_is_of_all_processes() -> None:
     saved = json.loads(json.dumps(progress.as_json(Two(size=2))))
     assert Progress.from_json(saved).window == Window(updates=2, loss=2.5, padding=5, positions=120)
     assert Progress.from_json(saved, rank=1).window == Window(updates=2, loss=2.5)
+
+
+def test_validations_beyond_the_start_are_counted_in_a_row() -> None:
+    progress, counts = Progress(), []
+    for loss in (9.0, 5.0, 8.1, 8.3, 8.2, 8.0):
+        progress.note_loss(loss, 8.0)
+        counts.append(progress.beyond)
+    assert counts == [1, 0, 1, 2, 3, 0]
+    assert progress.validation_loss == 8.0
+
+
+def test_a_state_of_before_there_were_these_counts() -> None:
+    saved = Progress(epoch=2, update=7).as_json(ALONE)
+    for name in ("skipped", "validation_loss", "beyond"):
+        del saved[name]
+    assert Progress.from_json(saved) == Progress(epoch=2, update=7)
+
+
+def test_a_window_without_an_update_has_no_means() -> None:
+    means = Window().means(ALONE)
+    assert list(means) == list(Window(updates=1, loss=3.0, tokens=2, positions=4, seconds=1.0).means(ALONE))
+    assert all(math.isnan(value) for value in means.values())

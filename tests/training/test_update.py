@@ -1,4 +1,4 @@
-"""One update: what it divides by, what accumulation and clipping do, and that divergence is caught."""
+"""One update: what it divides by, what accumulation and clipping do, and what numbers that are none do."""
 
 import copy
 from typing import Any
@@ -9,8 +9,8 @@ import torch
 
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batching import Batch, make_batch
-from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.training.divergence import Diverged
 from nmt.training.objective import batch_loss
 from nmt.training.optim import build_optimizer
 from nmt.training.update import update
@@ -75,21 +75,24 @@ def test_a_pair_in_a_padded_batch_costs_what_it_costs_alone(model: Seq2Seq) -> N
         torch.testing.assert_close(together[index], sum(pair[index] for pair in alone), rtol=0, atol=1e-12)
 
 
-def test_divergence_is_reported_and_leaves_the_weights(model: Seq2Seq) -> None:
+def test_an_update_without_a_number_leaves_weights_and_optimizer(model: Seq2Seq) -> None:
+    config = training(optimizer={"name": "adam"})
+    optimizer = build_optimizer(model.parameters(), config)
+    assert update(model, optimizer, batches(), rate=1.0, config=config).is_finite
     with torch.no_grad():
         model.output_weight[3, 0] = float("nan")
-    before = copy.deepcopy(model.state_dict())
-    config = training()
-    with pytest.raises(UserError, match=r"diverged.*learning_rate"):
-        update(model, build_optimizer(model.parameters(), config), batches(), rate=1.0, config=config)
-    for name, weight in model.state_dict().items():
-        torch.testing.assert_close(weight, before[name], rtol=0, atol=0, equal_nan=True)
+    before = copy.deepcopy([model.state_dict(), optimizer.state_dict()["state"]])
+    result = update(model, optimizer, batches(), rate=1.0, config=config)
+    assert not result.is_finite
+    assert np.isnan(result.loss)
+    after = [model.state_dict(), optimizer.state_dict()["state"]]
+    torch.testing.assert_close(after, before, rtol=0, atol=0, equal_nan=True)
 
 
-def test_divergence_is_reported_by_validation_too(model: Seq2Seq) -> None:
+def test_divergence_is_reported_by_validation(model: Seq2Seq) -> None:
     with torch.no_grad():
         model.output_weight[3, 0] = float("inf")
-    with pytest.raises(UserError, match=r"diverged: validation loss .*learning_rate"):
+    with pytest.raises(Diverged, match=r"diverged: validation loss .*learning_rate"):
         corpus_loss(model, batches())
 
 

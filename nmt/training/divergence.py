@@ -1,0 +1,67 @@
+"""When training has lost its way: numbers that are not finite, or a validation loss far beyond that of guessing."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+from torch.optim import Optimizer
+
+from nmt.config.schema import Divergence, TrainingConfig
+from nmt.data.batching import Batch
+from nmt.errors import UserError
+from nmt.training.progress import Progress
+
+
+class Diverged(UserError):
+    """Training cannot go on from where it is. What was found, and after or in which update."""
+
+    def __init__(self, found: str, *, where: str = "") -> None:
+        self.found = found
+        place = f" {where}" if where else ""
+        super().__init__(
+            f"training diverged{place}: {found}; lower training.optimizer.learning_rate, set or lower "
+            "training.gradient_clip_norm, and begin anew in another --output"
+        )
+
+
+def place(group: Sequence[Batch | None], *, update: int, epoch: int, position: int, rate: float) -> str:
+    """Which update it is, in words; `epoch` and `position`, the batches of it used before, count from 0.
+
+    Pairs count from 1, among those that the corpus has kept; of several processes each names its own.
+    """
+    last = position + len(group)
+    batches = f"batch {last}" if len(group) == 1 else f"batches {position + 1} to {last}"
+    rows = [int(row) + 1 for batch in group if batch is not None for row in batch.indices]
+    pairs = f", {len(rows)} pairs from {min(rows)} to {max(rows)}" if rows else ""
+    return f"update {update:,} (epoch {epoch + 1}, {batches}{pairs}, learning rate {rate:.4g})"
+
+
+def not_finite(model: nn.Module, optimizer: Optimizer) -> str | None:
+    """How many of the tensors that a state holds have values that are no finite numbers; None: they are all finite."""
+    tensors = [*model.state_dict().values()]
+    tensors += [each for state in optimizer.state.values() for each in state.values() if isinstance(each, torch.Tensor)]
+    broken = sum(not bool(tensor.isfinite().all()) for tensor in tensors)
+    return f"{broken} of {len(tensors)} tensors of weights and optimizer are not finite" if broken else None
+
+
+def bound(settings: Divergence | None, pieces: int) -> float:
+    """The validation loss in nats beyond which a model is worse than at its start."""
+    return math.inf if settings is None else settings.loss_factor * math.log(pieces)
+
+
+def beyond_start(progress: Progress, config: TrainingConfig, pieces: int, *, is_over: bool) -> str | None:
+    """What the last validations found if it is to end training, for a model of so many target pieces.
+
+    That takes some in a row beyond the start; where training is over anyway the last one is enough.
+    """
+    limit = config.divergence
+    if limit is None or not progress.best or progress.beyond < (1 if is_over else limit.patience):
+        return None
+    (value, number), metric = progress.best[0], config.validation.metric
+    count = "" if progress.beyond == 1 else f", {progress.beyond} in a row"
+    return (
+        f"validation loss {progress.validation_loss:.4g}{count} above {limit.loss_factor:g} × ln({pieces:,}) = "
+        f"{bound(limit, pieces):.4g}, where a model that knows nothing has ln({pieces:,}) (training.divergence); the "
+        f"best model so far is that of update {number:,}, {metric} {value:.4g}"
+    )

@@ -1,0 +1,66 @@
+"""What a diverging training is told by: where it was, which tensors, and how far from guessing."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.config.schema import Divergence, TrainingConfig
+from nmt.data.batching import make_batch
+from nmt.training.divergence import beyond_start, bound, not_finite, place
+from nmt.training.progress import Progress
+
+
+def test_the_place_of_an_update() -> None:
+    """Counted from 1; a process with an empty share names the pairs of the other batches."""
+    one = make_batch([[4], [5]], [[6], [7]], np.array([16, 2]))
+    two = make_batch([[4]], [[6]], np.array([570]))
+    where = {"update": 1234, "epoch": 0, "position": 33, "rate": 5e-4}
+    assert place([one], **where) == "update 1,234 (epoch 1, batch 34, 2 pairs from 3 to 17, learning rate 0.0005)"
+    assert place([one, None, two], **where) == (
+        "update 1,234 (epoch 1, batches 34 to 36, 3 pairs from 3 to 571, learning rate 0.0005)"
+    )
+    assert place([None], **where) == "update 1,234 (epoch 1, batch 34, learning rate 0.0005)"
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_tensors_that_are_not_finite(value: float) -> None:
+    """A weight, and a moment of the optimizer, by themselves; large numbers are numbers."""
+    model = torch.nn.Linear(2, 3)
+    optimizer = torch.optim.Adam(model.parameters())
+    assert not_finite(model, optimizer) is None
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    model.weight.data[1, 1] = 3e38
+    assert not_finite(model, optimizer) is None
+    optimizer.state[model.bias]["exp_avg_sq"][2] = value
+    assert not_finite(model, optimizer) == "1 of 8 tensors of weights and optimizer are not finite"
+    model.weight.data[1, 1] = value
+    assert not_finite(model, optimizer) == "2 of 8 tensors of weights and optimizer are not finite"
+
+
+def test_the_bound_is_a_multiple_of_the_loss_of_guessing() -> None:
+    assert bound(Divergence(loss_factor=1.5), 100) == pytest.approx(1.5 * 4.605170)
+    assert bound(None, 100) == math.inf
+
+
+def test_how_many_validations_it_takes() -> None:
+    config = TrainingConfig.model_validate({"divergence": {"patience": 2}})
+    progress = Progress(best=[(3.25, 40)], validation_loss=1e8)
+    found = []
+    for progress.beyond in (0, 1, 2):
+        found.append([beyond_start(progress, config, 8000, is_over=is_over) for is_over in (False, True)])
+    assert found[0] == [None, None]
+    assert found[1][0] is None
+    assert found[1][1] is not None
+    assert (
+        found[2][0]
+        == found[2][1]
+        == (
+            "validation loss 1e+08, 2 in a row above 2 × ln(8,000) = 17.97, where a model that knows nothing has "
+            "ln(8,000) (training.divergence); the best model so far is that of update 40, bleu 3.25"
+        )
+    )
+    off = TrainingConfig.model_validate({"divergence": None})
+    assert beyond_start(progress, off, 8000, is_over=True) is None
