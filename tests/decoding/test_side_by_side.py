@@ -75,11 +75,12 @@ def test_what_one_raises_is_raised_and_what_has_not_begun_is_left(threads: Calla
 
 def test_an_interruption_ends_what_is_running(threads: Callable[[int], None]) -> None:
     threads(2)
-    running = threading.Barrier(2, timeout=60)
+    running, waiting = threading.Barrier(2, timeout=60), threading.main_thread().ident
+    assert waiting is not None
 
     def work(item: int, check: Check) -> None:
         if running.wait() == 0:
-            signal.raise_signal(signal.SIGINT)  # to the main thread, which waits for the results
+            signal.pthread_kill(waiting, signal.SIGINT)  # as a terminal does: it wakes the thread that waits
         until_told(check)
 
     former = signal.signal(signal.SIGINT, signal.default_int_handler)  # a worker of pytest-xdist ignores it
