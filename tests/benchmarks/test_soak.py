@@ -1,0 +1,101 @@
+"""The soak: what counts as flat, and a few seconds of each program."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from benchmarks import soak
+from benchmarks.soak import MEBIBYTE, Sample, rows, table
+
+MINUTE = 60
+
+
+def samples(
+    *, leak: float = 0.0, slower: float = 0.0, starved: float = 0.0, warm_up: float = 0.0, seconds: int = 1000
+) -> list[Sample]:
+    """A look each second at a process of 500 MiB that does 40 pieces of work a second, on half a processor.
+
+    Over the whole time its memory grows by the share `leak`, it becomes slower by the share `slower`, and gets less of
+    the processor by the share `starved`; in the first tenth it does `warm_up` of its work.
+    """
+    found, processor, done = [], 0.0, 0.0
+    for second in range(seconds + 1):
+        share = second / seconds
+        memory = int(500 * MEBIBYTE * (1 + leak * share))
+        found.append(Sample(second, processor, memory, memory // 2, int(done)))
+        given = 0.5 * (1 - starved * share)
+        processor += given
+        done += 80 * given * (1 - slower * share) * (warm_up if warm_up and share < 0.1 else 1)
+    return found
+
+
+def verdicts(found: list[Sample], *, wall: bool = False) -> dict[str, bool]:
+    return {row.what: row.flat for row in rows("lines", found, wall=wall)}
+
+
+def test_the_figures() -> None:
+    """From the middle of the first third, at 25 % of the time, to that of the last, at 85 %, it is 60 % of the time."""
+    memory, shared_out, processor, clock = rows("lines", samples(leak=0.1, slower=0.2), wall=False)
+    assert (memory.first, memory.last) == pytest.approx((500 * 1.025, 500 * 1.085), rel=1e-3)
+    assert (shared_out.first, shared_out.last) == pytest.approx((250 * 1.025, 250 * 1.085), rel=1e-3)
+    assert (processor.first, processor.last) == pytest.approx((80 * 0.95, 80 * 0.83), rel=1e-3)
+    assert (clock.first, clock.last) == pytest.approx((40 * 0.95, 40 * 0.83), rel=1e-3)
+    assert memory.drift == pytest.approx(0.06 / 1.025, rel=1e-2)
+
+
+@pytest.mark.parametrize("leak", [0.03, -0.03, 0.05, -0.05])
+def test_memory_is_flat_within_two_percent(leak: float) -> None:
+    """Of the leak, 60 % show: 1.8 % or 3 %."""
+    assert verdicts(samples(leak=leak))["resident memory"] == (abs(leak) < 0.04)
+
+
+@pytest.mark.parametrize("slower", [0.07, -0.07, 0.1, -0.1])
+def test_speed_is_flat_within_five_percent(slower: float) -> None:
+    assert verdicts(samples(slower=slower))["speed, processor"] == (abs(slower) < 0.09)
+
+
+def test_a_busy_machine_is_no_drift_but_by_the_clock() -> None:
+    starved = samples(starved=0.5)
+    assert all(verdicts(starved).values())
+    assert verdicts(starved, wall=True) == {**verdicts(starved), "speed, clock": False}
+
+
+def test_the_warm_up_does_not_count() -> None:
+    assert all(verdicts(samples(warm_up=0.1), wall=True).values())
+
+
+def test_a_program_that_stands_still_is_told() -> None:
+    found = samples()
+    stopped = [*found[:400], *(sample._replace(done=found[400].done) for sample in found[400:])]
+    with pytest.raises(soak.UserError, match="nothing was done for a third of the time"):
+        rows("lines", stopped, wall=False)
+
+
+def test_the_table() -> None:
+    memory, *_ = rows("lines", samples(leak=0.1), wall=False)
+    assert table([("a pipe", memory)]).splitlines()[2] == (
+        "| a pipe | resident memory, MiB | 512.5 | 542.5 | +5.85 % | 2% | NOT FLAT |"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["trian"], "trian: not among train, pipe, file"), (["--minutes", "0"], "must be more than 0")],
+)
+def test_mistakes_of_options(arguments: list[str], message: str, refused: Callable[..., str]) -> None:
+    assert message in refused(soak.main, arguments)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux's /proc")
+def test_a_few_seconds(tmp_path: Path) -> None:
+    """Whether they are flat then is chance; that all three run at the same time, and are measured, is not."""
+    soak.prepare(tmp_path, updates=20)
+    programs = soak.soak(tmp_path, soak.PROGRAMS, seconds=5)
+    assert [program.name for program in programs] == ["training", "translating a pipe", "translating a file"]
+    for program in programs:
+        assert program.process.returncode == 130
+        assert len(program.samples) >= 2
+        assert all(sample.done > 0 for sample in program.samples)
+        assert all(50 < sample.shared_out / MEBIBYTE <= sample.resident / MEBIBYTE < 2000 for sample in program.samples)
