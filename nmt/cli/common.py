@@ -1,5 +1,6 @@
 """What the commands share: how errors end a program, and the choice of a device."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -36,6 +37,12 @@ def run(program: str, body: Callable[[], int | None]) -> int:
     except BrokenPipeError:
         abandon_standard_output()
         return 1
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG or error.filename is None:
+            raise
+        # No file can have this name, so that there is not even an answer to whether one has.
+        print(f"{program}: error: {error.filename}: {error.strerror}; give a shorter name", file=sys.stderr)
+        return 2
     except KeyboardInterrupt as stop:
         return stopping.tell(program, stop)
 

@@ -1,0 +1,78 @@
+"""Names longer than a file system allows: one message, exit code 2; and those that are just allowed work."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt.cli import evaluate, score, shortlist, train, translate
+
+LONG = "n" * 300
+MODEL = Path(__file__).resolve().parent.parent / "compatibility" / "0.1.0" / "luong.safetensors"
+MAINS: dict[str, Callable[[list[str]], int]] = {
+    "nmt-train": train.main,
+    "nmt-translate": translate.main,
+    "nmt-eval": evaluate.main,
+    "nmt-score": score.main,
+    "nmt-shortlist": shortlist.main,
+}
+COMMANDS = [
+    *("nmt-train --config LONG", "nmt-train --config TINY --output LONG", "nmt-train --config TINY --set name=LONG"),
+    *("nmt-train --config TINY --output LONG --resume", "nmt-train --config TINY --set name=LONG --resume"),
+    *("nmt-train --config TINY --output LONG --overwrite", "nmt-train --config TINY --output run/LONG"),
+    "nmt-train --config TINY --output run --init-from LONG",
+    "nmt-train --config TINY --output run --set data.cache_folder=LONG",
+    "nmt-train --config TINY --output run --set subwords.size=8000 --set subwords.model=LONG",
+    "nmt-train --config TINY --output run --set data.valid.source=LONG",
+    *("nmt-translate --model MODEL --input LONG", "nmt-translate --model LONG --input text"),
+    "nmt-translate --model MODEL --input text --output LONG",
+    "nmt-translate --model MODEL --input text --output out --resume --prefix LONG",
+    *(
+        f"nmt-translate --model MODEL --input text --output out --{option} LONG"
+        for option in (
+            *("prefix", "constraints", "shortlist", "dictionary", "alignments", "soft-alignments", "plot-alignments"),
+        )
+    ),
+    "nmt-translate --model MODEL --input text --output LONG --resume",
+    *("nmt-eval --hypotheses LONG --reference text", "nmt-eval --hypotheses text --reference LONG"),
+    "nmt-eval --hypotheses text --reference text --json LONG",
+    "nmt-eval --model MODEL --source LONG --reference text",
+    "nmt-eval --model MODEL --source text --reference text --output LONG",
+    "nmt-eval --alignments LONG --gold-alignments text",
+    "nmt-eval --alignments text --gold-alignments LONG",
+    *("nmt-score --model MODEL --source LONG --target text", "nmt-score --model MODEL --source text --target LONG"),
+    *("nmt-score --model LONG --source text --target text",),
+    "nmt-score --model MODEL --source text --target text --alignments LONG",
+    "nmt-shortlist --model MODEL --source LONG --target text --output out",
+    "nmt-shortlist --model MODEL --source text --target LONG --output out",
+    "nmt-shortlist --model MODEL --source text --target text --output LONG",
+    "nmt-shortlist --model LONG --source text --target text --output out",
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_names_that_are_too_long(
+    command: str, tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text").write_text("the dog sees the cat .\n", encoding="utf-8")
+    values = {"MODEL": str(MODEL), "TINY": str(tiny)}
+    program, *arguments = command.split()
+    options = [values.get(each, each).replace("LONG", LONG) for each in arguments]
+    assert MAINS[program](options) == 2
+    said = capsys.readouterr().err
+    assert f"{program}: " in said
+    assert LONG in said
+    assert "too long" in said or "no such" in said  # as the version of Python has it
+    files = {path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("*") if path.is_file()}
+    assert files <= {"text", ".cache"}
+
+
+def test_the_longest_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, output = tmp_path / ("s" * 255), tmp_path / ("o" * 255)
+    source.write_text("the dog sees the cat .\n", encoding="utf-8")
+    options = ["--model", str(MODEL), "--input", str(source), "--output", str(output), "--device", "cpu"]
+    assert translate.main(options) == 0
+    assert len(output.read_text(encoding="utf-8").splitlines()) == 1
+    assert translate.main([*options, "--resume"]) == 2
+    assert f"{output}.parts: the folder of parts cannot be written (File name too long)" in capsys.readouterr().err
