@@ -19,7 +19,7 @@ TITLES = {
 _TRACEBACK = "Traceback (most recent call last)"
 _WARNS = re.compile(
     r"damaged|missing|is not there|no longer|changed|cannot|could not|instead|anew|again|left out|lost|warning|differ"
-    r"|does not|not what|not those|not the",
+    r"|shorter|does not|not what|not those|not the",
     re.IGNORECASE,
 )
 
