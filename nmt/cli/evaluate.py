@@ -22,6 +22,7 @@ from tqdm import tqdm
 
 from nmt.cli.alignment_scores import about_alignments, add_alignment_score_options, evaluate_alignments
 from nmt.cli.common import run
+from nmt.cli.memory import enough_memory, within_memory
 from nmt.cli.models import add_model_option, model_files, named
 from nmt.cli.options import (
     SEARCH,
@@ -223,7 +224,10 @@ def _translated(source: list[str], models: list[Path], how: dict[str, Any], load
     """Translate each line to the text of its best hypothesis, with a progress bar where a person watches."""
     from nmt.decoding.translator import Translator  # only here, as in model_files
 
-    translations = Translator.load(models, **loading).translate(source, **how)
+    advice = "lower --beam-size, or shorten the longest lines of --source"
+    with enough_memory(advice):
+        translator = Translator.load(models, **loading)
+    translations = within_memory(translator.translate(source, **how), advice=advice)
     return [best.text for best, *_ in tqdm(translations, total=len(source), unit=" sentences", disable=None)]
 
 

@@ -27,6 +27,7 @@ from nmt.cli.alignments import (
     wants_alignments,
 )
 from nmt.cli.common import run
+from nmt.cli.memory import enough_memory, within_memory
 from nmt.cli.models import add_model_option, model_files, named
 from nmt.cli.options import (
     STANDARD,
@@ -42,6 +43,8 @@ from nmt.decoding.scoring import score
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.ops.loss import perplexity
+
+MEMORY = "shorten the longest lines, or score on another machine"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -99,7 +102,8 @@ def _score(given: argparse.Namespace) -> None:
     if not models or device is None or problems:
         raise UserError(*problems)
 
-    translator = Translator.load(models, device=device)
+    with enough_memory(MEMORY):
+        translator = Translator.load(models, device=device)
     scores = score(
         translator.model,
         translator.vocabularies,
@@ -109,7 +113,9 @@ def _score(given: argparse.Namespace) -> None:
     )
     log_probability, tokens = 0.0, 0
     with opened_for_writing(given.output) as file, alignments_written(given, program="nmt-score") as write_alignments:
-        for scored in tqdm(scores, total=sentences, unit=" lines", disable=not sys.stderr.isatty()):
+        for scored in tqdm(
+            within_memory(scores, advice=MEMORY), total=sentences, unit=" lines", disable=not sys.stderr.isatty()
+        ):
             log_probability += scored.log_probability
             tokens += scored.tokens
             shown = scored.log_probability / max(scored.tokens, 1) if given.normalise else scored.log_probability

@@ -33,6 +33,7 @@ from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.ops.memory import out_of_memory
 from nmt.training.distributed import LostProcess, Processes, joined
 from nmt.training.dry_run import describe, parameters
 from nmt.training.finetuning import Origin, freeze, load_weights
@@ -43,7 +44,7 @@ from nmt.training.run_folder import RunFolder
 from nmt.training.states import saved_state
 from nmt.training.torchrun import is_silent, job
 from nmt.training.trainer import Trainer
-from nmt.training.update import chosen_computing, out_of_memory
+from nmt.training.update import chosen_computing
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -116,7 +117,7 @@ def _explained(output: Path) -> Iterator[None]:
         saved = "; what the run had saved is intact: mend this and continue with --resume" if resumable else ""
         raise UserError(f"{error.filename or output}: {error.strerror or error}{saved}") from error
     except (torch.cuda.OutOfMemoryError, MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and not out_of_memory(error):
+        if not out_of_memory(error):
             raise
         raise UserError(
             "the memory does not suffice for this model and one sentence pair, or a process's share of a batch: lower "

@@ -14,10 +14,11 @@ if __name__ == "__main__":  # before what takes seconds to import, so that Ctrl-
 import argparse
 import math
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
@@ -28,6 +29,7 @@ from nmt.cli.alignments import (
     wants_alignments,
 )
 from nmt.cli.common import run
+from nmt.cli.memory import enough_memory, within_memory
 from nmt.cli.models import add_model_option, model_files, named
 from nmt.cli.options import (
     STANDARD,
@@ -55,6 +57,8 @@ from nmt.cli.team import Team, silently, told_by_the_first
 from nmt.data.corpus import lines_of, read_lines
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
+
+MEMORY = "lower --beam-size or --n-best, or shorten the longest lines of the input"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -171,13 +175,16 @@ def _translate(given: argparse.Namespace) -> int:
     team.agree("options", problems)
 
     def load() -> Translate:
-        translator = Translator.load(models, device=own_device or "cpu", precision=precision, shortlist=given.shortlist)
+        with enough_memory(MEMORY):
+            translator = Translator.load(
+                models, device=own_device or "cpu", precision=precision, shortlist=given.shortlist
+            )
         if sampling is None and n_best > translator.decoding.beam_size and "beam_size" not in search:
             raise UserError(
                 f"--n-best {n_best}: must be at most the beam size, {translator.decoding.beam_size} from the model; "
                 f"give --beam-size {n_best} or more"
             )
-        return partial(
+        translate = partial(
             translator.translate,
             n_best=n_best,
             diversity=diversity,
@@ -186,6 +193,11 @@ def _translate(given: argparse.Namespace) -> int:
             **search,
             **unknown_words,
         )
+
+        def within(lines: Iterable[str], **more: Any) -> Iterator[list[Translation]]:
+            return within_memory(translate(lines=lines, **more), advice=MEMORY)
+
+        return within
 
     write = partial(_write, n_best=n_best)
     if in_parts(given, team):

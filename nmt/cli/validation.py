@@ -17,8 +17,8 @@ from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.evaluation.metrics import corpus_scores
 from nmt.models.seq2seq import Seq2Seq
+from nmt.ops.memory import out_of_memory
 from nmt.training.distributed import ALONE, Processes
-from nmt.training.update import out_of_memory
 from nmt.training.validation import Validate, corpus_loss, plan_validation
 
 
@@ -66,7 +66,7 @@ def _enough_memory(config: Config, prepared: Prepared) -> Iterator[None]:
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and not out_of_memory(error):
+        if not out_of_memory(error):
             raise
         source, target = prepared.valid.source_lengths.max(initial=0), prepared.valid.target_lengths.max(initial=0)
         beam_size = config.training.validation.beam_size

@@ -21,6 +21,7 @@ from nmt.models.stepwise import LARGEST_AREA, stepwise_log_probability
 from nmt.ops.linear import linear
 from nmt.ops.loss import CHUNK
 from nmt.ops.masks import length_mask
+from nmt.ops.memory import in_halves
 
 _USUAL_LENGTH = 25  # pieces of a target with which batches are as large as batch_tokens says
 
@@ -41,18 +42,22 @@ def forced_decoding(
     """What `model` says about each target given its source, both without END; with `attention` its weights as well.
 
     `batch_tokens`: sentences × longest source of a batch, padding included; fewer where the targets are long, since
-    the memory for all steps of an attention grows with source × target. The result does not depend on it, beyond the
-    rounding of float32.
+    the memory for all steps of an attention grows with source × target. A batch that the memory does not hold is
+    halved. The result does not depend on it, beyond the rounding of float32.
 
     Raises UserError when a log-probability is no finite number.
     """
     found: dict[int, Forced] = {}
+
+    def decoded(batch: Sequence[int]) -> list[Forced]:
+        together = [sources[index] for index in batch], [targets[index] for index in batch]
+        area = (len(together[0][0]) + 1) * (len(together[1][0]) + 1)
+        decode = _step_by_step if len(batch) == 1 and area > LARGEST_AREA else _at_once
+        return list(decode(model, *together, attention))
+
     with inference(model):
         for batch in _batches(sources, targets, batch_tokens * _USUAL_LENGTH):
-            together = [sources[index] for index in batch], [targets[index] for index in batch]
-            area = (len(together[0][0]) + 1) * (len(together[1][0]) + 1)
-            decode = _step_by_step if len(batch) == 1 and area > LARGEST_AREA else _at_once
-            found.update(zip(batch, decode(model, *together, attention), strict=True))
+            found.update(zip(batch, in_halves(decoded, batch), strict=True))
     return [found[index] for index in range(len(sources))]
 
 

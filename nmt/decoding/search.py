@@ -42,6 +42,7 @@ from nmt.decoding.sampling import numbers, sample
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.side_by_side import MOST, Check, side_by_side
 from nmt.errors import UserError
+from nmt.ops.memory import in_halves
 from nmt.symbols import PAD, UNKNOWN
 
 USUAL_BEAM = 5  # the largest beam with which batches are as large as batch_tokens says
@@ -78,7 +79,8 @@ def search(
 ) -> list[list[Hypothesis]]:
     """The hypotheses of each task, best first, or as they were drawn; tasks of like length share a batch.
 
-    Tasks with phrases have batches of their own, so the others are searched as if there were none.
+    Tasks with phrases have batches of their own, so the others are searched as if there were none. A batch that the
+    memory does not hold is halved.
 
     Each task has at least one. Raises UserError for a model that computes NaN, or gives no translation a probability
     above 0.
@@ -98,10 +100,13 @@ def search(
             ) from error
         return found
 
+    def in_memory(batch: Sequence[int], check: Check) -> list[list[Hypothesis]]:
+        return in_halves(partial(hypotheses_of, check=check), batch)
+
     every = list(_batches(tasks, options))
     with inference(model):
         packed = all(getattr(member, "is_packed", False) for member in members(model))
-        found = side_by_side(hypotheses_of, every, most=MOST if packed else 1)
+        found = side_by_side(in_memory, every, most=MOST if packed else 1)
     results = dict(zip(chain(*every), chain(*found), strict=True))
     return [results[index] for index in range(len(tasks))]
 

@@ -31,6 +31,7 @@ __all__ = ["Translation", "Translator"]
 
 CHUNK_BATCHES = 10  # batches a chunk of lines holds: enough to sort by length with little padding
 PREFIXES, CONSTRAINTS = "prefixes", "constraint lines"  # what goes beside lines, as messages call it
+MOST_CHARACTERS = 1 << 24  # of a chunk, however large a batch may be
 CHARACTERS_A_PIECE = 4  # a rough mean, to know how many lines are enough before they are cut into pieces
 
 
@@ -204,7 +205,7 @@ class Translator:
             constraints=constraints is not None,
             alignments=alignments,
         )
-        characters = CHUNK_BATCHES * CHARACTERS_A_PIECE * options.decoding.batch_tokens
+        characters = min(CHUNK_BATCHES * CHARACTERS_A_PIECE * options.decoding.batch_tokens, MOST_CHARACTERS)
         read = alongside(chunks(lines, characters, waiting), {PREFIXES: prefixes, CONSTRAINTS: constraints})
         return self._translations(read, first, _Wanted(options, replace_unknown, alignments))
 

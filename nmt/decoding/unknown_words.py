@@ -10,6 +10,7 @@ with unknown pieces cost anything. It knows models, pieces and text; no file. A 
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from nmt.decoding.alignment import batch_attention_weights
 from nmt.decoding.ensemble import Model
 from nmt.decoding.grouping import batches
 from nmt.decoding.words import UNKNOWN_MARK, word_places
+from nmt.ops.memory import in_halves
 from nmt.symbols import UNKNOWN
 
 _USUAL_LENGTH = 25  # pieces of a translation with which batches are as large as batch_tokens says
@@ -42,6 +44,11 @@ class Replaced(NamedTuple):
     words: list[int]  # for each word that the model wrote, the number of words that `text` has for it
 
 
+def _attention(model: Model, translations: Sequence[WithUnknown]) -> Sequence[Tensor]:
+    sources, targets = [each.source for each in translations], [each.target for each in translations]
+    return batch_attention_weights(model, sources, targets)
+
+
 def replace_unknown_words(
     model: Model,
     vocabularies: Vocabularies,
@@ -60,9 +67,7 @@ def replace_unknown_words(
     areas = [(len(each.source) + 1) * max(len(each.target) + 1, _USUAL_LENGTH) for each in translations]
     for batch in batches(areas, batch_tokens * _USUAL_LENGTH):
         together = [translations[index] for index in batch]
-        attention = batch_attention_weights(
-            model, [each.source for each in together], [each.target for each in together]
-        )
+        attention = in_halves(partial(_attention, model), together)
         for index, (line, first, source, target), weights in zip(batch, together, attention, strict=True):
             replaced[index] = with_unknown_replaced(
                 target,

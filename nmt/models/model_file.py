@@ -16,6 +16,7 @@ from nmt.config import Config, dump_config, parse_config
 from nmt.errors import UserError
 from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_model, weight_shapes
+from nmt.ops.memory import out_of_memory
 from nmt.symbols import BEGIN, END
 from nmt.tensor_file import Declared, below, open_tensors, write_tensors
 
@@ -143,6 +144,8 @@ def rebuild(model: ModelFile) -> Seq2Seq:
         with torch.inference_mode():  # parts that do not go together, such as a score and sizes that it does not take
             network.step(torch.tensor([BEGIN]), network.start(torch.tensor([[END]]), torch.tensor([1])))
     except RuntimeError as error:
+        if out_of_memory(error):
+            raise
         raise UserError(f"the model's weights do not fit its configuration: {error}") from error
     return network
 

@@ -12,6 +12,7 @@ from nmt.config.schema import TrainingConfig
 from nmt.data.batching import Batch
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.computing import Computing, computing, native_bfloat16
+from nmt.ops.memory import out_of_memory
 from nmt.training.distributed import ALONE, Parallel
 from nmt.training.objective import batch_loss
 
@@ -34,11 +35,6 @@ class UpdateResult(NamedTuple):
     def is_finite(self) -> bool:
         """Whether loss and gradient are; otherwise the weights are as before the update."""
         return math.isfinite(self.loss + self.gradient_norm)
-
-
-def out_of_memory(error: RuntimeError) -> bool:
-    """Whether an allocation failed, on a GPU or (PyTorch has no class for it) in main memory."""
-    return isinstance(error, torch.cuda.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
 def update(

@@ -1,0 +1,34 @@
+"""Allocations that fail, and work that is done in halves until the memory holds it. It knows nothing of the work."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import torch
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an allocation failed, on a GPU or (PyTorch has no class for it) in main memory."""
+    if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
+        return True
+    texts = ("can't allocate memory", "Storage size calculation overflowed", "STATUS_ALLOC_FAILED")
+    return isinstance(error, RuntimeError) and any(text in str(error) for text in texts)
+
+
+def in_halves(work: Callable[[Sequence[Item]], Sequence[Result]], batch: Sequence[Item]) -> list[Result]:
+    """The results of `work` for a batch; where the memory does not hold it, for its halves, one after the other.
+
+    What `work` raises for a single item is raised here.
+    """
+    try:
+        return list(work(batch))
+    except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error) or len(batch) < 2:
+            raise
+    # Here the error is gone, and with it the tensors of the calls that it came through.
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    middle = len(batch) // 2
+    return in_halves(work, batch[:middle]) + in_halves(work, batch[middle:])

@@ -1,0 +1,98 @@
+"""Batches beyond the memory: halved, with the same output; or one message, where not even one sentence fits."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.cli import evaluate, score, translate
+from nmt.models.seq2seq import Seq2Seq
+from tests.random_model import save_random_model, text
+
+LINES = 40
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with a model, a text and its translation."""
+    monkeypatch.chdir(tmp_path)
+    save_random_model(tmp_path / "model")
+    (tmp_path / "text").write_text(text(LINES), encoding="utf-8")
+    (tmp_path / "other").write_text("".join(text(LINES).splitlines(keepends=True)[::-1]), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def most(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
+    """A function that limits the sentences that models read at once; it returns the numbers that they are given."""
+    seen: list[int] = []
+    limit = 1 << 30
+
+    def limited(before: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: Seq2Seq, source: torch.Tensor, *more: Any) -> Any:
+            seen.append(len(source))
+            if len(source) > limit:
+                torch.empty(1 << 60)
+            return before(self, source, *more)
+
+        return call
+
+    monkeypatch.setattr(Seq2Seq, "start", limited(Seq2Seq.start))
+    monkeypatch.setattr(Seq2Seq, "forward", limited(Seq2Seq.forward))
+
+    def set_limit(sentences: int) -> list[int]:
+        nonlocal limit
+        limit = sentences
+        seen.clear()
+        return seen
+
+    return set_limit
+
+
+MODEL = ["--model", "model", "--batch-tokens", "1000000000"]
+COMMANDS: dict[str, tuple[Callable[[list[str]], int], list[str]]] = {
+    "nmt-translate": (
+        translate.main,
+        ["--input", "text", "--output", "out", "--scores", "--alignments", "links", "--replace-unknown"],
+    ),
+    "nmt-score": (score.main, ["--source", "text", "--target", "other", "--output", "out"]),
+    "nmt-eval": (evaluate.main, ["--source", "text", "--reference", "other", "--output", "out"]),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_batches_are_halved_until_the_memory_holds_them(
+    files: Path, most: Callable[[int], list[int]], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main, options = COMMANDS[name]
+    assert main([*MODEL, *options]) == 0
+    whole = (files / "out").read_bytes()
+    seen = most(5)
+    assert main([*MODEL, *options]) == 0
+    assert (files / "out").read_bytes() == whole
+    assert max(seen) > 30
+    assert {3, 4, 5} & set(seen)  # 1 is the trial of a model that is loaded
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.usefixtures("files")
+def test_not_even_one_sentence(most: Callable[[int], list[int]], name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main, options = COMMANDS[name]
+    most(0)
+    assert main([*MODEL, *options]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{name}: error: the memory does not suffice, not even for one sentence by itself: ")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("tokens", ["1000000000000000000", "1e18", "1e400", "9" * 5000])
+@pytest.mark.usefixtures("files")
+def test_an_absurd_number_of_tokens_is_refused(name: str, tokens: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main, options = COMMANDS[name]
+    assert main(["--model", "model", *options, "--batch-tokens", tokens]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"{name}: error: --batch-tokens {tokens[:4]}")
+    assert line.endswith("allowed: a whole number, at least 1 and at most 1,000,000,000")
