@@ -42,6 +42,7 @@ from nmt.cli.options import (
     search_options,
     unknown_word_options,
 )
+from nmt.cli.slow_sentences import sentences_watched
 from nmt.data.corpus import read_lines
 from nmt.errors import UserError
 from nmt.evaluation.metrics import METRICS, TOKENIZERS, check_tokenizer, chosen_metrics, corpus_scores
@@ -133,12 +134,23 @@ def _evaluate(given: argparse.Namespace) -> None:
     scoring = {"tokenize": given.tokenize or TOKENIZE, "lowercase": given.lowercase}
     for warning in text_warnings(hypotheses, references, **scoring, metrics=metrics):
         print(f"nmt-eval: warning: {warning}", file=sys.stderr)
-    scores = corpus_scores(hypotheses, references, **scoring, metrics=metrics)
+    with sentences_watched(len(references), tell=partial(_slow, given, hypotheses, references)) as begin:
+        scores = corpus_scores(hypotheses, references, **scoring, metrics=metrics, begin=begin)
     as_json = json.dumps(json_object(scores, sentences=len(references), **scoring), indent=2)
     if given.json != STANDARD:
         _write(STANDARD, f"{table(scores, sentences=len(references))}\n")
     if given.json is not None:
         _write(given.json, f"{as_json}\n")
+
+
+def _slow(given: argparse.Namespace, hypotheses: Sequence[str], references: Sequence[str], index: int) -> str:
+    """What to say of a sentence that takes TER long."""
+    words = [len(lines[index].split()) for lines in (hypotheses, references)]
+    return (
+        f"nmt-eval: warning: TER is still at {given.hypotheses or given.source}, line {index + 1} ({words[0]:,} words, "
+        f"and {words[1]:,} in the reference): looking for phrases that were moved takes minutes in a long line, the "
+        "more so where words repeat; --metrics bleu,chrf leaves TER out"
+    )
 
 
 def _contradictions(given: argparse.Namespace) -> Iterator[str]:

@@ -6,7 +6,7 @@ BLEU Scores"), so a number from this toolkit is the number that the `sacrebleu` 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from sacrebleu.metrics import BLEU, CHRF, TER
 
@@ -46,20 +46,32 @@ def _bleu(tokenize: str, lowercase: bool, name: str = "tokenize") -> BLEU:
         raise
 
 
+class _Watched(TER):
+    """TER that calls `begin` before each sentence; all it computes is sacreBLEU's."""
+
+    def __init__(self, begin: Callable[[], object]) -> None:
+        super().__init__()
+        self._begin = begin
+
+    def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[float]:
+        self._begin()
+        return super()._compute_segment_statistics(hypothesis, ref_kwargs)
+
+
 class Metric(NamedTuple):
-    """One metric: its name in print, which way is better, and how to build it from (tokenize, lowercase)."""
+    """One metric: its name in print, which way is better, and how to build it from (tokenize, lowercase, begin)."""
 
     title: str
     better: Literal["higher", "lower"]
-    build: Callable[[str, bool], BLEU | CHRF | TER]
+    build: Callable[[str, bool, Callable[[], object]], BLEU | CHRF | TER]
 
 
 # Each is otherwise sacreBLEU's default. chrF counts characters and TER splits at spaces, so only BLEU has a tokeniser.
 # TER ignores case always, as published TER does, and its signature says case:lc.
 METRICS = {
-    "bleu": Metric("BLEU", "higher", _bleu),
-    "chrf": Metric("chrF2", "higher", lambda tokenize, lowercase: CHRF(lowercase=lowercase)),
-    "ter": Metric("TER", "lower", lambda tokenize, lowercase: TER()),
+    "bleu": Metric("BLEU", "higher", lambda tokenize, lowercase, begin: _bleu(tokenize, lowercase)),
+    "chrf": Metric("chrF2", "higher", lambda tokenize, lowercase, begin: CHRF(lowercase=lowercase)),
+    "ter": Metric("TER", "lower", lambda tokenize, lowercase, begin: _Watched(begin)),
 }
 
 
@@ -94,11 +106,13 @@ def corpus_scores(
     tokenize: str = "13a",
     lowercase: bool = False,
     metrics: Sequence[str] = tuple(METRICS),
+    begin: Callable[[], object] = lambda: None,
 ) -> dict[str, Score]:
     """Score a corpus: hypothesis i against the one reference i, both detokenised text.
 
     `tokenize` is BLEU's tokeniser, one of TOKENIZERS. `metrics` are keys of METRICS; the result has the same keys in
-    the same order. Higher is better for BLEU and chrF, lower for TER (edits per 100 reference words).
+    the same order. `begin` is called before each sentence of TER, which may take minutes for one.
+    Higher is better for BLEU and chrF, lower for TER (edits per 100 reference words).
 
     Raises UserError when the tokeniser is unknown or cannot be had, ValueError when there are no sentences or the
     two lists differ in length.
@@ -106,7 +120,7 @@ def corpus_scores(
     if not hypotheses or len(hypotheses) != len(references):
         raise ValueError(f"{len(hypotheses)} hypotheses and {len(references)} references cannot be scored")
     scores = {}
-    for name, metric in [(name, METRICS[name].build(tokenize, lowercase)) for name in metrics]:
+    for name, metric in [(name, METRICS[name].build(tokenize, lowercase, begin)) for name in metrics]:
         score = metric.corpus_score(hypotheses, [references]).score
         scores[name] = Score(score, str(metric.get_signature()))
     return scores

@@ -4,6 +4,7 @@ import gzip
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import sacrebleu
 import torch
+from sacrebleu.metrics import ter
 
 from nmt.cli.evaluate import main
 from nmt.config.schema import Config, SubwordsConfig
@@ -216,6 +218,37 @@ def test_unequal_line_counts_are_both_named(files: Path, capsys: pytest.CaptureF
     assert "--hypotheses hyp has 2 lines and --reference ref has 3" in fails(
         ["--hypotheses", "hyp", "--reference", "ref"], capsys
     )
+
+
+@pytest.mark.usefixtures("files")
+def test_a_sentence_that_takes_ter_long_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = ter.translation_edit_rate
+
+    def slow(hypothesis: list[str], reference: list[str]) -> tuple[int, int]:
+        if len(hypothesis) == 5:  # the second line
+            time.sleep(0.4)
+        return before(hypothesis, reference)
+
+    monkeypatch.setattr(ter, "translation_edit_rate", slow)
+    monkeypatch.setattr("nmt.cli.slow_sentences.PATIENCE", 0.1)
+    assert main(["--hypotheses", "hyp", "--reference", "ref", "--metrics", "ter"]) == 0
+    captured = capsys.readouterr()
+    (warning,) = captured.err.splitlines()
+    assert warning.startswith("nmt-eval: warning: TER is still at hyp, line 2 (5 words, and 5 in the reference)")
+    assert warning.endswith("--metrics bleu,chrf leaves TER out")
+    expected = sacrebleu.corpus_ter(HYPOTHESES, [REFERENCES]).score
+    assert captured.out.splitlines()[1].split()[1] == f"{expected:.2f}"
+
+
+@pytest.mark.usefixtures("files")
+def test_a_terminal_sees_how_far_ter_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    before = ter.translation_edit_rate
+    monkeypatch.setattr(ter, "translation_edit_rate", lambda *both: (time.sleep(0.6), before(*both))[1])
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert main(["--hypotheses", "hyp", "--reference", "ref", "--metrics", "ter"]) == 0
+    assert "TER:  67%" in capsys.readouterr().err
 
 
 def test_empty_files_are_refused(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 import sacrebleu
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics import BLEU, TER
 
 from nmt.errors import UserError
 from nmt.evaluation.metrics import METRICS, TOKENIZERS, check_tokenizer, corpus_scores
@@ -40,6 +40,14 @@ def test_a_perfect_translation_has_100_and_no_edits() -> None:
 def test_ter_counts_edits_per_100_reference_words() -> None:
     # One word of four replaced.
     assert corpus_scores(["a b c d"], ["a b x d"], metrics=("ter",))["ter"].score == pytest.approx(25)
+
+
+def test_every_sentence_of_ter_is_announced_and_nothing_else_changes() -> None:
+    begun: list[int] = []
+    scores = corpus_scores(HYPOTHESES, REFERENCES, begin=lambda: begun.append(1))
+    assert len(begun) == len(HYPOTHESES)
+    plain = TER()
+    assert scores["ter"] == (plain.corpus_score(HYPOTHESES, [REFERENCES]).score, str(plain.get_signature()))
 
 
 def test_chrf_is_the_f2_of_character_grams() -> None:
