@@ -13,7 +13,7 @@ from hypothesis.strategies import SearchStrategy
 from nmt.config.json_schema import json_schema
 from nmt.config.yaml_text import write_yaml
 from nmt.models.scores import SCORES
-from tests.fuzz import readers
+from tests.fuzz import readers, samples
 from tests.fuzz.strategies import (
     damaged,
     json_texts,
@@ -53,14 +53,14 @@ def _keys() -> tuple[str, ...]:
             found[str(name)] = found[f"{path}{name}"] = None
             walk(value, f"{path}{name}.")
 
-    walk(readers.configuration())
+    walk(samples.configuration())
     sections = json_schema(list(SCORES)).get("$defs", {}).values()
     found.update(dict.fromkeys(name for section in sections for name in section.get("properties", {})))
     return tuple(found)
 
 
 def _valid() -> str:
-    return write_yaml(readers.configuration())
+    return write_yaml(samples.configuration())
 
 
 def _by_name(seeds: Seeds) -> dict[str, bytes]:
@@ -182,16 +182,16 @@ TARGETS = {
         Target(
             "cache",
             readers.prepare_cache,
-            lambda: _as_seeds(readers.cache_files),
+            lambda: _as_seeds(samples.cache_files),
             lambda seeds: named({name: _cache_file(name, content) for name, content in _by_name(seeds).items()}),
             80,
             True,
         ),
-        Target("model", readers.prepare_model, lambda: [readers.model_file()], _model, 200, True),
+        Target("model", readers.prepare_model, lambda: [samples.model_file()], _model, 200, True),
         Target(
             "subwords",
             readers.prepare_subwords,
-            lambda: list(readers.subword_models()),
+            lambda: list(samples.subword_models()),
             one_damaged,
             600,
             True,
@@ -199,16 +199,16 @@ TARGETS = {
         Target(
             "shortlist",
             readers.prepare_shortlist,
-            lambda: [readers.shortlist_file()],
+            lambda: [samples.shortlist_file()],
             lambda seeds: tensor_files(seeds[0], {"target_size": json_texts}, {}),
             250,
             True,
         ),
-        Target("state", readers.prepare_state, lambda: _as_seeds(readers.run_files), _state, 40, True),
+        Target("state", readers.prepare_state, lambda: _as_seeds(samples.run_files), _state, 25, True),
         Target(
             "parts",
             readers.prepare_parts,
-            lambda: _as_seeds(readers.part_files),
+            lambda: _as_seeds(samples.part_files),
             lambda seeds: named({name: _part(name, content) for name, content in _by_name(seeds).items()}),
             30,
             False,
