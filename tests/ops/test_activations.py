@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.ops.activations import ScoreVector, tanh, tanh_scores
+from nmt.ops.activations import ScoreVector, tanh, tanh_forward, tanh_scores
 from nmt.ops.computing import computing
 
 BATCH, QUERIES, LENGTH, SIZE = 2, 3, 5, 7
@@ -30,6 +30,17 @@ def test_tanh_equals_its_twin() -> None:
     values = torch.linspace(-30, 30, 1001, dtype=torch.float64, requires_grad=True)
     torch.testing.assert_close(tanh(values), torch.tanh(values), rtol=0, atol=1e-15)
     assert torch.autograd.gradcheck(tanh, (values[480:520].detach().requires_grad_(),))
+
+
+def test_which_tanh_is_computed() -> None:
+    """The library's as the plain twin; ours with its own backward pass, which keeps the result alone."""
+    values = torch.randn(3, requires_grad=True)
+    assert tanh(values).grad_fn.name() == "_TanhBackward"
+    with computing(fused=False):
+        assert tanh(values).grad_fn.name() == "TanhBackward0"
+    with torch.no_grad():
+        assert torch.equal(tanh(values), tanh_forward(values))
+        assert tanh(values).grad_fn is None
 
 
 @pytest.mark.parametrize("shapes", SHAPES.values(), ids=SHAPES.keys())

@@ -102,6 +102,59 @@ def test_plain_kernels_are_the_library_s() -> None:
         assert layer(inputs).grad_fn.name() == "AddmmBackward0"
 
 
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_a_linear_layer_goes_backward_as_it_went_forward(precision: torch.dtype) -> None:
+    """To the bit, whether the backward pass runs inside the block or outside."""
+    torch.manual_seed(5)
+    layer, inputs = Linear(6, 11), torch.randn(9, 6)
+    found = []
+    for inside in (True, False):
+        layer.zero_grad()
+        with computing(precision=precision):
+            result = layer(inputs)
+            if inside:
+                result.square().sum().backward()
+        if not inside:
+            result.square().sum().backward()
+        found.append(layer.weight.grad.clone())  # type: ignore[union-attr]
+    assert result.grad_fn.name() == "_LinearBackward"
+    assert torch.equal(*found)
+
+
+def test_the_choice_in_words() -> None:
+    assert str(Computing()) == "fused kernels, products in float32"
+    assert str(Computing(False, torch.bfloat16)) == "plain kernels, products in bfloat16"
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "library", "expected"),
+    [
+        ({"avx512_bf16": True}, True, True),
+        ({"amx_bf16": True}, True, True),
+        ({"amx_bf16": False, "avx2": True}, True, False),
+        ({"amx_bf16": True}, False, False),
+        (None, True, False),  # an older PyTorch cannot tell
+    ],
+)
+def test_native_bfloat16_by_what_the_processor_has(
+    capabilities: dict[str, bool] | None, library: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if capabilities is None:
+        monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
+    else:
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: library)
+    assert native_bfloat16.__wrapped__(torch.device("cpu")) is expected
+
+
+@pytest.mark.parametrize("supported", [True, False])
+def test_native_bfloat16_of_a_gpu_is_not_emulated(supported: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        torch.cuda, "is_bf16_supported", lambda including_emulation=True: including_emulation or supported
+    )
+    assert native_bfloat16.__wrapped__(torch.device("cuda")) is supported
+
+
 def test_native_bfloat16_is_known_for_the_cpu() -> None:
     information = Path("/proc/cpuinfo")
     if not information.exists():

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from nmt.ops import loss as loss_module
-from nmt.ops.loss import smoothed_cross_entropy, smoothed_cross_entropy_plain
+from nmt.ops.loss import perplexity, smoothed_cross_entropy, smoothed_cross_entropy_plain
 
 TOKENS, SIZE, VOCABULARY = 7, 3, 11
 
@@ -39,6 +39,42 @@ def test_chunks_equal_the_plain_twin(
         results.append((smoothed, nll, vectors.grad, weight.grad))
     for plain, fast in zip(*results, strict=True):
         torch.testing.assert_close(fast, plain, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("chunk", "together", "expected"), [(1, 1, 7), (1, 3, 3), (2, 1, 4), (2, 2, 2), (100, 1, 1)])
+def test_how_often_the_weight_s_gradient_is_written(
+    monkeypatch: pytest.MonkeyPatch, chunk: int, together: int, expected: int
+) -> None:
+    """Once for so many chunks of the 7 tokens."""
+    written = []
+    monkeypatch.setattr(loss_module, "CHUNK", chunk)
+    monkeypatch.setattr(loss_module, "GROUP", chunk * together * VOCABULARY)
+    monkeypatch.setattr(loss_module, "add_product", lambda total, left, right: written.append(right.size(0)))
+    vectors, weight, targets = inputs()
+    smoothed_cross_entropy(vectors, weight, targets, smoothing=0.1)
+    assert len(written) == expected
+
+
+def test_without_gradients_every_chunk_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loss_module, "CHUNK", 2)
+    vectors, weight, targets = inputs()
+    with torch.no_grad():
+        found = smoothed_cross_entropy(vectors, weight, targets, smoothing=0.1)
+        plain = smoothed_cross_entropy_plain(vectors, weight, targets, smoothing=0.1)
+    torch.testing.assert_close(found, plain, rtol=0, atol=1e-12)
+
+
+def test_the_likelihood_that_is_reported_has_no_gradient() -> None:
+    smoothed, nll = smoothed_cross_entropy(*inputs(), smoothing=0.1)
+    assert smoothed.requires_grad
+    assert not nll.requires_grad
+
+
+def test_perplexity() -> None:
+    assert perplexity(0.0) == 1.0
+    assert perplexity(math.log(7.0)) == pytest.approx(7.0)
+    assert perplexity(699.0) == math.exp(699.0)
+    assert perplexity(710.0) == perplexity(1e9) == math.inf  # exp(709.8) is more than a float holds
 
 
 def test_gradient_against_finite_differences() -> None:

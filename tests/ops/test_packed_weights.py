@@ -5,8 +5,8 @@ import torch
 from torch import Tensor, nn
 
 from nmt.errors import UserError
-from nmt.ops.linear import Linear
-from nmt.ops.packed_weights import PRODUCTS, _input_range, int8_product, pack_weights
+from nmt.ops.linear import ConcatLinear, Linear
+from nmt.ops.packed_weights import PRODUCTS, _input_range, _packs_type, int8_product, pack_weights
 
 
 def problem(rows: int = 37) -> tuple[Tensor, Tensor, Tensor]:
@@ -90,6 +90,29 @@ def test_every_layer_gets_its_product(
     error = float((model(inputs).detach() - exact).norm() / exact.norm())
     assert error < 1e-6 if inner == "float32" else 1e-4 < error < 0.02
     assert all(torch.equal(one, other) for one, other in zip(weights, model.parameters(), strict=True))
+
+
+def test_int8_is_refused_on_another_device() -> None:
+    with pytest.raises(UserError, match="precision int8: is for the CPU"):
+        pack_weights(nn.Sequential(Linear(2, 2)).to("meta"), "int8")
+
+
+def test_nothing_is_packed_without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _packs_type.__wrapped__(torch.float32) is True
+    assert _packs_type.__wrapped__(torch.int64) is False
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    assert _packs_type.__wrapped__(torch.float32) is False
+
+
+@torch.no_grad()
+def test_both_halves_of_a_concatenated_layer_are_packed() -> None:
+    """What is packed is what computes: here twice what the weights would give."""
+    layer = ConcatLinear(3, 4, 2)
+    first, second = torch.randn(5, 3), torch.randn(5, 4)
+    expected = layer.first(first), layer.second(second)
+    layer.pack(lambda weight, bias: lambda rows: 2 * nn.functional.linear(rows, weight, bias))
+    torch.testing.assert_close(layer.first(first), 2 * expected[0])
+    torch.testing.assert_close(layer.second(second), 2 * expected[1])
 
 
 def test_int8_is_refused_where_pytorch_cannot(monkeypatch: pytest.MonkeyPatch) -> None:

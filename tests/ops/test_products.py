@@ -30,6 +30,16 @@ def test_a_processor_that_would_round_is_left_alone(monkeypatch: pytest.MonkeyPa
         assert torch.backends.mkldnn.matmul.fp32_precision == former
 
 
+def test_without_the_switch_or_the_library_nothing_is_switched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "product_error", lambda *sizes: 0.0)
+    assert onednn_is_exact.__wrapped__() is True
+    with monkeypatch.context() as changed:
+        changed.setattr(products, "_settings", object)  # an older PyTorch, which has no such setting
+        assert onednn_is_exact.__wrapped__() is False
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    assert onednn_is_exact.__wrapped__() is False
+
+
 def test_the_measure_tells_the_two_apart() -> None:
     """Inputs rounded to bfloat16 must be recognised as such by the same error measure."""
     generator = torch.Generator().manual_seed(0)
