@@ -9,7 +9,7 @@ SOURCES := nmt scripts benchmarks tests
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo format lint types test slow check torture fuzz soak bench table data clean
+.PHONY: help setup demo format lint types test slow check torture fuzz mutants soak bench table data clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ fuzz: $(READY) ## Give every reader broken and hostile input, 10 minutes each; w
 bench: $(READY) ## Measure training speed and peak memory of the reference task; docs/performance.md has the other benchmarks
 	$(BIN)/python benchmarks/train_speed.py
 	$(BIN)/python benchmarks/memory.py
+
+mutants: $(READY) ## Make small mistakes in the heart of the program, for an hour: do the tests notice, by file
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutation
 
 soak: $(READY) ## Train and translate for half an hour, a pipe and a file: memory and speed must not drift
 	$(BIN)/python benchmarks/soak.py --minutes 30

@@ -1,10 +1,13 @@
 """Products with packed weights, for inference: exact or near it, row by row, and refused where there are none."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from nmt.errors import UserError
+from nmt.ops import packed_weights
 from nmt.ops.linear import ConcatLinear, Linear
 from nmt.ops.packed_weights import PRODUCTS, _input_range, _packs_type, int8_product, pack_weights
 
@@ -30,6 +33,27 @@ def test_float32_products_are_exact(
         assert found.dtype == dtype
         tolerance = 1e-5 if dtype == torch.float32 else 1e-14
         torch.testing.assert_close(found.double().view(rows, 11), exact, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("rows", "pieces"), [(1, [1]), (5, [5]), (8, [8]), (23, [24]), (1024, [1024]), (1030, [1024, 6])]
+)
+@pytest.mark.parametrize("three_dimensional", [True, False])
+def test_how_many_rows_are_multiplied_at_once(
+    rows: int, pieces: list[int], three_dimensional: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most 1024, and from 8 on a multiple of 8, for oneDNN keeps a kernel for every number that it meets."""
+    multiplied, met = packed_weights._multiplied, []
+
+    def noting(compute: Callable[..., Tensor], weight: Tensor, bias: Tensor | None, rows: Tensor) -> Tensor:
+        met.append(rows.size(0))
+        return multiplied(compute, weight, bias, rows)
+
+    assert packed_weights._packs_type(torch.float32)
+    monkeypatch.setattr(packed_weights, "_multiplied", noting)
+    inputs, weight, bias = problem(rows)
+    PRODUCTS["float32"](weight, bias)(inputs.view(rows, 1, 29) if three_dimensional else inputs)
+    assert met == pieces
 
 
 @pytest.mark.parametrize("packs", [True, False])
