@@ -26,9 +26,9 @@ class Stopped(KeyboardInterrupt):
 
 
 class _Told:
-    """Whether the user was told why the command ends."""
+    """Whether the user was told why the command ends, and whether the process is ending already."""
 
-    yet = False
+    yet = leaving = False
 
 
 def forget() -> None:
@@ -61,8 +61,10 @@ def leaving(program: str) -> Handler:
 
     def handle(number: int, frame: FrameType | None) -> None:
         del frame
+        if _Told.leaving:
+            return  # this signal has interrupted what follows, which goes on
+        _Told.leaving = True
         if not _Told.yet and _is_heard():
-            _Told.yet = True
             with suppress(OSError, ValueError, AttributeError):  # not by print, which may be what was interrupted
                 os.write(sys.__stderr__.fileno(), f"{_line(program, number)}\n".encode())  # type: ignore[union-attr]
         os._exit(128 + number)
@@ -92,9 +94,19 @@ def handled(handler: Handler) -> Iterator[None]:
             signal.signal(number, before)
 
 
-def from_now_on(program: str) -> None:
-    """Let a signal end the process at once, to its very end except where it is `handled` otherwise."""
+def started(program: str, load: Callable[[], Callable[[], int]]) -> int:
+    """The exit code of the command that `load` imports; a signal ends the process at once, unless it is `handled`.
+
+    A process that a signal has ended does not return: what Python does at its end would take a second one badly.
+    """
     _install(leaving(program))
+    code = load()()
+    if _Told.yet:
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
+    return code
 
 
 def _install(handler: Handler) -> dict[int, "Handler | int | signal.Handlers"]:
