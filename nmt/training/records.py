@@ -4,10 +4,11 @@ A resumed run cuts metrics.jsonl back to the saved state, so that an interrupted
 uninterrupted one; TensorBoard's file follows metrics.jsonl. Of a damaged file all that can be read stays.
 """
 
+import hashlib
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -26,24 +27,28 @@ _TITLES = {"train": "", "valid": "validation", "average": "average of checkpoint
 class Records:
     """Writes the measurements of one run folder."""
 
-    def __init__(self, folder: Path, size: int, saved: Saved, log: Log) -> None:
+    def __init__(self, folder: Path, state: Mapping[str, Any], saved: Saved, log: Log) -> None:
         """Continue `folder`'s records: of those in metrics.jsonl, the ones before the state that is resumed from.
 
-        `saved` says which these are; they had `size` bytes (0 for a new run). `log` is told of damage.
+        `saved` says which these are; `state` has what `saved` returned then, among others, and is empty for a new run.
+        `log` is told of damage.
         """
         self._path = folder / METRICS
-        self._board = Board(folder / TENSORBOARD, _resumed(folder, size, saved, log))
+        self._digest = hashlib.blake2b(digest_size=16)
+        self._board = Board(folder / TENSORBOARD, _resumed(folder, state, self._digest, saved, log))
         self._file = opened_itself(self._path, "a", encoding="utf-8", newline="\n")
 
-    def saved_size(self) -> int:
-        """Bytes of metrics.jsonl so far, which are then on the disk: a saved state will count on them."""
+    def saved(self) -> dict[str, Any]:
+        """Bytes and checksum of metrics.jsonl so far, which is then on the disk: a saved state will count on it."""
         self._file.flush()
         os.fsync(self._file.fileno())
-        return self._path.stat().st_size
+        return {"recorded": self._path.stat().st_size, "recorded_digest": self._digest.hexdigest()}
 
     def write(self, record: dict[str, Any]) -> None:
         """Write one measurement: `step`, `epoch`, `split` and numbers; what is not finite becomes null."""
-        self._file.write(json.dumps({name: _finite(value) for name, value in record.items()}) + "\n")
+        line = json.dumps({name: _finite(value) for name, value in record.items()}) + "\n"
+        self._digest.update(line.encode())
+        self._file.write(line)
         self._file.flush()
         self._board.write(record)
 
@@ -52,12 +57,14 @@ class Records:
             self._file.close()
 
 
-def _resumed(folder: Path, size: int, saved: Saved, log: Log) -> list[dict[str, Any]]:
-    """Leave in the file the records that were `saved`, and return them.
+def _resumed(
+    folder: Path, state: Mapping[str, Any], digest: "hashlib.blake2b", saved: Saved, log: Log
+) -> list[dict[str, Any]]:
+    """Leave in the file the records that were `saved`, and return them; `digest` is told of their lines.
 
     A line that cannot be read loses only itself, and not even that: it is set aside in another file.
     """
-    path = folder / METRICS
+    path, size = folder / METRICS, state.get("recorded", 0)
     kept: list[bytes] = []
     records: list[dict[str, Any]] = []
     damaged: list[tuple[int, int]] = []  # places, as they may be large
@@ -72,6 +79,7 @@ def _resumed(folder: Path, size: int, saved: Saved, log: Log) -> list[dict[str, 
                     damaged.append((start, len(line)))
             elif saved(record["step"], record["split"]):
                 kept.append(line)
+                digest.update(line)
                 records.append(record)
                 end_of_kept = end
         if damaged:
@@ -92,6 +100,8 @@ def _resumed(folder: Path, size: int, saved: Saved, log: Log) -> list[dict[str, 
         log(f"{path}: has lines that cannot be read; they are in {DAMAGED} now, and all others stay")
     elif size_of_kept < size:
         log(f"{path}: has become shorter since the state was saved; what is left stays")
+    elif digest.hexdigest() != state.get("recorded_digest", digest.hexdigest()):  # absent from earlier versions' states
+        log(f"{path}: has been changed since the state was saved; it stays as it is")
     return records
 
 

@@ -20,6 +20,7 @@ def checked_numbers(numbers: Any) -> dict[str, Any]:
         _section(key, numbers.get(key))
     _expect(isinstance(numbers.get("data"), str), "data")
     _expect(_is_count(numbers.get("recorded")), "recorded")
+    _expect(isinstance(numbers.get("recorded_digest", ""), str), "recorded_digest")
     for key, value in numbers["schedule"].items():
         _expect(value is None or _is_number(value), f"schedule.{key}")
     surroundings = numbers["surroundings"]

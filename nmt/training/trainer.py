@@ -78,7 +78,7 @@ class Trainer:
         self.parallel = self._in_parallel() if processes.size > 1 else None
         self.computing = chosen_computing(self.settings, model.output_weight.device)
         self.stop = StopRequest()
-        self.progress, recorded = Progress(), 0
+        self.progress = Progress()
         self.batches_in_epoch = 1  # known once the epoch is planned
         self.place = "before the first update"
         if state is not None:
@@ -93,7 +93,6 @@ class Trainer:
             self.progress = Progress.from_json(state.numbers["progress"], rank=processes.rank)
             self.place = f"after update {self.progress.update:,}"
             self.schedule.restore(state.numbers["schedule"])
-            recorded = state.numbers["recorded"]
         kept = self.progress.kept(self.settings)
         self.states = SavedStates(folder, model=model, optimizer=optimizer, processes=processes, kept=kept)
         self.states.update = None if state is None else self.progress.update
@@ -101,7 +100,8 @@ class Trainer:
             self.states.remove_checkpoints(kept)
         if processes.rank and (state is None or state.numbers["surroundings"].get("processes", 1) <= processes.rank):
             seed_process(config.seed, processes.rank, self.progress.update)
-        self.records = Records(folder.path, recorded, self.progress.is_after, log) if processes.is_first else None
+        saved = {} if state is None else state.numbers
+        self.records = Records(folder.path, saved, self.progress.is_after, log) if processes.is_first else None
 
     def train(self) -> Progress:
         """Train to the end. Raises Interrupted, with the state saved, when a signal asks to stop."""
@@ -293,7 +293,7 @@ class Trainer:
         numbers = {
             "progress": self.progress.as_json(self.processes),
             "schedule": self.schedule.state(),
-            "recorded": 0 if self.records is None else self.records.saved_size(),
+            **({} if self.records is None else self.records.saved()),
             "data": self.data,
             "surroundings": self._surroundings(),
         }

@@ -1,6 +1,8 @@
 """The short form of the matrix, and whether the matrix would see what it looks for."""
 
+import importlib
 import json
+import operator
 import random
 import subprocess
 import sys
@@ -11,7 +13,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.torture.commands import HANGING, Ended
 from tests.torture.damage import damage
-from tests.torture.moments import moments
+from tests.torture.moments import CALLS, moments
 from tests.torture.operations import Operation
 from tests.torture.outcomes import mistake, says, unexpected
 from tests.torture.table import Result, markdown, short, table
@@ -68,6 +70,12 @@ def test_moments_are_told_by_the_names_of_files(tmp_path: Path) -> None:
         "the state's write": [3, 4],
         "best's write": [5],
     }
+
+
+def test_the_functions_before_whose_calls_a_fault_strikes_are_there() -> None:
+    for target, _ in CALLS.values():
+        module, _, name = target.partition(":")
+        assert callable(operator.attrgetter(name)(importlib.import_module(module))), target
 
 
 def test_the_table_adds_up() -> None:

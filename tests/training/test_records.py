@@ -24,7 +24,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 def resumed(folder: Path, size: int, last: int, said: list[str] | None = None, *, validated: bool = False) -> Records:
     """Continue the records of a state of `size` bytes, saved at update `last` before or after its validation."""
     progress = Progress(update=last, validated=last if validated else -1)
-    return Records(folder, size, progress.is_after, [].append if said is None else said.append)
+    return Records(folder, {"recorded": size}, progress.is_after, [].append if said is None else said.append)
 
 
 def write(folder: Path, size: int, *steps: int, said: list[str] | None = None) -> int:
@@ -32,7 +32,7 @@ def write(folder: Path, size: int, *steps: int, said: list[str] | None = None) -
     records = resumed(folder, size, steps[0] - 1 if size else 0, said)
     for step in steps:
         records.write(record(step))
-    end = records.saved_size()
+    end = records.saved()["recorded"]
     records.close()
     return end
 
@@ -258,3 +258,21 @@ def test_readable_lines() -> None:
 def test_perplexity() -> None:
     assert perplexity(math.log(7)) == pytest.approx(7)
     assert perplexity(800.0) == math.inf
+
+
+def test_a_digit_that_has_changed_is_told(tmp_path: Path) -> None:
+    """A bit is enough for another number; which line it is in, nobody can know."""
+    said: list[str] = []
+    records = Records(tmp_path, {}, Progress().is_after, said.append)
+    records.write(record(1, loss=3.25))
+    state = records.saved()
+    records.close()
+    after_one = Progress(update=1).is_after
+    Records(tmp_path, state, after_one, said.append).close()
+    Records(tmp_path, {"recorded": state["recorded"]}, after_one, said.append).close()  # of an earlier version
+    assert said == []
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(path.read_text(encoding="utf-8").replace("3.25", "3.65"), encoding="utf-8")
+    Records(tmp_path, state, after_one, said.append).close()
+    assert said == [f"{path}: has been changed since the state was saved; it stays as it is"]
+    assert [line["loss"] for line in lines(tmp_path)] == [3.65]
