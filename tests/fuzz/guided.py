@@ -11,7 +11,6 @@ import os
 import random
 import re
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -36,9 +35,9 @@ def main() -> None:
     began = time.monotonic()
     cases = 0
     known: dict[str, int] = {}
-    scratch = Path(tempfile.mkdtemp(prefix="fuzz-")).resolve()
+    scratch = folder / "scratch"
     corpus = scratch / "corpus"
-    corpus.mkdir()
+    corpus.mkdir(parents=True)
     for number, seed in enumerate(seeds):
         (corpus / f"{number}").write_bytes(seed)
     (scratch / "work").mkdir()
