@@ -3,8 +3,8 @@
 A process that has imported PyTorch, but nothing of nmt, starts a child for all files that concern the same tests. That
 child lets pytest collect the tests, and measures, in a child again, how long each takes and which lines it runs. Then
 every mutant gets a child: the mutated code is put into the living function, and the tests that run the mutated lines
-are run, quickest first, until one fails. What is no function's code (a constant of the module, a default) has to be
-imported: such a mutant's child is started by the first process, and imports the mutated module.
+are run until one fails. What is no function's code (a constant of the module, a default) has to be imported: such a
+mutant's child is started by the first process, and imports the mutated module.
 
 Tests that start the program in another process run the unchanged code there, so the whole suite notices more than this.
 A child that takes far longer than the tests did, or asks for far more memory, is ended, which counts as noticed.
@@ -12,6 +12,7 @@ A child that takes far longer than the tests did, or asks for far more memory, i
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
@@ -50,17 +51,25 @@ class Baseline:
     tests_of_line: dict[str, dict[int, list[str]]]
 
     def tests(self, mutant: Mutant, *, imported: bool, most: float) -> list[str]:
-        """All that run one of the mutant's lines, or all there are, quickest first, of so many seconds together."""
+        """Those that run one of the mutant's lines, or all there are, of so many seconds together.
+
+        The quickest of each file comes first, then the second of each, and so on: the files test different things.
+        """
         of_line = self.tests_of_line[mutant.path]
         lines = range(mutant.first, mutant.last + 1)
         names = set(self.seconds) if imported else {name for line in lines for name in of_line.get(line, ())}
+        ranks: dict[str, tuple[int, float]] = {}
+        met: Counter[str] = Counter()
+        for name in sorted(names, key=lambda name: (self.seconds[name], name)):
+            file = name.split("::")[0]
+            ranks[name] = (met[file], self.seconds[name])
+            met[file] += 1
         chosen: list[str] = []
         left = most
-        for name in sorted(names, key=lambda name: (self.seconds[name], name)):
-            left -= self.seconds[name]
-            if chosen and left < 0:
-                break
-            chosen.append(name)
+        for name in sorted(ranks, key=lambda name: (ranks[name], name)):
+            if self.seconds[name] <= left or not chosen:
+                chosen.append(name)
+                left -= self.seconds[name]
         return chosen
 
 

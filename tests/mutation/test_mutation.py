@@ -135,13 +135,12 @@ def test_functions_are_swapped_and_other_things_are_not(tmp_path: Path) -> None:
 
 def test_which_tests_a_mutant_is_run_with() -> None:
     (mutant,) = Module("small.py", "a < b").mutants[:1]
-    baseline = Baseline(
-        {"slow": 3.0, "quick": 1.0, "middling": 2.0, "other": 0.1}, {"small.py": {1: ["slow", "quick", "middling"]}}
-    )
-    assert baseline.tests(mutant, imported=False, most=10) == ["quick", "middling", "slow"]
-    assert baseline.tests(mutant, imported=False, most=3) == ["quick", "middling"]
-    assert baseline.tests(mutant, imported=False, most=0) == ["quick"]
-    assert baseline.tests(mutant, imported=True, most=10) == ["other", "quick", "middling", "slow"]
+    seconds = {"a::slow": 3.0, "a::quick": 1.0, "a::middling": 2.0, "b::slow": 4.0, "b::other": 0.1}
+    baseline = Baseline(seconds, {"small.py": {1: ["a::slow", "a::quick", "a::middling", "b::slow"]}})
+    assert baseline.tests(mutant, imported=False, most=10) == ["a::quick", "b::slow", "a::middling", "a::slow"]
+    assert baseline.tests(mutant, imported=False, most=5) == ["a::quick", "b::slow"]
+    assert baseline.tests(mutant, imported=False, most=0) == ["a::quick"]
+    assert baseline.tests(mutant, imported=True, most=3) == ["b::other", "a::quick"]
 
 
 def test_a_small_project(tmp_path: Path) -> None:
