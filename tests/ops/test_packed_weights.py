@@ -39,8 +39,9 @@ def test_float32_products_are_exact(
     ("rows", "pieces"), [(1, [1]), (5, [5]), (8, [8]), (23, [24]), (1024, [1024]), (1030, [1024, 6])]
 )
 @pytest.mark.parametrize("three_dimensional", [True, False])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_how_many_rows_are_multiplied_at_once(
-    rows: int, pieces: list[int], three_dimensional: bool, monkeypatch: pytest.MonkeyPatch
+    precision: str, rows: int, pieces: list[int], three_dimensional: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At most 1024, and from 8 on a multiple of 8, for oneDNN keeps a kernel for every number that it meets."""
     multiplied, met = packed_weights._multiplied, []
@@ -49,10 +50,11 @@ def test_how_many_rows_are_multiplied_at_once(
         met.append(rows.size(0))
         return multiplied(compute, weight, bias, rows)
 
-    assert packed_weights._packs_type(torch.float32)
+    if not packed_weights._packs_type(getattr(torch, precision)):
+        pytest.skip(f"nothing is packed here in {precision}")
     monkeypatch.setattr(packed_weights, "_multiplied", noting)
     inputs, weight, bias = problem(rows)
-    PRODUCTS["float32"](weight, bias)(inputs.view(rows, 1, 29) if three_dimensional else inputs)
+    PRODUCTS[precision](weight, bias)(inputs.view(rows, 1, 29) if three_dimensional else inputs)
     assert met == pieces
 
 
@@ -72,6 +74,40 @@ def test_products_are_near_the_exact_ones(
     ):
         assert found.dtype == torch.float32
         assert 1e-4 < float((found - wanted).norm() / wanted.norm()) < error
+
+
+def test_int8_multiplies_as_many_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    in_pieces = packed_weights.in_pieces
+
+    def noting(multiply: Callable[[Tensor], Tensor], rows: Tensor, *, longest: int, multiple: int) -> Tensor:
+        sizes.append((longest, multiple))
+        return in_pieces(multiply, rows, longest=longest, multiple=multiple)
+
+    monkeypatch.setattr(packed_weights, "in_pieces", noting)
+    inputs, weight, bias = problem()
+    int8_product(weight, bias)(inputs)
+    assert sizes == [(1024, 8)]
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "expected"),
+    [
+        ({"avx512_vnni": True}, 127),
+        ({"avx_vnni": True, "avx512_vnni": False}, 127),
+        ({"amx_int8": True}, 127),
+        ({"avx2": True, "avx_vnni": False}, 63),
+        (None, 63),  # an older PyTorch cannot tell
+    ],
+)
+def test_the_range_of_the_inputs_by_what_the_processor_has(
+    capabilities: dict[str, bool] | None, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if capabilities is None:
+        monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
+    else:
+        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
+    assert _input_range() == expected
 
 
 def test_int8_by_hand() -> None:

@@ -1,12 +1,24 @@
 """The switch to oneDNN keeps float32, or is not made."""
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 import torch
+from torch import Tensor
 
-from nmt.ops import products
-from nmt.ops.products import FLOAT32_ERROR, TRIAL_SIZES, fast_products, onednn_is_exact, product_error
+from nmt.ops import loss, products
+from nmt.ops.loss import smoothed_cross_entropy
+from nmt.ops.products import (
+    FLOAT32_ERROR,
+    TRIAL_SIZES,
+    fast_products,
+    in_pieces,
+    onednn_is_exact,
+    outer_products,
+    product,
+    product_error,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +40,117 @@ def test_a_processor_that_would_round_is_left_alone(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(products, "product_error", lambda *sizes: 3e-3)
     with fast_products():
         assert torch.backends.mkldnn.matmul.fp32_precision == former
+
+
+@pytest.fixture
+def settings(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """PyTorch's switch, on a processor on which it changes nothing but the library."""
+    switch = SimpleNamespace(fp32_precision="none")
+    monkeypatch.setattr(products, "_settings", lambda: switch)
+    monkeypatch.setattr(products, "product_error", lambda *sizes: 0.0)
+    return switch
+
+
+def test_the_switch_is_on_inside_the_block_alone(settings: SimpleNamespace) -> None:
+    with fast_products():
+        assert settings.fp32_precision == "bf16"
+    assert settings.fp32_precision == "none"
+    with pytest.raises(ValueError, match="inside"), fast_products():
+        raise ValueError("inside")
+    assert settings.fp32_precision == "none"
+
+
+@pytest.mark.parametrize("wrong", range(len(TRIAL_SIZES)))
+def test_every_size_is_tried_with_the_switch_on(
+    wrong: int, settings: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def error(*sizes: int) -> float:
+        tried.append((sizes, settings.fp32_precision))
+        return 2 * FLOAT32_ERROR if sizes == TRIAL_SIZES[wrong] else 0.0
+
+    monkeypatch.setattr(products, "product_error", error)
+    assert onednn_is_exact() is False
+    assert tried == [(sizes, "bf16") for sizes in TRIAL_SIZES[: wrong + 1]]
+    assert settings.fp32_precision == "none"
+
+
+def test_large_products_are_computed_with_the_switch_on(
+    settings: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of linear layers, of their weights' gradients, and of the loss."""
+    met = []
+
+    def noting(of: object, name: str) -> None:
+        inner = getattr(of, name)
+
+        def noted(*arguments: object, **options: object) -> object:
+            met.append((name, settings.fp32_precision))
+            return inner(*arguments, **options)
+
+        monkeypatch.setattr(of, name, noted)
+
+    noting(products, "in_pieces")
+    noting(products, "add_product")
+    noting(loss, "_sums_and_gradient")
+    product(torch.ones(2, 3), torch.ones(3, 5))
+    outer_products(torch.ones(2, 3), torch.ones(2, 5))
+    smoothed_cross_entropy(torch.ones(2, 3), torch.ones(5, 3), torch.tensor([0, 1]), smoothing=0.0)
+    assert met == [("in_pieces", "bf16"), ("add_product", "bf16"), ("_sums_and_gradient", "bf16")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "longest", "expected"),
+    [
+        (1, 256, [1]),
+        (15, 256, [15]),
+        (16, 256, [16]),
+        (17, 256, [32]),
+        (200, 256, [208]),
+        (256, 256, [256]),
+        (300, 256, [256, 48]),
+        (513, 256, [256, 256, 1]),
+        (1000, 4096, [1024]),  # a multiple of 64, for that is at most an eighth more
+        (130, 4096, [144]),
+    ],
+)
+def test_few_numbers_of_rows_are_multiplied(rows: int, longest: int, expected: list[int]) -> None:
+    met = []
+
+    def twice(some: Tensor) -> Tensor:
+        met.append(len(some))
+        return 2 * some
+
+    values = torch.arange(rows * 3.0).view(rows, 3)
+    assert torch.equal(in_pieces(twice, values, longest=longest), 2 * values)
+    assert met == expected
+
+
+@pytest.mark.parametrize(("rows", "expected"), [(1, [512]), (512, [512]), (513, [512, 512]), (1024, [512, 512])])
+def test_outer_products_have_one_inner_size(rows: int, expected: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    met = []
+    monkeypatch.setattr(products, "add_product", lambda total, left, right: met.append(len(right)))
+    outer_products(torch.ones(rows, 2), torch.ones(rows, 3))
+    assert met == expected
+
+
+def test_the_switch_is_pytorchs() -> None:
+    assert products._settings() is torch.backends.mkldnn.matmul
+
+
+def test_the_error_is_the_largest_of_all_layouts_and_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One wrong element in one of four products; and the measure depends on nothing but the processor."""
+    assert product_error(3, 5, 7) == product_error(3, 5, 7) < FLOAT32_ERROR
+    multiply = torch.addmm
+
+    def wrong(*arguments: Tensor) -> Tensor:
+        result = multiply(*arguments)
+        result[0, 0] += 100.0
+        return result
+
+    monkeypatch.setattr(torch, "addmm", wrong)
+    assert product_error(3, 5, 7) > 1.0
 
 
 def test_without_the_switch_or_the_library_nothing_is_switched(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from nmt.ops.computing import computing
 from nmt.ops.recurrence import gru_step, lstm_step
 
 ROWS, INPUT, SIZE = 2, 3, 5
@@ -38,3 +39,37 @@ def test_lstm_equals_the_library() -> None:
     h, c = torch.randn(2, ROWS, SIZE, dtype=torch.float64)
     new = lstm_step(x @ library.weight_ih.T + library.bias_ih, h @ library.weight_hh.T + library.bias_hh, c)
     torch.testing.assert_close(new, library(x, (h, c)), rtol=0, atol=1e-12)
+
+
+def of_gru() -> tuple[Tensor, ...]:
+    generator = torch.Generator().manual_seed(4)
+    shapes = ((ROWS, 3 * SIZE), (ROWS, 3 * SIZE), (ROWS, SIZE))
+    return tuple(torch.randn(each, dtype=torch.float64, generator=generator, requires_grad=True) for each in shapes)
+
+
+def of_lstm() -> tuple[Tensor, ...]:
+    generator = torch.Generator().manual_seed(4)
+    shapes = ((ROWS, 4 * SIZE), (ROWS, 4 * SIZE), (ROWS, SIZE))
+    return tuple(torch.randn(each, dtype=torch.float64, generator=generator, requires_grad=True) for each in shapes)
+
+
+def test_gradients_against_finite_differences() -> None:
+    assert torch.autograd.gradcheck(gru_step, of_gru())
+    assert torch.autograd.gradcheck(lstm_step, of_lstm())
+
+
+def test_which_step_is_computed() -> None:
+    """The plain twin by autograd; ours with its own backward pass, and with none where gradients are off."""
+    (hidden, cell), new = lstm_step(*of_lstm()), gru_step(*of_gru())
+    assert [each.grad_fn.name() for each in (hidden, cell, new)] == [  # type: ignore[union-attr]
+        "_LSTMStepBackward",
+        "_LSTMStepBackward",
+        "_GRUStepBackward",
+    ]
+    with computing(fused=False):
+        (plain_hidden, plain_cell), plain_new = lstm_step(*of_lstm()), gru_step(*of_gru())
+    assert not any(each.grad_fn.name().startswith("_") for each in (plain_hidden, plain_cell, plain_new))
+    with torch.no_grad():
+        without = (*lstm_step(*of_lstm()), gru_step(*of_gru()))
+    for found in ((plain_hidden, plain_cell, plain_new), without):
+        torch.testing.assert_close(found, (hidden, cell, new), rtol=0, atol=1e-12)

@@ -1,13 +1,14 @@
 """Whole recurrent sequences against loops over single steps, whose gradients are autograd's."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nmt.ops.recurrence import gru_step_plain, lstm_step_plain
-from nmt.ops.sequence import gru_sequence, lstm_sequence
+from nmt.ops.sequence import gru_sequence, lstm_sequence, packed_gru_sequence, packed_lstm_sequence
 
 STEPS, GROUPS, ROWS, SIZE = 7, 2, 5, 3
 GATES = {"gru": 3, "lstm": 4}
@@ -72,6 +73,23 @@ def test_equal_to_the_loop_over_steps(cell: str, padded: bool) -> None:
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
     for found, expected in zip(gradients(fast, cell, real), gradients(plain, cell, real), strict=True):
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("cell", GATES)
+def test_with_packed_weights_it_is_the_same(cell: str, padded: bool) -> None:
+    """For inference, which gives a product for each group."""
+    tensors, real = problem(cell), padding() if padded else None
+    inputs, weight, bias, first, first_cell = tensors
+    recurrent = [partial(nn.functional.linear, weight=each) for each in weight]
+    found: tuple[Tensor, ...]
+    if cell == "gru":
+        recurrent = [partial(product, bias=own) for product, own in zip(recurrent, bias, strict=True)]
+        found = (packed_gru_sequence(inputs, recurrent, first, real),)
+    else:
+        found = packed_lstm_sequence(inputs, recurrent, (first, first_cell), real)
+    torch.testing.assert_close(found, fast(cell, tensors, real), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("cell", GATES)
