@@ -26,12 +26,13 @@ _ABANDONED = 24 * 60 * 60  # seconds without a change, where there are no locks
 
 
 @contextmanager
-def written_atomically(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
+def written_atomically(path: Path, mode: str = "w", *, former: Path | None = None) -> Iterator[IO[Any]]:
     """Open a file beside `path` for writing, and rename it to `path` once the block ends without an exception.
 
     `mode` is "w" (UTF-8 text, `\\n` line ends) or "wb". The content is flushed to the disk before the rename.
     A file that is replaced hands its permissions on. A link at `path` is replaced, and what it points to left alone;
-    who wants that to be written resolves the path before.
+    who wants that to be written resolves the path before. The file that is replaced is then called `former`, if that
+    is given; at no time do both names stand for one file, which could be damaged.
     """
     permissions = _permissions(path)
     remove_unfinished(path)
@@ -42,11 +43,41 @@ def written_atomically(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            os.replace(beside, path)  # while it is open, and so locked
-        _sync(path.parent)
+            with _afterwards_called(former, path):
+                os.replace(beside, path)  # while it is open, and so locked
+                _sync(path.parent)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def _afterwards_called(former: Path | None, path: Path) -> Iterator[None]:
+    """Call `former` what `path` stands for before the block, once the block has put something else there."""
+    if former is None or not path.exists() or _are_one(path, former):
+        yield
+        return
+    beside = former.with_name(f"{_stem(former.name)}.{secrets.token_hex(16)}.partial")
+    try:
+        os.link(path, beside)
+    except OSError:  # a file system without links
+        linked_atomically(path, former)
+        yield
+        return
+    try:
+        yield
+        os.replace(beside, former)
+        _sync(former.parent)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _are_one(left: Path, right: Path) -> bool:
+    """Whether both are names of one file; renaming one to the other would then do nothing."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.lstat(left), os.lstat(right))
+    return False
 
 
 def linked_atomically(existing: Path, path: Path) -> None:
@@ -54,9 +85,8 @@ def linked_atomically(existing: Path, path: Path) -> None:
 
     Neither name changes what the other stands for when it is replaced. Without links it becomes a copy.
     """
-    with suppress(FileNotFoundError):
-        if os.path.samestat(os.lstat(existing), os.lstat(path)):
-            return  # and renaming one to the other would do nothing
+    if _are_one(existing, path):
+        return
     beside = path.with_name(f"{_stem(path.name)}.{secrets.token_hex(16)}.partial")
     try:
         os.link(existing, beside)

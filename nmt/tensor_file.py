@@ -41,13 +41,18 @@ _TYPES = {
 }
 
 
-def write_tensors(path: Path, tensors: dict[str, Tensor], *, kind: str, texts: dict[str, str]) -> None:
-    """Write `path` so that a crash leaves the old file or the new one. `kind` says what it is, for `read_tensors`."""
+def write_tensors(
+    path: Path, tensors: dict[str, Tensor], *, kind: str, texts: dict[str, str], former: Path | None = None
+) -> None:
+    """Write `path` so that a crash leaves the old file or the new one. `kind` says what it is, for `read_tensors`.
+
+    The file that is replaced is then called `former`, if that is given.
+    """
     # One entry only: safetensors writes several in a random order, and equal content is to give equal bytes.
     tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
     texts = {"kind": kind, "version": VERSION, "toolkit": __version__, **texts}
     content = save(tensors, {_HEADER: json.dumps({**texts, _DIGEST: _digest(tensors, texts)})})
-    with written_atomically(path, "wb") as file:
+    with written_atomically(path, "wb", former=former) as file:
         file.write(content)
 
 

@@ -206,3 +206,18 @@ def test_a_second_name_for_nothing(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         linked_atomically(tmp_path / "state", tmp_path / "state.1")
     assert (tmp_path / "state.1").read_text(encoding="utf-8") == "old"
+
+
+def test_the_file_that_is_replaced_takes_another_name_once_the_new_one_is_whole(tmp_path: Path) -> None:
+    """So that at no time one damaged file is both."""
+    path, former = tmp_path / "state", tmp_path / "state.1"
+    for content in ("oldest", "old"):
+        with written_atomically(path, former=former) as file:
+            file.write(content)
+    with pytest.raises(TypeError), written_atomically(path, former=former) as file:
+        file.writelines(["new", 1])
+    assert (path.read_text(encoding="utf-8"), former.read_text(encoding="utf-8")) == ("old", "oldest")
+    with written_atomically(path, former=former) as file:
+        file.write("new")
+    assert (path.read_text(encoding="utf-8"), former.read_text(encoding="utf-8")) == ("new", "old")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["state", "state.1"]

@@ -56,10 +56,11 @@ def write_state(
     optimizer: Optimizer,
     numbers: dict[str, Any],
     random_states: Sequence[dict[str, Tensor]],
+    former: Path | None = None,
 ) -> None:
     """Save all that training needs to continue bit for bit, so that a crash leaves the old file or the new one.
 
-    `random_states` has what `random_state` returns in each process.
+    `random_states` has what `random_state` returns in each process. `former`: what the old file is then called.
     """
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     for index, values in optimizer.state_dict()["state"].items():
@@ -68,7 +69,7 @@ def write_state(
         tensors.update({f"optimizer.{index}.{name}": torch.as_tensor(value) for name, value in present.items()})
     for rank, states in enumerate(random_states):
         tensors.update({f"random.{rank}.{name}": state for name, state in states.items()})
-    write_tensors(path, tensors, kind=KIND, texts={"numbers": json.dumps(numbers)})
+    write_tensors(path, tensors, kind=KIND, texts={"numbers": json.dumps(numbers)}, former=former)
 
 
 def read_state(path: Path) -> State:

@@ -40,10 +40,14 @@ class SavedStates:
         random_states = self._processes.gather_states(random_state())
         if not self._processes.is_first:
             return
-        path, model, optimizer = self._folder.state_path, self._model, self._optimizer
-        if path.exists():
-            linked_atomically(path, self._folder.previous_state_path)
-        write_state(path, model=model, optimizer=optimizer, numbers=numbers, random_states=random_states)
+        write_state(
+            self._folder.state_path,
+            model=self._model,
+            optimizer=self._optimizer,
+            numbers=numbers,
+            random_states=random_states,
+            former=self._folder.previous_state_path,
+        )
         self.remove_checkpoints(kept)
 
     def remove_checkpoints(self, kept: set[int]) -> None:
