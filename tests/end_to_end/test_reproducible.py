@@ -1,0 +1,76 @@
+"""The same seed, machine and number of threads give the same bytes, in processes that know nothing of each other."""
+
+import os
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.training.checkpoint import read_state
+from tests.end_to_end.conftest import assert_same
+
+pytestmark = pytest.mark.slow
+Command = Callable[..., list[str]]
+
+RUNS: dict[str, tuple[int, dict[str, Any]]] = {  # threads, and what is not as in `settings`
+    "GRU, dropout and subword sampling": (1, {}),
+    "the same by two threads": (2, {}),
+    "LSTM in bfloat16 with SGD": (
+        1,
+        {
+            "model": {
+                "encoder": {"cell": "lstm", "hidden_size": 24, "dropout": 0.2},
+                "decoder": {"cell": "lstm", "hidden_size": 32, "dropout": 0.2},
+            },
+            "training": {
+                "precision": "bfloat16",
+                "optimizer": {"name": "sgd", "learning_rate": 0.5, "momentum": 0.9},
+            },
+        },
+    ),
+}
+SHORT = ("--set", "training.max_epochs=2")  # 30 updates, 2 validations and that of the average
+
+
+def start(command: Command, config: Path, output: Path, *more: str, threads: int = 1) -> "subprocess.Popen[bytes]":
+    arguments = command("train", "--config", config, "--output", output, "--device", "cpu", *SHORT, *more)
+    # Threads that wait give the processor away: on a machine at work they would else take minutes.
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
+    return subprocess.Popen(arguments, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def finish(process: "subprocess.Popen[bytes]") -> str:
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors.decode()
+    return errors.decode()
+
+
+@pytest.mark.parametrize(("threads", "changes"), RUNS.values(), ids=RUNS)
+def test_two_runs_alike(
+    tiny: Callable[..., Path], tmp_path: Path, command: Command, threads: int, changes: dict[str, Any]
+) -> None:
+    """Weights, moments, random states, checkpoints, the average, measurements and TensorBoard's, bit for bit."""
+    config = tiny(**changes)
+    outputs = [tmp_path / name for name in ("first", "second")]
+    for output in outputs:
+        assert f", {threads} threads" in finish(start(command, config, output, threads=threads))
+    assert_same(*outputs)
+
+
+def test_the_number_of_threads_is_taken_over(tiny: Callable[..., Path], tmp_path: Path, command: Command) -> None:
+    """A run that was begun with one thread goes on with one, whatever the environment says, to the same bytes."""
+    config = tiny()
+    finish(start(command, config, tmp_path / "whole"))
+    process = start(command, config, tmp_path / "halves")
+    while process.poll() is None:
+        time.sleep(0.02)
+        state = tmp_path / "halves" / "state.safetensors"
+        if state.exists() and read_state(state).numbers["progress"]["update"] >= 6:
+            process.kill()
+    process.communicate()
+    assert process.returncode == -9
+    finish(start(command, config, tmp_path / "halves", "--resume", threads=2))
+    assert_same(tmp_path / "whole", tmp_path / "halves")
