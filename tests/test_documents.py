@@ -64,6 +64,17 @@ def test_commands_have_the_options_that_they_show(document: str, line: str) -> N
     assert not unknown, f"{document}: {line}"
 
 
+def test_promises_name_tests_that_exist() -> None:
+    """Each line of the table of docs/reliability.md names a test, or a file of tests."""
+    page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    table = page[page.index("| Promise | Test |") :].split("\n\n")[0].splitlines()[2:]
+    assert len(table) >= 24
+    for line in table:
+        (match,) = re.findall(r"\| `(tests/[\w/]+\.py)(?:::(\w+))?` \|$", line)
+        file, name = match
+        assert f"def {name or 'test_'}" in (ROOT / file).read_text(encoding="utf-8"), line
+
+
 def test_results_are_where_configurations_say() -> None:
     """Behind "Result:" stands a document, or that there is none; the README's figures are those of docs/results.md."""
     for path in (ROOT / "configs").glob("*.yaml"):
