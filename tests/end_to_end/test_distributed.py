@@ -196,3 +196,28 @@ def test_a_mistake_is_told_once(corpus: Path, tmp_path: Path) -> None:
     assert code != 0
     assert errors.count("nmt-train: error: ") == 1
     assert "optimizer" in errors
+
+
+@pytest.mark.slow
+def test_updates_without_a_number_are_left_out_by_all(corpus: Path, tmp_path: Path) -> None:
+    """Each process counts the same; the second one is silent. Steps of 10⁹ overflow the loss in the third update."""
+    optimizer = {"name": "sgd", "learning_rate": 1e9, "momentum": 0.9}
+    config = configuration(corpus, tmp_path, optimizer=optimizer, gradient_clip_norm=None, skip_non_finite=2)
+    code, errors = finish(start(2, config, tmp_path / "run", "--set", "model.decoder.type=bahdanau"))
+    assert code != 0
+    assert [errors.count(f"left out, {count} of at most 2") for count in (1, 2, 3)] == [1, 1, 0]
+    assert errors.count("(training.skip_non_finite: 2)") == errors.count("training diverged") == 1
+
+
+@pytest.mark.slow
+def test_all_go_on_from_the_state_before_a_damaged_one(one: tuple[Path, Path], tmp_path: Path) -> None:
+    config, _ = one
+    output = tmp_path / "run"
+    code, errors = finish(start(2, config, output))
+    assert code == 0, errors
+    state = output / "state.safetensors"
+    state.write_bytes(state.read_bytes()[:-1])
+    code, errors = finish(start(2, config, output, "--resume"))
+    assert code == 0, errors
+    assert errors.count("going on from the state before it") == 1
+    assert read_state(state).numbers["progress"]["finished"]
