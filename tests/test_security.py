@@ -2,6 +2,7 @@
 those of the page. Of what a hostile file can do, the tests of each reader tell."""
 
 import ast
+import json
 import os
 import re
 import shutil
@@ -18,6 +19,7 @@ from nmt.data import corpus
 from nmt.files import written_atomically
 from nmt.models import model_file
 from nmt.tensor_file import LARGEST_HEADER, VERSION
+from tests.hostile_files import write_parts
 from tests.test_layers import PACKAGE, sources
 
 ROOT = PACKAGE.parent
@@ -162,3 +164,14 @@ def test_the_commands_work_without_a_network(tmp_path: Path, monkeypatch: pytest
         translate.main(["--model", str(tmp_path / "run"), "--input", str(release / "valid.en"), *output, *device]) == 0
     )
     assert evaluate.main(["--hypotheses", output[1], "--reference", str(release / "valid.de")]) == 0
+
+
+def test_what_a_file_says_does_nothing_to_a_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither clear it nor name its window; letters of any language stay as they are."""
+    model, sentences = tmp_path / "model.safetensors", tmp_path / "sentences"
+    header = {"nmt-toolkit": json.dumps({"kind": "\x1b[2J\x1b]0;näme\x07\r\x9b1m", "version": VERSION})}
+    write_parts(model, {"__metadata__": header}, b"")
+    sentences.write_text("a\n", encoding="utf-8")
+    assert translate.main(["--model", str(model), "--input", str(sentences), "--device", "cpu"]) == 2
+    said = capsys.readouterr().err
+    assert said.endswith("but a \\x1b[2J\\x1b]0;näme\\x07\\r\\x9b1m\n")

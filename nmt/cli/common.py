@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import torch
 
 DEVICES = ("auto", "cpu", "cuda")
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
 def run(program: str, body: Callable[[], int | None]) -> int:
@@ -89,11 +91,17 @@ class Output:
 
 
 def describe(program: str, error: UserError) -> str:
-    """The text that reports `error`: one line, or a headline and a line a problem."""
-    if len(error.messages) == 1:
-        return f"{program}: error: {error.messages[0]}"
-    lines = "\n".join(f"  - {message}" for message in error.messages)
-    return f"{program}: {len(error.messages)} problems:\n{lines}"
+    """The text that reports `error`: one line, or a headline and a line a problem; what a file says moves no cursor."""
+    messages = [_visible(message) for message in error.messages]
+    if len(messages) == 1:
+        return f"{program}: error: {messages[0]}"
+    lines = "\n".join(f"  - {message}" for message in messages)
+    return f"{program}: {len(messages)} problems:\n{lines}"
+
+
+def _visible(text: str) -> str:
+    """The text with its control characters, but for line ends, as Python writes them: \\x1b for that of a terminal."""
+    return _CONTROL.sub(lambda character: repr(character[0])[1:-1], text)
 
 
 def choose_device(name: str) -> "torch.device":
