@@ -60,7 +60,7 @@ def saved_state(folder: RunFolder, processes: Processes, log: Callable[[str], No
     """The state that the run in the folder goes on from: the newest, or the one before it where that is damaged or
     gone, which then takes its place; None where there is none. To be called in all processes.
 
-    Raises UserError when neither can be read.
+    Raises UserError when neither can be read, with the way out.
     """
     state = _first_readable(folder, log) if processes.is_first else None
     processes.wait()
@@ -71,8 +71,8 @@ def saved_state(folder: RunFolder, processes: Processes, log: Callable[[str], No
 
 def _first_readable(folder: RunFolder, log: Callable[[str], None]) -> State | None:
     newest, previous = folder.state_path, folder.previous_state_path
-    if not previous.exists():
-        return read_state(newest) if newest.exists() else None
+    if not newest.exists() and not previous.exists():
+        return None
     problem = f"{newest}: is gone"
     if newest.exists():
         try:
@@ -80,17 +80,17 @@ def _first_readable(folder: RunFolder, log: Callable[[str], None]) -> State | No
         except DamagedFile as error:
             problem = str(error)
         except UserError as error:
+            if not previous.exists():
+                raise
             raise UserError(f"{error}; without this file the run goes on from {previous}, the state before") from error
+    best = f", from its best model with --init-from {folder.best_path}" if folder.best_path.exists() else ""
+    way_out = f"so the run cannot be resumed; begin anew in another --output{best}"
+    if not previous.exists():
+        raise UserError(f"{problem}; there is no state before it, {way_out}")
     try:
         state = read_state(previous)
     except UserError as error:
-        raise UserError(
-            problem,
-            f"{error}; neither this nor the newest state can be read, so the run cannot be resumed: begin anew in "
-            f"another --output, from its best model with --init-from {folder.best_path}"
-            if folder.best_path.exists()
-            else f"{error}; neither this nor the newest state can be read: begin anew in another --output",
-        ) from error
+        raise UserError(problem, f"{error}; neither this nor the newest state can be read, {way_out}") from error
     linked_atomically(previous, newest)
     log(f"warning: {problem}; going on from the state before it, of update {state.numbers['progress']['update']:,}")
     return state

@@ -252,6 +252,20 @@ def test_two_damaged_states(tmp_path: Path, tiny: Path, train: Train, capsys: Ca
     assert {path: path.read_bytes() for path in output.rglob("*.safetensors")} == before
 
 
+def test_a_damaged_state_without_one_before(
+    tmp_path: Path, tiny: Path, train: Train, capsys: Capture, whole: Path
+) -> None:
+    """As a run of an earlier version has it: the way out is named."""
+    output = tmp_path / "run"
+    shutil.copytree(whole, output)
+    (output / "state.1.safetensors").unlink()
+    damage(output / "state.safetensors")
+    assert train(tiny, output, *AVERAGED, "--resume") == 2
+    said = complaint(capsys)
+    assert f"{output}/state.safetensors: damaged" in said
+    assert f"begin anew in another --output, from its best model with --init-from {output}/best.safetensors" in said
+
+
 def test_a_file_of_another_kind_in_place_of_the_state(
     tmp_path: Path, tiny: Path, train: Train, capsys: Capture, whole: Path
 ) -> None:
