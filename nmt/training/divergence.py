@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 from nmt.config.schema import Divergence, TrainingConfig
 from nmt.data.batching import Batch
 from nmt.errors import UserError
+from nmt.training.distributed import ALONE, Processes
 from nmt.training.progress import Progress
 
 
@@ -25,16 +26,19 @@ class Diverged(UserError):
         )
 
 
-def place(group: Sequence[Batch | None], *, update: int, epoch: int, position: int, rate: float) -> str:
-    """Which update it is, in words; `epoch` and `position`, the batches of it used before, count from 0.
+def place(group: Sequence[Batch | None], progress: Progress, processes: Processes = ALONE) -> str:
+    """Which update `progress` is at, in words; its position is that before the update's batches.
 
-    Pairs count from 1, among those that the corpus has kept; of several processes each names its own.
+    Pairs count from 1, among those that the corpus has kept. Of several processes each knows its own pairs only.
     """
-    last = position + len(group)
-    batches = f"batch {last}" if len(group) == 1 else f"batches {position + 1} to {last}"
+    last = progress.position + len(group)
+    batches = f"batch {last}" if len(group) == 1 else f"batches {progress.position + 1} to {last}"
     rows = [int(row) + 1 for batch in group if batch is not None for row in batch.indices]
-    pairs = f", {len(rows)} pairs from {min(rows)} to {max(rows)}" if rows else ""
-    return f"update {update:,} (epoch {epoch + 1}, {batches}{pairs}, learning rate {rate:.4g})"
+    own = f" of process {processes.rank}" if processes.size > 1 else ""
+    pairs = f", {len(rows)} pairs{own} from {min(rows)} to {max(rows)}" if rows else ""
+    return (
+        f"update {progress.update:,} (epoch {progress.epoch + 1}, {batches}{pairs}, learning rate {progress.rate:.4g})"
+    )
 
 
 def not_finite(model: nn.Module, optimizer: Optimizer) -> str | None:

@@ -171,11 +171,11 @@ class Trainer:
         rate = self.settings.optimizer.learning_rate * factor
         result = update(self.model, self.optimizer, group, rate=rate, config=self.settings, parallel=self.parallel)
         progress.update += 1
-        where = place(group, update=progress.update, epoch=progress.epoch, position=progress.position, rate=rate)
+        progress.rate = rate
+        where = place(group, progress, self.processes)
         self.place = f"after {where}"
         if result.parts > len(group):
             self.log(f"{where}: the memory does not hold its batch, computed in {result.parts} parts")
-        progress.rate = rate
         progress.position += len(group)
         if progress.position == self.batches_in_epoch:
             progress.epoch, progress.position = progress.epoch + 1, 0
