@@ -39,7 +39,7 @@ def changed(section: Section, *keys: str) -> list[str]:
     return [key for key in keys if getattr(section, key) != fields[key].get_default(call_default_factory=True)]
 
 
-ODD = "an odd whole number, at least 1"
+ODD = "an odd whole number, at least 1 and less than 1,000,000"
 
 
 def _odd(number: int) -> int:
