@@ -3,6 +3,7 @@
 It knows the JSON object of a state, neither tensors nor files.
 """
 
+import math
 from dataclasses import fields
 from typing import Any
 
@@ -46,8 +47,7 @@ def _check_progress(progress: dict[str, Any]) -> None:
         elif key == "last":
             fits = isinstance(value, list) and all(_is_count(each) for each in value)
         elif key == "window":
-            fits = isinstance(value, dict) and value.keys() == {field.name for field in fields(Window)}
-            fits = fits and all(_is_number(each) for each in value.values())
+            fits = isinstance(value, dict) and _is_window(value)
         else:
             fits = _is_number(value) or (value is None and known[key] is None)
         _expect(fits, f"progress.{key}")
@@ -61,6 +61,15 @@ def _section(key: str, value: Any) -> dict[str, Any]:
 def _expect(fits: bool, *keys: str) -> None:
     if not fits:
         raise ValueError(f"{', '.join(key[:100] for key in keys[:5])}: missing, or not what a training writes")
+
+
+def _is_window(sums: dict[str, Any]) -> bool:
+    """Whether they are sums of updates, of which means can be computed."""
+    if sums.keys() != {field.name for field in fields(Window)}:
+        return False
+    if not all(_is_number(each) and 0 <= each < math.inf for each in sums.values()):
+        return False
+    return not sums["updates"] or min(sums["tokens"], sums["positions"], sums["seconds"]) > 0
 
 
 def _is_scored(entry: Any) -> bool:

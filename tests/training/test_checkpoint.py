@@ -1,6 +1,7 @@
 """A saved state puts everything back bit for bit."""
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +14,7 @@ from torch import nn
 from nmt.config.schema import TrainingConfig
 from nmt.errors import DamagedFile, UserError
 from nmt.training.checkpoint import KIND, random_state, read_state, restore, write_state
+from nmt.training.distributed import ALONE
 from nmt.training.optim import build_optimizer, build_schedule
 from nmt.training.progress import Progress
 from tests.hostile_files import rewrite
@@ -140,6 +142,23 @@ def test_numbers_that_are_absent(saved: Path, key: str) -> None:
     rewrite(saved, KIND, lambda _, texts: texts.update(numbers=json.dumps(numbers)))
     with pytest.raises(DamagedFile, match=f"{key}: missing, or not what a training writes"):
         read_state(saved)
+
+
+SUMS = {"updates": 2, "loss": 2.5, "tokens": 9, "gradient_norm": 1.5, "padding": 1, "positions": 20, "seconds": 0.5}
+
+
+@pytest.mark.parametrize("name", SUMS)
+@pytest.mark.parametrize("value", [None, "3", True, -1, math.nan, math.inf, 0])
+def test_sums_of_which_no_means_can_be_computed(saved: Path, name: str, value: Any) -> None:
+    """They ended in tracebacks at the next line of the log, or at the next saved state."""
+    window = {**SUMS, name: value}
+    numbers = {**NUMBERS, "progress": {**NUMBERS["progress"], "window": window}}
+    rewrite(saved, KIND, lambda _, texts: texts.update(numbers=json.dumps(numbers)))
+    if value == 0 and name not in ("tokens", "positions", "seconds"):
+        assert Progress.from_json(read_state(saved).numbers["progress"]).window.means(ALONE)
+    else:
+        with pytest.raises(DamagedFile, match=r"progress\.window: missing, or not what a training writes"):
+            read_state(saved)
 
 
 @pytest.mark.parametrize(
