@@ -57,7 +57,9 @@ def read_description(folder: Path) -> Description | None:
     chunk_lines = facts.get(CHUNK_LINES)
     if not isinstance(chunk_lines, str) or not re.fullmatch("[1-9][0-9]{0,17}", chunk_lines):
         raise Damaged(f"{path}: damaged ({CHUNK_LINES} is no number of lines)")
-    if there.get("digest") != digest_of({"lines": lines, "facts": facts}):
+    if "digest" not in there:
+        raise Damaged(f"{path}: damaged, or of an earlier version (it has no checksum)")
+    if there["digest"] != digest_of({"lines": lines, "facts": facts}):
         raise Damaged(f"{path}: damaged (it does not fit its checksum)")
     return Description(lines, int(chunk_lines), facts, joined if path.name == JOINED else None)
 
@@ -73,6 +75,14 @@ def occupied(path: Path, changes: list[str], *, resume: bool) -> str:
     return (
         f"{path}: {asked}, because it is of another translation; give another --output, or delete the folder to begin "
         f"again. The differences:{listed(changes)}"
+    )
+
+
+def without_records(damage: Damaged) -> str:
+    """Why parts are not gone on with that have no records, as those of versions before there were any."""
+    return (
+        f"{damage}, and its finished parts have no records; finish them with the version that began them, or delete "
+        "the folder to begin again"
     )
 
 

@@ -10,6 +10,7 @@ It knows files and numbers of chunks, no text, no options and no models.
 """
 
 import fcntl
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -27,6 +28,7 @@ from nmt.cli.description import (
     listed,
     occupied,
     read_description,
+    without_records,
 )
 from nmt.cli.finished import Damaged, check, content
 from nmt.cli.options import opened_for_writing
@@ -36,6 +38,7 @@ from nmt.files import first_stranger, opened_itself
 
 LOCK = ".lock"
 PROCESSES = 1 << 20  # bytes of the lock for processes, by their rank; those of the chunks follow
+_OURS = re.compile(r"([0-9]{6,}\.[a-z_]+|job\.json|joined\.json)(\.[0-9a-f]+\.partial)?")
 PAUSE = 0.1  # seconds between two looks at what others have not finished
 
 
@@ -72,7 +75,7 @@ class Parts(Chunks):
         try:
             _refuse_strangers(path)
             path.mkdir(exist_ok=True)
-            lock = opened_itself(path / LOCK, "a+", encoding="utf-8")
+            lock = opened_itself(path / LOCK, "a+", encoding="utf-8", errors="replace")
             try:
                 if not _taken(lock, 0, length=0):  # all of it: nobody is there, not even a process without a first one
                     raise UserError(f"{path}: in use by another translation; wait for it, or stop it")
@@ -130,7 +133,8 @@ class Parts(Chunks):
                 if self._is_resumed(facts, chunk_lines, resume=resume):
                     return
             self.take(new)
-            self._clear()
+            self._clear_parts()
+            self._clear_notes()
         new.write(self.path)
 
     def _is_resumed(self, facts: Facts, chunk_lines: int | None, *, resume: bool) -> bool:
@@ -147,7 +151,9 @@ class Parts(Chunks):
 
     def _mend(self, damage: Damaged, *, resume: bool) -> None:
         """Keep what is of this job although what described it is damaged. Raises UserError if it may be another's."""
-        if (self.path / JOB).exists() and next(self.path.glob(f"*.{MAIN}"), None) is not None:
+        if _holds_parts(self.path):
+            if not self.done():
+                raise UserError(without_records(damage))
             if not resume:
                 raise UserError(occupied(self.path, [], resume=False))
             if all(self.damage(chunk) for chunk in self.done()):
@@ -209,19 +215,27 @@ class Parts(Chunks):
         return []
 
     def remove(self) -> None:
-        """Remove the folder. Raises UserError when that is not possible."""
+        """Remove the folder. Raises UserError when that is not possible, or somebody's file is in it."""
         try:
-            self._clear()
+            self._clear_parts()
+            if (stranger := first_stranger(self.path, JOB, JOINED, LOCK)) is not None:
+                raise UserError(f"{self.path / stranger}: is of no translation, and its folder is not removed")
+            self._clear_notes()
             (self.path / LOCK).unlink()
             self._lock.close()  # some network file systems keep a file that is open
             self.path.rmdir()
         except OSError as error:
             raise UserError(f"{error.filename or self.path}: cannot be removed ({error.strerror or error})") from error
 
-    def _clear(self) -> None:
-        """Remove all but the lock; what says whose the parts are goes last."""
-        names = sorted(path.name for path in self.path.iterdir() if path.name not in (JOB, JOINED, LOCK))
-        for name in (*names, JOB, JOINED):
+    def _clear_parts(self) -> None:
+        """Remove what processes of a job have written, but not what says whose it is."""
+        for path in sorted(self.path.iterdir()):
+            if _OURS.fullmatch(path.name) and path.name not in (JOB, JOINED):
+                path.unlink(missing_ok=True)
+
+    def _clear_notes(self) -> None:
+        """Remove what says whose the parts are, after them."""
+        for name in (JOB, JOINED):
             (self.path / name).unlink(missing_ok=True)
 
 
@@ -230,7 +244,17 @@ def unfinished(path: Path) -> str | None:
     with suppress(OSError):  # what cannot even be asked about was not made by us
         if (path / JOB).exists() and finished_chunks(path):
             return occupied(path, [], resume=False)
+        try:
+            if _holds_parts(path):
+                read_description(path)
+        except Damaged as damage:
+            return without_records(damage)
     return None
+
+
+def _holds_parts(path: Path) -> bool:
+    """Whether a chunk of a job has been written, with a record or without."""
+    return (path / JOB).exists() and next(path.glob(f"*.{MAIN}"), None) is not None
 
 
 def remove_joined(path: Path) -> None:

@@ -255,6 +255,25 @@ def test_a_damaged_job_keeps_the_parts_that_are_of_it(
     assert begun.results() == expected
 
 
+@pytest.mark.parametrize("options", [(), ("--resume",), ("--chunk-lines", CHUNK)], ids=["plain", "resume", "chunks"])
+def test_parts_of_an_earlier_version_are_not_passed_over(
+    begun: Begun, options: tuple[object, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its description has no checksum, and its parts have no records."""
+    job = json.loads((begun.parts / JOB).read_text(encoding="utf-8"))
+    del job["digest"]
+    (begun.parts / JOB).write_text(json.dumps(job, indent=2), encoding="utf-8")
+    for record in begun.parts.glob("*.done"):
+        record.unlink()
+    there = {path.name: path.read_bytes() for path in begun.parts.iterdir()}
+    assert begun.run(*options) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"nmt-translate: error: {begun.parts / JOB}: damaged, or of an earlier version")
+    assert "finish them with the version that began them, or delete the folder to begin again" in said
+    assert {path.name: path.read_bytes() for path in begun.parts.iterdir()} == there
+    assert not begun.output.exists()
+
+
 def test_a_damaged_note_of_what_was_joined(begun: Begun, expected: tuple[bytes, bytes]) -> None:
     (begun.parts / JOB).rename(begun.parts / JOINED)
     (begun.parts / JOINED).write_text('{"lines": 1e400}', encoding="utf-8")

@@ -326,7 +326,7 @@ def test_a_signal_when_all_is_joined(
     command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole = command.whole()
-    monkeypatch.setattr(Parts, "remove", lambda self: (self._clear(), signal.raise_signal(signal.SIGTERM)))
+    monkeypatch.setattr(Parts, "remove", lambda self: (self._clear_parts(), signal.raise_signal(signal.SIGTERM)))
     assert command.run("--chunk-lines", 4) == 143
     assert capsys.readouterr().err == "nmt-translate: stopped by SIGTERM; the outputs are complete\n"
     assert command.output.read_bytes() == whole
@@ -363,8 +363,9 @@ def test_a_folder_that_cannot_be_removed(
     assert command.run("--chunk-lines", 4) == 0
     assert command.output.read_bytes() == whole
     said = capsys.readouterr().err
-    assert said.startswith(f"nmt-translate: warning: {command.parts / 'sub'}: cannot be removed (")
+    assert said.startswith(f"nmt-translate: warning: {command.parts / 'foo.output'}: is of no translation, and its ")
     assert said.endswith(f"; delete {command.parts}\n")
+    assert sorted(path.name for path in command.parts.iterdir()) == [".lock", "foo.output", JOINED, "sub"]
     assert command.run("--resume") == 0
     assert command.run() == 0
 
@@ -387,12 +388,13 @@ def test_a_text_that_changes_meanwhile(
     assert not command.output.exists()
 
 
-def test_strange_files_are_no_chunks(begun: Command, tmp_path: Path) -> None:
+def test_strange_files_are_no_chunks(begun: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     copy = tmp_path / "copy.parts"
     subprocess.run(["cp", "-r", str(begun.parts), str(copy)], check=True)
-    (copy / "foo.output").touch()
+    (copy / "foo.output").write_text("mine", encoding="utf-8")
     assert begun.run("--resume", "--beam-size", 2, output=tmp_path / "copy") == 0
-    assert not copy.exists()
+    assert (copy / "foo.output").read_text(encoding="utf-8") == "mine"
+    assert f"warning: {copy / 'foo.output'}: is of no translation" in capsys.readouterr().err
 
 
 def test_a_full_disk(command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
