@@ -44,7 +44,7 @@ def written_atomically(path: Path, mode: str = "w", *, former: Path | None = Non
             file.flush()
             os.fsync(file.fileno())
             with _afterwards_called(former, path):
-                os.replace(beside, path)  # while it is open, and so locked
+                _rename(beside, path)  # while it is open, and so locked
                 _sync(path.parent)
     except BaseException:
         beside.unlink(missing_ok=True)
@@ -66,7 +66,7 @@ def _afterwards_called(former: Path | None, path: Path) -> Iterator[None]:
         return
     try:
         yield
-        os.replace(beside, former)
+        _rename(beside, former)
         _sync(former.parent)
     except BaseException:
         beside.unlink(missing_ok=True)
@@ -97,7 +97,7 @@ def linked_atomically(existing: Path, path: Path) -> None:
             shutil.copyfileobj(original, copy)
         return
     try:
-        os.replace(beside, path)
+        _rename(beside, path)
         _sync(path.parent)
     except BaseException:
         beside.unlink(missing_ok=True)
@@ -120,10 +120,11 @@ def opened_itself(path: Path, mode: str, **options: Any) -> IO[Any]:
 
 def remove_unfinished(path: Path) -> None:
     """Remove what processes left that were killed while they wrote `path`; those at work keep theirs."""
-    with suppress(OSError):  # a folder may be one to write to and not to read
-        for each in path.parent.iterdir():
-            if is_unfinished(each.name, of=path.name):
-                _remove_abandoned(each)
+    with suppress(OSError), os.scandir(path.parent) as files:  # a folder may be one to write to and not to read
+        names = [file.name for file in files if file.name.endswith(".partial")]  # of perhaps tens of thousands
+        for name in names:
+            if is_unfinished(name, of=path.name):
+                _remove_abandoned(path.with_name(name))
 
 
 def is_unfinished(name: str, *, of: str) -> bool:
@@ -177,6 +178,14 @@ def _made_beside(path: Path, permissions: int | None) -> tuple[Path, int]:
                     os.fchmod(descriptor, permissions)
             return beside, descriptor
         os.close(descriptor)  # another process took it for one that was left, before it was locked
+
+
+def _rename(beside: Path, path: Path) -> None:
+    """Put a file in its place. Raises OSError, which names that place and not the file beside it."""
+    try:
+        os.replace(beside, path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _remove_abandoned(path: Path) -> None:

@@ -43,6 +43,15 @@ def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert names(tmp_path) == ["out"]
 
 
+def test_a_folder_in_place_of_the_file_is_named(tmp_path: Path) -> None:
+    """Not the file beside it, of which the user knows nothing."""
+    (tmp_path / "out").mkdir()
+    with pytest.raises(IsADirectoryError) as raised:
+        write(tmp_path / "out")
+    assert raised.value.filename == str(tmp_path / "out")
+    assert names(tmp_path) == ["out"]
+
+
 def test_the_name_beside_cannot_be_foreseen(tmp_path: Path) -> None:
     """Neither by the process nor by the name of before; a link planted there would have its target overwritten."""
     seen = set()
