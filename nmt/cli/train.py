@@ -97,12 +97,13 @@ def _train_checked(
             ):
                 for warning in folder.warnings:
                     logger.warning(f"warning: {warning}")
+                prepared = None
                 if processes.size > 1 or options.overwrite:
-                    _prepare(config, cache, origin, logger.info)
+                    prepared = _prepare(config, cache, origin, logger.info)
                     if (replaced := folder.overwrite()) is not None:
                         logger.info(replaced)
                     processes.tell_prepared()
-                return _run(config, cache, folder, origin, device, logger.info, processes)
+                return _run(config, cache, folder, origin, device, logger.info, processes, prepared)
 
 
 @contextmanager
@@ -144,14 +145,16 @@ def _run(
     device: torch.device,
     log: Log,
     processes: Processes,
+    prepared: Prepared | None = None,
 ) -> int:
-    """Train in an open run folder, as one of the processes."""
+    """Train in an open run folder, as one of the processes, on the data that may be `prepared` already."""
     log(f"run folder {folder.path}, {device}, PyTorch {torch.__version__}, {torch.get_num_threads()} threads")
     state = saved_state(folder, processes, log)
     if processes.size > 1:
         log(f"{processes.size} processes, each with its share of every batch")
     log(f"training with {chosen_computing(config.training, device)}")
-    prepared = _prepare(config, cache, origin, log)
+    if prepared is None:
+        prepared = _prepare(config, cache, origin, log)
     processes.check_same("configuration", dump_config(config))
     processes.check_same("corpus", _fingerprint(prepared))
     processes.check_same("saved state", "none" if state is None else f"of update {state.numbers['progress']['update']}")
