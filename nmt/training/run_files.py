@@ -95,10 +95,11 @@ def check_kinds(path: Path) -> None:
     for name in (CHECKPOINTS, TENSORBOARD):
         if _exists(path / name) and not (path / name).is_dir():
             raise UserError(f"{path / name}: is no folder, but has the name of one of the run's; rename it")
-    for name in FILES:
-        if _exists(path / name) and not (path / name).is_file():
-            what = "a folder" if (path / name).is_dir() else "no regular file"
-            raise UserError(f"{path / name}: is {what}, but has the name of a file of the run; rename it")
+    models = [file for file in _inside(path / CHECKPOINTS) if _CHECKPOINT.fullmatch(file.name)]
+    for file in (*(path / name for name in FILES), *models):
+        if _exists(file) and not file.is_file():
+            what = "a folder" if file.is_dir() else "no regular file"
+            raise UserError(f"{file}: is {what}, but has the name of a file of the run; rename it")
 
 
 def _is_of_training_only(path: Path) -> bool:

@@ -72,7 +72,7 @@ class RunFolder:
             if not _has_state(path):
                 _check_spared(path, start, begun=begun, overwrite=overwrite)  # before anything is made
             (path / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
-            lock = opened_itself(path / LOCK, "a+", encoding="utf-8")
+            lock = opened_itself(path / LOCK, "a+", encoding="utf-8", errors="replace")
             try:
                 folder = cls(path, lock, is_new=is_new)
                 folder._take()
@@ -181,7 +181,10 @@ class RunFolder:
                 "give another --output, or --overwrite to remove that run"
             ) from None
         except (UserError, UnicodeDecodeError) as error:
-            raise UserError(f"{self.config_path}: damaged ({error}); give another --output") from error
+            raise UserError(
+                f"{self.config_path}: damaged ({error}); put back what was there, give another --output, or "
+                "--overwrite to remove that run"
+            ) from error
 
     def _keep_origin(self, origin: Path | None) -> None:
         """Make the copy of the model that the run starts from."""
@@ -263,8 +266,8 @@ def _check_spared(path: Path, start: _Start, *, begun: bool, overwrite: bool) ->
         with open(config, encoding="utf-8", errors="replace", newline="") as file:
             if file.read() != start.text:
                 raise UserError(
-                    f"{config}: is the configuration that was given, and the run's own, with all defaults, would "
-                    "replace it; give another --output, or move the file"
+                    f"{config}: is the file given as --config, which the run would replace by the same configuration "
+                    "with all its defaults; give another --output, or move the file"
                 )
     if overwrite:
         gone = run_files.removable(path)
@@ -275,12 +278,12 @@ def _check_spared(path: Path, start: _Start, *, begun: bool, overwrite: bool) ->
     if not found:
         return
     shown = run_files.listed(found)
-    if any(name == BEST or name.startswith(f"{CHECKPOINTS}/") for name in found):
+    if any(name.endswith(".safetensors") for name in found):
         raise UserError(
             f"{path}: holds models but no {STATE} from which training could go on (found {shown}); give another "
-            f"--output, put {STATE} back and give --resume, or give --overwrite to remove what is of a run"
+            f"--output, put {STATE} back and give --resume, or give --overwrite to remove what a run left there"
         )
     raise UserError(
         f"{path}: is not empty and holds no run (found {shown}); give an empty or new --output, or --overwrite to "
-        "begin a run there, which leaves alone what is of no run"
+        "begin a run there, which leaves alone what no run wrote"
     )

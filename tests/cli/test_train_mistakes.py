@@ -306,7 +306,7 @@ def test_the_file_given_as_configuration_is_not_replaced(
     before = files(own.parent)
     for options in ([], ["--resume"], ["--overwrite"]):
         assert train(config, own.parent, *options) == 2
-        assert "config.yaml: is the configuration that was given, and the run's own, with all" in complaint(capsys)
+        assert "config.yaml: is the file given as --config, which the run would replace" in complaint(capsys)
         assert files(own.parent) == before
 
 
@@ -340,6 +340,7 @@ def test_a_run_without_its_state_is_not_trained_over(
     log = (output / "train.log").read_text(encoding="utf-8")
     assert log.startswith((trained / "train.log").read_text(encoding="utf-8"))
     assert "left alone notes.txt, checkpoints/500, checkpoints/600 and 1 more" in log
+    assert log.count(" training corpus: ") == 2  # once for each run
 
 
 def test_overwriting_waits_until_all_is_there_that_the_new_run_needs(

@@ -149,6 +149,9 @@ def test_what_is_more_than_a_start_leaves_is_spared(tmp_path: Path, name: str, c
             RunFolder.open(path, config(), resume=resume)
         assert (path / name).read_text(encoding="utf-8") == content
         assert sorted(path.rglob("*")) == before
+    with pytest.raises(UserError) as raised:
+        RunFolder.open(path, config(), resume=False)
+    assert ("holds models" in str(raised.value)) is name.endswith(".safetensors")
 
 
 def test_a_configuration_beside_no_lock_is_spared(tmp_path: Path) -> None:
@@ -203,6 +206,13 @@ def test_overwriting_removes_what_is_of_a_run(tmp_path: Path) -> None:
     assert (tmp_path / "victim").read_text(encoding="utf-8") == "mine"
 
 
+def test_a_lock_that_holds_no_text_is_of_no_job(tmp_path: Path) -> None:
+    path = with_state(tmp_path / "run", config())
+    (path / ".lock").write_bytes(b"\xff\xfe")
+    with pytest.raises(UserError, match="continue it with --resume"):
+        RunFolder.open(path, config(), resume=False, job="7")
+
+
 def test_a_job_that_is_started_again_does_not_overwrite_its_own_run(tmp_path: Path) -> None:
     path = with_state(tmp_path / "run", config(seed=1))
     with RunFolder.open(path, config(), resume=False, overwrite=True, job="7"):
@@ -216,14 +226,18 @@ def test_a_job_that_is_started_again_does_not_overwrite_its_own_run(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "name", ["config.yaml", "state.safetensors", "best.safetensors", "metrics.jsonl", ".lock", "train.log"]
+    "name",
+    [
+        *("config.yaml", "state.safetensors", "best.safetensors", "metrics.jsonl", ".lock", "train.log"),
+        "checkpoints/update-00000009.safetensors",
+    ],
 )
 def test_folders_in_place_of_files(tmp_path: Path, name: str) -> None:
     (tmp_path / "run" / name).mkdir(parents=True)
     for overwrite in (True, False):
         with pytest.raises(UserError, match=f"{name}: is a folder, but has the name of a file of the run"):
             RunFolder.open(tmp_path / "run", config(), resume=False, overwrite=overwrite)
-    assert names(tmp_path / "run") == [name]
+    assert names(tmp_path / "run") == [name.partition("/")[0]]
 
 
 @pytest.mark.parametrize("name", ["checkpoints", "tensorboard"])
@@ -350,5 +364,5 @@ def test_a_damaged_configuration_is_named(tmp_path: Path) -> None:
     path = with_state(tmp_path / "run", config())
     for content in (b"", b"name: [", b"name: \xff", b"nmae: run\n"):
         (path / "config.yaml").write_bytes(content)
-        with pytest.raises(UserError, match=r"config\.yaml: damaged \("):
+        with pytest.raises(UserError, match=r"config\.yaml: damaged \((?s:.*)--overwrite"):
             RunFolder.open(path, config(), resume=True)
