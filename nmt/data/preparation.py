@@ -64,7 +64,10 @@ def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies
             valid[0].digests,
         )
     except OSError as error:
-        raise UserError(f"{error.filename or cache}: the data cache cannot be used ({error.strerror})") from None
+        raise UserError(
+            f"{error.filename or cache}: the data cache cannot be used ({error.strerror or error}); mend this, or give "
+            "another data.cache_folder"
+        ) from None
 
 
 class _Corpus(NamedTuple):

@@ -10,6 +10,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ class Board:
         """
         folder.mkdir(exist_ok=True)
         former = sorted(path for path in folder.iterdir() if EVENTS.fullmatch(path.name) and path.is_file())
-        times = dict(time for path in former for time in _times(path))
+        times = dict(chain.from_iterable(map(_times, former)))
         now = time.time()
         path = folder / f"events.out.tfevents.{now:.6f}.{socket.gethostname()}.{os.getpid()}"
         self._file = open(path, "xb")  # noqa: SIM115 - closed by close()
