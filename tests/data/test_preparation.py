@@ -272,5 +272,5 @@ def test_nbest_size_needs_a_model_that_reads_it(folder: Path) -> None:
 
 def test_a_cache_folder_that_cannot_be_written(folder: Path) -> None:
     (folder / "cache").write_text("a file", encoding="utf-8")
-    with pytest.raises(UserError, match="the data cache cannot be used .*another data.cache_folder"):
+    with pytest.raises(UserError, match=r"the data cache cannot be used .*another data\.cache_folder"):
         run(folder)
