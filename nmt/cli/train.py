@@ -34,6 +34,7 @@ from nmt.models.model_file import ModelFile, save_model
 from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.ops.memory import out_of_memory
+from nmt.training.best_model import mend_best
 from nmt.training.distributed import LostProcess, Processes, joined
 from nmt.training.dry_run import describe, parameters
 from nmt.training.finetuning import Origin, freeze, load_weights
@@ -181,6 +182,8 @@ def _run(
     )
     if state is not None:
         log(f"resuming after update {trainer.progress.update:,}")
+        if processes.is_first:
+            mend_best(folder, trainer.progress, log, is_averaged=config.training.average_best > 1)
     try:
         with handled(leaving(PROGRAM)):
             progress = trainer.train()

@@ -162,9 +162,15 @@ class RunFolder:
         changes = differences(self._saved_config(), config)
         if changes:
             shown = "".join(f"\n  {change}" for change in changes)
+            inherited = all(change.startswith(("model.", "subwords.")) for change in changes)
+            hint = (
+                ""
+                if self.origin_path.exists() or not inherited
+                else (f" (or, if it began with --init-from, put back {self.origin_path}, from which these keys came)")
+            )
             raise UserError(
                 f"{self.path}: holds a run of another configuration; give another --output, or --overwrite to remove "
-                f"that run. The differences:{shown}"
+                f"that run{hint}. The differences:{shown}"
             )
         if not resume:
             raise UserError(
