@@ -53,8 +53,10 @@ class Baseline:
     def tests(self, mutant: Mutant, *, imported: bool, most: float) -> list[str]:
         """Those that run one of the mutant's lines, or all there are, of so many seconds together.
 
-        The quickest of each file comes first, then the second of each, and so on: the files test different things.
+        Those of the file's own tests come first. Then the quickest of each other file, the second of each, and so on,
+        for the files test different things.
         """
+        own = f"/test_{Path(mutant.path).stem}.py"
         of_line = self.tests_of_line[mutant.path]
         lines = range(mutant.first, mutant.last + 1)
         names = set(self.seconds) if imported else {name for line in lines for name in of_line.get(line, ())}
@@ -62,7 +64,7 @@ class Baseline:
         met: Counter[str] = Counter()
         for name in sorted(names, key=lambda name: (self.seconds[name], name)):
             file = name.split("::")[0]
-            ranks[name] = (met[file], self.seconds[name])
+            ranks[name] = (-1 if f"/{file}".endswith(own) else met[file], self.seconds[name])
             met[file] += 1
         chosen: list[str] = []
         left = most

@@ -141,6 +141,8 @@ def test_which_tests_a_mutant_is_run_with() -> None:
     assert baseline.tests(mutant, imported=False, most=5) == ["a::quick", "b::slow"]
     assert baseline.tests(mutant, imported=False, most=0) == ["a::quick"]
     assert baseline.tests(mutant, imported=True, most=3) == ["b::other", "a::quick"]
+    own = Baseline({"a": 1.0, "b/test_small.py::slow": 2.0}, {"small.py": {}})
+    assert own.tests(mutant, imported=True, most=10) == ["b/test_small.py::slow", "a"]
 
 
 def test_a_small_project(tmp_path: Path) -> None:
@@ -216,3 +218,10 @@ def test_reasons_are_for_mistakes_that_there_are() -> None:
         for mutant in Module(path, (ROOT / path).read_text(encoding="utf-8")).mutants
     }
     assert set(read_reasons()) <= there
+
+
+def test_all_operations_are_mutated() -> None:
+    operations = {f"nmt/ops/{file.name}" for file in (ROOT / "nmt" / "ops").glob("*.py")} - {"nmt/ops/__init__.py"}
+    assert operations <= set(TARGETS)
+    assert all((ROOT / file).is_file() for file in TARGETS)
+    assert all((ROOT / test).exists() for tests in TARGETS.values() for test in tests)
