@@ -45,7 +45,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Baseline:
-    """The tests with the unchanged code: the seconds of each, and for path and line those that run it."""
+    """The tests with the unchanged code: the processor's seconds of each, and for path and line those that run it."""
 
     seconds: dict[str, float]
     tests_of_line: dict[str, dict[int, list[str]]]
@@ -181,14 +181,12 @@ class _Chosen:
 
 
 class _Reports:
-    """A plugin that sums up what pytest reports."""
+    """A plugin that keeps which tests failed."""
 
     def __init__(self) -> None:
         self.failed: list[str] = []
-        self.seconds: dict[str, float] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
         if report.failed:
             self.failed.append(report.nodeid)
 
@@ -226,13 +224,16 @@ def _baseline(items: Sequence[pytest.Item], files: dict[str, Path]) -> Baseline:
         included = [str(file) for file in files.values()]
         measured = coverage.Coverage(data_file=None, config_file=False, include=included)
         measured.start()
+        seconds: dict[str, float] = {}
         for item, following in zip(items, [*items[1:], None], strict=True):
             measured.switch_context(item.nodeid)
+            before = _processor_seconds()
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            seconds[item.nodeid] = _processor_seconds() - before
         measured.stop()
         data = measured.get_data()
         lines = {path: data.contexts_by_lineno(str(file)) for path, file in files.items()}
-        tell(reports.failed, reports.seconds, lines)
+        tell(reports.failed, seconds, lines)
 
     found = list(told(work))
     if len(found) != 1:
@@ -241,6 +242,11 @@ def _baseline(items: Sequence[pytest.Item], files: dict[str, Path]) -> Baseline:
     if failed:
         raise RuntimeError(f"fail with the unchanged code: {', '.join(failed)}")
     return Baseline(seconds, {path: {int(line): names for line, names in of.items()} for path, of in lines.items()})
+
+
+def _processor_seconds() -> float:
+    """Of this process and those it has started and that have ended; the machine may be shared."""
+    return sum(os.times()[:4])
 
 
 def _outcomes(works: Sequence[tuple[Mutant, int, Callable[[], None]]], jobs: int) -> Iterator[Result]:

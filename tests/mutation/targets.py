@@ -3,7 +3,9 @@
 MODELS = ("kernels", "against_numpy", "decoders", "attention", "encoder", "seq2seq")
 OPS = ("tests/ops", *(f"tests/models/test_{name}.py" for name in MODELS))
 SEARCH = ("tests/decoding",)
-RUNS = ("tests/training", "tests/test_tensor_file.py")
+TRAIN = ("train", "train_failures", "train_mistakes")
+FILES = ("tests/test_tensor_file.py", "tests/test_files.py")
+RUNS = ("tests/training", *FILES, *(f"tests/cli/test_{name}.py" for name in TRAIN))
 CACHE = ("tests/data",)
 
 TARGETS: dict[str, tuple[str, ...]] = {
