@@ -197,6 +197,7 @@ def test_the_best_tokens_are_those_of_each_row_by_itself() -> None:
     values = torch.randint(0, 50, (11, 8000), generator=torch.Generator().manual_seed(1)).float()
     expected = sorted_sums(torch.zeros(11, 1), values.clone(), 5)
     found, tokens = best_tokens(values, 5, 0)
+    assert found.dtype == torch.float64
     assert torch.equal(found, expected[0])
     assert torch.equal(tokens, expected[2])
 
@@ -226,6 +227,26 @@ def test_a_hypothesis_that_can_no_longer_win_ends_the_search(length_penalty: Len
     assert len(search.rows) == 1
 
 
+def test_the_search_ends_where_no_live_hypothesis_scores_better_as_it_stands() -> None:
+    """</s> and A have 1/2 each: as one has finished, A is not followed, whose </s> would halve its loss."""
+    even = table({BEGIN: {END: 0.5, A: 0.5}, A: {END: 1.0}})
+    search = Search(even[None])
+    assert tokens(search(1, length_penalty="average")) == [[[]]]
+    assert len(search.rows) == 1
+
+
+def test_what_is_as_long_as_it_may_be_can_still_win() -> None:
+    """</s> at once: log 0.6 / 1 = -0.51. A </s>: log 0.4 / 2 = -0.46, and at log 0.4 / 1 it would have lost."""
+    close = table({BEGIN: {END: 0.6, A: 0.4}, A: {END: 1.0}})
+    assert tokens(Search(close[None])(2, length_penalty="average", max_lengths=2)) == [[[A]]]
+
+
+def test_tokens_are_whole_numbers() -> None:
+    for copies in (1, 2):
+        results = Search(GARDEN_PATH.repeat(copies, 1, 1))(2)
+        assert all(type(token) is int for sentence in tokens(results) for each in sentence for token in each)
+
+
 def test_finished_junk_does_not_end_the_search_before_the_good_translation_finishes() -> None:
     # </s> is the second choice at every step, so two hypotheses have finished after two
     chain = table({BEGIN: {A: 0.9, END: 0.1}, A: {B: 0.9, END: 0.1}, B: {C: 0.9, END: 0.1}})
@@ -251,6 +272,18 @@ def test_nan_is_an_error(sentences: int) -> None:
 def test_impossible_sizes_are_errors(beam_size: int, n_best: int, limit: int) -> None:
     with pytest.raises(ValueError, match="at least 1"):
         Search(GARDEN_PATH[None])(beam_size, n_best=n_best, max_lengths=limit)
+
+
+def test_one_impossible_length_is_an_error() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        Search(torch.stack([GARDEN_PATH, GARDEN_PATH]))(2, max_lengths=[5, 0])
+
+
+def test_nan_of_one_sentence_is_an_error() -> None:
+    values = torch.zeros(2, 7)
+    values[1, A] = float("nan")
+    with pytest.raises(RuntimeError, match=r"token 4 .*NaN"):
+        best_continuations(torch.zeros(2, 1, dtype=torch.float64), values, 2, 3)
 
 
 def test_no_sentences() -> None:

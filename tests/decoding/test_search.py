@@ -1,6 +1,7 @@
 """What lies between the translator and the search: batches, threads, and a model that gives a line no translation."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 import torch
@@ -14,7 +15,8 @@ from nmt.decoding.hypotheses import Hypothesis
 from nmt.decoding.search import Options, Task, longest_translation, search
 from nmt.decoding.side_by_side import MOST
 from nmt.errors import UserError
-from tests.decoding.conftest import CopyModel, CopyState
+from nmt.symbols import UNKNOWN
+from tests.decoding.conftest import CopyModel, CopyState, network
 
 SILENT = 7  # a source that begins with it has no translation
 
@@ -134,3 +136,56 @@ def test_a_search_that_is_not_wanted_any_more_ends_at_its_next_step() -> None:
             check,  # type: ignore[arg-type]
         )
     assert steps == [0, 1, 2]
+
+
+@pytest.mark.parametrize("coverage", [0.0, 0.3])
+@pytest.mark.parametrize(
+    ("name", "changes", "phrases", "expected"),
+    [
+        ("beam_search", {}, [], {"beam_size": 6, "n_best": 2}),
+        ("constrained_search", {}, [Phrase("a", [4], True)], {"beam_size": 6, "n_best": 2}),
+        ("diverse_search", {"diversity": 0.5}, [], {"groups": 2, "group_size": 3, "strength": 0.5}),
+        ("sample", {"sampling": SamplingConfig(top_k=3)}, [], {"sampling": SamplingConfig(top_k=3)}),
+    ],
+)
+def test_what_the_kinds_of_search_are_told(
+    name: str,
+    changes: dict[str, Any],
+    phrases: list[Phrase],
+    expected: dict[str, object],
+    coverage: float,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = {}
+
+    def noting(*_: object, **options: Any) -> list[list[Hypothesis]]:
+        told.update(options)
+        return [[Hypothesis([], 0.0, 0.0)]]
+
+    monkeypatch.setattr(search_module, name, noting)
+    decoding = DecodingConfig(beam_size=6, length_penalty=0.7, coverage_penalty=coverage, max_length_ratio=2.0)
+    options = Options(decoding, n_best=2, continuing=torch.zeros(17, dtype=torch.bool), **changes)
+    task = Task([5, 6], (0, 0), phrases=phrases)
+    search(network(), [task], options, device="cpu")
+    assert expected.items() <= told.items()
+    assert told["length_penalty"] == 0.7
+    assert told["max_lengths"].tolist() == [16]
+    if name == "sample":
+        assert told["numbers"].shape[:2] == (1, 2)
+        assert "supplement" not in told
+    else:
+        assert (told["supplement"] is not None) == (coverage > 0)
+
+
+@pytest.mark.parametrize("unknown", [True, False])
+def test_what_translations_with_phrases_are_bound_by(unknown: bool) -> None:
+    """Sentences with two phrases and with one: whether the last word of each is complete, False where there is none."""
+    complete, incomplete = Phrase("a", [4, 5], True), Phrase("b", [6], False)
+    both = [Task([5], (0, 0), phrases=[incomplete, complete]), Task([5], (1, 0), phrases=[complete])]
+    continuing = torch.tensor([False, not unknown, False, False, True])
+    options = Options(DecodingConfig(), continuing=continuing, unknown_continues=unknown)
+    bounds = search_module._bounds(both, [], None, options, "cpu")
+    assert bounds.complete.dtype == torch.bool
+    assert bounds.complete.tolist() == [[False, True], [True, False]]
+    assert bounds.continuing.tolist() == [False, unknown, False, False, True]
+    assert continuing[UNKNOWN] == (not unknown)  # what was given is left as it was

@@ -9,6 +9,7 @@ Ends with 1 if less than 85 % are noticed in a file, or if one that is not notic
 import argparse
 import importlib
 import os
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from tests.mutation.targets import TARGETS
 
 LEAST = 0.85
 PRELOADED = ("torch", "numpy", "pydantic", "yaml", "sentencepiece", "safetensors.torch", "sacrebleu", "pytest")
+DEVICE = re.compile(r", device=[\w.]+")  # an argument
 REASONS = Path(__file__).with_name("survivors.yaml")
 
 
@@ -93,7 +95,10 @@ def read_reasons() -> dict[tuple[str, str, str], str]:
 
 
 def _reason(reasons: dict[tuple[str, str, str], str], mutant: Mutant) -> str:
+    """Why no test notices it, in brackets; nothing if nobody knows."""
     reason = reasons.get((mutant.path, mutant.function, f"{mutant.before} → {mutant.after}"))
+    if DEVICE.sub("", mutant.before) == mutant.after:
+        reason = "matters on a GPU only"
     return f" ({reason})" if reason else ""
 
 

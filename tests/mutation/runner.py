@@ -141,6 +141,8 @@ class _Group:
             self._run({item.nodeid: item for item in session.items})
         except RuntimeError as error:
             self._tell("error", str(error))
+        except KeyboardInterrupt:
+            os._exit(FAILED)  # pytest would show the arguments of every call, which takes minutes
         os._exit(DONE)
 
     def _run(self, items: dict[str, pytest.Item]) -> None:

@@ -11,7 +11,7 @@ from nmt.ops.computing import Computing, computing, fused, native_bfloat16, now,
 from nmt.ops.linear import Linear
 from nmt.ops.loss import smoothed_cross_entropy
 from nmt.ops.products import CHUNK, product
-from nmt.ops.sequence import gru_sequence
+from nmt.ops.sequence import gru_sequence, lstm_sequence
 from nmt.ops.steps import StepLinear, weight_gradients_at_once
 
 
@@ -70,12 +70,19 @@ def _sequence(inputs: Tensor, weight: Tensor) -> Tensor:
     )
 
 
+def _lstm_sequence(inputs: Tensor, weight: Tensor) -> Tensor:
+    size = weight.size(1)
+    from_inputs = inputs.repeat(1, 4).view(-1, 1, 1, 4 * size)
+    recurrent, first = weight.repeat(3, 1)[: 4 * size].unsqueeze(0), torch.ones(1, 1, size)
+    return lstm_sequence(from_inputs, recurrent, (first, first), None)[0]
+
+
 def _loss(inputs: Tensor, weight: Tensor) -> Tensor:
     targets = torch.arange(inputs.size(0)) % weight.size(0)
     return smoothed_cross_entropy(inputs, weight, targets, smoothing=0.1)[0]
 
 
-@pytest.mark.parametrize("compute", [_linear, _steps, _sequence, _loss])
+@pytest.mark.parametrize("compute", [_linear, _steps, _sequence, _lstm_sequence, _loss])
 def test_bfloat16_is_near_float32_and_leaves_float32_tensors(compute: Callable[[Tensor, Tensor], Tensor]) -> None:
     """Values and gradients differ by the rounding of products (2⁻⁹ of each factor), and are float32 all the same."""
     torch.manual_seed(5)
@@ -103,22 +110,30 @@ def test_plain_kernels_are_the_library_s() -> None:
 
 
 @pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
-def test_a_linear_layer_goes_backward_as_it_went_forward(precision: torch.dtype) -> None:
-    """To the bit, whether the backward pass runs inside the block or outside."""
+@pytest.mark.parametrize("compute", [_linear, _steps, _sequence, _lstm_sequence, _loss])
+def test_a_backward_pass_computes_as_the_forward_pass_did(
+    compute: Callable[[Tensor, Tensor], Tensor], precision: torch.dtype
+) -> None:
+    """To the bit, whether it runs inside the block or outside."""
     torch.manual_seed(5)
-    layer, inputs = Linear(6, 11), torch.randn(9, 6)
+    inputs, weight = torch.randn(9, 6), torch.randn(11, 6)
     found = []
     for inside in (True, False):
-        layer.zero_grad()
+        tensors = inputs.clone().requires_grad_(), weight.clone().requires_grad_()
         with computing(precision=precision):
-            result = layer(inputs)
+            loss = compute(*tensors).square().sum()
             if inside:
-                result.square().sum().backward()
+                loss.backward()
         if not inside:
-            result.square().sum().backward()
-        found.append(layer.weight.grad.clone())  # type: ignore[union-attr]
+            loss.backward()
+        found.append([each.grad for each in tensors])
+    for within, outside in zip(*found, strict=True):
+        assert torch.equal(within, outside)
+
+
+def test_a_linear_layer_has_its_own_backward_pass() -> None:
+    result = Linear(6, 11)(torch.randn(9, 6))
     assert result.grad_fn.name() == "_LinearBackward"
-    assert torch.equal(*found)
 
 
 def test_the_choice_in_words() -> None:
