@@ -279,9 +279,17 @@ def _refuse_strangers(path: Path) -> None:
 
 
 def _taken(lock: IO[str], byte: int, *, length: int = 1) -> bool:
-    """Lock bytes of the open file, unless another process has any of them; `length` 0 is to the end of all bytes."""
+    """Lock bytes of the open file, unless another process has any of them; `length` 0 is to the end of all bytes.
+
+    Raises UserError where the file system has no locks.
+    """
     try:
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, length, byte)
     except (BlockingIOError, PermissionError):  # EAGAIN or EACCES, as the system likes
         return False
+    except OSError as error:
+        raise UserError(
+            f"{lock.name}: cannot be locked ({error.strerror or error}), which is how parts are shared; give an "
+            "--output on a file system with locks, or translate by one process without --resume and --chunk-lines"
+        ) from error
     return True

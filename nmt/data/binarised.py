@@ -22,7 +22,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.sealed import Seal, check_size, new_checksum, opened, read_sealed
+from nmt.data.sealed import Seal, check_size, is_damage, new_checksum, opened, read_sealed
 
 FORMAT = 2  # of the files
 META = "meta.json"
@@ -80,7 +80,10 @@ class PairedIds:
     """An open corpus. Ids are read from the files when asked for; only the lengths are kept in memory."""
 
     def __init__(self, folder: Path) -> None:
-        """Open a folder written by `binarise` and read it through; raises ValueError if anything in it is damaged."""
+        """Open a folder written by `binarise` and read it through.
+
+        Raises ValueError if anything in it is damaged, and OSError if the process cannot read it all the same.
+        """
         self.folder = folder
         try:
             meta = json.loads(read_sealed(folder / META))
@@ -93,6 +96,8 @@ class PairedIds:
             for each in rows:
                 each.check(self.report.kept)
         except OSError as error:
+            if not is_damage(error):
+                raise
             raise ValueError(f"{Path(error.filename or folder).name}: {error.strerror or error}") from None
         except (KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{META} is not as it was written ({error!r})") from None

@@ -6,6 +6,7 @@ size, and not to keep out who may write to the cache, for they may write seals t
 with, needs no instruction that a processor may lack, and reads a gigabyte a second on each core, without Python's lock.
 """
 
+import errno
 import hashlib
 import os
 import re
@@ -18,6 +19,7 @@ from typing import IO, NamedTuple
 from nmt.files import written_atomically
 
 UNFINISHED = ".partial"  # how names end of what is not in its place yet, or not any more
+_OF_THE_PROCESS = frozenset((errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 _LONGEST = 100  # bytes of a file with a seal
 _SEAL = re.compile(rb"([0-9a-f]{40}) ([0-9]{1,18})\n")
 
@@ -54,8 +56,16 @@ def write_sealed(path: Path, content: bytes) -> None:
         file.write(content)
 
 
+def is_damage(error: OSError) -> bool:
+    """Whether a file that cannot be read is at fault, and not the process, which lacks memory or permission."""
+    return error.errno not in _OF_THE_PROCESS
+
+
 def read_sealed(path: Path) -> bytes:
-    """The content of a file as it was written; raises ValueError when it is damaged in any way, saying how."""
+    """The content of a file as it was written; raises ValueError when it is damaged in any way, saying how.
+
+    Raises OSError when not the file is at fault.
+    """
     try:
         with opened(_seal_of(path)) as file:
             text = file.read(_LONGEST)
@@ -69,6 +79,8 @@ def read_sealed(path: Path) -> bytes:
     except FileNotFoundError as error:
         raise ValueError(f"there is no {Path(error.filename).name}") from None
     except OSError as error:
+        if not is_damage(error):
+            raise
         raise ValueError(f"{path.name}: {error.strerror or error}") from None
     if sealed(content) != seal:
         raise ValueError(f"{path.name} is not as it was written")

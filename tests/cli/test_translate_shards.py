@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import fcntl
 import gzip
 import os
 import signal
@@ -483,6 +484,19 @@ def test_parts_are_not_overlooked(
     said = capsys.readouterr().err
     assert "go on with --resume, or delete the folder to begin again" in said
     assert not begun.output.exists()
+
+
+def test_a_file_system_without_locks(
+    begun: Command, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "lockf", without)
+    assert begun.run("--resume", "--beam-size", 2) == 2
+    said = capsys.readouterr().err
+    assert "cannot be locked (No locks available)" in said
+    assert "give an --output on a file system with locks, or translate by one process without --resume" in said
 
 
 @contextmanager

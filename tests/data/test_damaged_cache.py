@@ -1,8 +1,10 @@
 """A cache with damage of any kind: training has the data it would have had, and says in a line what is made anew."""
 
+import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 
 from nmt.config.schema import Config
 from nmt.data import binarised, binarising, preparation
+from nmt.data import sealed as sealed_module
 from nmt.data.binarised import PairedIds
 from nmt.data.preparation import Prepared, prepare
 from nmt.data.sealed import discard, read_sealed, write_sealed
@@ -322,3 +325,22 @@ def test_a_file_replaced_before_it_is_read_for_validation(made: tuple[Path, list
             build_validation(config(folder), prepared, torch.device("cpu"))
     finally:
         path.write_bytes(before)
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EACCES, errno.ENOMEM])
+def test_what_the_process_lacks_is_no_damage(
+    made: tuple[Path, list[Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """It is told, and nothing of the cache is thrown away."""
+    folder = tmp_path / "copy"
+    shutil.copytree(made[0], folder)
+    before = {path: path.read_bytes() for path in (folder / "cache").rglob("*") if path.is_file()}
+
+    def refused(path: Path) -> Any:
+        raise OSError(number, os.strerror(number), str(path))
+
+    for module in (sealed_module, binarised):
+        monkeypatch.setattr(module, "opened", refused)
+    with pytest.raises(UserError, match=re.escape(os.strerror(number))):
+        run(folder)
+    assert {path: path.read_bytes() for path in (folder / "cache").rglob("*") if path.is_file()} == before
