@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
 
+from nmt.training.interruption import Interrupted
+
 WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 Handler = Callable[[int, FrameType | None], None]
@@ -73,11 +75,16 @@ def leaving(program: str) -> Handler:
 
 
 def raising(program: str) -> Handler:
-    """A handler that raises Stopped, so that all that is open is closed; the next signal ends the process at once."""
+    """A handler that raises Stopped, so that all that is open is closed; the next signal ends the process at once.
+
+    So does the first one where the user was told already that the command ends: nothing is left to close that matters.
+    """
 
     def handle(number: int, frame: FrameType | None) -> None:
-        del frame
-        _install(leaving(program))
+        leave = leaving(program)
+        if _Told.yet:
+            leave(number, frame)
+        _install(leave)
         raise Stopped(number)
 
     return handle
@@ -99,8 +106,12 @@ def started(program: str, load: Callable[[], Callable[[], int]]) -> int:
 
     A process that a signal has ended does not return: what Python does at its end would take a second one badly.
     """
+    sys.unraisablehook = _unraisable(program)
     _install(leaving(program))
-    code = load()()
+    try:
+        code = load()()
+    finally:
+        _install(signal.SIG_IGN)  # all is done, and Python's own end, which takes a moment, would not say so
     if _Told.yet:
         for stream in filter(None, (sys.stdout, sys.stderr)):
             with suppress(OSError, ValueError):
@@ -109,7 +120,23 @@ def started(program: str, load: Callable[[], Callable[[], int]]) -> int:
     return code
 
 
-def _install(handler: Handler) -> dict[int, "Handler | int | signal.Handlers"]:
+def _unraisable(program: str) -> Callable[["sys.UnraisableHookArgs"], None]:
+    """What becomes of a signal that came while Python called what may not raise, as a finalizer: it ends the process.
+
+    Training, which is asked to stop by Interrupted, remembers that by itself.
+    """
+    otherwise = sys.unraisablehook
+
+    def handle(unraisable: "sys.UnraisableHookArgs") -> None:
+        if isinstance(unraisable.exc_value, Stopped):
+            leaving(program)(unraisable.exc_value.number, None)
+        elif not isinstance(unraisable.exc_value, Interrupted):
+            otherwise(unraisable)
+
+    return handle
+
+
+def _install(handler: "Handler | signal.Handlers") -> dict[int, "Handler | int | signal.Handlers"]:
     """Set the handler for all signals but those that the process was started to ignore; returns the former ones."""
     former: dict[int, Handler | int | signal.Handlers] = {}
     with suppress(ValueError):  # only the main thread is told of signals

@@ -113,3 +113,26 @@ def test_only_the_first_process_of_a_machine_tells(
     assert stopping.tell("nmt-any", KeyboardInterrupt()) == 130
     assert stopping.tell("nmt-any", KeyboardInterrupt()) == 130
     assert capsys.readouterr().err == "nmt-any: interrupted\n"
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "errors"), [("Stopped(2)", 130, "nmt-any: interrupted\n"), ("Interrupted(15)", 7, "")]
+)
+def test_a_signal_while_python_calls_what_may_not_raise(raised: str, code: int, errors: str) -> None:
+    """As a finalizer; there Python would show a traceback, and go on as if nothing had come."""
+    program = f"""
+from nmt.cli.stopping import Stopped, started
+from nmt.training.interruption import Interrupted
+
+class Finalized:
+    def __del__(self):
+        raise {raised}
+
+def work():
+    Finalized()
+    return 7
+
+raise SystemExit(started("nmt-any", lambda: work))
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (code, errors)

@@ -138,7 +138,7 @@ def test_a_cache_damaged_between_a_stop_and_its_resumption(
     assert files.keys() == {".json", ".seal", ".model", ".ids", ".offsets", ".text", ".text_offsets"}
     for number, name in enumerate(files.values()):
         output = tmp_path / str(number) / "run"
-        assert run(config, output, validation=1, signal=signal.SIGTERM).code == 143
+        assert run(config, output, validation=1, signals=[signal.SIGTERM]).code == 143
         path = output.parent / name
         damaged = bytearray(path.read_bytes())
         damaged[len(damaged) // 2] ^= 1 << number % 8

@@ -156,8 +156,8 @@ def train_shortly(folder: Path, run: Path) -> Path:
     config.write_text(write_yaml(configuration(folder)))
     write_tensors = checkpoint_module.write_tensors
 
-    def write_and_stop(path: Path, tensors: dict[str, Tensor], *, kind: str, texts: dict[str, str]) -> None:
-        write_tensors(path, tensors, kind=kind, texts=texts)
+    def write_and_stop(path: Path, tensors: dict[str, Tensor], *, texts: dict[str, str], **options: Any) -> None:
+        write_tensors(path, tensors, texts=texts, **options)
         if json.loads(texts["numbers"])["progress"]["validated"] == 2:
             raise KeyboardInterrupt
 
