@@ -193,6 +193,15 @@ def test_the_best_continuations_are_those_of_a_stable_sort(
     assert torch.equal(found.tokens[possible], wanted[2][possible])
 
 
+@pytest.mark.parametrize("best", range(0, 40, 3))
+def test_of_many_equal_tokens_the_first_is_taken_wherever_the_best_is(best: int) -> None:
+    """One 5, and in each of 40 blocks of 64 columns a 4 at the end."""
+    values = torch.zeros(1, 40 * 64)
+    values[0, 63::64] = 4.0
+    values[0, 64 * best + 10] = 5.0
+    assert best_tokens(values, 2, 0)[1].tolist() == [[64 * best + 10, 63]]
+
+
 def test_the_best_tokens_are_those_of_each_row_by_itself() -> None:
     values = torch.randint(0, 50, (11, 8000), generator=torch.Generator().manual_seed(1)).float()
     expected = sorted_sums(torch.zeros(11, 1), values.clone(), 5)

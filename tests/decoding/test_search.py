@@ -189,3 +189,11 @@ def test_what_translations_with_phrases_are_bound_by(unknown: bool) -> None:
     assert bounds.complete.tolist() == [[False, True], [True, False]]
     assert bounds.continuing.tolist() == [False, unknown, False, False, True]
     assert continuing[UNKNOWN] == (not unknown)  # what was given is left as it was
+
+
+def test_by_itself_it_is_a_beam_search_for_one_translation(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("constrained_search", "diverse_search", "sample"):
+        monkeypatch.delattr(search_module, name)
+    found = search(CopyModel(11), tasks([5, 6]), Options(DecodingConfig()), device="cpu")  # type: ignore[arg-type]
+    assert [[each.tokens for each in best] for best in found] == [[[5, 6]]]
+    assert Hypothesis([], -1.0, -1.0).supplement == 0.0

@@ -47,8 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     reasons = read_reasons()
     results: list[Result] = []
     begun = time.monotonic()
-    for tests in dict.fromkeys(TARGETS[file] for file in files):
-        group = [file for file in files if TARGETS[file] == tests]
+    for tests in dict.fromkeys(TARGETS[file][1] for file in files):
+        group = {file: TARGETS[file][0] for file in files if TARGETS[file][1] == tests}
         for result in run(
             group, tests, lambda mutant: given.line in (None, mutant.line), jobs=given.jobs, seconds=given.seconds
         ):

@@ -1,9 +1,8 @@
 """Source text to mutants: the same module with one small mistake, as a careless hand might make it.
 
 Knows Python's syntax only; neither tests nor processes. Every mistake changes one node of the syntax tree and keeps all
-line numbers. What is left alone, because no test of behaviour could or should see it: annotations, docstrings,
-decorators, bases of classes, the texts of exceptions and all f-strings, `assert`, and `zip(strict=…)`, with which code
-checks itself.
+line numbers. What is left alone, because no test of behaviour could or should see it: types, docstrings, decorators,
+bases of classes, the texts of exceptions and all f-strings, and what code checks itself with, `assert` and `zip(strict=…)`.
 """
 
 import ast
@@ -132,7 +131,7 @@ class Module:
 
 def _children(node: ast.AST) -> Iterator[tuple[str, int | None, ast.AST]]:
     """The nodes below that may be changed: field, place in the field's list, node."""
-    if isinstance(node, WHOLE):
+    if isinstance(node, WHOLE) or _is_type(node):
         return
     for field, value in ast.iter_fields(node):
         if field in LEFT_ALONE:
@@ -144,10 +143,12 @@ def _children(node: ast.AST) -> Iterator[tuple[str, int | None, ast.AST]]:
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, Any]]:
     """Fields of this node with other values."""
+    if _is_type(node):
+        return
     match node:
         case ast.Compare(ops=ops):
             yield from (("ops", _with(ops, i, other())) for i, op in enumerate(ops) for other in COMPARISONS[type(op)])
-        case ast.BinOp(op=op) | ast.AugAssign(op=op) if not _is_type(node):
+        case ast.BinOp(op=op) | ast.AugAssign(op=op):
             yield "op", ARITHMETIC[type(op)]()
         case ast.BoolOp(op=op):
             yield "op", ast.Or() if isinstance(op, ast.And) else ast.And()
@@ -221,11 +222,13 @@ def _checks_itself(node: ast.AST) -> bool:
 
 
 def _is_type(node: ast.AST) -> bool:
-    """Whether this is a union such as `int | None` or `Tensor | list`."""
-    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)):
-        return False
-    sides = (node.left, node.right)
-    return any(isinstance(side, ast.Constant) and side.value is None for side in sides)
+    """Whether this is a union such as `int | None`, a `Literal[…]` or a `TypeVar(…)`."""
+    match node:
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return any(isinstance(side, ast.Constant) and side.value is None for side in (left, right))
+        case ast.Subscript(value=ast.Name(id="Literal")) | ast.Call(func=ast.Name(id="TypeVar")):
+            return True
+    return False
 
 
 def _explains(parent: ast.AST, node: ast.AST) -> bool:

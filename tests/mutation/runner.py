@@ -13,7 +13,7 @@ A child that takes far longer than the tests did, or asks for far more memory, i
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -50,13 +50,12 @@ class Baseline:
     seconds: dict[str, float]
     tests_of_line: dict[str, dict[int, list[str]]]
 
-    def tests(self, mutant: Mutant, *, imported: bool, most: float) -> list[str]:
+    def tests(self, mutant: Mutant, *, own: str, imported: bool, most: float) -> list[str]:
         """Those that run one of the mutant's lines, or all there are, of so many seconds together.
 
-        Those of the file's own tests come first. Then the quickest of each other file, the second of each, and so on,
-        for the files test different things.
+        Those of the file `own` come first. Then the quickest of each other file, the second of each, and so on, for
+        the files test different things.
         """
-        own = f"/test_{Path(mutant.path).stem}.py"
         of_line = self.tests_of_line[mutant.path]
         lines = range(mutant.first, mutant.last + 1)
         names = set(self.seconds) if imported else {name for line in lines for name in of_line.get(line, ())}
@@ -64,7 +63,7 @@ class Baseline:
         met: Counter[str] = Counter()
         for name in sorted(names, key=lambda name: (self.seconds[name], name)):
             file = name.split("::")[0]
-            ranks[name] = (-1 if f"/{file}".endswith(own) else met[file], self.seconds[name])
+            ranks[name] = (-1 if file == own else met[file], self.seconds[name])
             met[file] += 1
         chosen: list[str] = []
         left = most
@@ -76,16 +75,18 @@ class Baseline:
 
 
 def run(
-    paths: Sequence[str], tests: Sequence[str], wanted: Callable[[Mutant], bool], *, jobs: int, seconds: float
+    paths: Mapping[str, str], tests: Sequence[str], wanted: Callable[[Mutant], bool], *, jobs: int, seconds: float
 ) -> Iterator[Result]:
-    """The results of the wanted mutants of these files, as they come: so many at once, with tests of so many seconds.
+    """The results of the wanted mutants, as they come: so many at once, with tests of so many seconds.
+
+    `paths` are the files to mutate, each with the file of its own tests.
 
     Raises RuntimeError if a test fails with the unchanged code.
     """
     modules = {path: Module(path, Path(path).read_text(encoding="utf-8")) for path in paths}
     to_import: list[tuple[Mutant, list[str]]] = []
     durations: dict[str, float] = {}
-    for kind, *content in told(lambda tell: _collect(tests, _Group(modules, wanted, jobs, seconds, tell))):
+    for kind, *content in told(lambda tell: _collect(tests, _Group(modules, paths, wanted, jobs, seconds, tell))):
         if kind == "result":
             path, number, outcome, count = content
             yield Result(modules[path].mutants[number], outcome, count)
@@ -122,12 +123,14 @@ class _Group:
     def __init__(
         self,
         modules: dict[str, Module],
+        own: Mapping[str, str],
         wanted: Callable[[Mutant], bool],
         jobs: int,
         most: float,
         tell: Tell,
     ) -> None:
         self._modules = modules
+        self._own = own
         self._wanted = wanted
         self._jobs = jobs
         self._most = most
@@ -156,7 +159,7 @@ class _Group:
             original = module.code(None, str(files[path]))
             for mutant in filter(self._wanted, module.mutants):
                 swaps = living.swaps(files[path], original, module.code(mutant, str(files[path])))
-                names = baseline.tests(mutant, imported=swaps is None, most=self._most)
+                names = baseline.tests(mutant, own=self._own[path], imported=swaps is None, most=self._most)
                 if swaps is None:
                     self._tell("import", path, mutant.number, names)
                 elif not names:

@@ -65,6 +65,7 @@ def test_what_is_left_alone() -> None:
             """Text."""
             assert a > 7
             name: Literal["a"] = f"{7} text"
+            A, B = TypeVar("A", bound=C), Literal["a", 7]
             pairs = zip(a, b, strict=True)
             raise ValueError("text")
     '''
@@ -137,12 +138,11 @@ def test_which_tests_a_mutant_is_run_with() -> None:
     (mutant,) = Module("small.py", "a < b").mutants[:1]
     seconds = {"a::slow": 3.0, "a::quick": 1.0, "a::middling": 2.0, "b::slow": 4.0, "b::other": 0.1}
     baseline = Baseline(seconds, {"small.py": {1: ["a::slow", "a::quick", "a::middling", "b::slow"]}})
-    assert baseline.tests(mutant, imported=False, most=10) == ["a::quick", "b::slow", "a::middling", "a::slow"]
-    assert baseline.tests(mutant, imported=False, most=5) == ["a::quick", "b::slow"]
-    assert baseline.tests(mutant, imported=False, most=0) == ["a::quick"]
-    assert baseline.tests(mutant, imported=True, most=3) == ["b::other", "a::quick"]
-    own = Baseline({"a": 1.0, "b/test_small.py::slow": 2.0}, {"small.py": {}})
-    assert own.tests(mutant, imported=True, most=10) == ["b/test_small.py::slow", "a"]
+    assert baseline.tests(mutant, own="", imported=False, most=10) == ["a::quick", "b::slow", "a::middling", "a::slow"]
+    assert baseline.tests(mutant, own="", imported=False, most=5) == ["a::quick", "b::slow"]
+    assert baseline.tests(mutant, own="", imported=False, most=0) == ["a::quick"]
+    assert baseline.tests(mutant, own="", imported=True, most=3) == ["b::other", "a::quick"]
+    assert baseline.tests(mutant, own="b", imported=True, most=6) == ["b::other", "b::slow", "a::quick"]
 
 
 def test_a_small_project(tmp_path: Path) -> None:
@@ -177,7 +177,8 @@ def test_a_small_project(tmp_path: Path) -> None:
     program = """
         from tests.mutation import runner
         runner.CPU_SECONDS = 0.5
-        for result in runner.run(["small.py"], ["test_small.py"], lambda mutant: True, jobs=2, seconds=9):
+        files, tests = {"small.py": "test_small.py"}, ["test_small.py"]
+        for result in runner.run(files, tests, lambda mutant: True, jobs=2, seconds=9):
             print(result.outcome, result.mutant)
     """
     ran = subprocess.run(
@@ -224,4 +225,4 @@ def test_all_operations_are_mutated() -> None:
     operations = {f"nmt/ops/{file.name}" for file in (ROOT / "nmt" / "ops").glob("*.py")} - {"nmt/ops/__init__.py"}
     assert operations <= set(TARGETS)
     assert all((ROOT / file).is_file() for file in TARGETS)
-    assert all((ROOT / test).exists() for tests in TARGETS.values() for test in tests)
+    assert all((ROOT / test).exists() for own, tests in TARGETS.values() for test in (own, *tests))
