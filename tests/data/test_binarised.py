@@ -14,7 +14,7 @@ import pytest
 
 from nmt.config.schema import SubwordsConfig
 from nmt.data import binarising
-from nmt.data.binarised import CorpusReport, Filters, PairedIds, _mapped, _Rows
+from nmt.data.binarised import CorpusReport, Filters, PairedIds, _Mapped, _mapped, _Rows
 from nmt.data.binarising import binarise
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError
@@ -43,6 +43,69 @@ def test_what_was_written_is_read(tmp_path: Path, vocabularies: Vocabularies) ->
             assert opened.text(row) == (source, target)
         assert opened.source_lengths.tolist() == [source for source, _ in PIECES]
         assert opened.target_lengths.tolist() == [target for _, target in PIECES]
+        assert (opened.longest_source, opened.longest_target) == (10, 4)
+
+
+def test_pairs_without_pieces(tmp_path: Path, vocabularies: Vocabularies) -> None:
+    ids = binarise([("", ""), ("", "")], tmp_path / "ids", vocabularies=vocabularies, filters=None)
+    assert (len(ids), ids.longest_source, ids.longest_target) == (2, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "problem"),
+    [
+        ([0, 2, 2, 3], None),
+        ([0, 2, 3], "fill"),
+        ([0, 1, 2, 3, 3], "fill"),
+        ([1, 2, 2, 3], "fill"),
+        ([0, 2, 2, 2], "fill"),
+        ([0, 2, 1, 3], "order"),
+        ([0, -1, 2, 3], "order"),
+    ],
+)
+def test_rows_lie_one_after_the_other(offsets: list[int], problem: str | None) -> None:
+    """Three rows of three values."""
+    rows = _Rows(_Mapped(np.array([7, 8, 9]), None), _Mapped(np.array(offsets), None))
+    if problem is None:
+        rows.check(3)
+        assert [rows[row].tolist() for row in range(3)] == [[7, 8], [], [9]]
+    else:
+        with pytest.raises(ValueError, match=problem):
+            rows.check(3)
+
+
+def test_of_huge_lines_only_a_few_are_encoded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binarising, "_CHUNK", 3)
+    monkeypatch.setattr(binarising, "_CHUNK_CHARACTERS", 10)
+    pairs = iter([("a", "b"), ("aaaa", "bbbb"), ("a", "b"), ("a", "b"), ("a" * 5, "b" * 9), ("a", "b")])
+    chunks = []
+    while chunk := binarising._chunk(pairs):
+        chunks.append([len(source) for source, _ in chunk])
+    assert chunks == [[1, 4], [1, 1, 5], [1]]
+
+
+def test_a_place_that_is_taken_by_a_file_stays_it(tmp_path: Path, vocabularies: Vocabularies) -> None:
+    (tmp_path / "ids").write_text("somebody's")
+    with pytest.raises(OSError, match="ids"):
+        binarise(PAIRS, tmp_path / "ids", vocabularies=vocabularies, filters=None)
+    assert [each.name for each in tmp_path.iterdir()] == ["ids"]
+    assert (tmp_path / "ids").read_text() == "somebody's"
+
+
+def test_only_folders_of_ours_that_are_abandoned_are_removed(tmp_path: Path, vocabularies: Vocabularies) -> None:
+    ours = [f"old{number}.{'0123456789abcdef' * 2}.partial" for number in range(5)]
+    theirs = [f"their{number}.partial" for number in range(5)]
+    for name in (*ours, *theirs):
+        (tmp_path / name).mkdir()
+        os.utime(tmp_path / name, (0, 0))
+    file, link = tmp_path / f"file.{'0' * 32}.partial", tmp_path / f"link.{'0' * 32}.partial"
+    file.write_text("a file")
+    os.utime(file, (0, 0))
+    link.symlink_to(tmp_path / theirs[0])
+    recent = tmp_path / f"recent.{'0' * 32}.partial"
+    recent.mkdir()
+    binarise(PAIRS, tmp_path / "ids", vocabularies=vocabularies, filters=None)
+    assert {each.name for each in tmp_path.iterdir()} == {*theirs, file.name, link.name, recent.name, "ids"}
 
 
 def test_text_is_kept_only_when_asked_for(tmp_path: Path, vocabularies: Vocabularies) -> None:

@@ -2,7 +2,7 @@
 
 Knows Python's syntax only; neither tests nor processes. Every mistake changes one node of the syntax tree and keeps all
 line numbers. What is left alone, because no test of behaviour could or should see it: types, docstrings, decorators,
-bases of classes, the texts of exceptions and all f-strings, and what code checks itself with, `assert` and `zip(strict=…)`.
+bases of classes, texts of exceptions, f-strings, and what code checks itself with, `assert` and `zip(strict=…)`.
 """
 
 import ast
