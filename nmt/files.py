@@ -20,9 +20,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any
 
-_UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.partial")  # what the name of an unfinished file ends with
+UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.partial")  # what the name of an unfinished file ends with
 _STEM = 64  # bytes of the name of the file to be that the name of the unfinished one begins with
-_ABANDONED = 24 * 60 * 60  # seconds without a change, where there are no locks
+ABANDONED = 24 * 60 * 60  # seconds without a change, where no lock tells that nobody is at work
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def _afterwards_called(former: Path | None, path: Path) -> Iterator[None]:
     if former is None or not path.exists() or _are_one(path, former):
         yield
         return
-    beside = former.with_name(f"{_stem(former.name)}.{secrets.token_hex(16)}.partial")
+    beside = name_beside(former)
     try:
         os.link(path, beside)
     except OSError:  # a file system without links
@@ -87,7 +87,7 @@ def linked_atomically(existing: Path, path: Path) -> None:
     """
     if _are_one(existing, path):
         return
-    beside = path.with_name(f"{_stem(path.name)}.{secrets.token_hex(16)}.partial")
+    beside = name_beside(path)
     try:
         os.link(existing, beside)
     except FileNotFoundError:
@@ -118,6 +118,11 @@ def opened_itself(path: Path, mode: str, **options: Any) -> IO[Any]:
     return open(path, mode, opener=opener, **options)
 
 
+def name_beside(path: Path) -> Path:
+    """A path for what is not called `path` yet, or not any more: nobody can know its name before."""
+    return path.with_name(f"{_stem(path.name)}.{secrets.token_hex(16)}.partial")
+
+
 def remove_unfinished(path: Path) -> None:
     """Remove what processes left that were killed while they wrote `path`; those at work keep theirs."""
     with suppress(OSError), os.scandir(path.parent) as files:  # a folder may be one to write to and not to read
@@ -130,7 +135,7 @@ def remove_unfinished(path: Path) -> None:
 def is_unfinished(name: str, *, of: str) -> bool:
     """Whether `name` is one that `written_atomically` gives to a file while it is not yet called `of`."""
     stem = _stem(of)
-    return name.startswith(stem) and _UNFINISHED.fullmatch(name, len(stem)) is not None
+    return name.startswith(stem) and UNFINISHED.fullmatch(name, len(stem)) is not None
 
 
 def locked(descriptor: int) -> bool | None:
@@ -165,7 +170,7 @@ def _permissions(path: Path) -> int | None:
 def _made_beside(path: Path, permissions: int | None) -> tuple[Path, int]:
     """Make a file that was not there, under a name that nobody can know before; returns it open and locked."""
     while True:
-        beside = path.with_name(f"{_stem(path.name)}.{secrets.token_hex(16)}.partial")
+        beside = name_beside(path)
         # Nobody else may open it before it has the permissions of the file that it will replace.
         mode = 0o666 if permissions is None else 0o600
         try:
@@ -201,7 +206,7 @@ def _remove_abandoned(path: Path) -> None:
         try:
             free = locked(descriptor)
             if free is None:
-                free = time.time() - os.fstat(descriptor).st_mtime > _ABANDONED
+                free = time.time() - os.fstat(descriptor).st_mtime > ABANDONED
             if free:
                 path.unlink()
         finally:

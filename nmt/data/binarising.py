@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import time
-import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,15 +21,15 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.binarised import FORMAT, META, SIDES, CorpusReport, Filters, PairedIds
-from nmt.data.sealed import UNFINISHED, Seal, new_checksum, write_sealed
+from nmt.data.sealed import Seal, new_checksum, write_sealed
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
+from nmt.files import ABANDONED, UNFINISHED, name_beside
 from nmt.symbols import UNKNOWN
 
 _CHUNK = 2048  # pairs encoded at once by each core
+_UNFINISHED = re.compile(f".+{UNFINISHED.pattern}")  # whatever the folder was to be called
 _CHUNK_CHARACTERS = 1 << 22  # or about so many characters, if they are fewer pairs
-_OURS = re.compile(r".+\.[0-9a-f]{32}\.partial")  # what nobody can foresee, nor call a file of his own by chance
-_ABANDONED = 24 * 3600  # seconds after which an unfinished folder that nobody writes to is removed
 
 
 def binarise(
@@ -217,7 +216,7 @@ def _built_beside(folder: Path) -> Iterator[Path]:
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(folder.parent)
-    partial = folder.with_name(f"{folder.name}.{uuid.uuid4().hex}{UNFINISHED}")
+    partial = name_beside(folder)
     partial.mkdir()
     try:
         yield partial
@@ -234,12 +233,12 @@ def _built_beside(folder: Path) -> Iterator[Path]:
 
 def _remove_abandoned(parent: Path) -> None:
     """Remove what killed processes left: unfinished folders in which nothing was written for a day."""
-    for partial in parent.glob(f"*{UNFINISHED}"):
-        if not _OURS.fullmatch(partial.name) or partial.is_symlink():
+    for partial in parent.iterdir():
+        if not _UNFINISHED.fullmatch(partial.name) or partial.is_symlink():
             continue
         try:
             newest = max(path.stat().st_mtime for path in (partial, *partial.iterdir()))
         except OSError:
             continue  # its process has just finished it
-        if newest < time.time() - _ABANDONED:
+        if newest < time.time() - ABANDONED:
             shutil.rmtree(partial, ignore_errors=True)

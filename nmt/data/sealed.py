@@ -12,13 +12,11 @@ import os
 import re
 import shutil
 import stat
-import uuid
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from nmt.files import written_atomically
+from nmt.files import name_beside, written_atomically
 
-UNFINISHED = ".partial"  # how names end of what is not in its place yet, or not any more
 _OF_THE_PROCESS = frozenset((errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 _LONGEST = 100  # bytes of a file with a seal
 _SEAL = re.compile(rb"([0-9a-f]{40}) ([0-9]{1,18})\n")
@@ -109,7 +107,7 @@ def discard(path: Path) -> None:
     It is renamed first, so that it is gone at once, and whoever has it open goes on reading.
     """
     for each in (path, _seal_of(path)):
-        aside = each.with_name(f"{each.name}.{uuid.uuid4().hex}{UNFINISHED}")
+        aside = name_beside(each)
         try:
             each.rename(aside)
         except FileNotFoundError:
