@@ -24,7 +24,7 @@ import torch
 from benchmarks.attention_rows import Row
 from nmt.config import load_config
 from nmt.data.corpus import digests, read_lines
-from nmt.decoding.alignment import align
+from nmt.decoding.text.alignment import align
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.evaluation.alignments import Link, alignment_error_rate

@@ -81,7 +81,7 @@ def command(program: str, *arguments: str) -> None:
 
 def show_translations() -> None:
     # Here, not above: importing torch would delay the first line that the user sees.
-    from nmt.decoding.alignment import align, describe_alignment, words
+    from nmt.decoding.text.alignment import align, describe_alignment, words
     from nmt.decoding.translator import Translator
 
     heading("Translations, each word with the source word that attention read it from")

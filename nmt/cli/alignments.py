@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from nmt.cli.options import STANDARD, check_output, collect, opened_for_writing, option_name
-from nmt.decoding.alignment import SoftAlignment
+from nmt.decoding.text.alignment import SoftAlignment
 from nmt.errors import UserError
 from nmt.evaluation.alignment_plot import Fonts, check_plots, plot_alignment
 from nmt.evaluation.alignments import pharaoh

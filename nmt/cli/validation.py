@@ -12,7 +12,7 @@ from nmt.config import Config
 from nmt.data.batching import batches
 from nmt.data.corpus import read_lines
 from nmt.data.preparation import Prepared
-from nmt.decoding.segments import longest_segment
+from nmt.decoding.text.segments import longest_segment
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.evaluation.metrics import corpus_scores

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 from nmt.decoding.ensemble import Model, without_attention
-from nmt.decoding.search import Options
+from nmt.decoding.tasks import Options
 from nmt.errors import UserError
 
 _NONE = "(model.attention.score: none)"

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.decoding.choices import NEVER
 from nmt.decoding.ensemble import EnsembleState, Model, mean, members
-from nmt.decoding.hypotheses import Step
+from nmt.decoding.search.choices import NEVER
+from nmt.decoding.search.hypotheses import Step
 from nmt.decoding.shortlist import Shortlist
 from nmt.symbols import BEGIN, END, PAD, UNKNOWN
 

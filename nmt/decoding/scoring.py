@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from nmt.data.subwords import Vocabularies
-from nmt.decoding.alignment import SoftAlignment, check_attention, soft_alignment
 from nmt.decoding.ensemble import Model, forced_by_all
 from nmt.decoding.forced import Forced
-from nmt.decoding.words import words_of_line
+from nmt.decoding.text.alignment import SoftAlignment, check_attention, soft_alignment
+from nmt.decoding.text.words import words_of_line
 
 _CHUNK_PAIRS = 2000  # read at once: enough to sort by length with little padding
 

@@ -15,15 +15,15 @@ import torch
 from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.checks import check_options
-from nmt.decoding.constraints import encoded_constraints, impossible
 from nmt.decoding.ensemble import Ensemble, Model, difference, members
 from nmt.decoding.grouping import alongside, chunks
-from nmt.decoding.hypotheses import LengthPenalty
-from nmt.decoding.prefixes import check_prefix, encoded, word_continuations
-from nmt.decoding.search import Options, Task, longest_translation, search
-from nmt.decoding.segments import LONGEST_SEGMENT, longest_segment, segment
+from nmt.decoding.search.hypotheses import LengthPenalty
 from nmt.decoding.shortlist import Shortlist, load_shortlist
-from nmt.decoding.spelling import Segment, Spelled, Translation, spelled, whole_line
+from nmt.decoding.tasks import Options, Task, longest_translation, search
+from nmt.decoding.text.constraints import encoded_constraints, impossible
+from nmt.decoding.text.prefixes import check_prefix, encoded, word_continuations
+from nmt.decoding.text.segments import LONGEST_SEGMENT, longest_segment, segment
+from nmt.decoding.text.spelling import Segment, Spelled, Translation, spelled, whole_line
 from nmt.errors import UserError
 from nmt.models.model_file import load_model, rebuild
 

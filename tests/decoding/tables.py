@@ -10,8 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import beam_search
-from nmt.decoding.hypotheses import Hypothesis, LengthPenalty, Step, penalty
+from nmt.decoding.search.beam import beam_search
+from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, Step, penalty
 from nmt.symbols import BEGIN, END, PAD
 
 Words = list[int]

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.data.batching import make_batch
-from nmt.decoding.beam import beam_search
 from nmt.decoding.coverage import coverage_penalty, with_coverage
-from nmt.decoding.hypotheses import Hypothesis, LengthPenalty, penalty
+from nmt.decoding.search.beam import beam_search
+from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq, build_model

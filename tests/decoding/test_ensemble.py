@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from nmt.config.schema import Config, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.decoding.alignment import attention_weights
-from nmt.decoding.beam import beam_search
 from nmt.decoding.ensemble import Ensemble, difference, forced_by_all
+from nmt.decoding.search.beam import beam_search
+from nmt.decoding.text.alignment import attention_weights
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, save_model

@@ -8,10 +8,10 @@ import torch
 
 from nmt.data.batching import make_batch
 from nmt.decoding import forced as forced_module
-from nmt.decoding.alignment import attention_weights
-from nmt.decoding.beam import beam_search
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.inference import inference
+from nmt.decoding.search.beam import beam_search
+from nmt.decoding.text.alignment import attention_weights
 from nmt.errors import UserError
 from nmt.training.update import batch_loss
 from tests.decoding.conftest import DECODERS, network

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.decoding.alignment import align, attention_weights
 from nmt.decoding.scoring import score
+from nmt.decoding.text.alignment import align, attention_weights
 from nmt.decoding.translator import Translator
 from nmt.models.decoders import DECODERS as TYPES
 from tests.known_model import DECODERS, save_known_model

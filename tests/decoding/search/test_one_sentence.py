@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import beam_search
-from nmt.decoding.choices import NEVER, NotNumbersError
-from nmt.decoding.hypotheses import Hypothesis, LengthPenalty
-from nmt.decoding.one_sentence import LARGEST_BEAM, best_choices, search_one
+from nmt.decoding.search.beam import beam_search
+from nmt.decoding.search.choices import NEVER, NotNumbersError
+from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty
+from nmt.decoding.search.one_sentence import LARGEST_BEAM, best_choices, search_one
 from nmt.symbols import BEGIN, END, PAD
 from tests.decoding.tables import Rows, random_tables, table_beam_search, table_step
 
@@ -143,6 +143,6 @@ def test_beam_search_leaves_to_it_what_is_alone_and_narrow(
     beam_size: int, alone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called: list[int] = []
-    monkeypatch.setattr("nmt.decoding.beam.search_one", lambda *_, **options: called.append(options["beam_size"]))
+    monkeypatch.setattr("nmt.decoding.search.beam.search_one", lambda *_, **given: called.append(given["beam_size"]))
     table_beam_search(random_tables(1, 9, seed=2), beam_size=beam_size, limits=[5], length_penalty="none")
     assert called == ([beam_size] if alone else [])

@@ -13,8 +13,8 @@ from typing import Generic, Protocol
 import torch
 from torch import Tensor
 
-from nmt.decoding.choices import NEVER
-from nmt.decoding.hypotheses import State, Step
+from nmt.decoding.search.choices import NEVER
+from nmt.decoding.search.hypotheses import State, Step
 from nmt.symbols import BEGIN, END, PAD, UNKNOWN
 
 

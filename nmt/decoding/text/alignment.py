@@ -18,8 +18,8 @@ from nmt.data.batching import make_batch
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.ensemble import Model, forced_by_all, mean, members, without_attention
 from nmt.decoding.inference import inference
-from nmt.decoding.segments import WORD_START
-from nmt.decoding.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_tokens
+from nmt.decoding.text.segments import WORD_START
+from nmt.decoding.text.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_tokens
 from nmt.errors import UserError
 from nmt.evaluation.alignments import Link
 

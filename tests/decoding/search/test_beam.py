@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import beam_search
-from nmt.decoding.choices import best_continuations, best_tokens
-from nmt.decoding.hypotheses import Hypothesis, LengthPenalty, penalty
+from nmt.decoding.search.beam import beam_search
+from nmt.decoding.search.choices import best_continuations, best_tokens
+from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty
 from nmt.symbols import BEGIN, END, PAD
 from tests.decoding.tables import plain_beam_search, random_tables
 

@@ -22,11 +22,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import Finished, History, force_end, resolve
-from nmt.decoding.choices import NEVER, NotNumbersError, best_tokens
-from nmt.decoding.hypotheses import Hypothesis, LengthPenalty, State, Step, penalty
-from nmt.decoding.phrases import Phrases
-from nmt.decoding.rules import ForcedPrefix, Rule, under_rules
+from nmt.decoding.search.beam import Finished, History, force_end, resolve
+from nmt.decoding.search.choices import NEVER, NotNumbersError, best_tokens
+from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, State, Step, penalty
+from nmt.decoding.search.phrases import Phrases
+from nmt.decoding.search.rules import ForcedPrefix, Rule, under_rules
 from nmt.symbols import BEGIN, END
 
 IMPOSSIBLE = 1 << 40  # what is left, and the rank, of a candidate of probability 0

@@ -5,7 +5,7 @@ import torch
 
 from nmt.config.schema import ModelConfig
 from nmt.data.batching import make_batch
-from nmt.decoding.alignment import (
+from nmt.decoding.text.alignment import (
     align,
     attention_weights,
     describe_alignment,

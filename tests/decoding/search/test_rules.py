@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import beam_search
-from nmt.decoding.hypotheses import Hypothesis, LengthPenalty, penalty
-from nmt.decoding.rules import (
+from nmt.decoding.search.beam import beam_search
+from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty
+from nmt.decoding.search.rules import (
     ForcedPrefix,
     MinimumLength,
     NoLongerWord,

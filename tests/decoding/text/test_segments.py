@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.decoding.segments import longest_segment, segment
+from nmt.decoding.text.segments import longest_segment, segment
 
 
 def cut(text: str, longest: int) -> list[str]:

@@ -10,7 +10,7 @@ import torch
 
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.inference import inference
-from nmt.decoding.side_by_side import MOST, Check, side_by_side
+from nmt.decoding.threads import MOST, Check, side_by_side
 from nmt.ops.computing import computing, now
 from tests.batch_sizes import sentences
 from tests.decoding.conftest import random_translator

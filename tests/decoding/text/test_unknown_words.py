@@ -9,8 +9,8 @@ from torch import Tensor
 
 from nmt.config.schema import ModelConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
+from nmt.decoding.text.unknown_words import SourceWord, source_words, with_unknown_replaced
 from nmt.decoding.translator import Translator
-from nmt.decoding.unknown_words import SourceWord, source_words, with_unknown_replaced
 from nmt.errors import UserError
 from nmt.models.decoders.base import Outputs
 from nmt.models.seq2seq import Seq2Seq, build_model

@@ -7,7 +7,7 @@ import pytest
 from nmt.config.schema import SamplingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.grouping import alongside
-from nmt.decoding.prefixes import Prefix, as_given, encoded, word_continuations
+from nmt.decoding.text.prefixes import Prefix, as_given, encoded, word_continuations
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
 from tests.decoding.conftest import random_translator

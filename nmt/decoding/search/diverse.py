@@ -18,9 +18,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from nmt.decoding.beam import Finished, History, force_end, resolve
-from nmt.decoding.choices import NEVER, best_tokens, descending
-from nmt.decoding.hypotheses import Hypothesis, LengthPenalty, State, Step, penalty
+from nmt.decoding.search.beam import Finished, History, force_end, resolve
+from nmt.decoding.search.choices import NEVER, best_tokens, descending
+from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, State, Step, penalty
 from nmt.symbols import BEGIN, END
 
 

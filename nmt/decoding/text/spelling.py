@@ -10,12 +10,12 @@ from typing import NamedTuple
 import torch
 
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.decoding.alignment import SoftAlignment, Written, align_written, joined
-from nmt.decoding.constraints import Phrase
 from nmt.decoding.ensemble import Model
-from nmt.decoding.hypotheses import Hypothesis, LengthPenalty, penalty
-from nmt.decoding.prefixes import Prefix, as_given
-from nmt.decoding.unknown_words import WithUnknown, replace_unknown_words
+from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty
+from nmt.decoding.text.alignment import SoftAlignment, Written, align_written, joined
+from nmt.decoding.text.constraints import Phrase
+from nmt.decoding.text.prefixes import Prefix, as_given
+from nmt.decoding.text.unknown_words import WithUnknown, replace_unknown_words
 from nmt.evaluation.alignments import Link
 from nmt.symbols import UNKNOWN
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from nmt.decoding.choices import NEVER, best_continuations, not_numbers, only_end
-from nmt.decoding.hypotheses import Hypothesis, LengthPenalty, State, Step, penalty
+from nmt.decoding.search.choices import NEVER, best_continuations, not_numbers, only_end
+from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, State, Step, penalty
 from nmt.symbols import BEGIN, END, PAD
 
 LARGEST_BEAM = 10  # with a larger one Python needs as long, or longer

@@ -5,18 +5,18 @@ from collections import Counter
 
 import pytest
 import torch
+from tests.decoding.search.test_beam import GARDEN_PATH, A, B, C, table
 from torch import Tensor
 
 from nmt.config.schema import SamplingConfig
-from nmt.decoding.choices import NotNumbersError
-from nmt.decoding.diverse import diverse_search
-from nmt.decoding.hypotheses import Hypothesis, LengthPenalty, penalty
+from nmt.decoding.search.choices import NotNumbersError
+from nmt.decoding.search.diverse import diverse_search
+from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.symbols import BEGIN, END, PAD
 from tests.decoding.conftest import TEXT, network
 from tests.decoding.tables import Rows, random_tables, table_beam_search, table_step
-from tests.decoding.test_beam import GARDEN_PATH, A, B, C, table
 
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.6]
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from nmt.data.subwords import Subwords
-from nmt.decoding.segments import WORD_START
+from nmt.decoding.text.segments import WORD_START
 from nmt.errors import UserError
 from nmt.symbols import UNKNOWN
 

@@ -4,8 +4,8 @@ import pytest
 
 from nmt.config.schema import SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
+from nmt.decoding.text.words import UNKNOWN_MARK, PieceWords, word_places, words_of_line, words_of_tokens
 from nmt.decoding.translator import Translator
-from nmt.decoding.words import UNKNOWN_MARK, PieceWords, word_places, words_of_line, words_of_tokens
 from nmt.errors import UserError
 from tests.decoding.conftest import TEXT, network
 from tests.decoding.test_translator import STRANGE

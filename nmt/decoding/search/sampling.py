@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import SamplingConfig
-from nmt.decoding.choices import NEVER, NotNumbersError
-from nmt.decoding.hypotheses import Hypothesis, LengthPenalty, State, Step, penalty
+from nmt.decoding.search.choices import NEVER, NotNumbersError
+from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, State, Step, penalty
 from nmt.symbols import BEGIN, END, PAD
 
 

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from nmt.data.subwords import Subwords
-from nmt.decoding.phrases import left_after
-from nmt.decoding.prefixes import Prefix, in_word
-from nmt.decoding.segments import WORD_START
+from nmt.decoding.search.phrases import left_after
+from nmt.decoding.text.prefixes import Prefix, in_word
+from nmt.decoding.text.segments import WORD_START
 from nmt.symbols import UNKNOWN
 
 

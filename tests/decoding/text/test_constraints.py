@@ -7,8 +7,8 @@ import torch
 
 from nmt.config.schema import SamplingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.decoding.constraints import encoded_constraints
 from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.text.constraints import encoded_constraints
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
 from tests.decoding.conftest import TEXT, network

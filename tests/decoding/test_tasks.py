@@ -9,11 +9,11 @@ from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.decoding import search as search_module
-from nmt.decoding.constraints import Phrase
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.hypotheses import Hypothesis
-from nmt.decoding.search import Options, Task, longest_translation, search
-from nmt.decoding.side_by_side import MOST
+from nmt.decoding.search.hypotheses import Hypothesis
+from nmt.decoding.tasks import Options, Task, longest_translation, search
+from nmt.decoding.text.constraints import Phrase
+from nmt.decoding.threads import MOST
 from nmt.errors import UserError
 from nmt.symbols import UNKNOWN
 from tests.decoding.conftest import CopyModel, CopyState, network

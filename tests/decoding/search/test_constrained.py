@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.choices import NotNumbersError
-from nmt.decoding.constrained import Bounds, constrained_search
-from nmt.decoding.hypotheses import Hypothesis, LengthPenalty, penalty
-from nmt.decoding.phrases import Phrases, left_after
-from nmt.decoding.rules import ForcedPrefix, MinimumLength, NoRepeatedNgrams, NoUnknown, Rule
+from nmt.decoding.search.choices import NotNumbersError
+from nmt.decoding.search.constrained import Bounds, constrained_search
+from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty
+from nmt.decoding.search.phrases import Phrases, left_after
+from nmt.decoding.search.rules import ForcedPrefix, MinimumLength, NoRepeatedNgrams, NoUnknown, Rule
 from nmt.symbols import BEGIN, UNKNOWN
 from tests.decoding.tables import Rows, random_tables, table_beam_search, table_step
 

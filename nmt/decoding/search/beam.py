@@ -23,9 +23,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from nmt.decoding.choices import NEVER, best_continuations, descending, only_end
-from nmt.decoding.hypotheses import Hypothesis, LengthPenalty, State, Step, penalty
-from nmt.decoding.one_sentence import LARGEST_BEAM, search_one
+from nmt.decoding.search.choices import NEVER, best_continuations, descending, only_end
+from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, State, Step, penalty
+from nmt.decoding.search.one_sentence import LARGEST_BEAM, search_one
 from nmt.symbols import BEGIN, END
 
 Rows = Tensor | slice

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from nmt.config.schema import SamplingConfig
 from nmt.data.subwords import Vocabularies
-from nmt.decoding.choices import NotNumbersError
-from nmt.decoding.sampling import drawn_tokens, numbers, sample
+from nmt.decoding.search.choices import NotNumbersError
+from nmt.decoding.search.sampling import drawn_tokens, numbers, sample
 from nmt.decoding.translator import Translation, Translator
 from nmt.symbols import BEGIN, END, PAD
 from tests.decoding.conftest import random_translator

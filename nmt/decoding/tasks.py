@@ -15,20 +15,18 @@ from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.data.batching import pad_sources
-from nmt.decoding.beam import beam_search
-from nmt.decoding.choices import NotNumbersError
 from nmt.decoding.columns import Columns, ColumnState, column_step
-from nmt.decoding.constrained import Bounds, constrained_search
-from nmt.decoding.constraints import Phrase
 from nmt.decoding.coverage import coverage_penalty, with_coverage
-from nmt.decoding.diverse import diverse_search
 from nmt.decoding.ensemble import EnsembleState, Model, members
 from nmt.decoding.grouping import batches
-from nmt.decoding.hypotheses import Hypothesis, State, Step
 from nmt.decoding.inference import inference
-from nmt.decoding.phrases import Phrases
-from nmt.decoding.prefixes import Prefix
-from nmt.decoding.rules import (
+from nmt.decoding.search.beam import beam_search
+from nmt.decoding.search.choices import NotNumbersError
+from nmt.decoding.search.constrained import Bounds, constrained_search
+from nmt.decoding.search.diverse import diverse_search
+from nmt.decoding.search.hypotheses import Hypothesis, State, Step
+from nmt.decoding.search.phrases import Phrases
+from nmt.decoding.search.rules import (
     ForcedPrefix,
     MinimumLength,
     NoLongerWord,
@@ -38,9 +36,11 @@ from nmt.decoding.rules import (
     RuledState,
     with_rules,
 )
-from nmt.decoding.sampling import numbers, sample
+from nmt.decoding.search.sampling import numbers, sample
 from nmt.decoding.shortlist import Shortlist
-from nmt.decoding.side_by_side import MOST, Check, side_by_side
+from nmt.decoding.text.constraints import Phrase
+from nmt.decoding.text.prefixes import Prefix
+from nmt.decoding.threads import MOST, Check, side_by_side
 from nmt.errors import UserError
 from nmt.ops.memory import in_halves
 from nmt.symbols import PAD, UNKNOWN

@@ -17,10 +17,10 @@ from typing import NamedTuple
 from torch import Tensor
 
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.decoding.alignment import batch_attention_weights
 from nmt.decoding.ensemble import Model
 from nmt.decoding.grouping import batches
-from nmt.decoding.words import UNKNOWN_MARK, word_places
+from nmt.decoding.text.alignment import batch_attention_weights
+from nmt.decoding.text.words import UNKNOWN_MARK, word_places
 from nmt.ops.memory import in_halves
 from nmt.symbols import UNKNOWN
 
