@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, SamplingConfig
-from nmt.decoding import search as search_module
+from nmt.decoding import tasks as search_module
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.search.hypotheses import Hypothesis
 from nmt.decoding.tasks import Options, Task, longest_translation, search
