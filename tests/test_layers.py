@@ -18,6 +18,7 @@ PACKAGE = ROOT / "nmt"
 LAYERS = (  # from the bottom up; a name stands for a folder or a single module of nmt/
     ("errors", "files", "symbols"),
     ("config", "tensor_file"),
+    ("jobs",),
     ("data", "evaluation", "ops"),
     ("models",),
     ("decoding", "training"),

@@ -40,7 +40,7 @@ NAMES = {
 PREFIXES = ("exec", "spawn", "posix_spawn")  # of functions of os
 ALLOWED = {
     ("nmt/training/board.py", "socket"): {"gethostname"},  # the host's name is part of a TensorBoard file's name
-    ("nmt/training/torchrun.py", "socket"): {"create_connection", "gaierror", "timeout"},  # to the first process
+    ("nmt/jobs/torchrun.py", "socket"): {"create_connection", "gaierror", "timeout"},  # to the first process
 }
 
 

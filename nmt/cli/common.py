@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
-from nmt.cli import stopping
 from nmt.errors import UserError
+from nmt.jobs import stopping
 
 if TYPE_CHECKING:
     import torch

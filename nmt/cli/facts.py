@@ -6,10 +6,10 @@ from pathlib import Path
 
 from nmt import __version__
 from nmt.cli.alignments import FILES
-from nmt.cli.chunks import MAIN
-from nmt.cli.description import Facts
 from nmt.cli.options import option_name
 from nmt.data.corpus import digests
+from nmt.jobs.chunks import MAIN
+from nmt.jobs.description import Facts
 
 OUTPUTS = ("output", *FILES, "plot_alignments")
 # What changes no more than the rounding of float32

@@ -22,7 +22,7 @@ from nmt.config import checked_value
 from nmt.config.allowed import allowed
 from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.data.dictionary import read_dictionary
-from nmt.errors import UserError
+from nmt.errors import UserError, caught, checked
 from nmt.files import written_atomically
 
 if TYPE_CHECKING:
@@ -212,11 +212,9 @@ def _read(text: str) -> bool | int | float | str:
 def collect(problems: list[str], check: Callable[[], Result]) -> Result | None:
     """The result of `check`; or None, and what was wrong is added to `problems`."""
     try:
-        return check()
+        return checked(caught(check, None))
     except UserError as error:
         problems.extend(error.messages)
-    except OSError as error:  # a path that cannot even be asked about: too long a name, a folder that is closed to us
-        problems.append(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     return None
 
 

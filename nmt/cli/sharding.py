@@ -17,19 +17,18 @@ from typing import Any
 from tqdm import tqdm
 
 from nmt.cli.alignments import FILES
-from nmt.cli.chunks import MAIN
-from nmt.cli.description import Facts
 from nmt.cli.facts import OUTPUTS, facts_of, paths_of
 from nmt.cli.numbered_lines import NumberedLines
 from nmt.cli.options import STANDARD, is_device, option_name
-from nmt.cli.parts import Parts, remove_joined, unfinished
-from nmt.cli.states import State, states
-from nmt.cli.stopping import handled, leaving, telling
-from nmt.cli.team import Team
 from nmt.decoding.translator import Translation
 from nmt.errors import UserError
-from nmt.training.interruption import Interrupted, StopRequest
-from nmt.training.torchrun import job
+from nmt.jobs.chunks import MAIN
+from nmt.jobs.description import Facts
+from nmt.jobs.parts import Parts, remove_joined, unfinished
+from nmt.jobs.states import State, states
+from nmt.jobs.stopping import Interrupted, StopRequest, handled, leaving, telling
+from nmt.jobs.team import Team
+from nmt.jobs.torchrun import job
 
 PROGRAM = "nmt-translate"
 MOST_LINES = 2000  # of a chunk: enough to sort by length, and little to translate again

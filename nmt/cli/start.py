@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from nmt.cli import stopping
+from nmt.jobs import stopping
 
 
 def train() -> int:

@@ -23,13 +23,14 @@ from tqdm import tqdm
 
 from nmt.cli.common import run
 from nmt.cli.logs import logging_to
-from nmt.cli.stopping import handled, leaving, telling
 from nmt.cli.training_request import PROGRAM, checked, parser, rank_timeout, run_folder_path
 from nmt.cli.validation import build_validation
 from nmt.config import Config, dump_config, json_schema
 from nmt.data.preparation import Log, Prepared, prepare
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
+from nmt.jobs.stopping import Interrupted, handled, leaving, telling
+from nmt.jobs.torchrun import is_silent, job
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_model
@@ -38,12 +39,10 @@ from nmt.training.best_model import mend_best
 from nmt.training.distributed import LostProcess, Processes, joined
 from nmt.training.dry_run import describe, parameters
 from nmt.training.finetuning import Origin, freeze, load_weights
-from nmt.training.interruption import Interrupted
 from nmt.training.optim import build_optimizer, build_schedule
 from nmt.training.run_files import STATES
 from nmt.training.run_folder import RunFolder
 from nmt.training.states import saved_state
-from nmt.training.torchrun import is_silent, job
 from nmt.training.trainer import Trainer
 from nmt.training.update import chosen_computing
 

@@ -53,10 +53,10 @@ from nmt.cli.options import (
 )
 from nmt.cli.sharding import BESIDE, Translate, add_parts_options, check_parts, in_parts, translate_in_parts
 from nmt.cli.standard_input import standard_input
-from nmt.cli.team import Team, silently, told_by_the_first
 from nmt.data.corpus import lines_of, read_lines
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
+from nmt.jobs.team import Team, silently, told_by_the_first
 
 MEMORY = "lower --beam-size or --n-best, or shorten the longest lines of the input"
 
@@ -171,7 +171,7 @@ def _translate(given: argparse.Namespace) -> int:
     if source is None and sys.stdin is None:
         problems.append("standard input is closed; give --input FILE, or a text on standard input")
     check_parts(given, team, problems)
-    own_device = None if device is None else team.device(device, problems)
+    own_device = None if device is None else collect(problems, partial(team.device, device))
     team.agree("options", problems)
 
     def load() -> Translate:

@@ -28,8 +28,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from nmt.data.batching import Batch
 from nmt.errors import UserError
+from nmt.jobs import torchrun
 from nmt.models.seq2seq import Seq2Seq
-from nmt.training import torchrun
 from nmt.training.objective import batch_loss
 
 if TYPE_CHECKING:

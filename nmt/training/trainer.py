@@ -19,13 +19,13 @@ from nmt.data.batching import Batch, Indices, batches, padding_share, plan_epoch
 from nmt.data.binarised import PairedIds
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
+from nmt.jobs.stopping import Interrupted, StopRequest
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.computing import computing
 from nmt.training.averaging import whole_checkpoints, with_average
 from nmt.training.checkpoint import State, restore, seed_process
 from nmt.training.distributed import Parallel, Processes
 from nmt.training.divergence import Diverged, beyond_start, bound, place
-from nmt.training.interruption import Interrupted, StopRequest
 from nmt.training.optim import Schedule, better
 from nmt.training.progress import Bar, Progress, Window
 from nmt.training.records import Records, readable

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli import stopping
 from nmt.cli.common import run
+from nmt.jobs import stopping
 from tests.conftest import ROOT
 
 MODULES = {
@@ -121,8 +121,8 @@ def test_only_the_first_process_of_a_machine_tells(
 def test_a_signal_while_python_calls_what_may_not_raise(raised: str, code: int, errors: str) -> None:
     """As a finalizer; there Python would show a traceback, and go on as if nothing had come."""
     program = f"""
-from nmt.cli.stopping import Stopped, started
-from nmt.training.interruption import Interrupted
+from nmt.jobs.stopping import Stopped, started
+from nmt.jobs.stopping import Interrupted
 
 class Finalized:
     def __del__(self):

@@ -16,14 +16,15 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.cli.description import JOB, JOINED
 from nmt.cli.facts import facts_of
-from nmt.cli.parts import PROCESSES, Parts
-from nmt.cli.team import Team
 from nmt.cli.translate import main
 from nmt.decoding import translator
 from nmt.decoding.translator import Translator
+from nmt.errors import UserError
 from nmt.evaluation import alignment_plot
+from nmt.jobs.description import JOB, JOINED
+from nmt.jobs.parts import PROCESSES, Parts
+from nmt.jobs.team import Team
 from nmt.models.model_file import rebuild
 from nmt.models.seq2seq import Seq2Seq
 from tests.random_model import save_random_model, text
@@ -341,7 +342,7 @@ def test_a_full_disk_when_all_is_joined(
 
     whole = command.whole()
     with monkeypatch.context() as patch:
-        patch.setattr("nmt.cli.parts.states", fail)
+        patch.setattr("nmt.jobs.parts.states", fail)
         assert command.run("--chunk-lines", 4) == 2
     said = capsys.readouterr().err
     assert said.endswith("(No space left on device); the outputs are complete\n")
@@ -619,22 +620,22 @@ def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setenv("LOCAL_RANK", "1")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
-    problems: list[str] = []
-    assert Team(5, 6).device(torch.device("cuda"), problems) == torch.device("cuda", 1)
+    team, cuda = Team(5, 6), torch.device("cuda")
+    assert team.device(cuda) == torch.device("cuda", 1)
     assert chosen == [torch.device("cuda", 1)]
-    assert Team(5, 6).device(torch.device("cpu"), problems) == torch.device("cpu")
-    assert Team().device(torch.device("cuda"), problems) == torch.device("cuda")
-    assert problems == []
+    assert team.device(torch.device("cpu")) == torch.device("cpu")
+    assert Team().device(cuda) == cuda
+    too_few = "^torchrun: 3 processes on a machine with 2 GPUs; give --device cpu, or fewer$"
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
-    Team(5, 6).device(torch.device("cuda"), problems)
-    assert problems == ["torchrun: 3 processes on a machine with 2 GPUs; give --device cpu, or fewer"]
+    with pytest.raises(UserError, match=too_few):
+        team.device(cuda)
     monkeypatch.delenv("LOCAL_WORLD_SIZE")  # another launcher
     monkeypatch.setenv("LOCAL_RANK", "2")
-    Team(5, 6).device(torch.device("cuda"), problems)
+    with pytest.raises(UserError, match=too_few):
+        team.device(cuda)
     monkeypatch.delenv("LOCAL_RANK")
-    Team(5, 6).device(torch.device("cuda"), problems)
-    assert problems[1] == problems[0]
-    assert problems[2].startswith("LOCAL_RANK is not set: start the processes with torchrun")
+    with pytest.raises(UserError, match=r"^LOCAL_RANK is not set: start the processes with torchrun"):
+        team.device(cuda)
 
 
 def test_processes_that_nobody_started(

@@ -16,7 +16,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt.cli import parts as parts_module
 from nmt.cli.train import main as train
 from nmt.cli.translate import main as translate
 from nmt.config import load_config
@@ -25,6 +24,7 @@ from nmt.config.yaml_text import write_yaml
 from nmt.data.preparation import prepare
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.shortlist import save_shortlist, train_shortlist
+from nmt.jobs import parts as parts_module
 from nmt.models.model_file import ModelFile, load_model, save_model
 from nmt.models.seq2seq import build_model
 from nmt.training import checkpoint as checkpoint_module

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from nmt.errors import UserError
-from nmt.training import torchrun
+from nmt.jobs import torchrun
 
 Variables = dict[str, str]
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from nmt.cli.finished import Damaged, digest_of, is_count, read_json
-from nmt.cli.states import State
 from nmt.files import written_atomically
+from nmt.jobs.finished import Damaged, digest_of, is_count, read_json
+from nmt.jobs.states import State
 
 JOB, JOINED = "job.json", "joined.json"
 CHUNK_LINES = "--chunk-lines"

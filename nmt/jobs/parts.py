@@ -17,8 +17,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from nmt.cli.chunks import MAIN, RECORD, Chunks, finished_chunks, unwritable
-from nmt.cli.description import (
+from nmt.errors import UserError
+from nmt.files import first_stranger, opened_itself
+from nmt.jobs.chunks import MAIN, RECORD, Chunks, finished_chunks, unwritable
+from nmt.jobs.description import (
     CHUNK_LINES,
     JOB,
     JOINED,
@@ -30,11 +32,8 @@ from nmt.cli.description import (
     read_description,
     without_records,
 )
-from nmt.cli.finished import Damaged, check, content
-from nmt.cli.options import opened_for_writing
-from nmt.cli.states import states
-from nmt.errors import UserError
-from nmt.files import first_stranger, opened_itself
+from nmt.jobs.finished import Damaged, check, content, joined
+from nmt.jobs.states import states
 
 LOCK = ".lock"
 PROCESSES = 1 << 20  # bytes of the lock for processes, by their rank; those of the chunks follow
@@ -200,7 +199,7 @@ class Parts(Chunks):
         """
         try:
             for kind, name in self.outputs.items():
-                with opened_for_writing(name) as whole:
+                with joined(name) as whole:
                     for chunk in range(self.chunks):
                         part, record = self.part(chunk, kind), self.record(chunk)
                         check(part, kind, record, content(part, to=whole))

@@ -6,9 +6,9 @@ A chunk is finished when its record is there, which is written last (see `finish
 from collections.abc import Mapping
 from pathlib import Path
 
-from nmt.cli.description import Description
-from nmt.cli.finished import Damaged, Record, check, content, read_record, write_record
 from nmt.errors import UserError
+from nmt.jobs.description import Description
+from nmt.jobs.finished import Damaged, Record, check, content, read_record, write_record
 
 MAIN, RECORD = "output", "done"  # kinds of a chunk's files; the others are those of alignments
 MOST_TOLD = 5  # damaged parts, each in a line

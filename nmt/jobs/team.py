@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
-from nmt.cli.options import collect
-from nmt.errors import UserError
-from nmt.training import torchrun
+from nmt.errors import UserError, caught, checked
+from nmt.jobs import torchrun
 
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import PrefixStore
@@ -51,16 +50,17 @@ class Team:
         """Whether this one tells the user, and puts together what all have made."""
         return self.rank == 0
 
-    def device(self, device: torch.device, problems: list[str]) -> torch.device:
-        """This process's own among the machine's GPUs; too few of them are added to `problems`."""
-        if self.size == 1 or device.type != "cuda":
-            return device
-        return collect(problems, torchrun.own_gpu) or device
+    def device(self, device: torch.device) -> torch.device:
+        """`device`, or this process's own among the machine's GPUs. Raises UserError when there are too few."""
+        return device if self.size == 1 or device.type != "cuda" else torchrun.own_gpu()
 
     def together(self, stage: str, body: Callable[[], Result]) -> Result:
         """The result of `body`, once it has one in all processes. Raises UserError in all if it does in any."""
-        problems: list[str] = []
-        result = collect(problems, body)
+        problems: Sequence[str] = ()
+        try:
+            result = checked(caught(body, None))
+        except UserError as error:
+            result, problems = None, error.messages
         self.agree(stage, problems)
         return result  # type: ignore[return-value]  # None only where that is what body returned
 

@@ -1,8 +1,8 @@
-"""Ctrl-C and SIGTERM: whenever they come, a command ends with one line, and the exit code 130 or 143.
+"""Ctrl-C, SIGTERM and a closed terminal: whenever they come, a command ends with one line, and its signal's exit code.
 
-A command that has something to clean up or to save does that after the first signal; the next one ends the process at
-once, so that no signal can hit what answers another. Nothing heavy is imported here, because this is in effect while
-the rest is imported, which takes seconds.
+A command that has something to clean up does that after the first signal; the next one ends the process at once, so
+that no signal can hit what answers another. A job that has something to save makes a StopRequest and asks it now and
+then. Nothing heavy is imported here, because this is in effect while the rest is imported, which takes seconds.
 """
 
 import os
@@ -11,9 +11,9 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import Any
 
-from nmt.training.interruption import Interrupted
-
+JOB_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 Handler = Callable[[int, FrameType | None], None]
@@ -25,6 +25,65 @@ class Stopped(KeyboardInterrupt):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
+
+
+class Interrupted(BaseException):
+    """A job was asked to stop, and what it has is saved. No Exception: no library is to take it for one of its own."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name}")
+        self.exit_code = 128 + number
+
+
+class StopRequest:
+    """Remembers the first signal until the job looks; a second one, if it is Ctrl-C, has its usual effect.
+
+    While `at_once()` is in effect (all is saved already, as during validation), the first signal interrupts too.
+    torchrun sends SIGTERM after a Ctrl-C that the terminal has sent to all, so that a second SIGTERM changes nothing.
+    """
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self._former: dict[int, Any] = {}
+        self._immediate = False
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """Handle the signals inside the block, and restore the former handlers after it."""
+        for number in JOB_SIGNALS:
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # what nohup asks for
+                self._former[number] = signal.signal(number, self._handle)
+        try:
+            yield
+        finally:
+            for former, handler in self._former.items():
+                signal.signal(former, handler)
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Inside the block a signal, also one that came before, ends the job immediately."""
+        self._immediate = True
+        try:
+            self.check()
+            yield
+        finally:
+            self._immediate = False
+
+    def check(self) -> None:
+        """Raise Interrupted if a signal has come."""
+        if self.number is not None:
+            raise Interrupted(self.number)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.number is None:
+            self.number = number
+            if self._immediate:
+                raise Interrupted(number)
+        elif number == signal.SIGINT:
+            former = self._former[number]
+            if not callable(former):  # ignored before
+                raise KeyboardInterrupt
+            former(number, frame)
 
 
 class _Told:
@@ -123,7 +182,7 @@ def started(program: str, load: Callable[[], Callable[[], int]]) -> int:
 def _unraisable(program: str) -> Callable[["sys.UnraisableHookArgs"], None]:
     """What becomes of a signal that came while Python called what may not raise, as a finalizer: it ends the process.
 
-    Training, which is asked to stop by Interrupted, remembers that by itself.
+    A job, which is asked to stop by Interrupted, remembers that by itself.
     """
     otherwise = sys.unraisablehook
 

@@ -7,9 +7,11 @@ and their SHA-256. It is written last. It knows files and numbers, nothing of wh
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeGuard
 
+from nmt.errors import UserError
 from nmt.files import written_atomically
 
 MOST_BYTES = 1 << 22  # of a record or the description of a job; theirs are of a few hundred
@@ -55,6 +57,16 @@ def _blocks(path: Path) -> Iterator[bytes]:
     with file:
         while block := file.read(BLOCK):
             yield block
+
+
+@contextmanager
+def joined(name: str) -> Iterator[IO[bytes]]:
+    """The output `name` for writing: of a link the file that it points to, which appears complete or not at all."""
+    try:
+        with written_atomically(Path(name).resolve(), "wb") as file:
+            yield file
+    except OSError as error:
+        raise UserError(f"{name}: cannot be written ({error.strerror or error})") from None
 
 
 def check(path: Path, kind: str, record: Record, found: Content) -> None:
