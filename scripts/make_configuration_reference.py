@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Write what can be known about configuration files from the code: docs/configuration.md and configs/schema.json.
+"""Generate docs/configuration.md and configs/schema.json from the code.
 
     python scripts/make_configuration_reference.py
 
-Both follow from nmt/config/schema.py and the names of the attention scores; a test fails when they are out of date.
+Both come from nmt/config/schema.py and the names of the attention scores; a test fails when they are out of date.
 """
 
 import json
@@ -26,10 +26,9 @@ INTRODUCTION = """\
 
 <!-- Written by scripts/make_configuration_reference.py; edit nmt/config/schema.py or that script instead. -->
 
-One YAML file describes one experiment; [`configs/`](../configs) has complete ones. Every key that can be written is in
-the tables below.
+One YAML file describes one experiment; [`configs/`](../configs) has complete ones. The tables below list every key.
 
-**Mistakes.** Unknown keys, wrong types, values out of range, keys given twice, contradictions between keys and options
+**Mistakes.** Unknown keys, wrong types, values out of range, repeated keys, contradictions between keys and options
 that would have no effect are reported all at once, before any work begins:
 
 ```
@@ -41,30 +40,30 @@ hidden_size, layers, input_feeding, output_size, layer_normalisation, initial_st
   - --set training.batch_size=big: given 'big' (text); allowed: a whole number, at least 1 and at most 1,000,000,000
 ```
 
-An option counts as without effect when its value differs from the default and nothing would read it, so a file may
-spell out defaults.
+An option counts as having no effect only if its value differs from the default and nothing would read it, so a file
+may spell out defaults.
 
 **YAML.** `true` and `false` are the only booleans (`no` is a language code), `5e-4` and `0.0005` are the same number,
-`null` means "not set". Tags (`!name`) are not used. A file, and the value of an override, may have up to 256 KiB,
-10,000 keys and values and 50 levels of nesting, where aliases (`*name`) and merge keys (`<<`) count with all that they
-stand for; of more than 100 mistakes the first 100 are reported.
+`null` means "not set". Tags (`!name`) are not allowed. A file, or the value of an override, may have up to 256 KiB,
+10,000 keys and values and 50 levels of nesting, counting everything that aliases (`*name`) and merge keys (`<<`) stand
+for. If there are more than 100 mistakes, the first 100 are reported.
 
 **Paths** in a file are relative to the folder of that file, and `~` is the home folder.
 
-**Overrides.** `--set KEY=VALUE` changes one key, under the same rules, and may be given several times; the last one
-wins. `VALUE` is YAML, so a whole section can be replaced. Items of lists are named by their index. Relative paths are
-relative to the current folder, as everywhere on the command line.
+**Overrides.** `--set KEY=VALUE` changes one key, under the same rules, and may be repeated; the last one wins. `VALUE`
+is YAML, so it can replace a whole section. Items of lists are named by their index. Relative paths are relative to the
+current folder, as everywhere on the command line.
 
 ```
 nmt-train --config my.yaml --set model.decoder.hidden_size=512 --set 'training.schedule={name: plateau, patience: 1}' \\
     --set data.train.0.source=other.en
 ```
 
-**What is saved.** The run folder and every model file hold the resolved configuration: each key with its value and each
-path absolute. It is a configuration file like any other and trains the same model again.
+**What is saved.** The run folder and every model file hold the resolved configuration: every key with its value, and
+absolute paths. It is a configuration file like any other and trains the same model again.
 
-**Editors** complete and check keys with [`configs/schema.json`](../configs/schema.json), also printed by
-`nmt-train --print-schema`. With the YAML language server, put this in the first line of a file in `configs/`:
+**Editors** complete and check keys with [`configs/schema.json`](../configs/schema.json), which is also the output of
+`nmt-train --print-schema`. With the YAML language server, make this the first line of a file in `configs/`:
 
 ```
 # yaml-language-server: $schema=schema.json
@@ -79,35 +78,32 @@ def main() -> None:
 
 
 def files() -> dict[Path, str]:
-    """What the files have to contain."""
+    """Each file and what it must contain."""
     schema = json.dumps(json_schema(list(SCORES)), indent=2, ensure_ascii=False) + "\n"
     return {REFERENCE: reference(), SCHEMA: schema}
 
 
 def reference() -> str:
-    parts = [INTRODUCTION, *_section((), "", list(places()))]
-    return "\n".join(parts)
+    return "\n".join([INTRODUCTION, *_section((), "")])
 
 
-def _section(path: KeyPath, variant: str, every: list[Place]) -> Iterable[str]:
+def _section(path: KeyPath, variant: str) -> Iterable[str]:
     """The tables of a section and of the sections below it, in the order of the schema."""
-    here = [place for place in every if place.path[:-1] == path and place.variant == variant]
+    here = [place for place in places() if place.path[:-1] == path and place.variant == variant]
     if here:
         yield _heading(path, here)
         yield "\n".join(["| Key | Allowed | Default | Meaning |", "| --- | --- | --- | --- |", *map(_row, here)]) + "\n"
     for place in here:
         below = (*place.path, 0) if "items" in resolved(place.schema) else place.path
         for name in _distinct_variants(place):
-            yield from _section(below, name, every)
+            yield from _section(below, name)
 
 
 def _distinct_variants(place: Place) -> list[str]:
-    """The first name of every variant; names that share their keys, as adam and adamw do, share a table."""
-    distinct: list[str] = []
-    for name, section in variants(place.schema).items():
-        if section not in [variants(place.schema)[other] for other in distinct]:
-            distinct.append(name)
-    return distinct or [""]
+    """The first name of every variant; names with the same keys, such as adam and adamw, share a table."""
+    sections = variants(place.schema)
+    first = {name: next(other for other in sections if sections[other] == sections[name]) for name in sections}
+    return list(dict.fromkeys(first.values())) or [""]
 
 
 def _heading(path: KeyPath, here: list[Place]) -> str:
@@ -137,8 +133,8 @@ def _allowed(place: Place, node: dict[str, Any]) -> str:
 
 def _default(place: Place, node: dict[str, Any]) -> str:
     if "default" not in node:
-        sections = [other.schema for other in places() if other.path == place.path[:-1]]
-        name = default_name(sections[0]) if place.variant and sections else None
+        parents = [parent.schema for parent in places() if parent.path == place.path[:-1]]
+        name = default_name(parents[0]) if place.variant and parents else None
         if place.path[-1] == "name" and name in choices(node):
             return f"`{name}`"
         return "**required**"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import evaluate, train, translate
-from nmt.config import validation, yaml_text
+from nmt.config import key_checks, yaml_text
 from nmt.data import corpus
 from nmt.files import written_atomically
 from nmt.models import model_file
@@ -113,7 +113,7 @@ def test_the_limits_of_the_page_are_those_of_the_code() -> None:
         "text of a configuration, or of one `--set`": yaml_text.LONGEST_TEXT,
         "keys and values, as often as aliases and merge keys repeat them": yaml_text.MOST_VALUES,
         "levels of nesting": yaml_text.DEEPEST,
-        "mistakes that are reported at once": validation.MOST_PROBLEMS,
+        "mistakes that are reported at once": key_checks.MOST_PROBLEMS,
         "a line of any text": corpus.LONGEST_LINE,
         "the header of a model, state or shortlist": LARGEST_HEADER,
         "the largest weight of a model": int(model_file.LARGEST_WEIGHT),

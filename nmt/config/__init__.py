@@ -1,10 +1,10 @@
 """Typed configuration: the schema, strict loading with one report of every mistake, overrides and the JSON schema."""
 
-from nmt.config.json_schema import json_schema
+from nmt.config.allowed import json_schema
+from nmt.config.key_checks import checked_value
 from nmt.config.loading import Check, Inheritance, differences, dump_config, load_config, parse_config
 from nmt.config.problems import Problem, unknown_choice
 from nmt.config.schema import Config, ModelConfig
-from nmt.config.validation import checked_value
 
 __all__ = [
     "Check",

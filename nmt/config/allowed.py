@@ -1,7 +1,7 @@
 """What the schema allows at a key, in words: the right-hand side of every error message and of the reference.
 
-It reads the JSON schema that pydantic derives from `schema.py`, so that choices, ranges and defaults are written once.
-It knows nothing about YAML or files.
+It reads the JSON schema that pydantic derives from `schema.py`, so that choices, ranges and defaults are written only
+once. It knows nothing about YAML or files.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,19 +18,35 @@ _NULL = {"type": "null"}
 
 @cache
 def whole_schema() -> Schema:
-    """The JSON schema of the configuration; not to be changed by the caller."""
+    """The JSON schema of the configuration; callers must not change it."""
     return Config.model_json_schema()
 
 
+def json_schema(score_names: Sequence[str]) -> Schema:
+    """The JSON schema (draft 2020-12) of a configuration file, with which editors complete and check it.
+
+    `score_names` are the existing attention scores; the configuration is a layer below them and cannot know them.
+    """
+    schema = Config.model_json_schema()
+    schema["$defs"]["AttentionConfig"]["properties"]["score"]["enum"] = list(score_names)
+    for section in list(schema["$defs"].values()):
+        for node in section.get("properties", {}).values():
+            if name := default_name(node):  # a section without a name then matches the default variant only
+                reference = node["discriminator"]["mapping"][name]
+                schema["$defs"][reference.rpartition("/")[2]]["required"].remove("name")
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Configuration of nmt-train"}
+    return head | {key: value for key, value in schema.items() if key not in head}
+
+
 def resolved(schema: Schema) -> Schema:
-    """The node itself instead of a reference to it, without the alternative `null`."""
+    """The node with references followed, and without the alternative `null`."""
     while True:
-        other = {key: value for key, value in schema.items() if key not in ("$ref", "anyOf")}
-        real = [option for option in schema.get("anyOf", []) if option != _NULL]
+        rest = {key: value for key, value in schema.items() if key not in ("$ref", "anyOf")}
+        alternatives = [node for node in schema.get("anyOf", []) if node != _NULL]
         if "$ref" in schema:
-            schema = whole_schema()["$defs"][schema["$ref"].rpartition("/")[2]] | other
-        elif len(real) == 1:
-            schema = real[0] | other
+            schema = whole_schema()["$defs"][schema["$ref"].rpartition("/")[2]] | rest
+        elif len(alternatives) == 1:
+            schema = alternatives[0] | rest
         else:
             return schema
 
@@ -40,13 +56,13 @@ def allows_null(schema: Schema) -> bool:
 
 
 def variants(schema: Schema) -> dict[str, Schema]:
-    """name → section, for a section whose `name` decides about its keys; otherwise empty."""
+    """name → section, for a section whose `name` decides which keys it has; otherwise empty."""
     mapping = resolved(schema).get("discriminator", {}).get("mapping", {})
     return {name: resolved({"$ref": reference}) for name, reference in mapping.items()}
 
 
 def default_name(schema: Schema) -> str | None:
-    """The `name` that a section with variants has when none is given."""
+    """The `name` of a section with variants when none is given."""
     name: str | None = (schema.get("default") or {}).get("name") if variants(schema) else None
     return name
 
@@ -54,22 +70,23 @@ def default_name(schema: Schema) -> str | None:
 def child(schema: Schema, part: str | int, value: Any) -> Schema | None:
     """The node below `schema` at a key or index; `value` is what was given for `schema` itself."""
     if isinstance(part, int):
-        below: Schema | None = resolved(schema).get("items")
+        node: Schema | None = resolved(schema).get("items")
     else:
-        below = _section(schema, value).get("properties", {}).get(part)
-    return below
+        node = _section(schema, value).get("properties", {}).get(part)
+    return node
 
 
 def _section(schema: Schema, value: Any) -> Schema:
-    """The node with the keys that `value` may have; empty when its name is none of the variants."""
-    options = variants(schema)
-    name = value.get("name") if options and isinstance(value, dict) else None
-    chosen = options.get(name, {}) if isinstance(name, str) else {}
-    return chosen if options else resolved(schema)
+    """The node with the keys that `value` may have; empty when its name matches no variant."""
+    sections = variants(schema)
+    if not sections:
+        return resolved(schema)
+    name = value.get("name") if isinstance(value, dict) else None
+    return sections.get(name, {}) if isinstance(name, str) else {}
 
 
 class Place(NamedTuple):
-    """A key that the schema has: its path, the section's `name` where that decides, and its node."""
+    """A key of the schema: its path, the section's `name` where that decides, and its node."""
 
     path: KeyPath
     variant: str
@@ -83,9 +100,9 @@ def places(schema: Schema | None = None, path: KeyPath = (), variant: str = "") 
         yield from places(schema["items"], (*path, 0))
     for name, section in variants(schema).items():
         yield from places(section, path, name)
-    for key, below in schema.get("properties", {}).items():
-        yield Place((*path, key), variant, below)
-        yield from places(below, (*path, key))
+    for key, node in schema.get("properties", {}).items():
+        yield Place((*path, key), variant, node)
+        yield from places(node, (*path, key))
 
 
 def keys(section: Schema, value: Any) -> list[str]:
@@ -93,19 +110,19 @@ def keys(section: Schema, value: Any) -> list[str]:
     return list(_section(section, value).get("properties", {}))
 
 
-def homes(key: str) -> list[str]:
-    """The sections that have a key of this name, in words; none when that is true of many."""
-    found: dict[KeyPath, list[str]] = {}
+def sections_with(key: str) -> list[str]:
+    """The sections that have a key of this name, in words; none when there are many."""
+    names: dict[KeyPath, list[str]] = {}
     for place in places():
         if place.path[-1] == key:
-            found.setdefault(place.path[:-1], []).append(place.variant)
-    return [_home(section, names) for section, names in found.items()] if len(found) <= 4 else []
+            names.setdefault(place.path[:-1], []).append(place.variant)
+    return [_section_in_words(path, variants_with) for path, variants_with in names.items()] if len(names) <= 4 else []
 
 
-def _home(section: KeyPath, names: list[str]) -> str:
-    every = [place.variant for place in places() if place.path == (*section, "name")]
-    some = f" when its name is {' or '.join(names)}" if any(names) and names != every else ""
-    return f"{dotted(section) or 'the top level'}{some}"
+def _section_in_words(path: KeyPath, names: list[str]) -> str:
+    all_names = [place.variant for place in places() if place.path == (*path, "name")]
+    condition = f" when its name is {' or '.join(names)}" if any(names) and names != all_names else ""
+    return f"{dotted(path) or 'the top level'}{condition}"
 
 
 def similar_elsewhere(key: str) -> KeyPath | None:
@@ -118,8 +135,9 @@ def similar_elsewhere(key: str) -> KeyPath | None:
 def choices(schema: Schema) -> list[str]:
     """The texts allowed at a node that allows only certain ones; for a section with variants, their names."""
     schema = resolved(schema)
-    found = [*variants(schema), *schema.get("enum", []), *([schema["const"]] if "const" in schema else [])]
-    return found + [choice for option in schema.get("anyOf", []) for choice in choices(option)]
+    constant = [schema["const"]] if "const" in schema else []
+    alternatives = [choice for node in schema.get("anyOf", []) for choice in choices(node)]
+    return [*variants(schema), *schema.get("enum", []), *constant, *alternatives]
 
 
 def allowed(schema: Schema) -> str:
@@ -132,7 +150,7 @@ def _in_words(schema: Schema) -> str:
     if variants(schema):
         return f"a section whose name is one of {', '.join(variants(schema))}"
     if "anyOf" in schema:
-        return ", or ".join(_in_words(resolved(option)) for option in schema["anyOf"] if option != _NULL)
+        return ", or ".join(_in_words(resolved(node)) for node in schema["anyOf"] if node != _NULL)
     if choices(schema):
         return ", ".join(choices(schema))
     if kind in ("integer", "number"):
@@ -156,19 +174,18 @@ def _range(schema: Schema) -> str:
         "maximum": "at most",
         "exclusiveMaximum": "less than",
     }
-    limits = [f"{word} {schema[limit]:,.15g}" for limit, word in words.items() if limit in schema]
-    return ", ".join(
-        ["a whole number" if schema["type"] == "integer" else "a number", *filter(None, [" and ".join(limits)])]
-    )
+    limits = " and ".join(f"{word} {schema[limit]:,.15g}" for limit, word in words.items() if limit in schema)
+    number = "a whole number" if schema["type"] == "integer" else "a number"
+    return f"{number}, {limits}" if limits else number
 
 
 def required(schema: Schema, key: str | int, value: Any) -> bool:
-    """Whether what is at `schema`, given as `value`, cannot be without the key."""
+    """Whether the section `value` at `schema` cannot do without the key."""
     return isinstance(key, int) or key in _section(schema, value).get("required", [])
 
 
 def stand_in(schema: Schema, number: int) -> Any:
-    """A value that the node allows, for what was missing or wrong, so that the other checks can still run.
+    """A value that the node allows, in place of a missing or wrong one, so that the other checks can still run.
 
     `number` makes texts and paths differ from each other.
     """
@@ -191,8 +208,8 @@ def dotted(path: KeyPath) -> str:
     return ".".join(str(part) for part in path)
 
 
-def nearest(given: object, names: Sequence[str]) -> str | None:
+def nearest(value: object, names: Sequence[str]) -> str | None:
     """The most similar of `names`, if one is similar enough to be meant."""
     lower = {name.lower(): name for name in names}
-    found = get_close_matches(str(given).strip().lower(), list(lower), n=1, cutoff=0.6)
-    return lower[found[0]] if found else None
+    matches = get_close_matches(str(value).strip().lower(), list(lower), n=1, cutoff=0.6)
+    return lower[matches[0]] if matches else None

@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 from nmt.config.allowed import dotted, nearest
 from nmt.config.contradictions import contradictions
-from nmt.config.overrides import apply_overrides
+from nmt.config.key_checks import MOST_PROBLEMS, Checked, check_keys
+from nmt.config.overrides import Override, apply_overrides
 from nmt.config.problems import Problem, in_words
-from nmt.config.report import Sources
 from nmt.config.schema import Config
-from nmt.config.validation import MOST_PROBLEMS, Validated, validated
 from nmt.config.yaml_text import LONGEST_TEXT, Document, KeyPath, YamlError, read_yaml, write_yaml
 from nmt.errors import UserError
 
@@ -29,6 +28,40 @@ class Inheritance(NamedTuple):
     doubtful: Sequence[KeyPath] = ()  # keys whose values could not be had, so that nothing can be said about them
 
 
+class _Sources(NamedTuple):
+    """What a configuration was put together from."""
+
+    name: str  # of the file
+    document: Document
+    overrides: Sequence[Override] = ()
+
+    def messages(self, problems: Iterable[Problem]) -> list[str]:
+        """One message per problem, each message once: those of the file by line, then those of the overrides."""
+        placed = [(*self._origin(problem.path), problem) for problem in problems]
+        placed += [((0, line), f"{self.name}, line {line}", Problem((), text)) for line, text in self.document.repeated]
+        placed.sort(key=lambda entry: entry[0])
+        return list(dict.fromkeys(_message(origin, problem) for _, origin, problem in placed))
+
+    def _origin(self, path: KeyPath) -> tuple[tuple[int, int], str | Override]:
+        """(order, origin) of whatever set the key at `path`, or left it out."""
+        for number, override in reversed(list(enumerate(self.overrides))):
+            if path[: len(override.path)] == override.path:
+                return (1, number), override
+        line, _ = self.document.line(path)
+        for depth in range(len(path), 0, -1):
+            if self.document.line(path[:depth])[1]:
+                break
+            for number, override in enumerate(self.overrides):
+                if override.path[:depth] == path[:depth]:  # a section that only this override created
+                    return (1, number), override
+        return (0, line or 0), f"{self.name}, line {line}" if line else self.name
+
+
+def _message(origin: str | Override, problem: Problem) -> str:
+    key = "" if isinstance(origin, Override) and origin.path == problem.path else dotted(problem.path)
+    return ": ".join(filter(None, [str(origin), key, problem.message]))
+
+
 def load_config(
     path: Path,
     overrides: Sequence[str] = (),
@@ -38,16 +71,15 @@ def load_config(
     """Read a configuration file; paths in it are relative to its folder, paths in `overrides` to the current one.
 
     `overrides` are "KEY=VALUE" with VALUE in YAML. `checks` are further checks between keys, or against what only the
-    caller knows, such as the names of the attention scores; they are run whatever else is wrong. `inherit` completes
-    the configuration before keys are compared with each other.
-    Raises UserError with every mistake.
+    caller knows, such as the names of the attention scores; they run whatever else is wrong. `inherit` completes the
+    configuration before keys are compared with each other. Raises UserError with every mistake.
     """
     name = str(path)
     document = _document(_text(path), name)
     tree, applied, refused = apply_overrides(document.value, list(overrides))
-    result = _completed(validated(tree, path.parent), inherit)
+    result = _completed(check_keys(tree, path.parent), inherit)
     problems = [*result.problems, *_between_keys(result, [contradictions, *checks])]
-    messages = [*Sources(name, document, applied).messages(problems), *refused]
+    messages = [*_Sources(name, document, applied).messages(problems), *refused]
     if messages or result.config is None:
         raise UserError(*_first(messages))
     return result.config
@@ -56,19 +88,19 @@ def load_config(
 def parse_config(text: str) -> Config:
     """Read a configuration that `dump_config` wrote. Raises UserError.
 
-    Checks between keys are left out: they passed when the model was trained, and a check that is added later must not
-    make its file unreadable.
+    Checks between keys are skipped: they passed when the model was trained, and a check added later must not make its
+    file unreadable.
     """
     name = "the saved configuration"
     document = _document(text, name)
-    result = validated(document.value, None)
+    result = check_keys(document.value, None)
     if result.problems or result.config is None:
-        raise UserError(*_first(Sources(name, document, []).messages(result.problems)))
+        raise UserError(*_first(_Sources(name, document).messages(result.problems)))
     return result.config
 
 
 def _first(messages: list[str]) -> list[str]:
-    """The messages, or as many as anybody reads."""
+    """The messages, or as many of them as anybody would read."""
     if len(messages) <= MOST_PROBLEMS:
         return messages
     return [*messages[:MOST_PROBLEMS], f"there are more problems than these {MOST_PROBLEMS}"]
@@ -80,7 +112,7 @@ def dump_config(config: Config) -> str:
 
 
 def differences(old: Config, new: Config) -> list[str]:
-    """What differs, one line a key: "training.batch_size: 80 there, 64 here"."""
+    """What differs, one line per key: "training.batch_size: 80 there, 64 here"."""
     there, here = (dict(_leaves(config.model_dump(mode="json"))) for config in (old, new))
     return [
         f"{dotted(path)}: {_shown(there, path)} there, {_shown(here, path)} here"
@@ -96,39 +128,39 @@ def _shown(leaves: dict[KeyPath, Any], path: KeyPath) -> str:
 
 
 def _leaves(tree: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
-    below: list[tuple[str | int, Any]] = []
-    if isinstance(tree, dict):
-        below = list(tree.items())
-    elif isinstance(tree, list):
-        below = list(enumerate(tree))
-    if not below:
+    if not isinstance(tree, dict | list) or not tree:
         yield path, tree
-    for key, value in below:
+        return
+    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
         yield from _leaves(value, (*path, key))
 
 
-def _completed(result: Validated, inherit: Callable[[Config], Inheritance]) -> Validated:
-    """The result with what the configuration inherits; keys that may not be given so are doubtful from here on."""
+def _completed(result: Checked, inherit: Callable[[Config], Inheritance]) -> Checked:
+    """The result with what the configuration inherits; keys that contradict it are doubtful from here on."""
     if result.config is None:
         return result
     config, problems, doubtful = inherit(result.config)
-    problems = [each for each in problems if not any(_is_consequence(each, path) for path in result.doubtful)]
+    problems = list(_independent(problems, result.doubtful))
     refused = [problem.path for problem in problems]
-    return Validated(config, [*result.problems, *problems], [*result.doubtful, *refused, *doubtful])
+    return Checked(config, [*result.problems, *problems], [*result.doubtful, *refused, *doubtful])
 
 
-def _between_keys(result: Validated, checks: Sequence[Check]) -> Iterator[Problem]:
+def _between_keys(result: Checked, checks: Sequence[Check]) -> Iterator[Problem]:
     """The problems between keys, without those that read a key whose value is only a stand-in."""
-    if result.config is None:
-        return
-    for check in checks:
-        for problem in check(result.config):
-            if not any(_is_consequence(problem, path) for path in result.doubtful):
-                yield problem
+    if result.config is not None:
+        for check in checks:
+            yield from _independent(check(result.config), result.doubtful)
+
+
+def _independent(problems: Iterable[Problem], doubtful: Sequence[KeyPath]) -> Iterator[Problem]:
+    """The problems that are not merely a consequence of a doubtful value."""
+    for problem in problems:
+        if not any(_is_consequence(problem, path) for path in doubtful):
+            yield problem
 
 
 def _is_consequence(problem: Problem, doubtful: KeyPath) -> bool:
-    """Whether the problem may be there only because of the value at the path `doubtful`."""
+    """Whether the problem may exist only because of the value at the path `doubtful`."""
     within = problem.path[: len(doubtful)] == doubtful
     return within or any(read[: len(doubtful)] == doubtful[: len(read)] for read in problem.reads)
 
@@ -136,18 +168,18 @@ def _is_consequence(problem: Problem, doubtful: KeyPath) -> bool:
 def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            content = file.read(LONGEST_TEXT + 1)  # of a file that never ends as well
+            content = file.read(LONGEST_TEXT + 1)  # bounded, for a file may have no end
     except FileNotFoundError as error:
-        others = [other.name for other in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []
-        close = nearest(path.name, others)
-        hint = f"; nearest: {path.parent / close}" if close else ""
+        names = [sibling.name for sibling in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []
+        name = nearest(path.name, names)
+        hint = f"; nearest: {path.parent / name}" if name else ""
         raise UserError(f"{path}: no such configuration file{hint}") from error
     except IsADirectoryError as error:
         raise UserError(f"{path}: this is a folder; expected a YAML configuration file") from error
-    except (OSError, ValueError) as error:  # a ValueError for a name with a zero byte
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the name
         raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if len(content) > LONGEST_TEXT:
-        raise UserError(f"{path}: larger than {LONGEST_TEXT:,} bytes, so it is no configuration; is it the right file?")
+        raise UserError(f"{path}: over {LONGEST_TEXT:,} bytes, too large for a configuration; is it the right file?")
     try:
         return content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:

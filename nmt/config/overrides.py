@@ -7,10 +7,9 @@ folder, as everywhere on the command line.
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.config import trees
 from nmt.config.allowed import Schema, allowed, child, dotted, resolved
+from nmt.config.key_checks import replaced, schema_at, value_at
 from nmt.config.problems import in_words
-from nmt.config.validation import schema_at
 from nmt.config.yaml_text import KeyPath, YamlError, read_yaml
 
 _DEEPEST = 20  # names in a key; the schema is less deep
@@ -43,25 +42,25 @@ class Applied(NamedTuple):
 
 
 def apply_overrides(tree: Any, texts: list[str]) -> Applied:
-    """The values with the overrides applied, one after the other; the later one wins."""
-    done = Applied(tree, [], [])
+    """Apply the overrides one after the other; a later one wins."""
+    overrides: list[Override] = []
+    messages: list[str] = []
     for text in texts:
         try:
-            path, value = _parsed(text, done.tree)
+            path, value = _parsed(text, tree)
         except _Refused as error:
-            done.messages.append(f"{_as_typed(text)}: {error}")
+            messages.append(f"{_as_typed(text)}: {error}")
             continue
-        with_value = trees.replaced(done.tree, path, value)
-        absolute = _absolute(value, schema_at(path, with_value))
-        done = done._replace(tree=trees.replaced(with_value, path, absolute))
-        done.overrides.append(Override(text, path))
-    return done
+        schema = schema_at(path, replaced(tree, path, value))  # with the value, which may name a variant
+        tree = replaced(tree, path, _absolute(value, schema))
+        overrides.append(Override(text, path))
+    return Applied(tree, overrides, messages)
 
 
 def _parsed(text: str, tree: Any) -> tuple[KeyPath, Any]:
     key, equals, written = text.partition("=")
     if not equals:
-        raise _Refused('expected KEY=VALUE, such as training.batch_size=64; here is no "="')
+        raise _Refused('expected KEY=VALUE, such as training.batch_size=64, but there is no "="')
     parts = key.strip().split(".")
     if not all(parts):
         raise _Refused("expected KEY=VALUE, with the names of the sections before the key: training.batch_size=64")
@@ -80,8 +79,8 @@ def _parsed(text: str, tree: Any) -> tuple[KeyPath, Any]:
 
 
 def _step(part: str, path: KeyPath, tree: Any) -> str | int:
-    """The key or index that `part` means below `path`."""
-    value, schema = trees.get(tree, path), schema_at(path, tree)
+    """The key or index that `part` stands for below `path`."""
+    value, schema = value_at(tree, path), schema_at(path, tree)
     is_list = isinstance(value, list) or (value is None and "items" in resolved(schema))
     if value is not None and not isinstance(value, dict | list):
         rule = f"; allowed: {allowed(schema)}" if schema else ""
@@ -91,15 +90,15 @@ def _step(part: str, path: KeyPath, tree: Any) -> str | int:
     length = len(value or [])
     if not part.isdecimal() or len(part) > _LONGEST_INDEX or int(part) > length:
         shown = part if len(part) <= 20 else f"{part[:17]}..."
-        last = f"0 to {length - 1} for its items, " if length > 1 else "0 for its item, " if length else ""
-        raise _Refused(f"{dotted(path)} is a list, so an index follows: {last}{length} to add one; given {shown}")
+        indices = f"0 to {length - 1} for its items, " if length > 1 else "0 for its item, " if length else ""
+        raise _Refused(f"{dotted(path)} is a list, so an index follows: {indices}{length} to add one; given {shown}")
     return int(part)
 
 
 def _absolute(value: Any, schema: Schema) -> Any:
     """The value with its relative paths made absolute against the current folder."""
     if isinstance(value, dict):
-        return {key: _absolute(below, child(schema, key, value) or {}) for key, below in value.items()}
+        return {key: _absolute(item, child(schema, key, value) or {}) for key, item in value.items()}
     if isinstance(value, list):
         return [_absolute(item, child(schema, index, value) or {}) for index, item in enumerate(value)]
     if isinstance(value, str) and value.strip() and resolved(schema).get("format") == "path" and value[0] != "~":

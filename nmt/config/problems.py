@@ -1,4 +1,4 @@
-"""One mistake in a configuration and how it is put into words. It knows neither files nor the schema."""
+"""One mistake in a configuration, and how values read in a message. It knows neither files nor the schema."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 from nmt.config.allowed import nearest
 from nmt.config.yaml_text import KeyPath
 
-_KEYS_SHOWN = 10  # of a section that stands where something else was expected
+_KEYS_SHOWN = 10  # of a section where something else was expected
 
 
 class Problem(NamedTuple):
     """One mistake at the key `path`; the message says what was given and what is allowed.
 
-    `reads` names the other keys that a check looked at: when one of them is reported already, the problem may be only
-    its consequence and is left out.
+    `reads` names the other keys that the check looked at. If one of them has a problem of its own, this one may be
+    no more than its consequence, and is left out.
     """
 
     path: KeyPath
@@ -22,19 +22,20 @@ class Problem(NamedTuple):
     reads: tuple[KeyPath, ...] = ()
 
 
-def unknown_choice(path: KeyPath, given: object, choices: Sequence[str]) -> Problem:
-    """The problem of a value that is none of the choices."""
-    return Problem(path, joined(f"given {in_words(given)}", meant(given, choices), f"allowed: {', '.join(choices)}"))
+def unknown_choice(path: KeyPath, value: object, choices: Sequence[str]) -> Problem:
+    """The problem of a value that is not among the choices."""
+    clauses = (f"given {in_words(value)}", nearest_hint(value, choices), f"allowed: {', '.join(choices)}")
+    return Problem(path, joined(*clauses))
 
 
-def meant(given: object, names: Sequence[str]) -> str:
-    """The clause about the most similar name; empty when none is similar."""
-    name = nearest(given, names) if isinstance(given, str) else None
+def nearest_hint(value: object, names: Sequence[str]) -> str:
+    """The clause that suggests the most similar name; empty when none is similar."""
+    name = nearest(value, names) if isinstance(value, str) else None
     return f"nearest: {name}" if name else ""
 
 
 def in_words(value: Any) -> str:
-    """A value as it is shown in a message: YAML's spelling, shortened, text in quotes."""
+    """A value as messages show it: spelled as in YAML, shortened, text in quotes."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -51,5 +52,5 @@ def in_words(value: Any) -> str:
 
 
 def joined(*clauses: str) -> str:
-    """The clauses that are not empty, with semicolons between."""
+    """The clauses, separated by semicolons; empty ones are dropped."""
     return "; ".join(filter(None, clauses))

@@ -1,7 +1,7 @@
 """The typed configuration: every section, key, default and range, in one place.
 
-It knows values, not files: `loading.py` reads YAML, applies overrides and reports mistakes. Checks that concern one
-key are field constraints here; checks between keys are in `contradictions.py`.
+It knows values, not files: `loading.py` reads YAML, applies overrides and reports mistakes. Checks of a single key are
+field constraints here; checks between keys are in `contradictions.py`.
 """
 
 import re
@@ -26,7 +26,7 @@ Tokenizer = Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "flores200"
 
 
 class Section(BaseModel):
-    """A part of the configuration: immutable, without implicit conversions, refusing unknown keys."""
+    """A part of the configuration: immutable, no implicit conversions, no unknown keys."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True, allow_inf_nan=False
@@ -34,7 +34,7 @@ class Section(BaseModel):
 
 
 def changed(section: Section, *keys: str) -> list[str]:
-    """Those of the keys whose values differ from their defaults."""
+    """The keys among these whose values differ from their defaults."""
     fields = type(section).model_fields
     return [key for key in keys if getattr(section, key) != fields[key].get_default(call_default_factory=True)]
 
@@ -43,14 +43,14 @@ ODD = "an odd whole number, at least 1 and less than 1,000,000"
 
 
 def _odd(number: int) -> int:
-    """Refuse even numbers: a window of even width has no middle."""
+    """Refuse even numbers: a window of even width has no center."""
     if number % 2 == 0:
         raise ValueError(f"must be {ODD}")
     return number
 
 
 def _not_empty(path: Any) -> Any:
-    """Refuse the empty text, which would be the folder of the file."""
+    """Refuse empty text, which would mean the folder of the file."""
     if isinstance(path, str) and not path.strip():
         raise ValueError("a path must not be empty")
     return path
@@ -59,14 +59,14 @@ def _not_empty(path: Any) -> Any:
 def _relative_to_file(path: Path, info: ValidationInfo) -> Path:
     """Resolve a path against the folder of the configuration file, which the loader passes as context."""
     base = (info.context or {}).get("base")
-    with suppress(RuntimeError):  # ~somebody, who has no home folder here: then it is a name like any other
+    with suppress(RuntimeError):  # ~somebody without a home folder here: an ordinary name
         path = path.expanduser()
     return (Path(base) / path).resolve() if base is not None else path
 
 
 FilePath = Annotated[Path, Field(strict=False), BeforeValidator(_not_empty), AfterValidator(_relative_to_file)]
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
-# The upper bounds are far beyond use, and below where the libraries overflow instead of giving a message.
+# The upper bounds are far beyond any use, and low enough that no library overflows instead of giving a message.
 Size = Annotated[int, Field(ge=1, le=1_000_000)]
 Depth = Annotated[int, Field(ge=1, le=100)]
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]
@@ -82,7 +82,7 @@ INTERVAL = re.compile(r"\s*([1-9][0-9]*)\s*(updates?|epochs?)?\s*")
 class Interval(str):
     """How often something happens: "N updates", "N epochs" or a bare number of updates."""
 
-    count: int  # type: ignore[assignment]  # of str's methods nobody counts letters here
+    count: int  # type: ignore[assignment]  # hides str.count, which nobody needs here
     unit: Literal["updates", "epochs"]
 
     def __new__(cls, text: object) -> "Interval":
@@ -118,7 +118,7 @@ class Interval(str):
 
 class ParallelFiles(Section):
     source: FilePath
-    """Source text: UTF-8, one sentence a line, plain or .gz."""
+    """Source text: UTF-8, one sentence per line, plain or .gz."""
     target: FilePath
     """Target text: line i translates line i of `source`."""
 
@@ -129,47 +129,47 @@ class DataConfig(Section):
     target_language: str = Field(min_length=1)
     """Name of the target language, such as de."""
     train: list[ParallelFiles] = Field(min_length=1)
-    """Training corpus: one or several pairs of files, read one after the other."""
+    """Training corpus: one or more pairs of files, read one after the other."""
     valid: ParallelFiles
     """Validation corpus: scored during training, never trained on, never filtered."""
     max_length: Count = 100
-    """Training pairs with more pieces than this on either side are left out; the log says how many."""
+    """Training pairs with more pieces than this on either side are dropped; the log says how many."""
     max_length_ratio: float | None = Field(default=None, ge=1.0)
-    """Training pairs whose longer side has over this many times the pieces of the shorter are left out; null: off."""
+    """Training pairs are dropped if one side has more than this many times the pieces of the other; null: off."""
     cache_folder: FilePath | None = None
     """Where subword models and token ids are kept between runs; null: `.cache` beside the run folder."""
 
 
 class SubwordSampling(Section):
     alpha: float = Field(gt=0.0, le=1.0)
-    """bpe: probability of leaving out a merge (BPE-dropout). unigram: smoothing of the segmentation probabilities."""
+    """bpe: probability of skipping a merge (BPE-dropout). unigram: smoothing of the segmentation probabilities."""
     nbest_size: int = Field(default=-1, ge=-1, le=10_000)
-    """unigram only: sample from the best N segmentations; -1: from all of them."""
+    """unigram only: sample from the N best segmentations; -1: from all of them."""
 
 
 class SubwordsConfig(Section):
     type: Literal["bpe", "unigram", "char", "word"] = "bpe"
-    """How text is cut into pieces; trained by sentencepiece on the training corpus."""
+    """How text is split into pieces; sentencepiece trains the model on the training corpus."""
     size: int = Field(default=8000, ge=5, le=1_000_000)
-    """Number of pieces, the four special symbols included; for char and word an upper bound."""
+    """Number of pieces, including the four special symbols; for char and word an upper bound."""
     joint: bool = True
-    """One model and vocabulary for both languages (true), or one a side (false)."""
+    """One model and vocabulary for both languages (true), or one for each (false)."""
     lowercase: bool = False
     """Fold case before segmentation, so that everything the model reads and writes is lowercase."""
     normalisation: Literal["nmt_nfkc", "nfkc", "identity"] = "nmt_nfkc"
-    """Unicode normalisation before segmentation, in sentencepiece's names."""
+    """Unicode normalization before segmentation, by its name in sentencepiece."""
     character_coverage: float = Field(default=1.0, ge=0.98, le=1.0)
-    """Share of the corpus's characters that the vocabulary covers; the others become unknown."""
+    """Share of the corpus's characters that the vocabulary covers; the rest become unknown."""
     byte_fallback: bool = False
     """Write unknown characters as UTF-8 bytes (256 pieces) instead of the unknown symbol."""
     model: FilePath | None = None
     """An existing joint sentencepiece model to use instead of training one."""
     source_model: FilePath | None = None
-    """An existing sentencepiece model of the source language; `target_model` goes with it."""
+    """An existing sentencepiece model of the source language; requires `target_model`."""
     target_model: FilePath | None = None
-    """An existing sentencepiece model of the target language; `source_model` goes with it."""
+    """An existing sentencepiece model of the target language; requires `source_model`."""
     sampling: SubwordSampling | None = None
-    """Subword regularisation: segment training sentences anew at random in every epoch; null: off."""
+    """Subword regularization: segment training sentences at random, differently in every epoch; null: off."""
 
 
 # --------------------------------------------------------------------------------------------------------------- model
@@ -179,77 +179,77 @@ class EncoderConfig(Section):
     cell: Literal["gru", "lstm"] = "gru"
     """The recurrent cell."""
     hidden_size: Size = 256
-    """Units a layer and direction."""
+    """Units per layer and direction."""
     layers: Depth = 1
     """Number of stacked layers."""
     bidirectional: bool = True
     """Read the source in both directions."""
     directions: Literal["concatenate", "sum"] = "concatenate"
-    """How the two directions become one memory: side by side, 2 × hidden_size units a position, or summed,
-    hidden_size units. Between layers they are always side by side."""
+    """How the two directions become one memory: concatenated, 2 × hidden_size units per position, or summed,
+    hidden_size units. Between layers they are always concatenated."""
     reverse_source: bool = False
-    """Read the words of each sentence from the last to the first, the end mark last all the same (Luong's recipe). The
-    memory is put back in order, so that positions and alignments stay those of the text."""
+    """Read each sentence from its last word to its first, but still the end mark last (Luong's recipe). The memory is
+    put back in order, so positions and alignments refer to the text as written."""
     layer_normalisation: bool = False
-    """Layer normalisation of the annotations, before attention reads them."""
+    """Layer normalization of the annotations before attention reads them."""
     dropout: Probability = 0.0
-    """On the source embeddings and between layers."""
+    """Dropout on the source embeddings and between layers."""
     output_dropout: Probability = 0.0
-    """On the annotations that attention reads."""
+    """Dropout on the annotations that attention reads."""
 
 
 class AttentionConfig(Section):
     score: str = Field(
         default="additive", json_schema_extra={"$comment": "the name of a score, such as additive or dot"}
     )
-    """How well a query matches a source position; the names are the keys of SCORES in nmt/models/scores.py."""
+    """The function that scores how well a query matches a source position; see nmt/models/scores.py."""
     scope: Literal["global", "local-m", "local-p"] = "global"
-    """Which source positions are looked at. global: all; local-m: half_width positions on either side of the target
-    position; local-p: the same around a position that is predicted, weighted by a Gaussian."""
+    """Which source positions get attention. global: all; local-m: half_width positions on either side of the target
+    position; local-p: the same around a predicted position, weighted by a Gaussian."""
     half_width: Size = 10
-    """D of a local scope: the window has the positions s with |s - p_t| ≤ D; σ of local-p's Gaussian is D / 2."""
+    """D of the local scopes: the window holds the positions s with |s - p_t| ≤ D; σ of local-p's Gaussian is D / 2."""
     renormalise: bool = False
-    """Make the weights of local-p sum to 1 again after the Gaussian; the paper does not."""
+    """local-p: rescale the weights to sum to 1 after the Gaussian, which the paper does not do."""
     size: Size | None = None
-    """Units of the score's hidden layer; null: the decoder's hidden_size."""
+    """Units of the hidden layer inside the score; null: the decoder's hidden_size."""
     bias: bool = False
-    """A bias in the score's hidden layer."""
+    """Whether the hidden layer inside the score has a bias."""
     coverage: bool = False
-    """Let the score see how much attention each source position has had so far (Tu et al. 2016)."""
+    """Show the score how much attention each source position has received so far (Tu et al. 2016)."""
     positions: Size = 101
-    """location: source positions the score knows, the end mark included; later ones get no attention."""
+    """location: source positions that the score knows, including the end mark; later ones get no attention."""
     filters: Size = 10
-    """location_sensitive: filters of the convolution over the weights of the last step."""
+    """location_sensitive: filters of the convolution over the weights of the previous step."""
     filter_width: Annotated[Size, AfterValidator(_odd)] = Field(default=5, json_schema_extra={"$comment": ODD})
-    """location_sensitive: positions that a filter covers, an odd number."""
+    """location_sensitive: positions that each filter covers, an odd number."""
 
 
 class DecoderConfig(Section):
     type: Literal["luong", "bahdanau", "conditional_gru"] = "luong"
-    """luong: cell, then attention with its new state, then the attentional vector. bahdanau: attention with the old
-    state, then a cell that reads the context, then a maxout layer. conditional_gru: a cell, attention with its new
-    state, a second cell that reads the context, then a tanh layer."""
+    """luong: a cell, attention with its new state, the attentional vector. bahdanau: attention with the old state, a
+    cell that reads the context, a maxout layer. conditional_gru: a cell, attention with its new state, a second cell
+    that reads the context, a tanh layer."""
     cell: Literal["gru", "lstm"] = "gru"
     """The recurrent cell."""
     hidden_size: Size = 512
-    """Units a layer."""
+    """Units per layer."""
     layers: Depth = 1
     """Number of stacked layers."""
     input_feeding: bool = True
-    """luong: feed the attentional vector of one step to the first layer of the next. The context that the cells of the
-    other decoders read does its work."""
+    """luong: feed the attentional vector of each step into the first layer at the next. The other decoders do not need
+    it: their cells read the context."""
     output_size: Size | None = None
-    """Units of the vector that the output layer reads: the attentional vector, or the maxout or tanh layer; null:
-    hidden_size."""
+    """Units of the vector that the output layer reads: the attentional vector, or the output of the maxout or tanh
+    layer; null: hidden_size."""
     layer_normalisation: bool = False
-    """Layer normalisation in the cells, of what comes from the input and of what comes from the last state."""
+    """Layer normalization inside the cells, of the input's part and of the previous state's part separately."""
     initial_state: Literal["final", "mean", "copy", "zeros"] = "final"
-    """final: tanh(W h), h the last state of the encoder's top layer (its backward direction); mean: tanh(W mean of the
-    memory); copy: the encoder's last states, layer by layer; zeros."""
+    """final: tanh(W h), h the last state of the encoder's top layer (of its backward direction, if it has two); mean:
+    tanh(W mean of the memory); copy: the encoder's last states, layer by layer; zeros."""
     dropout: Probability = 0.0
-    """On the target embeddings and between layers."""
+    """Dropout on the target embeddings and between layers."""
     output_dropout: Probability | None = None
-    """On the vector that the output layer reads; null: the same as dropout."""
+    """Dropout on the vector that the output layer reads; null: the same as dropout."""
 
 
 class UniformInitialisation(Section):
@@ -278,9 +278,9 @@ class ModelConfig(Section):
     embedding_size: Size = 256
     """Units of the source and target embeddings."""
     tie_embeddings: Literal["none", "target", "all"] = "none"
-    """target: output layer = target embeddings; all: source embeddings too (needs a joint vocabulary)."""
+    """target: output layer and target embeddings are one; all: source embeddings too (needs a joint vocabulary)."""
     initialisation: Annotated[Initialisation, Field(discriminator="name")] = UniformInitialisation(name="uniform")
-    """How the weights start; without a name, uniform."""
+    """How the weights are initialized; uniform if no name is given."""
     encoder: EncoderConfig = EncoderConfig()
     """The network that reads the source."""
     attention: AttentionConfig = AttentionConfig()
@@ -290,7 +290,7 @@ class ModelConfig(Section):
 
 
 def memory_size(model: ModelConfig) -> int:
-    """Units of an annotation, which attention reads."""
+    """Units of an annotation, the vector that attention reads for a source position."""
     concatenated = model.encoder.bidirectional and model.encoder.directions == "concatenate"
     return model.encoder.hidden_size * (2 if concatenated else 1)
 
@@ -311,7 +311,7 @@ class SGDConfig(Section):
 
 class AdamConfig(Section):
     name: Literal["adam", "adamw"]
-    """Adam, with the weight decay inside the gradient (adam) or beside it (adamw)."""
+    """Adam, with the weight decay as part of the gradient (adam) or decoupled from it (adamw)."""
     learning_rate: PositiveFloat = 5e-4
     """Step size before the schedule changes it."""
     beta1: Probability = 0.9
@@ -328,7 +328,7 @@ class AdadeltaConfig(Section):
     name: Literal["adadelta"]
     """Adadelta."""
     learning_rate: PositiveFloat = 1.0
-    """Factor on Adadelta's own step, before the schedule changes it."""
+    """Factor on the step that Adadelta computes, before the schedule changes it."""
     rho: Probability = 0.95
     """Decay of the running means of the squared gradient and the squared step."""
     epsilon: PositiveFloat = 1e-6
@@ -339,23 +339,23 @@ class AdadeltaConfig(Section):
 
 class ConstantSchedule(Section):
     name: Literal["constant"]
-    """The learning rate stays as it is."""
+    """The learning rate never changes."""
 
 
 class WarmupSchedule(Section):
     name: Literal["warmup_inverse_sqrt"]
-    """A linear rise, then a decay with the inverse square root of the update."""
+    """A linear rise, then a decay with the inverse square root of the number of updates."""
     warmup_updates: Count = 4000
-    """Linear rise to the learning rate over these updates, then learning_rate × sqrt(warmup_updates / update)."""
+    """Length of the linear rise to learning_rate, followed by learning_rate × sqrt(warmup_updates / update)."""
 
 
 class PlateauSchedule(Section):
     name: Literal["plateau"]
-    """The rate is cut when validation no longer improves."""
+    """The rate is cut when validation stops improving."""
     metric: Metric = "bleu"
-    """The validation metric that is watched."""
+    """The validation metric to watch."""
     patience: CountOrZero = 2
-    """Validations without a new best that are allowed before the rate is cut."""
+    """Validations in a row without a new best that are tolerated; the next one cuts the rate."""
     factor: float = Field(default=0.5, gt=0.0, lt=1.0)
     """The rate is multiplied by this."""
     minimum_learning_rate: float = Field(default=1e-6, ge=0.0)
@@ -364,56 +364,55 @@ class PlateauSchedule(Section):
 
 class HalvingSchedule(Section):
     name: Literal["halving"]
-    """The full rate at first, then a cut at every epoch."""
+    """The full rate at first, then a cut in every epoch."""
     after_epoch: Count = 5
-    """Epochs at the full rate; from the next epoch on the rate is multiplied by `factor` at the start of each."""
+    """Epochs at the full rate; at the start of each later epoch the rate is multiplied by `factor`."""
     factor: float = Field(default=0.5, gt=0.0, lt=1.0)
-    """The rate is multiplied by this at the start of every later epoch."""
+    """The rate is multiplied by this at the start of each later epoch."""
 
 
 class EarlyStopping(Section):
     metric: Metric = "bleu"
-    """The validation metric that is watched."""
+    """The validation metric to watch."""
     patience: Count = 5
     """Training ends after this many validations in a row without a new best."""
 
 
 class Divergence(Section):
     loss_factor: float = Field(default=2.0, ge=1.0, le=1e9)
-    """A validation loss above this factor × ln(target pieces) is beyond the start: a model that knows nothing, and
-    gives all pieces the same probability, has the loss ln(target pieces)."""
+    """A validation loss above this factor × ln(target pieces) counts as diverged: ln(target pieces) is the loss of an
+    untrained model, which gives all pieces the same probability."""
     patience: Count = 3
-    """Training stops, as a failure, after this many validations in a row beyond the start, and where it ends with
-    one."""
+    """Training fails after this many diverged validations in a row, or if its last validation has diverged."""
 
 
 class ValidationConfig(Section):
     metric: Metric = "bleu"
     """The metric that chooses the best checkpoints."""
     beam_size: BeamSize = 1
-    """Beam of the translations that validation scores; 1 is greedy."""
+    """Beam size of the translations that validation scores; 1 is greedy search."""
     tokenize: Tokenizer = "13a"
-    """sacreBLEU's tokenisation for the validation BLEU."""
+    """sacreBLEU's tokenization for the validation BLEU."""
     lowercase: bool = False
     """Whether the validation BLEU ignores case."""
 
 
 class TrainingConfig(Section):
     optimizer: Annotated[SGDConfig | AdamConfig | AdadeltaConfig, Field(discriminator="name")] = AdamConfig(name="adam")
-    """How gradients become steps; without a name, adam."""
+    """How gradients become steps; adam if no name is given."""
     schedule: Annotated[
         ConstantSchedule | WarmupSchedule | PlateauSchedule | HalvingSchedule, Field(discriminator="name")
     ] = ConstantSchedule(name="constant")
-    """How the learning rate changes; without a name, constant."""
+    """How the learning rate changes; constant if no name is given."""
     batch_size: Count = 80
-    """Sentence pairs or tokens a batch, as batch_by says."""
+    """Sentence pairs or tokens per batch, depending on batch_by."""
     batch_by: Literal["sentences", "tokens"] = "sentences"
-    """tokens: sentences × longest sentence of either side, padding included, stays within batch_size."""
+    """tokens: sentences × the longest sentence of either side, including padding, stays within batch_size."""
     sort_pairs: Count | None = None
-    """Pairs that are sorted by length at a time, in an order of chance; null: the whole corpus. Fewer make batches more
-    mixed, and padding more: Bahdanau et al. sort 20 batches, Luong et al.'s code 100."""
+    """Pairs that are sorted by length together, after shuffling; null: the whole corpus. Fewer pairs make more varied
+    batches and more padding: Bahdanau et al. sort 20 batches at a time, Luong et al.'s code 100."""
     accumulate: Count = 1
-    """Batches whose gradients are added up before one update."""
+    """Batches whose gradients are added up for one update."""
     max_epochs: Count | None = None
     """Training ends after this many passes over the corpus."""
     max_updates: Count | None = None
@@ -423,74 +422,74 @@ class TrainingConfig(Section):
     validation: ValidationConfig = ValidationConfig()
     """How checkpoints are compared."""
     early_stopping: EarlyStopping | None = None
-    """When to end before max_epochs or max_updates; null: never."""
+    """When to stop before max_epochs or max_updates; null: never."""
     divergence: Divergence | None = Divergence()
-    """When a validation loss far beyond that of an untrained model stops training; null: never."""
+    """When a validation loss far worse than an untrained model's stops training; null: never."""
     skip_non_finite: CountOrZero = 0
-    """Updates of a run that may be left out because their loss or gradient is no finite number: with the next one
-    training stops. 0: it stops at the first."""
+    """How many updates of a run may be skipped because their loss or gradient is not finite; one more stops training.
+    0: the first one stops it."""
     label_smoothing: Probability = 0.0
-    """Share of the target probability spread evenly over the vocabulary."""
+    """Share of the target probability that is spread evenly over the vocabulary."""
     gradient_clip_norm: PositiveFloat | None = None
-    """Gradients with a larger norm are scaled down to it; null: off."""
+    """Gradients with a larger norm are scaled down to this norm; null: off."""
     normalise_by: Literal["tokens", "sentences"] = "tokens"
-    """The summed loss is divided by the target tokens, or by the sentences, of an update."""
+    """Whether the summed loss of an update is divided by its target tokens or by its sentences."""
     freeze: list[Literal["embeddings", "encoder", "decoder"]] = []
-    """Parts that keep the weights of --init-from."""
+    """Parts of the model that keep the weights of --init-from."""
     keep_best: CountOrZero = 1
-    """Checkpoints kept for being best, beside best.safetensors."""
+    """How many of the best checkpoints to keep, in addition to best.safetensors."""
     keep_last: CountOrZero = 1
-    """Checkpoints kept for being newest."""
+    """How many of the newest checkpoints to keep."""
     average_best: CountOrZero = 0
-    """At the end, average the weights of the N best checkpoints; the average becomes best.safetensors if it validates
-    better. 0: off; otherwise 2 to keep_best."""
+    """At the end, average the weights of this many best checkpoints; the average becomes best.safetensors if it
+    validates better. 0: off; otherwise 2 to keep_best."""
     save_every: Interval | None = None
-    """How often the state to resume from is written, besides every validation; null: only then."""
+    """How often to save the state to resume from, in addition to every validation; null: only then."""
     log_every: Count = 50
     """Updates between two lines of the log."""
     kernels: Literal["auto", "fused", "plain"] = "auto"
-    """fused: the fast operations with hand-written backward passes; plain: their twins by autograd, which tests compare
-    them with. auto: fused."""
+    """fused: fast operations with hand-written backward passes; plain: the same operations by autograd, which tests
+    compare them with. auto: fused."""
     precision: Literal["float32", "bfloat16", "auto"] = "float32"
-    """What the large matrix products of training are rounded to; weights, states, softmax and loss stay float32.
-    auto: bfloat16 where the device has instructions for it. Validation is in float32, and on a GPU so is the encoder's
-    recurrence."""
+    """The type that the large matrix products of training are rounded to; weights, states, softmax and loss stay
+    float32. auto: bfloat16 where the device has instructions for it. Validation always uses float32, and so does the
+    encoder's recurrence on a GPU."""
 
 
 class DecodingConfig(Section):
     beam_size: BeamSize = 5
-    """Hypotheses kept a sentence; 1 is greedy search."""
+    """Hypotheses kept per sentence; 1 is greedy search."""
     length_penalty: Literal["none", "average"] | Annotated[float, Field(ge=0.0, le=10.0)] = "average"
-    """none: sum of log-probabilities; average: divided by the length; a number: Wu et al.'s alpha."""
+    """none: score by the sum of log-probabilities; average: divide it by the length; a number: Wu et al.'s alpha."""
     max_length_ratio: float = Field(default=2.0, gt=0.0, le=100.0)
     """A translation has at most this many times the source's pieces, plus 10."""
     batch_tokens: Count = 2000
-    """Source pieces translated together, padding included; larger beams make smaller batches. It changes speed
-    and memory, and results no more than the rounding of float32."""
+    """Source pieces translated together, including padding; larger beams make smaller batches. It affects speed and
+    memory, and results by no more than the rounding of float32."""
     batch_sentences: Count | None = None
-    """Sentences translated together, at most; null: as many as batch_tokens has room for. On a CPU with
-    several cores several batches are computed at once."""
+    """At most this many sentences are translated together; null: as many as batch_tokens has room for. A CPU with
+    several cores computes several batches at once."""
     minimum_length: int = Field(default=0, ge=0, le=1000)
-    """A translation has at least this many pieces, or as many as its maximal length allows."""
+    """A translation has at least this many pieces, or its maximum length if that is shorter."""
     no_repeat_ngram_size: int = Field(default=0, ge=0, le=100)
     """No sequence of this many pieces occurs twice in a translation; 0: off."""
     suppress_unknown: bool = False
-    """Whether the unknown piece is never produced."""
+    """Never produce the unknown piece."""
     coverage_penalty: float = Field(default=0.0, ge=0.0, le=10.0)
-    """How much translations lose that attend too little to parts of the source: the beta of Wu et al.; 0: off."""
+    """How strongly to penalize translations that neglect parts of the source: the beta of Wu et al.; 0: off."""
 
 
 class SamplingConfig(Section):
-    """How translations are drawn instead of searched for; no part of a configuration file."""
+    """How translations are sampled instead of searched for; not part of a configuration file."""
 
     temperature: float = Field(default=1.0, gt=0.0, le=100.0)
-    """Log-probabilities are divided by it: less than 1 favours what is probable, more than 1 what is not."""
+    """Log-probabilities are divided by this: below 1 favors probable pieces, above 1 improbable ones."""
     top_k: Count | None = None
-    """Of the next pieces only this many, the most probable, can be drawn."""
+    """Sample each piece from only this many of the most probable ones."""
     top_p: float | None = Field(default=None, gt=0.0, le=1.0)
-    """Of the next pieces only the most probable can be drawn, the fewest that together have this probability."""
+    """Sample each piece from the smallest set of most probable ones whose probabilities add up to this."""
     seed: int = Field(default=42, ge=0, lt=2**32)
-    """Seed of what is drawn; the same for a line at the same place, whatever the other lines and the batches are."""
+    """Random seed; a line at the same place gets the same sample, whatever the other lines and the batches are."""
 
 
 class Config(Section):
@@ -502,11 +501,11 @@ class Config(Section):
     )
     """Name of the run; its folder is `runs/<name>` unless --output says otherwise."""
     seed: int = Field(default=42, ge=0, lt=2**32)
-    """Seed of initialisation, data order, dropout and subword sampling."""
+    """Random seed of initialization, data order, dropout and subword sampling."""
     data: DataConfig
     """The parallel text."""
     subwords: SubwordsConfig = SubwordsConfig()
-    """How text becomes pieces."""
+    """How text is split into pieces."""
     model: ModelConfig = ModelConfig()
     """The network."""
     training: TrainingConfig = TrainingConfig()

@@ -1,9 +1,9 @@
 """YAML in and out: text → plain values that remember their lines, and plain values → text.
 
 Stricter than PyYAML: only `true` and `false` are booleans (so the language code `no` stays text), `5e-4` is a number
-without needing a dot, numbers have no octal, base-60 or underscored forms, dates stay text, and a key given twice is a
-mistake. Text from a stranger costs no more than a second: its length, the depth of its nesting and the number of its
-values, with what aliases and merge keys repeat, have limits far beyond any configuration. It knows nothing about the
+without needing a dot, numbers have no octal, base-60 or underscored forms, dates stay text, and a repeated key is a
+mistake. No text, whoever wrote it, takes more than a second: its length, its nesting and the number of its values,
+counting what aliases and merge keys repeat, have limits far beyond any configuration. It knows nothing about the
 configuration's keys.
 """
 
@@ -15,16 +15,16 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 KeyPath = tuple[str | int, ...]  # ("data", "train", 0, "source"), written data.train.0.source
 
-LONGEST_TEXT = 1 << 18  # characters; in a file bytes
-MOST_VALUES = 10_000  # keys, values, lists and sections; each is counted as often as aliases and merge keys repeat it
-DEEPEST = 50  # levels of sections, lists and values, the contents of an alias where it stands
+LONGEST_TEXT = 1 << 18  # characters, or bytes of a file
+MOST_VALUES = 10_000  # keys, values, lists and sections, counted as often as aliases and merge keys repeat them
+DEEPEST = 50  # levels of sections, lists and values, with aliases replaced by what they stand for
 _LONGEST_KEY = 1000
 _LONGEST_SHOWN = 200  # characters of the user's text in a message
 
 _TEXT = "tag:yaml.org,2002:str"
 _MERGE = "tag:yaml.org,2002:merge"
 _NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-# YAML 1.2's core schema, less hexadecimal, octal, infinity and not-a-number.
+# YAML 1.2's core schema without hexadecimal, octal, infinity and not-a-number.
 _SCALARS = [
     ("tag:yaml.org,2002:null", re.compile(r"~|null|Null|NULL|"), ["~", "n", "N", ""]),
     ("tag:yaml.org,2002:bool", re.compile(r"true|True|TRUE|false|False|FALSE"), list("tTfF")),
@@ -34,20 +34,20 @@ _SCALARS = [
 ]
 _TAB = "a tab; YAML allows only spaces before a key"
 _HINTS = {
-    "cannot start any token": "is this text? then put it in quotes",
-    "mapping values are not allowed": 'a ":" where none can be: check the indentation, or put the text in quotes',
+    "cannot start any token": "if this is text, put it in quotes",
+    "mapping values are not allowed": 'a misplaced ":"; check the indentation, or put the text in quotes',
     "could not find expected ':'": 'a key without ":"',
-    "expected <block end>": "the indentation does not fit the lines before it",
+    "expected <block end>": "the indentation does not match the lines before it",
     "another document": '"---" begins a second document; one file holds one configuration',
     "undefined alias": "an alias (*name) without its anchor (&name)",
     "unexpected end of stream": "a quotation mark is missing",
-    "expected the node content": "a value is missing or not complete",
+    "expected the node content": "a value is missing or incomplete",
     "got '<stream end>'": "a closing bracket is missing",
 }
 
 
 class YamlError(Exception):
-    """Text that is not YAML: what is wrong, and the line (from 1) where it was noticed, if that is known."""
+    """Text that is not YAML: what is wrong, and the line (from 1) where it was noticed, if known."""
 
     def __init__(self, message: str, line: int | None) -> None:
         super().__init__(message)
@@ -55,7 +55,7 @@ class YamlError(Exception):
 
 
 class _Open:
-    """A value that is being read: its anchor, and how many sections and lists deep it was found to be."""
+    """A value that is being read: its anchor, and how many levels of sections and lists it has so far."""
 
     def __init__(self, anchor: str | None) -> None:
         self.anchor, self.depth = anchor, 1
@@ -69,24 +69,24 @@ class _Reader(yaml.SafeLoader):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.repeated: list[tuple[int, str]] = []
-        self._open: list[_Open] = []  # the sections and lists that are being read, and the value itself
+        self._open: list[_Open] = []  # the sections and lists around the present value, and the value itself
         self._count = 0  # values so far
-        self._extents: dict[str, tuple[int, int]] = {}  # anchor → values at it, and how deep they are nested
+        self._extents: dict[str, tuple[int, int]] = {}  # anchor → how many values it stands for, and how deep
 
     def compose_node(self, parent: Node | None, index: Any) -> Node | None:
         event = self.peek_event()
         line = event.start_mark.line + 1
         if getattr(event, "tag", None) is not None:
-            raise YamlError(f"tags such as {_shortened(event.tag)} are not used here", line)
+            raise YamlError(f"tags such as {_shortened(event.tag)} are not allowed here", line)
         anchor: str | None = getattr(event, "anchor", None)
         is_alias = isinstance(event, yaml.AliasEvent)
-        if is_alias and any(anchor == each.anchor for each in self._open):
-            raise YamlError(f"the alias *{anchor} stands inside its own anchor &{anchor}", line)
+        if is_alias and any(anchor == value.anchor for value in self._open):
+            raise YamlError(f"the alias *{anchor} is inside its own anchor &{anchor}", line)
         values, depth = self._extents.get(anchor or "", (1, 1)) if is_alias else (1, 1)
         before = self._count
         self._count += values
         if self._count > MOST_VALUES:
-            raise YamlError(f"more than {MOST_VALUES:,} values, with those that aliases and merge keys repeat", line)
+            raise YamlError(f"more than {MOST_VALUES:,} values, counting what aliases and merge keys repeat", line)
         if len(self._open) + depth > DEEPEST:
             raise YamlError(f"nested too deeply, more than {DEEPEST} levels", line)
         self._open.append(_Open(anchor))
@@ -104,16 +104,16 @@ class _Reader(yaml.SafeLoader):
         for key, _ in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, ScalarNode):
-                raise YamlError("a key is one word, not a list or a section", line)
+                raise YamlError("a key must be one word, not a list or a section", line)
             if len(key.value) > _LONGEST_KEY:
-                raise YamlError(f"a key of {len(key.value):,} characters; none has more than {_LONGEST_KEY:,}", line)
+                raise YamlError(f"a key of {len(key.value):,} characters; at most {_LONGEST_KEY:,} are allowed", line)
             if key.value in first_lines:
                 first = first_lines[key.value]
-                where = f"the first is in line {first}" if first != line else "both in this line"
+                where = f"first in line {first}" if first != line else "both times in this line"
                 self.repeated.append((line, f"the key {key.value} is given twice; {where}"))
             first_lines.setdefault(key.value, line)
             if key.tag != _MERGE:
-                key.tag = _TEXT  # every key is text, also 1 and true
+                key.tag = _TEXT  # every key is text, even 1 and true
         return node
 
     def construct_whole_number(self, node: ScalarNode) -> int:
@@ -128,13 +128,13 @@ _Reader.add_constructor("tag:yaml.org,2002:float", _Reader.construct_number)
 
 
 class _Writer(yaml.SafeDumper):
-    """SafeDumper that quotes text which either YAML 1.1 or this module's reader would take for something else."""
+    """SafeDumper that quotes text which YAML 1.1 or this module's reader would take for something else."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
     def represent_text(self, data: str) -> ScalarNode:
-        # Between single quotes these would be folded into a space.
+        # In single quotes these would be folded into a space.
         style = '"' if any(line_break in data for line_break in "\x85\u2028\u2029") else None
         return self.represent_scalar(_TEXT, data, style=style)
 
@@ -147,14 +147,14 @@ for _tag, _pattern, _first_letters in _SCALARS:
 
 
 class Document(NamedTuple):
-    """The values of a YAML text, with enough kept to say where each was written."""
+    """The values of a YAML text, and where each was written."""
 
     value: Any
     repeated: list[tuple[int, str]]  # (line, message) of every key given twice in one section
     root: Node | None
 
     def line(self, path: KeyPath) -> tuple[int | None, bool]:
-        """The line of the key at `path` or else of the nearest section around it, and whether the key is there."""
+        """The line of the key at `path`, or else of the nearest section around it, and whether the key exists."""
         node, line = self.root, None
         for part in path:
             step = _child(node, part)
@@ -166,7 +166,7 @@ class Document(NamedTuple):
 
 def _child(node: Node | None, part: str | int) -> tuple[int, Node] | None:
     if isinstance(node, MappingNode):
-        for key, value in reversed(node.value):  # keys merged in by << come first, the section's own after them
+        for key, value in reversed(node.value):  # keys merged in by << come before those of the section itself
             if key.value == part:
                 return key.start_mark.line + 1, value
     if isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.value):
@@ -176,7 +176,7 @@ def _child(node: Node | None, part: str | int) -> tuple[int, Node] | None:
 
 
 def read_yaml(text: str) -> Document:
-    """Parse one YAML document. Raises YamlError, also for one beyond the limits of this module."""
+    """Parse one YAML document. Raises YamlError, also for text beyond the limits of this module."""
     if len(text) > LONGEST_TEXT:
         raise YamlError(f"longer than {LONGEST_TEXT:,} characters", None)
     try:
@@ -188,7 +188,7 @@ def read_yaml(text: str) -> Document:
         raise YamlError(f"the character U+{ord(text[error.position]):04X} is not allowed in YAML", line) from error
     except yaml.MarkedYAMLError as error:
         raise _readable(error, text) from error
-    except (ValueError, OverflowError) as error:  # a number in a directive or an escape that no machine holds
+    except (ValueError, OverflowError) as error:  # a number too large, in a directive or an escape
         raise YamlError(f"not valid YAML: {_shortened(str(error))}", None) from error
     return Document(value, reader.repeated, root)
 
@@ -213,6 +213,6 @@ def _shortened(text: str) -> str:
 
 
 def write_yaml(value: Any) -> str:
-    """Write plain values in the order of their keys; `read_yaml` gives them back equal."""
+    """Write plain values in the order of their keys; `read_yaml` reads back equal values."""
     text: str = yaml.dump(value, Dumper=_Writer, sort_keys=False, allow_unicode=True, width=1_000_000)
     return text

@@ -84,8 +84,8 @@ def test_keys_are_text_and_keep_their_order() -> None:
         ("a: [1, 2", 1, "a closing bracket is missing"),
         ("a: @x", 1, "put it in quotes"),
         ("a: *other", 1, "an alias (*name) without its anchor"),
-        ("? [a]\n: 1", 1, "a key is one word"),
-        ("a: !!python/object:os.system x", 1, "are not used here"),
+        ("? [a]\n: 1", 1, "a key must be one word"),
+        ("a: !!python/object:os.system x", 1, "are not allowed here"),
         ("a: 1\n---\nb: 2", 2, "one file holds one configuration"),
         ("a: 1\nb: \x07", 2, "U+0007 is not allowed"),
         ("a: " + "[" * 5000, 1, "nested too deeply, more than 50 levels"),
@@ -115,6 +115,6 @@ def test_lines_of_keys_items_and_merged_keys() -> None:
 def test_keys_given_twice_are_noted_with_both_lines() -> None:
     document = read_yaml("a: 1\nb: {c: 1, c: 2}\na: 3\n")
     assert sorted(document.repeated) == [
-        (2, "the key c is given twice; both in this line"),
-        (3, "the key a is given twice; the first is in line 1"),
+        (2, "the key c is given twice; both times in this line"),
+        (3, "the key a is given twice; first in line 1"),
     ]
