@@ -104,7 +104,7 @@ def linked_atomically(existing: Path, path: Path) -> None:
         raise
 
 
-def opened_itself(path: Path, mode: str, **options: Any) -> IO[Any]:
+def open_refusing_links(path: Path, mode: str, **options: Any) -> IO[Any]:
     """Open as `open` does, but a link in place of the file is refused with an OSError."""
 
     def opener(name: str, flags: int) -> int:
@@ -152,7 +152,7 @@ def locked(descriptor: int) -> bool | None:
     return True
 
 
-def first_stranger(folder: Path, *ours: str) -> str | None:
+def first_foreign_name(folder: Path, *ours: str) -> str | None:
     """The first name in `folder` that none of the patterns `ours` has; None where there is no other."""
     names = sorted(entry.name for entry in folder.iterdir())
     return next((name for name in names if not any(fnmatchcase(name, pattern) for pattern in ours)), None)

@@ -56,7 +56,7 @@ def write_tensors(
         file.write(content)
 
 
-class Declared(NamedTuple):
+class DeclaredTensor(NamedTuple):
     """What a header says of a tensor."""
 
     type: torch.dtype
@@ -66,7 +66,7 @@ class Declared(NamedTuple):
 class TensorFile:
     """An open file whose header has been read: its texts, and what its tensors are."""
 
-    def __init__(self, path: Path, file: IO[bytes], texts: dict[str, str], tensors: dict[str, Declared]) -> None:
+    def __init__(self, path: Path, file: IO[bytes], texts: dict[str, str], tensors: dict[str, DeclaredTensor]) -> None:
         """`tensors` are in the order of the file, which stands where their values begin."""
         self._digest = texts.pop(_DIGEST, None)
         self.path, self.texts, self.tensors = path, texts, tensors
@@ -135,7 +135,7 @@ def _check_kind(path: Path, texts: dict[str, str], kind: str) -> None:
     )
 
 
-def _header(file: IO[bytes], size: int) -> tuple[dict[str, str], dict[str, Declared]]:
+def _header(file: IO[bytes], size: int) -> tuple[dict[str, str], dict[str, DeclaredTensor]]:
     """The texts and what the tensors are, in the order of the file. Raises ValueError, or RecursionError."""
     length = int.from_bytes(file.read(_LENGTH), "little")
     if size < _LENGTH or length > size - _LENGTH:
@@ -146,7 +146,7 @@ def _header(file: IO[bytes], size: int) -> tuple[dict[str, str], dict[str, Decla
     if not isinstance(header, dict):
         raise ValueError("its header is no JSON object")
     metadata = header.pop("__metadata__", {})
-    tensors: dict[str, Declared] = {}
+    tensors: dict[str, DeclaredTensor] = {}
     end = 0
     for name, (declared, start, stop) in sorted(
         ((name, _entry(name, entry)) for name, entry in header.items()), key=lambda each: each[1][1:]
@@ -159,7 +159,7 @@ def _header(file: IO[bytes], size: int) -> tuple[dict[str, str], dict[str, Decla
     return _texts(metadata), tensors
 
 
-def _entry(name: str, entry: Any) -> tuple[Declared, int, int]:
+def _entry(name: str, entry: Any) -> tuple[DeclaredTensor, int, int]:
     """What the header says of a tensor, and where its bytes begin and end."""
     if not name.isascii():
         raise ValueError("a tensor whose name is not of ASCII characters")
@@ -169,7 +169,7 @@ def _entry(name: str, entry: Any) -> tuple[Declared, int, int]:
         raise ValueError(f"{name[:100]}: no type, shape and place in the header")
     if not isinstance(kind, str) or kind not in _TYPES:
         raise ValueError(f"{name[:100]}: of the type {str(kind)[:50]}; known: {', '.join(_TYPES)}")
-    return Declared(_TYPES[kind], tuple(shape)), place[0], place[1]
+    return DeclaredTensor(_TYPES[kind], tuple(shape)), place[0], place[1]
 
 
 def _are_counts(numbers: Any) -> TypeGuard[list[int]]:
@@ -203,6 +203,6 @@ def _digest(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
     return digest.hexdigest()
 
 
-def below(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """The tensors whose name begins with `prefix`, by the rest of their name."""
     return {name[len(prefix) :]: tensor for name, tensor in tensors.items() if name.startswith(prefix)}

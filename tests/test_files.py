@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from nmt import files
-from nmt.files import is_unfinished, linked_atomically, opened_itself, remove_unfinished, written_atomically
+from nmt.files import is_unfinished, linked_atomically, open_refusing_links, remove_unfinished, written_atomically
 from tests.conftest import ROOT
 
 TOKEN = "0123456789abcdef" * 2
@@ -91,8 +91,8 @@ def test_a_file_opened_itself_is_no_link(tmp_path: Path) -> None:
     (tmp_path / "dangling").symlink_to("nowhere")
     for name in ("log", "dangling"):
         with pytest.raises(OSError, match=f"is a link, which is not followed here: .*{name}"):
-            opened_itself(tmp_path / name, "a")
-    with opened_itself(tmp_path / "victim", "a", encoding="utf-8") as file:
+            open_refusing_links(tmp_path / name, "a")
+    with open_refusing_links(tmp_path / "victim", "a", encoding="utf-8") as file:
         file.write(", longer")
     assert (tmp_path / "victim").read_text(encoding="utf-8") == "mine, longer"
     assert names(tmp_path) == ["dangling", "log", "victim"]
@@ -109,7 +109,7 @@ def test_permissions(tmp_path: Path, mask: int, new: int) -> None:
         with written_atomically(tmp_path / "old"):
             (beside,) = (path for path in tmp_path.iterdir() if is_unfinished(path.name, of="old"))
             assert permissions(beside) == 0o640
-        with opened_itself(tmp_path / "log", "a"):
+        with open_refusing_links(tmp_path / "log", "a"):
             pass
     finally:
         os.umask(before)

@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 
 from nmt import __version__
 from nmt.errors import UserError
-from nmt.tensor_file import LARGEST_HEADER, below, open_tensors, read_tensors, write_tensors
+from nmt.tensor_file import LARGEST_HEADER, open_tensors, read_tensors, with_prefix, write_tensors
 from tests.hostile_files import parts, rewrite, write_parts
 
 TENSORS = {
@@ -33,7 +33,7 @@ def test_round_trip(path: Path) -> None:
     assert tensors.keys() == TENSORS.keys()
     assert all(torch.equal(tensors[name], tensor) for name, tensor in TENSORS.items())
     assert texts["config"] == "name: ü\n"
-    assert below(tensors, "a.").keys() == {"weight", "step"}
+    assert with_prefix(tensors, "a.").keys() == {"weight", "step"}
 
 
 def test_equal_content_gives_equal_bytes(path: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from nmt.files import opened_itself
+from nmt.files import open_refusing_links
 
 
 @contextmanager
@@ -40,7 +40,7 @@ class _FileHandler(logging.FileHandler):
     """Lines with their time; a link in place of the file is not followed."""
 
     def _open(self) -> Any:
-        return opened_itself(Path(self.baseFilename), self.mode, encoding=self.encoding, errors=self.errors)
+        return open_refusing_links(Path(self.baseFilename), self.mode, encoding=self.encoding, errors=self.errors)
 
     def format(self, record: logging.LogRecord) -> str:
         return logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S").format(record)

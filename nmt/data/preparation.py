@@ -161,7 +161,7 @@ def _trained_on(
     )
     key = _key([_RECIPE, used, [[corpus.digests[side] for side in sides] for corpus in corpora]])
     path = cache / "subwords" / f"{key}.model"
-    reused = _reused(path, lambda path: Subwords.from_bytes(read_sealed(path)), log)
+    reused = _reused(path, lambda path: Subwords(read_sealed(path)), log)
     if reused is not None:
         log(f"subwords: {name} {settings.type}, {reused.size:,} pieces, reused")
         return reused

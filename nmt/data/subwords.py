@@ -102,11 +102,6 @@ class Subwords:
             raise UserError(_explained(str(error), size, corpus)) from None
 
     @staticmethod
-    def from_bytes(model: bytes) -> "Subwords":
-        """Load a serialised model; raises ValueError as the constructor."""
-        return Subwords(model)
-
-    @staticmethod
     def from_file(path: Path) -> "Subwords":
         """Load a model file.
 
@@ -168,9 +163,9 @@ class Subwords:
 
     def decode_marked(self, ids: Sequence[int], mark: str) -> str:
         """As `decode`, with `mark` for each unknown piece: inside its word, or in a word model as a word of its own."""
-        return _on_one_line("".join(self.spoken_parts(ids, mark)))
+        return _on_one_line("".join(self.text_parts(ids, mark)))
 
-    def spoken_parts(self, ids: Sequence[int], mark: str | None = None) -> list[str]:
+    def text_parts(self, ids: Sequence[int], mark: str | None = None) -> list[str]:
         """What each id but PAD, BEGIN and END adds to the text; put together they are `decode`'s, but for line breaks.
 
         With `mark` they are `decode_marked`'s.
@@ -221,8 +216,8 @@ class Vocabularies(NamedTuple):
 
         Raises ValueError as `Subwords` does, and when they have not as many pieces as `sizes` says.
         """
-        loaded = Subwords.from_bytes(source)
-        found = cls(loaded, loaded if source == target else Subwords.from_bytes(target))
+        loaded = Subwords(source)
+        found = cls(loaded, loaded if source == target else Subwords(target))
         for side, size in zip(found, sizes, strict=True):
             if side.size != size:
                 raise ValueError(f"one of {side.size} pieces, where there should be {size}")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from nmt.errors import UserError
-from nmt.files import first_stranger, opened_itself
+from nmt.files import first_foreign_name, open_refusing_links
 from nmt.jobs.chunks import MAIN, RECORD, Chunks, finished_chunks, unwritable
 from nmt.jobs.description import (
     CHUNK_LINES,
@@ -74,7 +74,7 @@ class Parts(Chunks):
         try:
             _refuse_strangers(path)
             path.mkdir(exist_ok=True)
-            lock = opened_itself(path / LOCK, "a+", encoding="utf-8", errors="replace")
+            lock = open_refusing_links(path / LOCK, "a+", encoding="utf-8", errors="replace")
             try:
                 if not _taken(lock, 0, length=0):  # all of it: nobody is there, not even a process without a first one
                     raise UserError(f"{path}: in use by another translation; wait for it, or stop it")
@@ -97,7 +97,7 @@ class Parts(Chunks):
     def follow(cls, path: Path, facts: Facts, *, outputs: Mapping[str, str], rank: int) -> "Parts":
         """The folder that the first process has opened. Raises UserError unless this one is to do the same job."""
         try:
-            lock = opened_itself(path / LOCK, "a+", encoding="utf-8")
+            lock = open_refusing_links(path / LOCK, "a+", encoding="utf-8")
         except OSError as error:
             raise unwritable(path, error) from error
         _taken(lock, rank)
@@ -217,7 +217,7 @@ class Parts(Chunks):
         """Remove the folder. Raises UserError when that is not possible, or somebody's file is in it."""
         try:
             self._clear_parts()
-            if (stranger := first_stranger(self.path, JOB, JOINED, LOCK)) is not None:
+            if (stranger := first_foreign_name(self.path, JOB, JOINED, LOCK)) is not None:
                 raise UserError(f"{self.path / stranger}: is of no translation, and its folder is not removed")
             self._clear_notes()
             (self.path / LOCK).unlink()
@@ -260,7 +260,7 @@ def remove_joined(path: Path) -> None:
     """Remove the folder `path` if all in it is in the outputs and no process is at work; it may stay without harm."""
     with suppress(OSError, UserError):
         if (path / JOINED).exists() and not (path / JOB).exists():
-            with opened_itself(path / LOCK, "a+", encoding="utf-8") as lock:
+            with open_refusing_links(path / LOCK, "a+", encoding="utf-8") as lock:
                 if _taken(lock, 0, length=0):
                     Parts(path, lock).remove()
 
@@ -270,7 +270,7 @@ def _refuse_strangers(path: Path) -> None:
     if path.exists() and not path.is_dir():
         raise UserError(f"{path}: is a file, where the folder of parts has to be; rename it, or give another --output")
     if path.is_dir() and not (path / JOB).exists() and not (path / JOINED).exists():
-        stranger = first_stranger(path, LOCK, f"{JOB}.*.partial")  # ours is what a process leaves that was killed early
+        stranger = first_foreign_name(path, LOCK, f"{JOB}.*.partial")  # the last is left by a process killed early
         if stranger is not None:
             raise UserError(
                 f"{path}: is not empty and holds no parts (found {stranger}); remove it, or give another --output"

@@ -18,7 +18,7 @@ from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_model, weight_shapes
 from nmt.ops.memory import out_of_memory
 from nmt.symbols import BEGIN, END
-from nmt.tensor_file import Declared, below, open_tensors, write_tensors
+from nmt.tensor_file import DeclaredTensor, open_tensors, with_prefix, write_tensors
 
 KIND = "model"
 LARGEST_WEIGHT = 1e6  # of those of a model that learnt anything none comes near it; beyond it, translations are blank
@@ -80,7 +80,7 @@ def load_model(path: Path) -> ModelFile:
         except (KeyError, ValueError, RecursionError) as error:
             raise UserError(f"{path}: damaged: its parts do not fit together ({error})") from error
         tensors = file.read()
-    weights = below(tensors, _WEIGHTS)
+    weights = with_prefix(tensors, _WEIGHTS)
     for name, weight in weights.items():
         _check_values(path, name, weight)
     source = tensors[_SOURCE].numpy().tobytes()
@@ -104,21 +104,21 @@ def _described(texts: Mapping[str, str]) -> tuple[Config, tuple[int, int], dict[
     return config, (sizes[0], sizes[1]), training
 
 
-def _check_declared(tensors: Mapping[str, Declared], config: Config, sizes: tuple[int, int]) -> None:
+def _check_declared(tensors: Mapping[str, DeclaredTensor], config: Config, sizes: tuple[int, int]) -> None:
     """Raise ValueError unless the tensors are those of such a model."""
     shapes = weight_shapes(config.model, source_size=sizes[0], target_size=sizes[1])
-    wanted = {f"{_WEIGHTS}{name}": Declared(torch.float32, shape) for name, shape in shapes.items()}
+    wanted = {f"{_WEIGHTS}{name}": DeclaredTensor(torch.float32, shape) for name, shape in shapes.items()}
     for name in (_SOURCE, _TARGET):
         if name == _SOURCE or name in tensors:
             length = math.prod(tensors[name].shape) if name in tensors else 0
-            wanted[name] = Declared(torch.uint8, (length,))
+            wanted[name] = DeclaredTensor(torch.uint8, (length,))
     for name in [*wanted, *tensors]:
         if tensors.get(name) != wanted.get(name):
             found, expected = (_in_words(declared.get(name)) for declared in (tensors, wanted))
             raise ValueError(f"{name[:100]} is {found}, but {expected} in a model of its configuration")
 
 
-def _in_words(declared: Declared | None) -> str:
+def _in_words(declared: DeclaredTensor | None) -> str:
     return "absent" if declared is None else f"{str(declared.type).removeprefix('torch.')} {declared.shape}"
 
 

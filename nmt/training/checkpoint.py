@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from nmt.errors import DamagedFile
-from nmt.tensor_file import below, read_tensors, write_tensors
+from nmt.tensor_file import read_tensors, with_prefix, write_tensors
 from nmt.training.saved_numbers import checked_numbers
 
 KIND = "training state"
@@ -94,13 +94,13 @@ def restore(state: State, *, model: nn.Module, optimizer: Optimizer, rank: int =
 
 
 def _restore(state: State, model: nn.Module, optimizer: Optimizer, rank: int) -> None:
-    weights = below(state.tensors, "model.")
+    weights = with_prefix(state.tensors, "model.")
     for name, weight in model.state_dict().items():
         _check_like(f"model.{name}", weights[name], weight)
     model.load_state_dict(weights)
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     moments: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in below(state.tensors, "optimizer.").items():
+    for name, tensor in with_prefix(state.tensors, "optimizer.").items():
         index, _, moment = name.partition(".")
         if not (index.isdecimal() and int(index) < len(parameters) and moment in _MOMENTS[type(optimizer)]):
             raise ValueError(f"optimizer.{name[:100]}: of another optimizer")
@@ -112,13 +112,13 @@ def _restore(state: State, model: nn.Module, optimizer: Optimizer, rank: int) ->
     if any(len(each) < len(_MOMENTS[type(optimizer)]) for each in moments.values()):
         raise ValueError("the optimizer's state is not complete")
     optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
-    saved = below(state.tensors, f"random.{rank}.")
+    saved = with_prefix(state.tensors, f"random.{rank}.")
     if rank == 0 and not saved:
-        saved = below(state.tensors, "random.")
+        saved = with_prefix(state.tensors, "random.")
     if "cpu" in saved:
         _check_like("random.cpu", saved["cpu"], torch.get_rng_state())
         torch.set_rng_state(saved["cpu"])
-    on_devices = below(saved, "cuda.")
+    on_devices = with_prefix(saved, "cuda.")
     if torch.cuda.is_available() and len(on_devices) == torch.cuda.device_count():
         torch.cuda.set_rng_state_all([on_devices[str(index)] for index in range(len(on_devices))])
 

@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from nmt.files import opened_itself, written_atomically
+from nmt.files import open_refusing_links, written_atomically
 from nmt.training.board import Board
 from nmt.training.measurements import measurement
 from nmt.training.run_files import DAMAGED, METRICS, TENSORBOARD
@@ -36,7 +36,7 @@ class Records:
         self._path = folder / METRICS
         self._digest = hashlib.blake2b(digest_size=16)
         self._board = Board(folder / TENSORBOARD, _resumed(folder, state, self._digest, saved, log))
-        self._file = opened_itself(self._path, "a", encoding="utf-8", newline="\n")
+        self._file = open_refusing_links(self._path, "a", encoding="utf-8", newline="\n")
 
     def saved(self) -> dict[str, Any]:
         """Bytes and checksum of metrics.jsonl so far, which is then on the disk: a saved state will count on it."""
@@ -69,7 +69,7 @@ def _resumed(
     records: list[dict[str, Any]] = []
     damaged: list[tuple[int, int]] = []  # places, as they may be large
     end = end_of_kept = 0
-    with opened_itself(path, "a+b") as file:
+    with open_refusing_links(path, "a+b") as file:
         file.seek(0)
         for line in iter(lambda: file.readline(_LONGEST), b""):
             start, end = end, end + len(line)
@@ -83,7 +83,7 @@ def _resumed(
                 records.append(record)
                 end_of_kept = end
         if damaged:
-            with opened_itself(folder / DAMAGED, "ab") as aside:
+            with open_refusing_links(folder / DAMAGED, "ab") as aside:
                 for start, length in damaged:
                     file.seek(start)
                     aside.write(file.read(length))

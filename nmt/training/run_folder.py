@@ -16,7 +16,7 @@ from typing import IO, NamedTuple
 
 from nmt.config import Config, differences, dump_config, parse_config
 from nmt.errors import UserError
-from nmt.files import locked, opened_itself, written_atomically
+from nmt.files import locked, open_refusing_links, written_atomically
 from nmt.models.model_file import BEST
 from nmt.training import run_files
 from nmt.training.run_files import CHECKPOINTS, CONFIG, LOCK, LOG, METRICS, ORIGIN, PREVIOUS_STATE, STATE, STATES
@@ -72,7 +72,7 @@ class RunFolder:
             if not _has_state(path):
                 _check_spared(path, start, begun=begun, overwrite=overwrite)  # before anything is made
             (path / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
-            lock = opened_itself(path / LOCK, "a+", encoding="utf-8", errors="replace")
+            lock = open_refusing_links(path / LOCK, "a+", encoding="utf-8", errors="replace")
             try:
                 folder = cls(path, lock, is_new=is_new)
                 folder._take()

@@ -171,4 +171,4 @@ def test_a_model_whose_settings_cannot_be_read_is_refused_when_it_is_loaded(dama
     model = models("bpe", 60)[0].model
     without = b"".join(field(1, piece) for number, piece in fields(model) if number == 1)
     with pytest.raises(ValueError, match="not a sentencepiece model, or damaged"):
-        Subwords.from_bytes(without + damage)
+        Subwords(without + damage)

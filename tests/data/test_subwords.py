@@ -72,7 +72,7 @@ def test_char_and_word_sizes_are_upper_bounds() -> None:
 
 def test_equal_input_gives_the_equal_model(bpe: Subwords) -> None:
     assert train("bpe").model == bpe.model
-    assert Subwords.from_bytes(bpe.model).encode(LINES[0]) == bpe.encode(LINES[0])
+    assert Subwords(bpe.model).encode(LINES[0]) == bpe.encode(LINES[0])
 
 
 def test_lowercase_folds_case() -> None:

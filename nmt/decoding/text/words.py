@@ -28,7 +28,7 @@ def words_of_line(line: str, subwords: Subwords) -> PieceWords:
 
 def words_of_tokens(tokens: Sequence[int], subwords: Subwords, *, mark: str | None = None) -> PieceWords:
     """The words of the text that `tokens` spell, in which `mark`, if given, stands for each unknown piece."""
-    parts = subwords.spoken_parts(tokens, mark)
+    parts = subwords.text_parts(tokens, mark)
     text = "".join(parts)
     ends = list(accumulate(map(len, parts)))
     return PieceWords(text.split(), word_places(text, zip([0, *ends], ends, strict=False)))
