@@ -5,8 +5,11 @@
 Bahdanau, Cho & Bengio (2014), arXiv 1409.0473, section 3.1; Luong, Pham & Manning (2015), arXiv 1508.04025, section 3.
 """
 
+from collections.abc import Iterator
+
 from torch import Tensor, nn
 
+from nmt.models.initialisation import Role, Weight
 from nmt.models.memory import Memory, Past, all_steps
 from nmt.models.scopes import Scope
 from nmt.models.scores import Score
@@ -21,6 +24,9 @@ class Attention(nn.Module):
         self.score = score
         self.scope = scope
         self.context_size = memory_size if score.context else 0
+
+    def declared(self) -> Iterator[tuple[Tensor, Weight]]:
+        return ((parameter, Weight(Role.ATTENTION)) for parameter in self.parameters())
 
     @property
     def recurrent(self) -> bool:

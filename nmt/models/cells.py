@@ -4,10 +4,12 @@ The product with the input is separate from the step, because the inputs of a wh
 state is a tuple of (rows, size) tensors whose first member is the cell's output.
 """
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from torch import Tensor, nn
 
+from nmt.models.initialisation import Role, Weight
 from nmt.ops.recurrence import gru_step, lstm_step
 from nmt.ops.sequence import gru_sequence, lstm_sequence
 from nmt.ops.steps import StepLinear
@@ -34,6 +36,10 @@ class Cell(nn.Module):
         self.input_norm, self.recurrent_norm = (
             nn.LayerNorm(self.gates * size) if layer_normalisation else nn.Identity() for _ in range(2)
         )
+
+    def declared(self) -> Iterator[tuple[Tensor, Weight]]:
+        yield self.input_layer.weight, Weight(gates=self.gates)
+        yield self.recurrent_layer.weight, Weight(Role.RECURRENT, self.gates)
 
     def project(self, inputs: Tensor) -> Tensor:
         """W x + b for every gate: (…, input_size) → (…, gates × size)."""

@@ -4,13 +4,14 @@ Bahdanau et al. (2014), section 3.2: the annotation h_j = [→h_j; ←h_j]. It s
 the words from the last to the first is Sutskever et al.'s (2014, arXiv 1409.3215), and in the recipe of Luong et al.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from nmt.models.initialisation import Role, Weight
 from nmt.ops.computing import fused
 from nmt.ops.dropout import dropout
 from nmt.ops.keeps_packed import KeepsPacked
@@ -99,6 +100,11 @@ class Encoder(KeepsPacked[list[list[_Packed]]]):
         )
         self.norm = nn.LayerNorm(self.output_size) if layer_normalisation else nn.Identity()
 
+    def declared(self) -> Iterator[tuple[Tensor, Weight]]:
+        for from_input, recurrent, *_ in self.network.all_weights:
+            gates = len(recurrent) // self.size
+            yield from ((from_input, Weight(gates=gates)), (recurrent, Weight(Role.RECURRENT, gates)))
+
     def forward(self, embedded: Tensor, lengths: Tensor) -> Encoded:
         """Encode `embedded` (batch, source_length, input_size); `lengths` (batch,) counts tokens, at least 1 each."""
         embedded = dropout(embedded, self.dropout, training=self.training)
@@ -176,11 +182,7 @@ class Encoder(KeepsPacked[list[list[_Packed]]]):
 
     def _weights(self, layer: int, direction: int) -> "_Weights":
         """Those of the library's network: an LSTM's two biases are always added, so they are one here."""
-        suffix = "_reverse" if direction else ""
-        from_input, recurrent, bias, recurrent_bias = (
-            getattr(self.network, f"{name}_l{layer}{suffix}")
-            for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        )
+        from_input, recurrent, bias, recurrent_bias = self.network.all_weights[layer * self.directions + direction]
         if isinstance(self.network, nn.LSTM):
             return _Weights(from_input, bias + recurrent_bias, recurrent, None)
         return _Weights(from_input, bias, recurrent, recurrent_bias)

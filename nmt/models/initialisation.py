@@ -1,79 +1,99 @@
-"""How weights start: one function for each way, and STARTS names them.
+"""How weights start: each layer declares what its weights are, and the configuration chooses how such are drawn.
 
-Biases start at 0. Layer normalisation and a score's temperature keep the start that they were built with.
+A weight that no layer declares is a matrix drawn as a whole; a vector is a matrix with one output. By PyTorch's
+convention a parameter whose own name begins with "bias" is a bias, which starts at 0. Layer normalisation and single
+numbers, such as a score's temperature, keep the start that they were built with.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from enum import Enum, auto
+from typing import NamedTuple, Protocol, runtime_checkable
 
+import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig, UniformInitialisation
-from nmt.models.cells import CELLS
 
 
-def initialise(model: nn.Module, config: ModelConfig, *, output_weight: Tensor) -> None:
-    """Draw every parameter of `model` anew from PyTorch's global generator, in the order of their names.
+class Role(Enum):
+    """What a weight is to its layer."""
 
-    `output_weight` is the parameter of the output layer, which may be an embedding too.
-    """
+    MATRIX = auto()
+    RECURRENT = auto()  # multiplies the last state
+    EMBEDDING = auto()
+    OUTPUT_EMBEDDING = auto()  # is the output layer too
+    ATTENTION = auto()  # any weight of attention, but for
+    SCORE_VECTOR = auto()  # v_a
+
+
+class Weight(NamedTuple):
+    """What a layer declares of a weight."""
+
+    role: Role = Role.MATRIX
+    gates: int = 1  # blocks of rows, one below the other, that are drawn one by one
+
+
+@runtime_checkable
+class Declares(Protocol):
+    """A layer that has other weights than plain matrices, or parts that have."""
+
+    def declared(self) -> Iterable[tuple[Tensor, Weight]]:
+        """These weights, and what they are. What a part declares of its own weight takes precedence."""
+        ...
+
+
+def initialise(model: nn.Module, config: ModelConfig) -> None:
+    """Draw every parameter of `model` anew from PyTorch's global generator, in the order of their names."""
     draw = STARTS[config.initialisation.name]
-    for name, parameter in sorted(model.named_parameters()):
-        if "_norm." in name or ".norm." in name or parameter.dim() == 0:
-            continue
-        if name.rsplit(".", 1)[-1].startswith("bias"):
-            nn.init.zeros_(parameter)
-        else:
-            draw(name, parameter, config, parameter is output_weight)
+    biases: set[Tensor] = set()
+    kept: set[Tensor] = set()
+    weights: dict[Tensor, Weight] = {}
+    for module in model.modules():  # from the outside in
+        biases |= {parameter for name, parameter in module.named_parameters(recurse=False) if name.startswith("bias")}
+        kept |= set(module.parameters() if isinstance(module, nn.LayerNorm) else ())
+        weights.update(module.declared() if isinstance(module, Declares) else ())
+    with torch.no_grad():
+        for _, parameter in sorted(model.named_parameters()):
+            if parameter in kept or parameter.dim() == 0:
+                continue
+            if parameter in biases:
+                nn.init.zeros_(parameter)
+            else:
+                draw(parameter, weights.get(parameter, Weight()), config)
 
 
-def _uniform(name: str, parameter: Tensor, config: ModelConfig, is_output: bool) -> None:
+def _uniform(parameter: Tensor, weight: Weight, config: ModelConfig) -> None:
     """Luong et al. (2015), section 4.1."""
     assert isinstance(config.initialisation, UniformInitialisation)
     nn.init.uniform_(parameter, -config.initialisation.range, config.initialisation.range)
 
 
-def _bahdanau(name: str, parameter: Tensor, config: ModelConfig, is_output: bool) -> None:
+def _bahdanau(parameter: Tensor, weight: Weight, config: ModelConfig) -> None:
     """Bahdanau et al. (2014), B.1. The vector of a score starts at 0, so that attention is even at first."""
-    if name == "decoder.attention.score.vector":
+    if weight.role is Role.SCORE_VECTOR:
         nn.init.zeros_(parameter)
-    elif name.startswith("decoder.attention."):
-        nn.init.normal_(parameter, std=0.001)
-    elif _is_recurrent(name):
-        _each_gate(nn.init.orthogonal_, name, parameter, config)
+    elif weight.role is Role.RECURRENT:
+        for block in parameter.chunk(weight.gates):
+            nn.init.orthogonal_(block)
     else:
-        nn.init.normal_(parameter, std=0.01)
+        nn.init.normal_(parameter, std=0.001 if weight.role is Role.ATTENTION else 0.01)
 
 
-def _xavier(name: str, parameter: Tensor, config: ModelConfig, is_output: bool) -> None:
+def _xavier(parameter: Tensor, weight: Weight, config: ModelConfig) -> None:
     """Orthogonal recurrent matrices, Xavier-uniform (Glorot & Bengio 2010) others, each gate's block by itself.
 
     Embeddings are N(0, 1), inputs of unit size from which gates learn at once; tied to the output layer they are
     N(0, 1/size), or the first logits would be of the size of the vector.
     """
-    if "embedding" in name:
-        nn.init.normal_(parameter, std=parameter.size(1) ** -0.5 if is_output else 1.0)
-    elif _is_recurrent(name):
-        _each_gate(nn.init.orthogonal_, name, parameter, config)
-    elif any(part in name for part in ("weight_ih", "input_layer", "feed", "context_layer")):
-        _each_gate(nn.init.xavier_uniform_, name, parameter, config)
-    elif parameter.dim() == 1:  # the vector of a score is a matrix with one output
-        nn.init.xavier_uniform_(parameter.unsqueeze(0))
-    else:
-        nn.init.xavier_uniform_(parameter)
-
-
-def _is_recurrent(name: str) -> bool:
-    return "weight_hh" in name or "recurrent_layer" in name
-
-
-def _each_gate(draw: Callable[[Tensor], Tensor], name: str, parameter: Tensor, config: ModelConfig) -> None:
-    """Draw the block of each gate by itself; a cell's matrices have them one below the other."""
-    cell = config.encoder.cell if name.startswith("encoder.") else config.decoder.cell
-    for block in parameter.chunk(CELLS[cell].gates):
+    if weight.role in (Role.EMBEDDING, Role.OUTPUT_EMBEDDING):
+        nn.init.normal_(parameter, std=1.0 if weight.role is Role.EMBEDDING else parameter.size(1) ** -0.5)
+        return
+    draw = nn.init.orthogonal_ if weight.role is Role.RECURRENT else nn.init.xavier_uniform_
+    for block in (parameter.unsqueeze(0) if parameter.dim() == 1 else parameter).chunk(weight.gates):
         draw(block)
 
 
-STARTS: dict[str, Callable[[str, Tensor, ModelConfig, bool], None]] = {
+STARTS: dict[str, Callable[[Tensor, Weight, ModelConfig], None]] = {
     "uniform": _uniform,
     "xavier": _xavier,
     "bahdanau": _bahdanau,

@@ -7,12 +7,14 @@ Bahdanau, Cho & Bengio (2014), arXiv 1409.0473, section 3.1; Luong, Pham & Manni
 """
 
 import math
+from collections.abc import Iterator
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from nmt.models.initialisation import Role, Weight
 from nmt.models.memory import Past
 from nmt.ops.activations import ScoreVector, tanh_scores
 from nmt.ops.keeps_packed import KeepsPacked
@@ -58,6 +60,9 @@ class _HiddenLayerScore(KeepsPacked[ScoreVector], Score):
         self.vector = nn.Parameter(torch.empty(size))
         self.coverage_vector = nn.Parameter(torch.empty(size)) if coverage else None
         self.remembers = frozenset({"coverage"} if coverage else ())
+
+    def declared(self) -> Iterator[tuple[Tensor, Weight]]:
+        yield self.vector, Weight(Role.SCORE_VECTOR)
 
     def pack(self, _: MakeProduct) -> None:
         self.packed = ScoreVector.of(self.vector.detach())

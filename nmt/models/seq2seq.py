@@ -3,6 +3,7 @@
 Layers take sizes; only the builder at the end of this file reads the configuration.
 """
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from nmt.models.decoders import DECODERS, Decoder, DecoderState, Outputs
 from nmt.models.decoders.base import DecoderShape
 from nmt.models.encoder import Encoder
 from nmt.models.initial_state import INITIAL_STATES, InitialState, StateSizes
-from nmt.models.initialisation import initialise
+from nmt.models.initialisation import Role, Weight, initialise
 from nmt.models.memory import Memory
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
@@ -80,6 +81,11 @@ class Seq2Seq(KeepsPacked[PackedOutput]):
         self.decoder = decoder
         self.output_layer = output_layer
 
+    def declared(self) -> Iterator[tuple[Tensor, Weight]]:
+        for embedding in (self.source_embedding, self.target_embedding):
+            is_output = embedding.weight is self.output_weight
+            yield embedding.weight, Weight(Role.OUTPUT_EMBEDDING if is_output else Role.EMBEDDING)
+
     @property
     def target_embedding(self) -> nn.Embedding:
         return self.source_embedding if self.own_target_embedding is None else self.own_target_embedding
@@ -136,7 +142,7 @@ class Seq2Seq(KeepsPacked[PackedOutput]):
 def build_model(config: ModelConfig, *, source_size: int, target_size: int) -> Seq2Seq:
     """The model that `config` describes, for vocabularies of these sizes, with freshly drawn weights."""
     model = _assembled(config, source_size, target_size)
-    initialise(model, config, output_weight=model.output_weight)
+    initialise(model, config)
     return model
 
 

@@ -1,4 +1,4 @@
-"""How weights start: their ranges, and what keeps a start of its own."""
+"""How weights start: their ranges, what keeps a start of its own, and that a seed means what it always meant."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ import torch
 
 from nmt.config.schema import ModelConfig
 from nmt.models.decoders import DECODERS
+from nmt.models.initialisation import STARTS
 from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_model
 
@@ -182,3 +183,53 @@ def test_bahdanau_of_every_parameter(decoder: str) -> None:
 
 def _recurrent(name: str) -> bool:
     return "weight_hh" in name or "recurrent_layer" in name
+
+
+# Of the weights that earlier versions drew for a decoder, cell and initialisation: a number for each of SCORES.
+FINGERPRINTS = {
+    ("luong", "gru", "uniform"): "-1.457 3.784 6.426 6.426 3.752 -11.365 -2.412 -4.471 -3.318",
+    ("luong", "gru", "xavier"): "13.800 25.280 21.458 21.458 51.918 7.765 -20.225 -4.431 -6.484",
+    ("luong", "gru", "bahdanau"): "-4.390 12.903 18.585 18.585 -8.014 -8.448 -3.807 -6.671 -11.767",
+    ("luong", "lstm", "uniform"): "-2.365 0.996 2.417 2.417 1.511 -4.847 1.727 1.614 -2.290",
+    ("luong", "lstm", "xavier"): "3.631 -11.622 -9.542 -9.542 -40.737 -0.713 40.792 2.795 -1.159",
+    ("luong", "lstm", "bahdanau"): "-1.329 -2.103 8.746 8.746 -16.614 -2.195 9.313 -10.613 -7.415",
+    ("bahdanau", "gru", "uniform"): "-4.957 2.029 5.072 5.072 5.004 -7.871 -4.515 0.137 -6.328",
+    ("bahdanau", "gru", "xavier"): "34.499 28.367 6.971 6.971 13.343 -7.866 -32.902 -4.557 -9.391",
+    ("bahdanau", "gru", "bahdanau"): "-7.297 -1.268 0.092 0.092 3.777 -13.282 -2.178 -5.392 -15.485",
+    ("bahdanau", "lstm", "uniform"): "-3.261 0.195 1.366 1.366 0.239 -4.820 3.122 2.110 -1.908",
+    ("bahdanau", "lstm", "xavier"): "3.403 1.591 -31.888 -31.888 -32.743 -52.973 5.863 0.382 -12.771",
+    ("bahdanau", "lstm", "bahdanau"): "-12.816 -0.606 -13.435 -13.435 -4.587 -18.371 4.928 -7.228 13.084",
+    ("conditional_gru", "gru", "uniform"): "3.517 -0.902 -0.821 -0.821 3.487 -15.390 -2.364 0.767",
+    ("conditional_gru", "gru", "xavier"): "9.122 -43.407 -4.054 -4.054 -24.955 -12.618 -17.138 64.544",
+    ("conditional_gru", "gru", "bahdanau"): "-1.055 2.887 5.965 5.965 -17.016 -17.902 -16.604 -0.483",
+}
+
+
+def fingerprint(decoder: str, cell: str, initialisation: str, score: str) -> float:
+    """Σ_i cos(i) w_i over all weights in the order of their names, and the next number of the generator."""
+    switches = {name: True for name in ("bias", "coverage") if name in SCORES[score].options}
+    drawn = model(
+        embedding_size=6,
+        tie_embeddings="none" if cell == "lstm" else "target",
+        initialisation={"name": initialisation},
+        encoder={**NORMALISED, "cell": "lstm" if cell == "gru" else "gru", "hidden_size": 5, "layers": 2},
+        attention={"score": score, "scope": "global" if SCORES[score].positional else "local-p", **switches},
+        decoder={**everything(decoder)["decoder"], "cell": cell, "hidden_size": 10, "output_size": 6},
+    )
+    values = [weight.detach().flatten() for _, weight in sorted(drawn.named_parameters())]
+    whole = torch.cat([*values, torch.rand(1)]).double()
+    return float(whole @ torch.cos(torch.arange(len(whole), dtype=torch.float64)))
+
+
+@pytest.mark.parametrize(("decoder", "cell", "initialisation"), FINGERPRINTS)
+def test_a_seed_gives_the_weights_of_earlier_versions(decoder: str, cell: str, initialisation: str) -> None:
+    """On every machine but for rounding, so that a run is reproduced by a later version too."""
+    scores = [score for score in SCORES if (decoder, score) != ("conditional_gru", "none")]
+    drawn = [fingerprint(decoder, cell, initialisation, score) for score in scores]
+    expected = [float(number) for number in FINGERPRINTS[decoder, cell, initialisation].split()]
+    assert drawn == pytest.approx(expected, abs=0.002)
+
+
+def test_every_cell_of_every_decoder_has_its_fingerprints() -> None:
+    known = {(decoder, cell, name) for decoder, kind in DECODERS.items() for cell in kind.cell_names for name in STARTS}
+    assert known == FINGERPRINTS.keys()

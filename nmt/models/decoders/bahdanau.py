@@ -1,6 +1,6 @@
 """The decoder of Bahdanau, Cho & Bengio (2014), arXiv 1409.0473."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -8,6 +8,7 @@ from torch import Tensor
 from nmt.models.attention import Attention
 from nmt.models.cells import CELLS
 from nmt.models.decoders.base import DecoderShape, DecoderState, ReadoutDecoder, Step
+from nmt.models.initialisation import Weight
 from nmt.models.memory import Memory
 from nmt.ops.linear import Linear
 from nmt.ops.steps import StepLinear
@@ -30,6 +31,10 @@ class BahdanauDecoder(ReadoutDecoder):
         context_size, gates = attention.context_size, CELLS[shape.cell].gates * shape.size
         self.context_layer = StepLinear(context_size, gates, bias=False) if context_size else None
         self.readout = Linear(shape.size + shape.input_size + context_size, 2 * shape.output_size)
+
+    def declared(self) -> Iterator[tuple[Tensor, Weight]]:
+        if self.context_layer is not None:
+            yield self.context_layer.weight, Weight(gates=self._cell(0).gates)
 
     def _recur(
         self, from_input: Tensor, state: DecoderState, memory: Memory, masks: Sequence[Tensor]

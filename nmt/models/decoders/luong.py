@@ -1,6 +1,6 @@
 """The decoder of Luong, Pham & Manning (2015), arXiv 1508.04025."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
@@ -8,6 +8,7 @@ from torch import Tensor
 from nmt.models.attention import Attention
 from nmt.models.cells import CELLS, CellState
 from nmt.models.decoders.base import Decoder, DecoderShape, DecoderState, Outputs
+from nmt.models.initialisation import Weight
 from nmt.models.memory import Memory
 from nmt.ops.activations import tanh
 from nmt.ops.computing import fused
@@ -34,6 +35,10 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
         gates = CELLS[shape.cell].gates * shape.size
         self.feed = StepLinear(shape.output_size, gates, bias=False) if input_feeding else None
         self.combine = StepLinear(attention.context_size + shape.size, shape.output_size, bias=False)
+
+    def declared(self) -> Iterator[tuple[Tensor, Weight]]:
+        if self.feed is not None:
+            yield self.feed.weight, Weight(gates=self._cell(0).gates)
 
     def pack(self, make: MakeProduct) -> None:
         """For the steps of search [W V] [E y; h̃] + b, in place of two products.
