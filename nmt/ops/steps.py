@@ -6,14 +6,19 @@ added to the last. Inside `weight_gradients_at_once` the layers keep x_t and g_t
     dW = Σ_t g_t x_tᵀ = [g_1 … g_T] [x_1 … x_T]ᵀ,        db = Σ_t g_t
 
 when the backward pass has left the loop. Their plain twin is `nn.Linear`.
+
+In the graph of a loop, `_Weights` of a layer stands before all its steps and `_Outputs` after them, so that a backward
+pass comes first to `_Outputs`, which forgets what an earlier pass has left, then to the steps, which keep, and last to
+`_Weights`, which takes. No pass needs the one before it, and none has to ask for the gradients of the weights.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from nmt.ops.computing import computing, fused, now, rounded
@@ -21,62 +26,91 @@ from nmt.ops.linear import Linear
 from nmt.ops.products import outer_products, product
 
 
-class StepLinear(Linear):
-    """A linear layer that is used once in every step of a loop."""
+class Loop:
+    """One loop: the weights of its layers, and what its steps keep."""
 
-    _loop: "_Loop | None" = None  # set inside `weight_gradients_at_once`
+    def __init__(self) -> None:
+        self._layers: dict[StepLinear, _LoopWeights] = {}
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        if self._loop is None:
-            return super().forward(inputs)
-        result: Tensor = _StepProduct.apply(inputs, *self._loop)
-        return result
+    def outputs(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """The same tensors, which must be all that is read of the loop's steps after it."""
+        outputs: tuple[Tensor, ...] = _Outputs.apply([weights.kept for weights in self._layers.values()], *tensors)
+        return outputs
+
+    def weights_of(self, layer: "StepLinear") -> "_LoopWeights":
+        """What the steps of the layer multiply by, and keep their part of the gradient in."""
+        if layer not in self._layers:
+            kept = _Kept()
+            weight, bias = _Weights.apply(layer.weight, layer.bias, kept)
+            self._layers[layer] = _LoopWeights(weight, bias, kept)
+        return self._layers[layer]
+
+
+_current: ContextVar[Loop | None] = ContextVar("loop", default=None)
 
 
 @contextmanager
-def weight_gradients_at_once(module: nn.Module) -> Iterator[None]:
-    """Inside the block, every `StepLinear` of `module` forms its weight gradient once for all steps of the block."""
-    layers = [layer for layer in module.modules() if isinstance(layer, StepLinear)]
-    if torch.is_grad_enabled() and fused():
-        for layer in layers:
-            kept = _Kept()
-            weight, bias = _Weights.apply(layer.weight, layer.bias, kept)
-            layer._loop = _Loop(weight, bias, kept)
+def weight_gradients_at_once() -> Iterator[Loop]:
+    """Inside the block, every `StepLinear` forms its weight gradient once for all steps of the block.
+
+    What is read of the steps afterwards has to go through the loop's `outputs`, in one call.
+    """
+    loop = Loop()
+    token = _current.set(loop if torch.is_grad_enabled() and fused() else None)
     try:
-        yield
+        yield loop
     finally:
-        for layer in layers:
-            layer._loop = None
+        _current.reset(token)
 
 
-class _Kept:
-    """What the steps of a loop have kept in a backward pass: inputs (rows, input_size) and gradients of the outputs
+class StepLinear(Linear):
+    """A linear layer that is used once in every step of a loop."""
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        loop = _current.get()
+        if loop is None:
+            return super().forward(inputs)
+        result: Tensor = _StepProduct.apply(inputs, *loop.weights_of(self))
+        return result
+
+
+class _Kept(list[tuple[Tensor, Tensor]]):
+    """What the steps of a layer have kept in a backward pass: inputs (rows, input_size) and gradients of the outputs
     (rows, output_size) of each step."""
 
-    def __init__(self) -> None:
-        self._steps: list[tuple[Tensor, Tensor]] = []
-        self._pass = -1
-
     def add(self, inputs: Tensor, gradient: Tensor) -> None:
-        now = torch._C._current_graph_task_id()  # the number of the backward pass that is running
-        if self._pass != now:  # what an earlier pass has kept, in which nobody asked for the gradient of the weights
-            self._pass = now
-            self._steps.clear()
-        self._steps.append((inputs.reshape(-1, inputs.size(-1)), gradient.reshape(-1, gradient.size(-1))))
+        self.append((inputs.reshape(-1, inputs.size(-1)), gradient.reshape(-1, gradient.size(-1))))
 
     def take(self) -> tuple[Tensor, Tensor] | None:
-        """Inputs and gradients of all steps of this pass, one below the other; None if there were none."""
-        steps = self._steps if self._pass == torch._C._current_graph_task_id() else []
-        self._steps = []  # a second pass over the same graph fills it anew
+        """Inputs and gradients of all steps, one below the other, no longer kept; None if there are none."""
+        steps = self.copy()
+        self.clear()
         return (torch.cat([step[0] for step in steps]), torch.cat([step[1] for step in steps])) if steps else None
 
 
-class _Loop(NamedTuple):
-    """What the steps of one loop share."""
+class _LoopWeights(NamedTuple):
+    """What the steps of one layer share."""
 
     weight: Tensor
     bias: Tensor | None
     kept: _Kept
+
+
+class _Outputs(torch.autograd.Function):
+    """The outputs of a loop as they are; a backward pass begins here, so what an earlier one has left is forgotten."""
+
+    @staticmethod
+    def forward(ctx: Any, kept: "list[_Kept]", *outputs: Tensor) -> tuple[Tensor, ...]:
+        ctx.kept = kept
+        ctx.set_materialize_grads(False)
+        return outputs
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        for kept in ctx.kept:
+            kept.clear()
+        return None, *gradients
 
 
 class _Weights(torch.autograd.Function):

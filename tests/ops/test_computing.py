@@ -54,8 +54,8 @@ def _steps(inputs: Tensor, weight: Tensor) -> Tensor:
     layer = StepLinear(weight.size(1), weight.size(0), bias=False)
     del layer.weight
     layer.weight = weight  # type: ignore[assignment]
-    with weight_gradients_at_once(layer):
-        return torch.stack([layer(row.unsqueeze(0)).tanh() for row in inputs])
+    with weight_gradients_at_once() as loop:
+        return loop.outputs(torch.stack([layer(row.unsqueeze(0)).tanh() for row in inputs]))[0]
 
 
 def _sequence(inputs: Tensor, weight: Tensor) -> Tensor:

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from nmt.ops.products import OUTER_CHUNK, outer_products
-from nmt.ops.steps import StepLinear, weight_gradients_at_once
+from nmt.ops.steps import Loop, StepLinear, weight_gradients_at_once
 
 ROWS, INPUTS, STATE, STEPS = 3, 2, 5, 7
 
 
-class Loop(nn.Module):
+class Network(nn.Module):
     """h_t = tanh(W x_t + U h_{t-1} + b), the simplest loop with two layers, one of them without a bias."""
 
     def __init__(self, *, at_once: bool) -> None:
@@ -22,21 +22,21 @@ class Loop(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         hidden, states = inputs.new_zeros(inputs.size(1), STATE), []
-        with weight_gradients_at_once(self) if self.at_once else nullcontext():
+        with weight_gradients_at_once() if self.at_once else nullcontext(Loop()) as loop:
             for step in inputs:
                 hidden = torch.tanh(self.read(step) + self.recur(hidden))
                 states.append(hidden)
-        return torch.stack(states)
+        return loop.outputs(torch.stack(states))[0]
 
 
-def loops(dtype: torch.dtype = torch.float64) -> tuple[Loop, Loop, Tensor]:
+def loops(dtype: torch.dtype = torch.float64) -> tuple[Network, Network, Tensor]:
     torch.manual_seed(3)
-    fast, plain = Loop(at_once=True).to(dtype), Loop(at_once=False).to(dtype)
+    fast, plain = Network(at_once=True).to(dtype), Network(at_once=False).to(dtype)
     plain.load_state_dict(fast.state_dict())
     return fast, plain, torch.randn(STEPS, ROWS, INPUTS, dtype=dtype, requires_grad=True)
 
 
-def gradients(loop: Loop, inputs: Tensor) -> list[Tensor | None]:
+def gradients(loop: Network, inputs: Tensor) -> list[Tensor | None]:
     loop.zero_grad()
     inputs.grad = None
     loop(inputs).square().sum().backward()
@@ -109,9 +109,9 @@ def test_outside_the_block_and_without_gradients_it_is_a_linear_layer() -> None:
     layer = StepLinear(INPUTS, STATE).double()
     inputs = torch.randn(ROWS, INPUTS, dtype=torch.float64)
     expected = nn.functional.linear(inputs, layer.weight, layer.bias)
-    with torch.no_grad(), weight_gradients_at_once(layer):
+    with torch.no_grad(), weight_gradients_at_once():
         torch.testing.assert_close(layer(inputs), expected, rtol=0, atol=1e-12)
-    with weight_gradients_at_once(layer):
+    with weight_gradients_at_once():
         pass
     layer(inputs).sum().backward()
     assert layer.weight.grad is not None

@@ -137,10 +137,10 @@ class ReadoutDecoder(Decoder):
         from_inputs = self._cell(0).project(embedded.transpose(0, 1)).unbind(0)
         masks = self._masks_between(len(from_inputs), embedded)
         steps = []
-        with weight_gradients_at_once(self):
+        with weight_gradients_at_once() as loop:
             for from_input, between in zip(from_inputs, masks, strict=True):
                 step, state = self._recur(from_input, state, memory, between)
                 steps.append(step)
-        whole = Step(*(torch.stack(parts, dim=1) for parts in zip(*steps, strict=True)))
+        whole = Step(*loop.outputs(*(torch.stack(parts, dim=1) for parts in zip(*steps, strict=True))))
         vectors = self._read_out(whole.top, embedded, whole.context)
         return Outputs(dropout(vectors, self.output_dropout, training=self.training), whole.weights)

@@ -70,25 +70,25 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
         between = self._masks_between(len(from_inputs), embedded)
         if self.feed is None and not self.attention.recurrent:
             return self._at_once(from_inputs, state, memory, between)
-        with weight_gradients_at_once(self):
-            return self._step_by_step(from_inputs, state, memory, between)
+        return self._step_by_step(from_inputs, state, memory, between)
 
     def _step_by_step(
         self, from_inputs: Sequence[Tensor], state: DecoderState, memory: Memory, between: Sequence[Sequence[Tensor]]
     ) -> Outputs:
         vectors, weights = [], []
         on_output = self._output_masks(len(from_inputs), from_inputs[0])
-        for from_input, masks, mask in zip(from_inputs, between, on_output, strict=True):
-            bottom = self._cell(0)(self._with_fed(from_input, state), state.layers[0])
-            layers = self._stack(bottom, state.layers, masks)
-            context, attended, past = self.attention.step(layers[-1][0], memory, state.past)
-            vector = self._combine(context, layers[-1][0])
-            if mask is not None:
-                vector = vector * mask
-            state = DecoderState(layers, past, None if self.feed is None else vector)
-            vectors.append(vector)
-            weights.append(attended)
-        return Outputs(torch.stack(vectors, dim=1), torch.stack(weights, dim=1))
+        with weight_gradients_at_once() as loop:
+            for from_input, masks, mask in zip(from_inputs, between, on_output, strict=True):
+                bottom = self._cell(0)(self._with_fed(from_input, state), state.layers[0])
+                layers = self._stack(bottom, state.layers, masks)
+                context, attended, past = self.attention.step(layers[-1][0], memory, state.past)
+                vector = self._combine(context, layers[-1][0])
+                if mask is not None:
+                    vector = vector * mask
+                state = DecoderState(layers, past, None if self.feed is None else vector)
+                vectors.append(vector)
+                weights.append(attended)
+        return Outputs(*loop.outputs(torch.stack(vectors, dim=1), torch.stack(weights, dim=1)))
 
     def _at_once(
         self, from_inputs: Sequence[Tensor], state: DecoderState, memory: Memory, between: Sequence[Sequence[Tensor]]
@@ -112,11 +112,11 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
                     steps = self._cell(index).project(steps)
                 steps = self._cell(index).sequence(steps, start)
             return steps.transpose(0, 1)
-        with weight_gradients_at_once(self.cells):
+        with weight_gradients_at_once() as loop:
             for from_input, masks in zip(from_inputs, between, strict=True):
                 layers = self._stack(self._cell(0)(from_input, layers[0]), layers, masks)
                 tops.append(layers[-1][0])
-        return torch.stack(tops, dim=1)
+        return loop.outputs(torch.stack(tops, dim=1))[0]
 
     def _with_fed(self, from_input: Tensor, state: DecoderState) -> Tensor:
         """What the first cell reads, the embedded word being projected already: V h̃ is added where h̃ is fed."""
