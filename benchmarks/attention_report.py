@@ -71,17 +71,17 @@ def _introduction(recipes: Mapping[str, Config]) -> str:
     beam = recipes[MULTI30K.name].decoding.beam_size
     return f"""# Every attention, one recipe
 
-Luong, Pham & Manning's Table 4 (2015, arXiv 1508.04025) with more rows, on small data. Every row is trained by the same
-recipe, with the same sizes and from the same initial state; only `model.attention`, `model.decoder.type` and
+Luong, Pham & Manning's Table 4 (2015, arXiv 1508.04025) with more rows, on small data. Every row is trained with the
+same recipe, the same sizes, and the same kind of initial state; only `model.attention`, `model.decoder.type`, and
 `model.decoder.input_feeding` differ. `benchmarks/attention_table.py` trains the rows and writes this file.
 
-- **Perplexity** and **BLEU**: Multi30k English-German, tokenised and lowercased. Perplexity a subword piece of the
-  validation corpus, for the best model by that measure; BLEU of test_2016_flickr at beam {beam}.
+- **Perplexity** and **BLEU**: Multi30k English-German, tokenized and lowercased. Perplexity per subword piece of the
+  validation corpus, for the best model by that measure; BLEU on test_2016_flickr at beam {beam}.
   Recipe, [{shown(MULTI30K.config)}](../{shown(MULTI30K.config)}): {described[MULTI30K.name]}.
 - **AER** and **synthetic BLEU**: the same row, smaller, on the synthetic corpus, whose gold alignments are known. Each
-  target word of the reference is linked to the source word with most weight when that target word is forced; AER is
-  that of Och & Ney, 0 perfect and 1 the worst. Some words have several gold links, which one link a word cannot find,
-  and a full stop, which has one, can be written without a look at it: full stops change AER by up to 0.12.
+  target word of the reference is linked to the source word with the most weight when that target word is forced. AER is
+  that of Och & Ney, where 0 is perfect and 1 is worst. Some words have several gold links, which one link per word
+  cannot cover, and a period has one but can be written without looking at it: periods change AER by up to 0.12.
   Recipe, [{shown(SYNTHETIC.config)}](../{shown(SYNTHETIC.config)}): {described[SYNTHETIC.name]}."""
 
 
@@ -92,10 +92,10 @@ def describe_recipe(config: Config) -> str:
     parts = [
         f"{config.subwords.size:,} {config.subwords.type} pieces",
         f"embeddings of {model.embedding_size}",
-        f"encoder of {model.encoder.hidden_size} {model.encoder.cell.upper()} units a direction",
+        f"encoder of {model.encoder.hidden_size} {model.encoder.cell.upper()} units per direction",
         f"decoder of {model.decoder.hidden_size}",
         f"initial state {model.decoder.initial_state}",
-        f"{model.initialisation.name} initialisation",
+        f"{model.initialisation.name} initialization",
         f"dropout {model.decoder.dropout:g}",
         f"{training.optimizer.name} at {training.optimizer.learning_rate:g}",
         " ".join([training.schedule.name, "schedule", *(f"{key} {value:g}" for key, value in schedule.items())]),
@@ -143,10 +143,10 @@ def _main_table(scored: Mapping[str, Scored]) -> str:
             _spread(synthetic, _bleu, ".2f"),
         ]
         lines.append([*line, *([str(len(multi30k))] if several else [])])
-    spread = " With several seeds: mean ± standard deviation." if several else " One seed a row."
+    spread = " With several seeds: mean ± standard deviation." if several else " One seed per row."
     signatures = {result.signature for each in scored.values() for result in (*each.multi30k, *each.synthetic)}
-    notes = f"""Minutes and target tokens a second: training on Multi30k, validation counted in the minutes, whatever
-else the machine was doing; speeds are measured in [performance.md](performance.md).{spread}
+    notes = f"""Minutes (with validation) and target tokens per second are those of training on Multi30k, whatever else
+the machine was doing. For careful measurements of speed, see [performance.md](performance.md).{spread}
 {_input_feeding(scored)}
 BLEU: {" · ".join(f"`{signature}`" for signature in sorted(signatures))}.
 Multi30k was trained on: {_where(result for each in scored.values() for result in each.multi30k)}.
@@ -203,8 +203,8 @@ def _by_length(lengths: Lengths | None, scored: Mapping[str, Scored]) -> str:
         lines.append([part.label, str(len(part.sentences)), *scores])
     return f"""{title}
 
-test_2016_flickr in buckets by the words of the source, each scored by itself: what attention is for, in the papers'
-main figure (Bahdanau et al. 2014, figure 2; Luong et al. 2015, figure 6).
+test_2016_flickr in buckets by the number of source words, each scored by itself. This is what attention is for,
+and the main figure of both papers (Bahdanau et al. 2014, figure 2; Luong et al. 2015, figure 6).
 
 ![BLEU by source length of three models]({lengths.image})
 
@@ -226,12 +226,13 @@ def _beside_published(scored: Mapping[str, Scored]) -> str:
         lines.append([*line, _rank(each.row, {name: here[name] for name in shared})])
     same, total = concordance([(here[name], theirs[name]) for name in shared])
     agreement = f" {same} of {total} pairs of rows are in the same order." if total else ""
-    return f"""## Beside the published table
+    return f"""## Next to the published table
 
 Luong et al.'s Table 4, WMT14 English-German, newstest2014: BLEU before → after unknown words are replaced, which
-subwords make needless here. Other data (4.5 million pairs) and other sizes (four layers of 1,000 LSTM units): only the
-order can be compared. Ranks are among the rows that both have, by BLEU before replacement.{agreement}
-What was tried to explain where it differs is in [results.md](results.md#input-feeding-and-the-start-of-small-models).
+subwords make unnecessary here. Data (4.5 million pairs) and sizes (four layers of 1,000 LSTM units) are different, so
+only the order can be compared. Ranks are among the rows that both have, by BLEU before replacement.{agreement}
+For our attempts to explain the differences, see
+[results.md](results.md#input-feeding-and-the-initialization-of-small-models).
 
 {markdown(lines)}"""
 
@@ -247,17 +248,17 @@ def _how(scored: Mapping[str, Scored], example: Training) -> str:
         shlex.join(command)
         for command in (example.train_command(device=device), example.evaluate_command(device=device))
     )
-    return f"""## Again
+    return f"""## How to reproduce
 
 ```
 make data
 pip install -c constraints.txt -e '.[plots]'
-python -m benchmarks.attention_table            # every row; stopped, it continues where it was
+python -m benchmarks.attention_table            # every row; resumes where it stopped
 python -m benchmarks.attention_table --rows global-dot,none --seeds 3
 python -m benchmarks.attention_table --report-only
 ```
 
-A row is what these commands make of it, such as {example.row.name}, with OMP_NUM_THREADS as the machine's line says:
+These commands train and score one row, here {example.row.name}, with OMP_NUM_THREADS as in the line about the machine:
 
 ```
 {commands}

@@ -76,7 +76,7 @@ def test_promises_name_tests_that_exist() -> None:
 
 
 def test_results_are_where_configurations_say() -> None:
-    """Behind "Result:" stands a document, or that there is none; the README's figures are those of docs/results.md."""
+    """Each "Result:" names a document or says that there is none; the README's figures are those of docs/results.md."""
     for path in (ROOT / "configs").glob("*.yaml"):
         (result,) = re.findall(r"^# Result: +(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
         document = re.search(r"docs/\w+\.md", result)
@@ -84,14 +84,19 @@ def test_results_are_where_configurations_say() -> None:
     results = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     for line in re.findall(r"^\| `multi30k_\w+` \| test_\w+ \|.*$", README, re.MULTILINE):
         assert line in results
-    overview = README[README.index("| in [configs/](configs) |") : README.index("## Your own files")]
+    overview = results[results.index("| in [configs/](../configs) |") :].split("\n\n")[0]
     here = "".join(line.split("|")[3] for line in overview.splitlines() if line.startswith("| `"))
     figures = re.findall(r"\d+\.\d+", here)
     assert len(figures) >= 5
     assert [figure for figure in figures if f"**{figure}**" not in results] == []
-    (reached,) = re.findall(r"reaches \*\*([\d.]+) BLEU\*\* on test_2016_flickr in (\d+) minutes", README)
+    (reached,) = re.findall(r"reaches\s+\*\*([\d.]+)\s+BLEU\*\*\s+on\s+test_2016_flickr\s+in\s+(\d+)\s+minutes", README)
     assert f"| `multi30k_en_de` | test_2016_flickr | **{reached[0]}** |" in README
     assert f"{reached[1]} minutes with one thread" in results
+
+
+def test_the_readme_lists_every_document() -> None:
+    index = README[README.index("| document |") :].split("\n\n")[0]
+    assert {path.name for path in (ROOT / "docs").glob("*.md")} == set(re.findall(r"\(docs/([\w-]+\.md)\)", index))
 
 
 def test_commands_are_installed() -> None:
@@ -128,9 +133,10 @@ def test_classes_are_where_the_links_lead(text: str) -> None:
         assert name in defined, f"{file} defines no {name}"
 
 
-@pytest.mark.parametrize("text", [MODELS, ADDING, README], ids=["models.md", "adding-attention.md", "README.md"])
-def test_keys_exist(text: str) -> None:
+@pytest.mark.parametrize("name", ["models.md", "adding-attention.md", "training.md", "translating.md"])
+def test_keys_exist(name: str) -> None:
     """Every key in backticks, such as `model.decoder.type`, and the word behind it, if there is one."""
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
     found = re.findall(r"`((?:data|subwords|model|training|decoding)(?:\.\w+)+)(?:: ([\w-]+)|: [^`]+)?`", text)
     assert found
     for key, value in found:
