@@ -1,7 +1,7 @@
 """Neural machine translation with recurrent encoder-decoders and attention.
 
-`from nmt import Translator` is the way in for programs. Importing the package itself imports nothing, not even PyTorch:
-what stands in `__all__` is loaded when it is first asked for.
+Programs start with `from nmt import Translator`. Importing the package itself imports nothing, not even PyTorch; the
+names in `__all__` are loaded on first use.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,8 +1,8 @@
 """Writing files so that a crash at any moment leaves either the old file or the new one, never half of one.
 
-No link is followed where a file is made: nobody who can write to a folder can thereby have another file overwritten.
-What a killed process leaves is removed by the next that writes the same file. A process at work holds a lock on its
-unfinished file; a file system without locks keeps what was left there for a day.
+Links are not followed when a file is created, so whoever can write to a folder cannot use one to have another file
+overwritten. What a killed process leaves behind is removed by the next process that writes the same file. A running
+process holds a lock on its unfinished file; on a file system without locks, leftovers are kept for a day.
 """
 
 import errno
@@ -20,19 +20,19 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any
 
-UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.partial")  # what the name of an unfinished file ends with
-_STEM = 64  # bytes of the name of the file to be that the name of the unfinished one begins with
-ABANDONED = 24 * 60 * 60  # seconds without a change, where no lock tells that nobody is at work
+UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.partial")  # the end of an unfinished file's name
+_STEM = 64  # bytes of the final name that an unfinished file's name begins with
+ABANDONED = 24 * 60 * 60  # seconds without a change after which a file counts as abandoned where locks cannot tell
 
 
 @contextmanager
 def written_atomically(path: Path, mode: str = "w", *, former: Path | None = None) -> Iterator[IO[Any]]:
     """Open a file beside `path` for writing, and rename it to `path` once the block ends without an exception.
 
-    `mode` is "w" (UTF-8 text, `\\n` line ends) or "wb". The content is flushed to the disk before the rename.
-    A file that is replaced hands its permissions on. A link at `path` is replaced, and what it points to left alone;
-    who wants that to be written resolves the path before. The file that is replaced is then called `former`, if that
-    is given; at no time do both names stand for one file, which could be damaged.
+    `mode` is "w" (UTF-8 text, `\\n` line ends) or "wb". The content is flushed to disk before the rename. The new file
+    takes over the permissions of the one it replaces. A link at `path` is replaced and its target left alone; resolve
+    the path first to write to the target. The replaced file is renamed to `former`, if that is given; the two names
+    never refer to the same file, which damage would then ruin under both.
     """
     permissions = _permissions(path)
     remove_unfinished(path)
@@ -53,7 +53,7 @@ def written_atomically(path: Path, mode: str = "w", *, former: Path | None = Non
 
 @contextmanager
 def _afterwards_called(former: Path | None, path: Path) -> Iterator[None]:
-    """Call `former` what `path` stands for before the block, once the block has put something else there."""
+    """Rename to `former` the file that is at `path` before the block, once the block has replaced it."""
     if former is None or not path.exists() or _are_one(path, former):
         yield
         return
@@ -74,16 +74,16 @@ def _afterwards_called(former: Path | None, path: Path) -> Iterator[None]:
 
 
 def _are_one(left: Path, right: Path) -> bool:
-    """Whether both are names of one file; renaming one to the other would then do nothing."""
+    """Whether both are names of the same file; renaming one to the other would then do nothing."""
     with suppress(FileNotFoundError):
         return os.path.samestat(os.lstat(left), os.lstat(right))
     return False
 
 
 def linked_atomically(existing: Path, path: Path) -> None:
-    """Give the file `existing` a second name, `path`, in place of the file that has it; at no time is there neither.
+    """Give the file `existing` the second name `path`, replacing any file there; `path` is never missing meanwhile.
 
-    Neither name changes what the other stands for when it is replaced. Without links it becomes a copy.
+    Replacing the file under one name later leaves the other name as it is. Without hard links `path` becomes a copy.
     """
     if _are_one(existing, path):
         return
@@ -105,47 +105,47 @@ def linked_atomically(existing: Path, path: Path) -> None:
 
 
 def open_refusing_links(path: Path, mode: str, **options: Any) -> IO[Any]:
-    """Open as `open` does, but a link in place of the file is refused with an OSError."""
+    """Like `open`, but raise OSError if the file is a link."""
 
     def opener(name: str, flags: int) -> int:
         try:
             return os.open(name, flags | os.O_NOFOLLOW, 0o666)
         except OSError as error:
             if path.is_symlink():
-                raise OSError(error.errno, "is a link, which is not followed here", name) from error
+                raise OSError(error.errno, "is a link, and links are not followed here", name) from error
             raise
 
     return open(path, mode, opener=opener, **options)
 
 
 def name_beside(path: Path) -> Path:
-    """A path for what is not called `path` yet, or not any more: nobody can know its name before."""
+    """An unpredictable name in the same folder, for a file that is to become `path` or that was `path`."""
     return path.with_name(f"{_stem(path.name)}.{secrets.token_hex(16)}.partial")
 
 
 def remove_unfinished(path: Path) -> None:
-    """Remove what processes left that were killed while they wrote `path`; those at work keep theirs."""
-    with suppress(OSError), os.scandir(path.parent) as files:  # a folder may be one to write to and not to read
-        names = [file.name for file in files if file.name.endswith(".partial")]  # of perhaps tens of thousands
+    """Remove the unfinished files of processes that were killed while writing `path`; running ones keep theirs."""
+    with suppress(OSError), os.scandir(path.parent) as files:  # a folder can be writable and not readable
+        names = [file.name for file in files if file.name.endswith(".partial")]  # out of perhaps tens of thousands
         for name in names:
             if is_unfinished(name, of=path.name):
                 _remove_abandoned(path.with_name(name))
 
 
 def is_unfinished(name: str, *, of: str) -> bool:
-    """Whether `name` is one that `written_atomically` gives to a file while it is not yet called `of`."""
+    """Whether `written_atomically` could have given `name` to a file on its way to becoming `of`."""
     stem = _stem(of)
     return name.startswith(stem) and UNFINISHED.fullmatch(name, len(stem)) is not None
 
 
 def locked(descriptor: int) -> bool | None:
-    """Lock an open file for whoever holds it open; whether that was possible, or None where there are no locks.
+    """Try to lock an open file: whether it worked, or None on a file system without locks.
 
-    The system releases the lock when the file is closed, or the process ends, however it ends.
+    The system releases the lock when the file is closed or the process ends, however it ends.
     """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):  # EWOULDBLOCK or EACCES, as the system likes
+    except (BlockingIOError, PermissionError):  # EWOULDBLOCK or EACCES, depending on the system
         return False
     except OSError:
         return None
@@ -153,13 +153,13 @@ def locked(descriptor: int) -> bool | None:
 
 
 def first_foreign_name(folder: Path, *ours: str) -> str | None:
-    """The first name in `folder` that none of the patterns `ours` has; None where there is no other."""
+    """The first name in `folder` that matches none of the patterns `ours`; None if all match."""
     names = sorted(entry.name for entry in folder.iterdir())
     return next((name for name in names if not any(fnmatchcase(name, pattern) for pattern in ours)), None)
 
 
 def _permissions(path: Path) -> int | None:
-    """Those of the file at `path`; None where there is none. Raises OSError for a name that no file can have."""
+    """The permissions of the file at `path`; None if there is none. Raises OSError for an impossible name."""
     try:
         status = os.lstat(path)
     except FileNotFoundError:
@@ -168,10 +168,10 @@ def _permissions(path: Path) -> int | None:
 
 
 def _made_beside(path: Path, permissions: int | None) -> tuple[Path, int]:
-    """Make a file that was not there, under a name that nobody can know before; returns it open and locked."""
+    """Create a file with an unpredictable name next to `path`; returns its path and descriptor, open and locked."""
     while True:
         beside = name_beside(path)
-        # Nobody else may open it before it has the permissions of the file that it will replace.
+        # Until it has the permissions of the file it will replace, nobody else may open it.
         mode = 0o666 if permissions is None else 0o600
         try:
             descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
@@ -182,11 +182,11 @@ def _made_beside(path: Path, permissions: int | None) -> tuple[Path, int]:
                 with suppress(OSError):  # a file system without permissions
                     os.fchmod(descriptor, permissions)
             return beside, descriptor
-        os.close(descriptor)  # another process took it for one that was left, before it was locked
+        os.close(descriptor)  # another process took it for abandoned before it was locked
 
 
 def _rename(beside: Path, path: Path) -> None:
-    """Put a file in its place. Raises OSError, which names that place and not the file beside it."""
+    """Move a file to its final place. Raises OSError that names that place, not the temporary file."""
     try:
         os.replace(beside, path)
     except OSError as error:
@@ -194,13 +194,13 @@ def _rename(beside: Path, path: Path) -> None:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove an unfinished file unless a process is writing it."""
+    """Remove an unfinished file unless some process is writing it."""
     with suppress(OSError):
         if not stat.S_ISREG(os.lstat(path).st_mode):
             return
         flags = os.O_NOFOLLOW | os.O_NONBLOCK
         try:
-            descriptor = os.open(path, flags | os.O_RDWR)  # some network file systems lock only what may be written
+            descriptor = os.open(path, flags | os.O_RDWR)  # some network file systems lock only files open for writing
         except PermissionError:
             descriptor = os.open(path, flags | os.O_RDONLY)
         try:
@@ -214,7 +214,7 @@ def _remove_abandoned(path: Path) -> None:
 
 
 def _stem(name: str) -> str:
-    """What the name of the unfinished file begins with: `name`, or of a long one the beginning and a checksum."""
+    """The beginning of an unfinished file's name: `name`, shortened to its beginning and a checksum if it is long."""
     encoded = os.fsencode(name)
     if len(encoded) <= _STEM:
         return name
@@ -222,7 +222,7 @@ def _stem(name: str) -> str:
 
 
 def _sync(folder: Path) -> None:
-    """Put the folder's list of names on the disk too, so that files keep their order through a power failure."""
+    """Flush the folder's list of names to disk too, so that renames keep their order through a power failure."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

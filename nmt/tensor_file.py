@@ -1,8 +1,8 @@
-"""Files of named tensors with a few texts beside them, in the safetensors format: nothing in them is ever executed.
+"""Files of named tensors with a few texts, in the safetensors format: nothing in them is ever executed.
 
-A file may come from a stranger. It is read, not mapped, so that one that shrinks meanwhile is noticed; its header is
-read first, and says how much memory the rest takes: never more than the file is long. It knows no model and no
-training; those say what the names mean.
+A file may come from a stranger. It is read rather than mapped, so that truncation during reading is noticed; its header
+is read first and says how much memory the rest takes, never more than the file's length. This module knows nothing of
+models or training, which decide what the names mean.
 """
 
 import hashlib
@@ -22,10 +22,10 @@ from nmt import __version__
 from nmt.errors import DamagedFile, UserError
 from nmt.files import written_atomically
 
-VERSION = "1"  # of what this version of the toolkit writes; raised when an older one would misread a file
-LARGEST_HEADER = 1 << 23  # bytes; that of a training of 100 layers has less than half a MiB
+VERSION = "1"  # of the format; increased when an older toolkit would misread a file
+LARGEST_HEADER = 1 << 23  # bytes; training 100 layers takes less than half a MiB
 _HEADER, _DIGEST = "nmt-toolkit", "digest"
-_LENGTH = 8  # bytes in front of the header that say how long it is
+_LENGTH = 8  # bytes before the header, which give its length
 _MOST_AXES = 8
 _TYPES = {
     "BOOL": torch.bool,
@@ -44,11 +44,11 @@ _TYPES = {
 def write_tensors(
     path: Path, tensors: dict[str, Tensor], *, kind: str, texts: dict[str, str], former: Path | None = None
 ) -> None:
-    """Write `path` so that a crash leaves the old file or the new one. `kind` says what it is, for `read_tensors`.
+    """Write `path` so that a crash leaves the old file or the new one. `kind` tells `read_tensors` what it is.
 
-    The file that is replaced is then called `former`, if that is given.
+    The file that is replaced is renamed to `former`, if that is given.
     """
-    # One entry only: safetensors writes several in a random order, and equal content is to give equal bytes.
+    # One entry only: safetensors writes several in random order, and equal content should give equal bytes.
     tensors = {name: tensor.detach().contiguous().cpu() for name, tensor in tensors.items()}
     texts = {"kind": kind, "version": VERSION, "toolkit": __version__, **texts}
     content = save(tensors, {_HEADER: json.dumps({**texts, _DIGEST: _digest(tensors, texts)})})
@@ -57,36 +57,36 @@ def write_tensors(
 
 
 class DeclaredTensor(NamedTuple):
-    """What a header says of a tensor."""
+    """What a header says about a tensor."""
 
     type: torch.dtype
     shape: tuple[int, ...]
 
 
 class TensorFile:
-    """An open file whose header has been read: its texts, and what its tensors are."""
+    """An open file whose header has been read: its texts, and the types and shapes of its tensors."""
 
     def __init__(self, path: Path, file: IO[bytes], texts: dict[str, str], tensors: dict[str, DeclaredTensor]) -> None:
-        """`tensors` are in the order of the file, which stands where their values begin."""
+        """`tensors` are in the order of the file, which is positioned where their values begin."""
         self._digest = texts.pop(_DIGEST, None)
         self.path, self.texts, self.tensors = path, texts, tensors
         self._file = file
 
     def read(self) -> dict[str, Tensor]:
-        """The tensors, by name; to be called once. Raises DamagedFile when they are not what was written."""
-        found = {name: self._tensor(name, *declared) for name, declared in self.tensors.items()}
-        if self._digest != _digest(found, self.texts):
+        """The tensors by name; call it only once. Raises DamagedFile when they are not what was written."""
+        tensors = {name: self._tensor(name, *declared) for name, declared in self.tensors.items()}
+        if self._digest != _digest(tensors, self.texts):
             raise DamagedFile(f"{self.path}: damaged: its content is not what was written (the checksums differ)")
-        return found
+        return tensors
 
     def _tensor(self, name: str, type_: torch.dtype, shape: tuple[int, ...]) -> Tensor:
         size = math.prod(shape) * type_.itemsize
         try:
             values = torch.empty(size, dtype=torch.uint8)
         except (RuntimeError, MemoryError) as error:
-            raise UserError(f"{self.path}: the memory does not hold its {name} of {size:,} bytes") from error
+            raise UserError(f"{self.path}: not enough memory for its {name} of {size:,} bytes") from error
         if self._file.readinto(values.numpy().data) != size:  # type: ignore[attr-defined]
-            raise DamagedFile(f"{self.path}: damaged: it was cut short while it was read")
+            raise DamagedFile(f"{self.path}: damaged: it was cut short while being read")
         return values.view(type_).view(shape)
 
 
@@ -94,17 +94,17 @@ class TensorFile:
 def open_tensors(path: Path, *, kind: str) -> Iterator[TensorFile]:
     """Open a file of this kind and read its header.
 
-    Raises DamagedFile when it is not what was written, and UserError when it is something else or cannot be read.
+    Raises DamagedFile when it is not what was written, UserError when it is something else or cannot be read.
     """
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise UserError(f"{path}: no {kind} of this toolkit, and no file at all but a folder, pipe or device")
+            raise UserError(f"{path}: not a {kind} of this toolkit, nor even a file, but a folder, pipe or device")
         with path.open("rb") as file:
             try:
                 texts, tensors = _header(file, status.st_size)
             except (ValueError, RecursionError) as error:
-                raise DamagedFile(f"{path}: damaged, or no {kind} of this toolkit ({error})") from error
+                raise DamagedFile(f"{path}: damaged, or not a {kind} of this toolkit ({error})") from error
             _check_kind(path, texts, kind)
             yield TensorFile(path, file, texts, tensors)
     except OSError as error:
@@ -112,15 +112,15 @@ def open_tensors(path: Path, *, kind: str) -> Iterator[TensorFile]:
 
 
 def read_tensors(path: Path, *, kind: str) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors and texts of a file of this kind. Raises as `open_tensors`, and DamagedFile as `TensorFile.read`."""
+    """The tensors and texts of a file of this kind. Raises like `open_tensors` and `TensorFile.read`."""
     with open_tensors(path, kind=kind) as file:
         return file.read(), file.texts
 
 
 def _check_kind(path: Path, texts: dict[str, str], kind: str) -> None:
     if texts.get("kind") != kind:
-        found = f"a {texts['kind'][:50]}" if "kind" in texts else "a safetensors file of another program"
-        raise UserError(f"{path}: no {kind} of this toolkit, but {found}")
+        actual = f"a {texts['kind'][:50]}" if "kind" in texts else "a safetensors file of another program"
+        raise UserError(f"{path}: not a {kind} of this toolkit, but {actual}")
     version = texts.get("version", "none")[:50]
     if version == VERSION:
         return
@@ -136,39 +136,39 @@ def _check_kind(path: Path, texts: dict[str, str], kind: str) -> None:
 
 
 def _header(file: IO[bytes], size: int) -> tuple[dict[str, str], dict[str, DeclaredTensor]]:
-    """The texts and what the tensors are, in the order of the file. Raises ValueError, or RecursionError."""
+    """The texts, and the declared tensors in the order of the file. Raises ValueError or RecursionError."""
     length = int.from_bytes(file.read(_LENGTH), "little")
     if size < _LENGTH or length > size - _LENGTH:
-        raise ValueError(f"it has {size:,} bytes, and its header does not fit into them")
+        raise ValueError(f"it has {size:,} bytes, too few for its header")
     if length > LARGEST_HEADER:
         raise ValueError(f"its header has {length:,} bytes, more than {LARGEST_HEADER:,}")
     header = json.loads(file.read(length).decode("utf-8"), object_pairs_hook=_once)
     if not isinstance(header, dict):
-        raise ValueError("its header is no JSON object")
+        raise ValueError("its header is not a JSON object")
     metadata = header.pop("__metadata__", {})
     tensors: dict[str, DeclaredTensor] = {}
     end = 0
     for name, (declared, start, stop) in sorted(
-        ((name, _entry(name, entry)) for name, entry in header.items()), key=lambda each: each[1][1:]
+        ((name, _entry(name, entry)) for name, entry in header.items()), key=lambda item: item[1][1:]
     ):
         if start != end or stop - start != math.prod(declared.shape) * declared.type.itemsize:
-            raise ValueError(f"{name[:100]}: not where it should be in the file, or of another size than its shape's")
+            raise ValueError(f"{name[:100]}: not where it should be in the file, or its size does not match its shape")
         tensors[name], end = declared, stop
     if end != size - _LENGTH - length:
-        raise ValueError(f"its header speaks of {_LENGTH + length + end:,} bytes, but it has {size:,}")
+        raise ValueError(f"its header describes {_LENGTH + length + end:,} bytes, but it has {size:,}")
     return _texts(metadata), tensors
 
 
 def _entry(name: str, entry: Any) -> tuple[DeclaredTensor, int, int]:
-    """What the header says of a tensor, and where its bytes begin and end."""
+    """What the header says about a tensor, and where its bytes begin and end."""
     if not name.isascii():
-        raise ValueError("a tensor whose name is not of ASCII characters")
+        raise ValueError("a tensor whose name is not ASCII")
     keys = ("dtype", "shape", "data_offsets")
     kind, shape, place = (entry.get(key) if isinstance(entry, dict) else None for key in keys)
     if not (_are_counts(shape) and _are_counts(place) and len(shape) <= _MOST_AXES and len(place) == 2):
         raise ValueError(f"{name[:100]}: no type, shape and place in the header")
     if not isinstance(kind, str) or kind not in _TYPES:
-        raise ValueError(f"{name[:100]}: of the type {str(kind)[:50]}; known: {', '.join(_TYPES)}")
+        raise ValueError(f"{name[:100]}: unknown type {str(kind)[:50]}; known: {', '.join(_TYPES)}")
     return DeclaredTensor(_TYPES[kind], tuple(shape)), place[0], place[1]
 
 
@@ -177,25 +177,25 @@ def _are_counts(numbers: Any) -> TypeGuard[list[int]]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object, each of whose names stands in it once."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name is there twice")
-    return found
+    """A JSON object without repeated names."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError("a name is repeated")
+    return values
 
 
 def _texts(metadata: Any) -> dict[str, str]:
-    """The texts that `write_tensors` was given; empty for a file of another program."""
+    """The texts given to `write_tensors`; empty for a file of another program."""
     if not isinstance(metadata, dict) or not isinstance(metadata.get(_HEADER, ""), str):
-        raise ValueError("its texts are no texts")
+        raise ValueError("its texts are not text")
     texts = json.loads(metadata.get(_HEADER, "{}"), object_pairs_hook=_once)
     if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
-        raise ValueError("its texts are no texts")
+        raise ValueError("its texts are not text")
     return texts
 
 
 def _digest(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
-    """A checksum of all names, types, shapes, values and texts, whatever their order."""
+    """A checksum of all names, types, shapes, values and texts, independent of their order."""
     digest = hashlib.blake2b(json.dumps(texts, sort_keys=True).encode(), digest_size=16)
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
@@ -204,5 +204,5 @@ def _digest(tensors: dict[str, Tensor], texts: dict[str, str]) -> str:
 
 
 def with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """The tensors whose name begins with `prefix`, by the rest of their name."""
+    """The tensors whose names begin with `prefix`, by the rest of their names."""
     return {name[len(prefix) :]: tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -51,11 +51,11 @@ def test_every_flipped_bit_is_noticed(path: Path) -> None:
 
 
 def test_other_kinds_are_named(path: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no training state of this toolkit, but a model"):
+    with pytest.raises(UserError, match="not a training state of this toolkit, but a model"):
         read_tensors(path, kind="training state")
     foreign = tmp_path / "foreign.safetensors"
     save_file(TENSORS, foreign)
-    with pytest.raises(UserError, match="no model of this toolkit, but a safetensors file of another program"):
+    with pytest.raises(UserError, match="not a model of this toolkit, but a safetensors file of another program"):
         read_tensors(foreign, kind="model")
 
 
@@ -126,7 +126,7 @@ HEADERS: dict[str, Any] = {
 def test_what_is_no_header_is_refused(header: Any, tmp_path: Path) -> None:
     path = tmp_path / "hostile.safetensors"
     write_parts(path, header, bytes(24))
-    with pytest.raises(UserError, match=r"hostile\.safetensors: damaged, or no model of this toolkit \("):
+    with pytest.raises(UserError, match=r"hostile\.safetensors: damaged, or not a model of this toolkit \("):
         read_tensors(path, kind="model")
 
 
@@ -146,7 +146,7 @@ def test_a_name_twice_in_the_texts(path: Path) -> None:
     header, data = parts(path)
     header["__metadata__"]["nmt-toolkit"] = '{"kind": "model", "kind": "model"}'
     write_parts(path, header, data)
-    with pytest.raises(UserError, match="a name is there twice"):
+    with pytest.raises(UserError, match="a name is repeated"):
         read_tensors(path, kind="model")
 
 
@@ -156,7 +156,7 @@ def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
     write_tensors(path, {"a": torch.zeros(1 << 18)}, kind="model", texts={})
     with open_tensors(path, kind="model") as file:
         os.truncate(path, 0)
-        with pytest.raises(UserError, match=r"damaged: it was cut short while it was read"):
+        with pytest.raises(UserError, match=r"damaged: it was cut short while being read"):
             file.read()
 
 
@@ -164,7 +164,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (Path("/dev/zero"), tmp_path / "pipe", tmp_path):
         with pytest.raises(
-            UserError, match="no model of this toolkit, and no file at all but a folder, pipe or device"
+            UserError, match="not a model of this toolkit, nor even a file, but a folder, pipe or device"
         ):
             read_tensors(path, kind="model")
     with pytest.raises(UserError, match="cannot be read"):
@@ -176,5 +176,5 @@ def test_what_the_memory_does_not_hold(path: Path, monkeypatch: pytest.MonkeyPat
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
 
     monkeypatch.setattr(torch, "empty", refused)
-    with pytest.raises(UserError, match=r"some.safetensors: the memory does not hold its \S+ of \d+ bytes"):
+    with pytest.raises(UserError, match=r"some.safetensors: not enough memory for its \S+ of \d+ bytes"):
         read_tensors(path, kind="model")

@@ -1,10 +1,10 @@
 """Token ids of a parallel corpus in memory-mapped files: larger than memory, opened as fast as they can be checked.
 
-A corpus is a folder of flat arrays, little-endian: `SIDE.ids` (uint16, or uint32 for more than 65536 pieces),
+A corpus is a folder of flat little-endian arrays: `SIDE.ids` (uint16, or uint32 for more than 65536 pieces) and
 `SIDE.offsets` (int64: row i is `ids[offsets[i]:offsets[i + 1]]`), with text also `SIDE.text` (UTF-8) and
-`SIDE.text_offsets`; and `meta.json`, with the report, the pieces of each vocabulary and the seal of every file; it has
-its own seal beside it. `binarising.py` writes it. Opening it reads every byte, on all cores: what is damaged is found
-before a row of it is used, and ids are never beyond the vocabulary.
+`SIDE.text_offsets`. `meta.json`, sealed like any cached file, holds the report, the size of each vocabulary and the
+seal of every array. `binarising.py` writes them. Opening a corpus reads every byte on all cores, so damage is found
+before any row is used, and no id is beyond the vocabulary.
 
 It knows these files and seals; it knows no subwords, no configuration and no cache.
 """
@@ -27,19 +27,19 @@ from nmt.data.sealed import Seal, check_size, is_damage, new_checksum, opened, r
 FORMAT = 2  # of the files
 META = "meta.json"
 SIDES = ("source", "target")
-_CHUNK = 1 << 20  # bytes checked at once, whole numbers of every type
-_READS_KEPT = 16  # rows read between two times that memory is given back; a row may map 2 MiB of either file
+_CHUNK = 1 << 20  # bytes checked at once, a multiple of every item size
+_READS_KEPT = 16  # rows read before memory is given back; a row may map 2 MiB of either file
 
 
 class Filters(NamedTuple):
-    """Which pairs are left out besides those with an empty side; None: that filter is off."""
+    """Which pairs are dropped, in addition to those with an empty side; None: that filter is off."""
 
     max_length: int | None = None  # pieces on either side
     max_length_ratio: float | None = None  # pieces of the longer side / pieces of the shorter side
 
 
 class CorpusReport(NamedTuple):
-    """What became of the pairs of a corpus; each pair left out counts once, in the order of the fields."""
+    """What became of the pairs of a corpus; a dropped pair counts once, for the first reason in this order."""
 
     read: int
     kept: int
@@ -55,7 +55,7 @@ class CorpusReport(NamedTuple):
 
     @property
     def left_out(self) -> str:
-        """Which filter left out how many pairs; "" when no filter left out any."""
+        """How many pairs each filter dropped; "" when none did."""
         reasons = (
             (self.empty, "empty on one side"),
             (self.overlong, f"longer than data.max_length = {self.max_length} pieces"),
@@ -64,7 +64,7 @@ class CorpusReport(NamedTuple):
         return ", ".join(f"{count:,} {reason}" for count, reason in reasons if count)
 
     def lines(self) -> list[str]:
-        """The report as text: one line for the pairs, one for the pieces of each side."""
+        """The report as text: a line for the pairs, and one for the pieces of each side."""
         left_out = f" (left out: {self.left_out})" if self.left_out else ""
         return [f"{self.read:,} pairs read, {self.kept:,} kept{left_out}"] + [
             f"{side}: {pieces:,} pieces, {pieces / max(self.kept, 1):.1f} a sentence, "
@@ -77,12 +77,12 @@ class CorpusReport(NamedTuple):
 
 
 class PairedIds:
-    """An open corpus. Ids are read from the files when asked for; only the lengths are kept in memory."""
+    """An open corpus. Ids are read from the files on demand; only the lengths are kept in memory."""
 
     def __init__(self, folder: Path) -> None:
-        """Open a folder written by `binarise` and read it through.
+        """Open a folder written by `binarise`, reading all of it.
 
-        Raises ValueError if anything in it is damaged, and OSError if the process cannot read it all the same.
+        Raises ValueError if anything in it is damaged, and OSError if it cannot be read for another reason.
         """
         self.folder = folder
         try:
@@ -90,11 +90,11 @@ class PairedIds:
             if meta["format"] != FORMAT:
                 raise ValueError(f"{META} is of format {meta['format']!r}, not {FORMAT}")
             self.report = CorpusReport(**meta["report"])
-            self.pieces = tuple(map(int, meta["pieces"]))  # of the vocabularies that the ids are from
+            self.pieces = tuple(map(int, meta["pieces"]))  # sizes of the vocabularies
             self.has_text = "source.text" in meta["files"]
             rows = _opened_rows(folder, meta, self.pieces, with_text=self.has_text)
-            for each in rows:
-                each.check(self.report.kept)
+            for side in rows:
+                side.check(self.report.kept)
         except OSError as error:
             if not is_damage(error):
                 raise
@@ -111,22 +111,22 @@ class PairedIds:
 
     @cached_property
     def source_lengths(self) -> npt.NDArray[np.int32]:
-        """Pieces of each source, (pairs,), END not counted."""
+        """Pieces in each source, (pairs,), without END."""
         return self._source.lengths()
 
     @cached_property
     def target_lengths(self) -> npt.NDArray[np.int32]:
-        """Pieces of each target, (pairs,), END not counted."""
+        """Pieces in each target, (pairs,), without END."""
         return self._target.lengths()
 
     @cached_property
     def longest_source(self) -> int:
-        """Pieces of the longest source."""
+        """Pieces in the longest source."""
         return int(self.source_lengths.max(initial=0))
 
     @cached_property
     def longest_target(self) -> int:
-        """Pieces of the longest target."""
+        """Pieces in the longest target."""
         return int(self.target_lengths.max(initial=0))
 
     def source(self, row: int) -> npt.NDArray[np.integer]:
@@ -138,7 +138,7 @@ class PairedIds:
         return self._target[row]
 
     def text(self, row: int) -> tuple[str, str]:
-        """The lines of a pair; raises ValueError if the corpus was written without its text."""
+        """The two lines of a pair; raises ValueError if the corpus was written without its text."""
         if not self.has_text:
             raise ValueError(f"{self.folder}: written without its text")
         return self._source_text[row].tobytes().decode(), self._target_text[row].tobytes().decode()
@@ -147,17 +147,17 @@ class PairedIds:
 class _Rows:
     """Rows of different lengths in one flat memory-mapped file, with their offsets in another.
 
-    What was read of the files would count as memory of the process until the end, although the system can take it back
-    at any time; so it is given back now and then.
+    Everything read from the files would count as the process's memory to the end, although the system can reclaim it at
+    any time; so it is given back now and then.
     """
 
     def __init__(self, values: "_Mapped", offsets: "_Mapped") -> None:
         self._values, self._offsets = values.items, offsets.items
-        self._files = [each.file for each in (offsets, values) if each.file is not None]
+        self._files = [mapped.file for mapped in (offsets, values) if mapped.file is not None]
         self._reads = 0
 
     def check(self, rows: int) -> None:
-        """Raise ValueError if these are not so many rows, one after the other and nothing between them."""
+        """Raise ValueError unless there are `rows` rows, in order and without gaps."""
         offsets = self._offsets
         if len(offsets) != rows + 1 or offsets[0] != 0 or offsets[-1] != len(self._values):
             raise ValueError("the rows do not fill their files")
@@ -178,14 +178,14 @@ class _Rows:
         return lengths
 
     def _release(self) -> None:
-        """Unmap what was read; arrays that are still in use read it again from the system's cache."""
+        """Unmap what was read; arrays still in use read it again from the system's cache."""
         if hasattr(mmap, "MADV_DONTNEED"):
             for file in self._files:
                 file.madvise(mmap.MADV_DONTNEED)
 
 
 class _Mapped(NamedTuple):
-    """The values of a file, and the mapping that they lie in; None for an empty file, which cannot be mapped."""
+    """The values of a file and the mapping that holds them; None for an empty file, which cannot be mapped."""
 
     items: npt.NDArray[np.integer]
     file: mmap.mmap | None
@@ -199,7 +199,7 @@ def _mapped(file: IO[bytes], item_type: str) -> _Mapped:
 
 
 def _opened_rows(folder: Path, meta: dict[str, Any], pieces: Sequence[int], *, with_text: bool) -> list[_Rows]:
-    """Open the files of a corpus, check all of them side by side, and map what was checked."""
+    """Open the files of a corpus, check them all in parallel, and map what was checked."""
     id_type = {"<u2": "<u2", "<u4": "<u4"}[meta["id_type"]]
     kinds = [(side, "ids", "offsets", id_type) for side in SIDES]
     kinds += [(side, "text", "text_offsets", "u1") for side in SIDES if with_text]
@@ -221,7 +221,7 @@ def _opened_rows(folder: Path, meta: dict[str, Any], pieces: Sequence[int], *, w
 
 
 def _check(file: IO[bytes], name: str, seal: Seal, item_type: str, below: int | None) -> None:
-    """Raise ValueError if a file is not as it was written, or has a value that is not `below` the one given."""
+    """Raise ValueError if a file is not as it was written, or has a value that is not below `below`."""
     check_size(file, name, seal)
     checksum, buffer, largest = new_checksum(), bytearray(_CHUNK), -1
     while count := file.readinto(buffer):  # type: ignore[attr-defined]

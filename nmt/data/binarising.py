@@ -1,8 +1,8 @@
-"""Writing the token ids of a parallel corpus into the files that `binarised.PairedIds` opens, filters applied.
+"""Writing the token ids of a parallel corpus, filtered, into the files that `binarised.PairedIds` opens.
 
-The corpus is read once as a stream. Its folder is built beside its place and renamed at the end: it exists completely
-or not at all, whenever the process is killed. It knows pairs of lines, subword models and filters; it knows no
-configuration and no cache keys.
+The corpus is read once, as a stream. Its folder is built under a temporary name and renamed at the end, so that it
+exists completely or not at all, whenever the process is killed. It knows pairs of lines, subword models and filters; it
+knows no configuration and no cache keys.
 """
 
 import json
@@ -27,9 +27,9 @@ from nmt.errors import UserError
 from nmt.files import ABANDONED, UNFINISHED, name_beside
 from nmt.symbols import UNKNOWN
 
-_CHUNK = 2048  # pairs encoded at once by each core
-_UNFINISHED = re.compile(f".+{UNFINISHED.pattern}")  # whatever the folder was to be called
-_CHUNK_CHARACTERS = 1 << 22  # or about so many characters, if they are fewer pairs
+_CHUNK = 2048  # pairs that each core encodes at once
+_UNFINISHED = re.compile(f".+{UNFINISHED.pattern}")  # whatever name the folder was going to have
+_CHUNK_CHARACTERS = 1 << 22  # or about this many characters, if that is fewer pairs
 
 
 def binarise(
@@ -40,12 +40,12 @@ def binarise(
     filters: Filters | None,
     with_text: bool = False,
 ) -> PairedIds:
-    """Encode pairs of lines into `folder` and open it; the pairs are read once and never held together in memory.
+    """Encode pairs of lines into `folder` and open it; the pairs are read once and never all in memory.
 
-    `filters` None keeps every pair, the empty ones too. `with_text` keeps the lines as well, to sample segmentations.
+    `filters` None keeps every pair, even empty ones. `with_text` also keeps the lines, for sampling segmentations.
 
     Raises:
-        UserError: no pair is left, with the count of every filter.
+        UserError: no pair is left; the message says how many each filter dropped.
     """
     id_type = "<u2" if max(vocabularies.source.size, vocabularies.target.size) <= 1 << 16 else "<u4"
     report = CorpusReport(0, 0, **(filters._asdict() if filters else {}))
@@ -64,7 +64,7 @@ def binarise(
             "files": {name: seal for writer in writers for name, seal in writer.seals().items()},
         }
         write_sealed(partial / META, json.dumps(meta, indent=2).encode())
-        corpus = PairedIds(partial)  # before others see the folder, who may remove it if they had found it damaged
+        corpus = PairedIds(partial)  # checked before other processes, which discard a damaged one, see the folder
     corpus.folder = folder
     return corpus
 
@@ -72,9 +72,9 @@ def binarise(
 def _encoded(
     pairs: Iterable[tuple[str, str]], vocabularies: Vocabularies
 ) -> Iterator[tuple[list[tuple[str, ...]], list[list[list[int]]]]]:
-    """Yield some pairs after others, their texts and their ids a side, in order.
+    """Yield chunk after chunk of pairs, in order: for each side its texts and their ids.
 
-    Sentencepiece computes outside Python's lock: while some pairs are written, all cores encode the next.
+    Sentencepiece computes outside Python's lock: while one chunk is written, all cores encode the next ones.
     """
     cores, rest = os.cpu_count() or 1, iter(pairs)
     with ThreadPoolExecutor(cores) as pool:
@@ -91,7 +91,7 @@ def _encoded(
 
 
 def _chunk(pairs: Iterator[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The next pairs, as many as are encoded at once; of huge lines only a few."""
+    """The next pairs to encode at once; only a few if their lines are huge."""
     chunk, characters = [], 0
     for pair in islice(pairs, _CHUNK):
         chunk.append(pair)
@@ -108,7 +108,7 @@ def _write_chunk(
     filters: Filters | None,
     report: CorpusReport,
 ) -> CorpusReport:
-    """Filter and write some pairs; returns the report with their counts added."""
+    """Filter and write a chunk of pairs; returns the report with their counts added."""
     lengths = [np.array([len(row) for row in side]) for side in ids]
     empty, overlong, unbalanced = _left_out(lengths[0], lengths[1], filters)
     kept = np.flatnonzero(~(empty | overlong | unbalanced))
@@ -132,7 +132,7 @@ def _write_chunk(
 def _left_out(
     source_lengths: npt.NDArray[np.int64], target_lengths: npt.NDArray[np.int64], filters: Filters | None
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Which pairs are empty, overlong, unbalanced: each (pairs,), a pair in at most one of them."""
+    """Which pairs are empty, overlong and unbalanced: three masks (pairs,), of which at most one has a given pair."""
     none = np.zeros(len(source_lengths), dtype=np.bool_)
     if filters is None:
         return none, none, none
@@ -147,7 +147,7 @@ def _left_out(
 
 
 class _SealedFile:
-    """A file that is written and sealed; it is on the disk when the stack closes."""
+    """A file being written and sealed; it is on disk once the stack closes."""
 
     def __init__(self, stack: ExitStack, path: Path) -> None:
         self._file = stack.enter_context(open(path, "wb"))  # noqa: SIM115 - the stack closes it
@@ -170,7 +170,7 @@ class _SealedFile:
 
 
 class _RowsWriter:
-    """Writes what `PairedIds` reads."""
+    """Writes rows of different lengths into two files, as `PairedIds` reads them."""
 
     def __init__(self, stack: ExitStack, values: Path, offsets: Path, item_type: str) -> None:
         self.files = (_SealedFile(stack, values), _SealedFile(stack, offsets))
@@ -179,7 +179,7 @@ class _RowsWriter:
         self.files[1].write(np.zeros(1, dtype="<i8").tobytes())
 
     def write(self, rows: Sequence[Sequence[int]]) -> npt.NDArray[np.integer]:
-        """Append the rows and return their values in one array."""
+        """Append the rows; returns their values in one array."""
         offsets = self._end + np.cumsum([len(row) for row in rows], dtype="<i8")
         values = np.fromiter(chain.from_iterable(rows), dtype=self._item_type)
         self._end += len(values)
@@ -189,7 +189,7 @@ class _RowsWriter:
 
 
 class _SideWriter:
-    """Writes the ids of one side and, if wanted, its text."""
+    """Writes the ids of one side and, with `with_text`, its text."""
 
     def __init__(self, stack: ExitStack, folder: Path, side: str, id_type: str, with_text: bool) -> None:
         self._ids = _RowsWriter(stack, folder / f"{side}.ids", folder / f"{side}.offsets", id_type)
@@ -210,9 +210,9 @@ class _SideWriter:
 
 @contextmanager
 def _built_beside(folder: Path) -> Iterator[Path]:
-    """Give an empty folder to fill, which becomes `folder` once the block ends without an exception.
+    """Yield an empty folder to fill, which becomes `folder` once the block ends without an exception.
 
-    Several processes may build the same folder: the first to finish keeps its own, which equals the others'.
+    Several processes may build the same folder: the first to finish wins, and the others' would be equal anyway.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(folder.parent)
@@ -232,7 +232,7 @@ def _built_beside(folder: Path) -> Iterator[Path]:
 
 
 def _remove_abandoned(parent: Path) -> None:
-    """Remove what killed processes left: unfinished folders in which nothing was written for a day."""
+    """Remove what killed processes left: unfinished folders to which nothing was written for a day."""
     for partial in parent.iterdir():
         if not _UNFINISHED.fullmatch(partial.name) or partial.is_symlink():
             continue

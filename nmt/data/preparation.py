@@ -2,8 +2,8 @@
 
 A cache entry is named by a hash of everything it was made from: the bytes of the corpus files, the subword settings
 or models, and the filters. An entry is therefore never out of date, and runs may share a cache folder. Entries are
-checked when they are opened (`sealed.py`, `binarised.py`); one that is damaged is made anew. Corpora are read several
-times, and each time their bytes must be those of the hash: an entry is never made from others.
+checked when they are opened (`sealed.py`, `binarised.py`), and damaged ones are made again. Corpora are read several
+times; each time their bytes must match the hash, so an entry is never made from any others.
 """
 
 import hashlib
@@ -24,36 +24,36 @@ from nmt.data.sealed import discard, read_sealed, write_sealed
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError
 
-_TRAINING_LINES = 1_000_000  # subword models are trained on about this many lines at most, evenly spread
+_TRAINING_LINES = 1_000_000  # subword models are trained on at most about this many lines, evenly spread
 _RECIPE = 1  # of training subword models; part of the cache keys
-_ENCODING = 1  # how text becomes ids; part of the cache keys, and thereby of what a run must find when it is resumed
-_WORDS = "one unknown piece for each unknown word"  # how text becomes ids with a word model; part of its cache keys
+_ENCODING = 1  # how text becomes ids; part of the cache keys
+_WORDS = "one unknown piece for each unknown word"  # how text becomes ids in a word model; part of its cache keys
 Log = Callable[[str], None]
 Entry = TypeVar("Entry")
 
 
 class Prepared(NamedTuple):
-    """All the data of one training."""
+    """All the data of one training run."""
 
     vocabularies: Vocabularies
     train: PairedIds
     valid: PairedIds
-    valid_digests: tuple[str, str] | tuple[None, None] = (None, None)  # of the files, for who reads their text
+    valid_digests: tuple[str, str] | tuple[None, None] = (None, None)  # of the files, for reading their text again
 
 
 def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies | None = None) -> Prepared:
-    """Check the corpora, train or load the subword models, encode both corpora; whatever is in the cache is reused.
+    """Check the corpora, train or load the subword models and encode both corpora, reusing whatever the cache has.
 
-    `vocabularies` are used as they are when given, as for fine-tuning. `log` receives a line for each result.
+    `vocabularies`, if given, replace the subword models, as for fine-tuning. `log` receives a line for each result.
 
     Raises:
-        UserError: for every problem of the corpora at once; else for the subword models, or when no pair is left.
+        UserError: with all problems of the corpora; or of the subword models; or when no pair is left.
     """
     try:
         corpora = _checked([*config.data.train, config.data.valid], cache, log)
         train, valid = corpora[:-1], corpora[-1:]
         if vocabularies is None:
-            vocabularies = _given(config.subwords, log) or _trained(config.subwords, train, cache, log)
+            vocabularies = _existing(config.subwords, log) or _trained(config.subwords, train, cache, log)
         _check_sampling(config.subwords, vocabularies)
         filters = Filters(config.data.max_length, config.data.max_length_ratio)
         with_text = config.subwords.sampling is not None
@@ -65,13 +65,13 @@ def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies
         )
     except OSError as error:
         raise UserError(
-            f"{error.filename or cache}: the data cache cannot be used ({error.strerror or error}); mend this, or give "
+            f"{error.filename or cache}: the data cache cannot be used ({error.strerror or error}); fix this, or give "
             "another data.cache_folder"
         ) from None
 
 
 class _Corpus(NamedTuple):
-    """One pair of files that was checked: paths and hashes in the order source, target."""
+    """One pair of checked files: paths and hashes, each in the order source, target."""
 
     paths: tuple[Path, Path]
     digests: tuple[str, str]
@@ -79,9 +79,9 @@ class _Corpus(NamedTuple):
 
 
 def _reused(path: Path, read: Callable[[Path], Entry], log: Log) -> Entry | None:
-    """What `read` makes of an entry of the cache; None where there is none.
+    """The cache entry as `read` returns it; None if there is none.
 
-    `read` raises ValueError for a damaged one, which is removed, so that it can be made anew.
+    A damaged entry, for which `read` raises ValueError, is removed so that it can be made again.
     """
     if not os.path.lexists(path):
         return None
@@ -94,42 +94,42 @@ def _reused(path: Path, read: Callable[[Path], Entry], log: Log) -> Entry | None
 
 
 def _checked(files: Sequence[ParallelFiles], cache: Path, log: Log) -> list[_Corpus]:
-    """Hash all files, and read them through once if that has not been done for these bytes before."""
+    """Hash all files, and check every line of them unless that has been done for these bytes before."""
     pairs = [(pair.source, pair.target) for pair in files]
     try:
         hashes = digests(path for pair in pairs for path in pair)
     except UserError:
-        check_corpora(pairs)  # names every problem, not only the unreadable files
+        check_corpora(pairs)  # reports every problem, not only unreadable files
         raise
-    found = [(hashes[source], hashes[target]) for source, target in pairs]
-    entry = cache / "checked" / f"{_key(found)}.json"
+    pair_hashes = [(hashes[source], hashes[target]) for source, target in pairs]
+    entry = cache / "checked" / f"{_key(pair_hashes)}.json"
     counts = _reused(entry, partial(_counts, corpora=len(pairs)), log)
     if counts is None:
         counts = check_corpora(pairs, expected=hashes)
         entry.parent.mkdir(parents=True, exist_ok=True)
         write_sealed(entry, json.dumps(counts).encode())
-    return [_Corpus(*parts) for parts in zip(pairs, found, counts, strict=True)]
+    return [_Corpus(*parts) for parts in zip(pairs, pair_hashes, counts, strict=True)]
 
 
 def _counts(path: Path, *, corpora: int) -> list[int]:
-    """The lines of each corpus, as they were counted; raises ValueError when the file is damaged."""
+    """The number of lines of each corpus, as counted before; raises ValueError when the file is damaged."""
     try:
         counts = json.loads(read_sealed(path))
     except RecursionError:
         counts = None
-    if not (isinstance(counts, list) and len(counts) == corpora and all(type(each) is int for each in counts)):
-        raise ValueError(f"expected the lines of {corpora} corpora")
+    if not (isinstance(counts, list) and len(counts) == corpora and all(type(count) is int for count in counts)):
+        raise ValueError(f"expected the line counts of {corpora} corpora")
     return counts
 
 
-def _given(settings: SubwordsConfig, log: Log) -> Vocabularies | None:
+def _existing(settings: SubwordsConfig, log: Log) -> Vocabularies | None:
     """Load the models that the configuration names; None if it names none."""
-    given = {"model": settings.model}
+    paths = {"model": settings.model}
     if settings.model is None:
-        given = {"source_model": settings.source_model, "target_model": settings.target_model}
+        paths = {"source_model": settings.source_model, "target_model": settings.target_model}
     models: list[Subwords] = []
     problems: list[str] = []
-    for key, path in given.items():
+    for key, path in paths.items():
         if path is None:
             return None
         try:
@@ -143,7 +143,7 @@ def _given(settings: SubwordsConfig, log: Log) -> Vocabularies | None:
 
 
 def _trained(settings: SubwordsConfig, corpora: Sequence[_Corpus], cache: Path, log: Log) -> Vocabularies:
-    """Train a joint model, or one a side; or take them from the cache."""
+    """Train a joint model, or one for each side; or take them from the cache."""
     if settings.joint:
         joint = _trained_on(settings, corpora, (0, 1), "joint", cache, log)
         return Vocabularies(joint, joint)
@@ -182,7 +182,7 @@ def _trained_on(
 
 
 def _lines(corpora: Sequence[_Corpus], sides: Sequence[int], stride: int) -> Iterator[str]:
-    """Yield the lines of these sides, of every `stride`-th pair."""
+    """Yield the lines of these sides from every `stride`-th pair."""
     rows = chain.from_iterable(_rows(corpus, sides) for corpus in corpora)
     return chain.from_iterable(islice(rows, 0, None, stride))
 
@@ -225,7 +225,7 @@ def _encoded(
     def opened(folder: Path) -> PairedIds:
         ids = PairedIds(folder)
         if ids.pieces != tuple(subwords.size for subwords in vocabularies) or ids.has_text != with_text:
-            raise ValueError("of other vocabularies")
+            raise ValueError("made with other vocabularies")
         return ids
 
     ids, how = _reused(folder, opened, log), "reused"

@@ -1,9 +1,9 @@
-"""Cached files whose every byte is checked when they are opened, and entries of a cache that are damaged.
+"""Cached files whose every byte is checked when they are opened, and what becomes of damaged ones.
 
-A seal is the size of a file and its BLAKE2b hash, computed from what was to be written. A small file has its own beside
-it, in `NAME.seal`; the seals of token ids are in their `meta.json`. The hash is to find accidents, of whatever kind and
-size, and not to keep out who may write to the cache, for they may write seals too. BLAKE2b is what corpora are hashed
-with, needs no instruction that a processor may lack, and reads a gigabyte a second on each core, without Python's lock.
+A seal is the size of a file and its BLAKE2b hash, computed from what was to be written. A small file has its seal next
+to it, in `NAME.seal`; the seals of token ids are in their `meta.json`. Seals detect accidents of any kind and size, not
+attacks: whoever can write to the cache can write seals too. BLAKE2b also hashes the corpora; it needs no special
+processor instructions and reads a gigabyte per second on each core, outside Python's lock.
 """
 
 import errno
@@ -18,19 +18,19 @@ from typing import IO, NamedTuple
 from nmt.files import name_beside, written_atomically
 
 _OF_THE_PROCESS = frozenset((errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM))
-_LONGEST = 100  # bytes of a file with a seal
+_LONGEST = 100  # bytes of a seal file
 _SEAL = re.compile(rb"([0-9a-f]{40}) ([0-9]{1,18})\n")
 
 
 class Seal(NamedTuple):
-    """What a file must be."""
+    """What a file must contain."""
 
     size: int
     checksum: str
 
 
 def new_checksum() -> "hashlib.blake2b":
-    """The hash of a seal, of nothing yet."""
+    """The hash function of seals, with nothing hashed yet."""
     return hashlib.blake2b(digest_size=20)
 
 
@@ -42,9 +42,9 @@ def sealed(content: bytes) -> Seal:
 
 
 def write_sealed(path: Path, content: bytes) -> None:
-    """Write a file with its seal, in place of whatever is there; raises OSError.
+    """Write a file with its seal, replacing whatever is there; raises OSError.
 
-    The seal is first: a file without one is damaged, and a seal without its file is no more than work cut short.
+    The seal comes first: a file without a seal is damaged, while a seal without its file is just interrupted work.
     """
     discard(path)
     seal = sealed(content)
@@ -55,21 +55,21 @@ def write_sealed(path: Path, content: bytes) -> None:
 
 
 def is_damage(error: OSError) -> bool:
-    """Whether a file that cannot be read is at fault, and not the process, which lacks memory or permission."""
+    """Whether the file is at fault when it cannot be read, rather than a process without memory or permission."""
     return error.errno not in _OF_THE_PROCESS
 
 
 def read_sealed(path: Path) -> bytes:
-    """The content of a file as it was written; raises ValueError when it is damaged in any way, saying how.
+    """The content of a file as it was written.
 
-    Raises OSError when not the file is at fault.
+    Raises ValueError saying how the file is damaged, and OSError when the file is not at fault.
     """
     try:
         with opened(_seal_of(path)) as file:
             text = file.read(_LONGEST)
         parts = _SEAL.fullmatch(text)
         if parts is None:
-            raise ValueError(f"{_seal_of(path).name} is no seal")
+            raise ValueError(f"{_seal_of(path).name} is not a seal")
         seal = Seal(int(parts[2]), parts[1].decode())
         with opened(path) as file:
             check_size(file, path.name, seal)
@@ -86,30 +86,33 @@ def read_sealed(path: Path) -> bytes:
 
 
 def opened(path: Path) -> IO[bytes]:
-    """Open a file for reading; raises OSError, or ValueError for what is none, without waiting for a pipe's writer."""
+    """Open a file for reading, without waiting for the writer of a pipe.
+
+    Raises OSError, and ValueError for a folder, pipe or device.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise ValueError(f"{path.name} is no file")
+        raise ValueError(f"{path.name} is not a file")
     return os.fdopen(descriptor, "rb")
 
 
 def check_size(file: IO[bytes], name: str, seal: Seal) -> None:
-    """Raise ValueError if an open file has another size than its seal."""
+    """Raise ValueError unless an open file has the size in its seal."""
     size = os.fstat(file.fileno()).st_size
     if size != seal.size:
         raise ValueError(f"{name} has {size:,} bytes instead of {seal.size:,}")
 
 
 def discard(path: Path) -> None:
-    """Remove an entry of a cache, a file or a folder, and its seal; raises OSError.
+    """Remove a cache entry, a file or a folder, and its seal; raises OSError.
 
-    It is renamed first, so that it is gone at once, and whoever has it open goes on reading.
+    It is renamed first, so that it disappears at once, and whoever has it open can go on reading.
     """
-    for each in (path, _seal_of(path)):
-        aside = name_beside(each)
+    for entry in (path, _seal_of(path)):
+        aside = name_beside(entry)
         try:
-            each.rename(aside)
+            entry.rename(aside)
         except FileNotFoundError:
             continue
         if aside.is_dir() and not aside.is_symlink():

@@ -16,10 +16,8 @@ from torch.nn import functional
 
 from nmt.models.initialisation import Role, Weight
 from nmt.models.memory import Past
-from nmt.ops.activations import ScoreVector, tanh_scores
-from nmt.ops.keeps_packed import KeepsPacked
+from nmt.ops.activations import TanhScores
 from nmt.ops.linear import ConcatLinear, Linear
-from nmt.ops.products import MakeProduct
 from nmt.ops.steps import StepLinear
 
 
@@ -49,31 +47,27 @@ class Score(nn.Module):
         raise NotImplementedError
 
 
-class _HiddenLayerScore(KeepsPacked[ScoreVector], Score):
+class _HiddenLayerScore(TanhScores, Score):
     """What the scores with a hidden layer share: v_aᵀ tanh(… + v_c C_ij), C_ij being the coverage of position j.
 
     C is Tu et al.'s (2016, arXiv 1601.04811) coverage in its simple, accumulated form: C_ij = Σ_{k<i} a_kj.
+    `v_tanh_sum(x, y, …)` is v_aᵀ tanh(x + y + …) for terms that broadcast to (batch, queries, source_length, size).
     """
 
     def __init__(self, size: int, *, coverage: bool) -> None:
-        super().__init__()
-        self.vector = nn.Parameter(torch.empty(size))
+        super().__init__(size)
         self.coverage_vector = nn.Parameter(torch.empty(size)) if coverage else None
         self.remembers = frozenset({"coverage"} if coverage else ())
 
     def declared(self) -> Iterator[tuple[Tensor, Weight]]:
         yield self.vector, Weight(Role.SCORE_VECTOR)
 
-    def pack(self, _: MakeProduct) -> None:
-        self.packed = ScoreVector.of(self.vector.detach())
-
-    def _score(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
-        """For the projected `query` (batch, queries, size) and `keys` (batch, source_length, size) or one a query."""
-        parts = [query.unsqueeze(2), keys.unsqueeze(1) if keys.dim() == 3 else keys]
-        if self.coverage_vector is not None:
-            assert past.coverage is not None
-            parts.append(past.coverage.unsqueeze(3) * self.coverage_vector)
-        return tanh_scores(parts, self.vector, self.for_inference)
+    def covered(self, past: Past) -> list[Tensor]:
+        """The term v_c C_ij (batch, queries, source_length, size), if the score has it."""
+        if self.coverage_vector is None:
+            return []
+        assert past.coverage is not None
+        return [past.coverage.unsqueeze(3) * self.coverage_vector]
 
 
 class AdditiveScore(_HiddenLayerScore):
@@ -94,7 +88,7 @@ class AdditiveScore(_HiddenLayerScore):
         return self.memory_layer(values)
 
     def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
-        return self._score(self.query_layer(query), keys, past)
+        return self.v_tanh_sum(self.query_layer(query).unsqueeze(2), keys.unsqueeze(1), *self.covered(past))
 
 
 class ConcatScore(_HiddenLayerScore):
@@ -115,7 +109,7 @@ class ConcatScore(_HiddenLayerScore):
         return self.layer.second(values)
 
     def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
-        return self._score(self.layer.first(query), keys, past)
+        return self.v_tanh_sum(self.layer.first(query).unsqueeze(2), keys.unsqueeze(1), *self.covered(past))
 
 
 class DotScore(Score):
@@ -189,14 +183,14 @@ class LocationScore(Score):
         return functional.pad(scores, (0, length - scores.size(2)), value=-torch.inf)
 
 
-class LocationSensitiveScore(_HiddenLayerScore):
+class LocationSensitiveScore(AdditiveScore):
     """e_ij = v_aᵀ tanh(W_a s_i + U_a h_j + U_f f_ij [+ b]), Chorowski et al. (2015), arXiv 1506.07503, equation 9.
 
     f_i = F * a_{i-1}, the weights of the last step under `filters` filters of width `filter_width` (an odd number;
     outside the sentence the weights are 0; before the first step all are). U_f (size, filters).
     """
 
-    options = frozenset({"size", "bias", "coverage", "filters", "filter_width"})
+    options = AdditiveScore.options | {"filters", "filter_width"}
 
     def __init__(
         self,
@@ -209,22 +203,17 @@ class LocationSensitiveScore(_HiddenLayerScore):
         filters: int,
         filter_width: int,
     ) -> None:
-        super().__init__(size, coverage=coverage)
-        self.query_layer = StepLinear(query_size, size, bias=False)
-        self.memory_layer = Linear(memory_size, size, bias=bias)
+        super().__init__(query_size, memory_size, size=size, bias=bias, coverage=coverage)
         self.convolution = nn.Conv1d(1, filters, filter_width, padding=filter_width // 2, bias=False)
         self.filter_layer = Linear(filters, size, bias=False)
         self.remembers |= {"weights"}
-
-    def project(self, values: Tensor) -> Tensor:
-        return self.memory_layer(values)
 
     def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
         assert past.weights is not None
         batch, queries, length = past.weights.shape
         filtered = self.convolution(past.weights.reshape(batch * queries, 1, length)).transpose(1, 2)
         located = keys.unsqueeze(1) + self.filter_layer(filtered).view(batch, queries, length, -1)
-        return self._score(self.query_layer(query), located, past)
+        return self.v_tanh_sum(self.query_layer(query).unsqueeze(2), located, *self.covered(past))
 
 
 class NoScore(Score):

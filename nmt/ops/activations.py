@@ -10,10 +10,12 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.ops.computing import fused
+from nmt.ops.keeps_packed import KeepsPacked
+from nmt.ops.products import MakeProduct
 
 sigmoid_backward = torch.ops.aten.sigmoid_backward  # (gradient, value) → gradient · value · (1 - value)
 tanh_backward = torch.ops.aten.tanh_backward  # (gradient, value) → gradient · (1 - value²)
@@ -58,6 +60,21 @@ def tanh_scores(parts: Sequence[Tensor], vector: Tensor, packed: ScoreVector | N
         return _scores(packed or ScoreVector.of(vector), parts)
     scores: Tensor = _TanhScores.apply(vector, *parts)
     return scores
+
+
+class TanhScores(KeepsPacked[ScoreVector]):
+    """A layer with one output after a tanh; its vector v is to be given a start."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.vector = nn.Parameter(torch.empty(size))
+
+    def pack(self, _: MakeProduct) -> None:
+        self.packed = ScoreVector.of(self.vector.detach())
+
+    def v_tanh_sum(self, *parts: Tensor) -> Tensor:
+        """vᵀ tanh(x_1 + x_2 + …), see `tanh_scores`."""
+        return tanh_scores(parts, self.vector, self.for_inference)
 
 
 class _Tanh(torch.autograd.Function):

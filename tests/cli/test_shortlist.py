@@ -136,7 +136,7 @@ def test_shortlists_that_cannot_be_used(trained: Path, capsys: Capture, tiny: Pa
         (message,) = complaints(capsys, *given, "--shortlist", "foreign", program=program)
         assert "foreign was made for another model: the source and target vocabularies differ" in message
         (message,) = complaints(capsys, *given, "--shortlist", str(trained / "best.safetensors"), program=program)
-        assert "no shortlist of this toolkit, but a model" in message
+        assert "not a shortlist of this toolkit, but a model" in message
         messages = complaints(capsys, *given, "--shortlist", "none", "--beam-size", "0", program=program)
         assert "--shortlist none: no such file; make one with nmt-shortlist" in "\n".join(messages)
         assert "--beam-size 0" in "\n".join(messages)

@@ -175,11 +175,11 @@ def write_damaged(path: Path, kind: str, trained: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "fragment"),
     [
-        ("cut off", "damaged, or no model of this toolkit"),
-        ("only the beginning", "damaged, or no model of this toolkit"),
-        ("empty", "damaged, or no model of this toolkit"),
-        ("something else", "damaged, or no model of this toolkit"),
-        ("a state to resume from", "no model of this toolkit, but a training state"),
+        ("cut off", "damaged, or not a model of this toolkit"),
+        ("only the beginning", "damaged, or not a model of this toolkit"),
+        ("empty", "damaged, or not a model of this toolkit"),
+        ("something else", "damaged, or not a model of this toolkit"),
+        ("a state to resume from", "not a model of this toolkit, but a training state"),
         (
             "other sizes inside",
             "damaged: its parts do not fit together (weights.source_embedding.weight is float32 (60, 7), but",

@@ -329,7 +329,7 @@ def test_damaged_files(tmp_path: Path, vocabularies: Vocabularies, small: Shortl
     with pytest.raises(UserError, match="list: damaged: its parts do not fit together"):
         load_shortlist(path, vocabularies)
     write_tensors(path, {}, kind="model", texts={})
-    with pytest.raises(UserError, match="list: no shortlist of this toolkit, but a model"):
+    with pytest.raises(UserError, match="list: not a shortlist of this toolkit, but a model"):
         load_shortlist(path, vocabularies)
     with pytest.raises(UserError, match=r"missing: cannot be read \(No such file"):
         load_shortlist(tmp_path / "missing", vocabularies)

@@ -223,16 +223,16 @@ def empty_the_subwords(tensors: dict[str, torch.Tensor], texts: dict[str, str]) 
 
 
 DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
-    "empty": (lambda content: b"", "damaged, or no model"),
-    "half": (lambda content: content[: len(content) // 2], "damaged, or no model"),
-    "header syntax": (lambda content: flipped(content, b"{"), "damaged, or no model"),
+    "empty": (lambda content: b"", "damaged, or not a model"),
+    "half": (lambda content: content[: len(content) // 2], "damaged, or not a model"),
+    "header syntax": (lambda content: flipped(content, b"{"), "damaged, or not a model"),
     "one bit of a weight": (lambda content: content[:-1] + bytes([content[-1] ^ 1]), "the checksums differ"),
     "one bit of a name": (lambda content: flipped(content, b"weights.encoder"), "do not fit together"),
     "tensor name": (lambda content: rewritten(content, rename_a_weight), "do not fit together"),
     "sizes": (lambda content: rewritten(content, change_the_hidden_size), "do not fit together"),
     "configuration": (lambda content: rewritten(content, misname_the_attention), "configuration cannot be read"),
     "subwords": (lambda content: rewritten(content, empty_the_subwords), "not a sentencepiece model, or damaged"),
-    "text": (lambda content: b"weights: none\n" * 100, "damaged, or no model"),
+    "text": (lambda content: b"weights: none\n" * 100, "damaged, or not a model"),
     "another program": (
         lambda content: save({"weight": torch.zeros(2, 3)}, {"format": "pt"}),
         "a safetensors file of another program",
@@ -252,7 +252,7 @@ def test_a_damaged_model_is_refused_in_one_line(model: Path, tmp_path: Path, dam
 
 def test_a_training_state_is_no_model(home: Path, command: Command) -> None:
     said = complaint(command("translate", "--model", home / "run" / "state.safetensors"), b"text\n")
-    assert "state.safetensors: no model of this toolkit, but a training state" in said
+    assert "state.safetensors: not a model of this toolkit, but a training state" in said
 
 
 # ----------------------------------------------------------------------------------------------------- input and output

@@ -215,5 +215,5 @@ def test_another_file_of_this_toolkit_is_no_model(folder: Path, model: Path, cap
     write_tensors(folder / "other", {}, kind="something else", texts={})
     for first, options in ((folder / "other", ""), (model, "--model other")):
         said, _ = refused(capsysbinary, first, f"{options} --input source --output out")
-        assert "other: no model of this toolkit, but a something else" in message(said)
+        assert "other: not a model of this toolkit, but a something else" in message(said)
     assert names(folder) == ["other", "source"]

@@ -93,7 +93,7 @@ def test_texts_that_are_no_texts(name: str, value: Any, model: Path, tmp_path: P
     header["__metadata__"]["nmt-toolkit"] = json.dumps({**texts, name: value})
     path = tmp_path / "hostile.safetensors"
     write_parts(path, header, data)
-    with pytest.raises(UserError, match=r"hostile\.safetensors: damaged, or no model .*its texts are no texts"):
+    with pytest.raises(UserError, match=r"hostile\.safetensors: damaged, or not a model .*its texts are not text"):
         load_model(path)
 
 
@@ -140,7 +140,7 @@ def test_complex_weights(model: Path, tmp_path: Path) -> None:
     header, data = parts(model)
     header["weights.source_embedding.weight"]["dtype"] = "C64"
     write_parts(tmp_path / "hostile.safetensors", header, data)
-    with pytest.raises(UserError, match=r"weights\.source_embedding\.weight: of the type C64; known: BOOL, U8"):
+    with pytest.raises(UserError, match=r"weights\.source_embedding\.weight: unknown type C64; known: BOOL, U8"):
         load_model(tmp_path / "hostile.safetensors")
 
 

@@ -81,7 +81,7 @@ def test_only_whole_checkpoints_of_this_run_are_averaged(tmp_path: Path) -> None
     assert whole_checkpoints(paths, weights, processes=ALONE, log=said.append) == {10: paths[10]}
     assert [line.split(": ")[3].split(" (")[0] for line in said] == [
         "no such model file or run folder",
-        "damaged, or no model of this toolkit",
+        "damaged, or not a model of this toolkit",
         "holds no best.safetensors; give a model file, or the folder of a run that has validated at least once",
         *["not the checkpoint that this run wrote there"] * 2,
     ]

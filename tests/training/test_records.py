@@ -226,7 +226,7 @@ def test_links_in_place_of_the_records_are_not_followed(tmp_path: Path) -> None:
         (folder / "metrics.jsonl").write_text("damaged\n", encoding="utf-8")
         (folder / name).unlink(missing_ok=True)
         (folder / name).symlink_to(tmp_path / "victim")
-        with pytest.raises(OSError, match=f"is a link, which is not followed here: .*{name}"):
+        with pytest.raises(OSError, match=f"is a link, and links are not followed here: .*{name}"):
             resumed(folder, 0, 0)
         assert (tmp_path / "victim").read_text(encoding="utf-8") == "mine\n"
 

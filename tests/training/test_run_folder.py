@@ -255,7 +255,7 @@ def test_links_in_a_folder_do_not_lead_out_of_it(tmp_path: Path) -> None:
     path = tmp_path / "run"
     path.mkdir()
     (path / ".lock").symlink_to(victim)
-    with pytest.raises(UserError, match=r"\.lock: the output folder cannot be written \(is a link, which is not"):
+    with pytest.raises(UserError, match=r"\.lock: the output folder cannot be written \(is a link, and links are not"):
         RunFolder.open(path, config(), resume=False, overwrite=True)
     (path / ".lock").unlink()
     (path / "config.yaml").symlink_to(victim)
