@@ -1,8 +1,7 @@
 """Batches: which pairs of a corpus go together in an epoch, and their padded tensors.
 
-It knows lengths and ids; it knows no files and no device but the one asked for. The plan of an epoch is a pure
-function of the lengths, the seed and the epoch, so that an interrupted training continues with the batches it would
-have seen.
+It knows lengths and ids; it knows no files and no devices. The plan of an epoch is a pure function of the lengths, the
+seed and the epoch, so a resumed training run sees exactly the batches it would have seen without the interruption.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,44 +21,44 @@ Ids = Sequence[int] | npt.NDArray[np.integer]
 Lengths = npt.NDArray[np.integer]
 Indices = npt.NDArray[np.integer]
 
-SAMPLED_TOGETHER = 100  # planned batches whose sentences are sampled together, and sorted by their new lengths
+SAMPLED_TOGETHER = 100  # planned batches whose sentences are sampled and then sorted by length together
 
 
 class Batch(NamedTuple):
-    """Padded pairs: what one forward pass reads.
+    """Padded pairs: the input of one forward pass.
 
-    The source has END appended, the target BEGIN before and END after it; PAD fills the ends of shorter rows.
+    Sources end with END, targets begin with BEGIN and end with END; PAD fills up shorter rows.
     """
 
     source: Tensor  # (batch, source_length) int64
-    source_lengths: Tensor  # (batch,) int64, END counted
+    source_lengths: Tensor  # (batch,) int64, including END
     target: Tensor  # (batch, target_length + 1) int64
-    target_lengths: Tensor  # (batch,) int64, pieces and END: the tokens the model has to write
+    target_lengths: Tensor  # (batch,) int64, pieces and END: the tokens to predict
     indices: Indices  # (batch,) rows of the corpus
 
     @property
     def target_input(self) -> Tensor:
-        """What the decoder is fed, (batch, target_length): BEGIN and the pieces."""
+        """The decoder's input, (batch, target_length): BEGIN and the pieces."""
         return self.target[:, :-1]
 
     @property
     def target_output(self) -> Tensor:
-        """What the decoder has to write, (batch, target_length): the pieces and END."""
+        """What the decoder has to predict, (batch, target_length): the pieces and END."""
         return self.target[:, 1:]
 
     @property
     def target_tokens(self) -> int:
-        """Number of tokens the decoder has to write, padding left out."""
+        """Number of tokens that the decoder has to predict, without padding."""
         return int(self.target_lengths.sum())
 
     @property
     def padding_share(self) -> float:
-        """Padded positions / all positions of the source and the target output."""
+        """Share of padding among all positions of the source and the target output."""
         positions = self.source.numel() + self.target_output.numel()
         return 1 - (int(self.source_lengths.sum()) + self.target_tokens) / positions
 
     def halves(self) -> list["Batch"]:
-        """The batch as two of half the rows, their padding cut to what they need; itself, if it has one row."""
+        """The batch as two with half the rows each, trimmed to the padding they need; itself if it has one row."""
         rows = len(self.indices)
         if rows == 1:
             return [self]
@@ -89,11 +88,11 @@ def plan_batches(
 ) -> list[Indices]:
     """Return the rows of each batch of an epoch, in training order: every row exactly once.
 
-    Pairs are sorted by source and target length, those of equal lengths in random order, cut into batches, and the
-    batches are shuffled; with `sort_pairs` so many at random at a time. Lengths are pieces, END not counted.
+    Pairs are sorted by source and target length, with equal lengths in random order, and cut into batches, which are
+    then shuffled. `sort_pairs` sorts only this many random pairs at a time. Lengths are in pieces, without END.
 
-    `batch_by` "sentences": `batch_size` pairs a batch, the rest in one smaller batch. "tokens": pairs times (longest
-    source or target + 1 for END) stays within `batch_size`; a single pair above it is a batch of its own.
+    `batch_by` "sentences": `batch_size` pairs per batch, the rest in a smaller one. "tokens": the number of pairs times
+    (longest source or target + 1 for END) stays within `batch_size`; a longer pair gets a batch of its own.
     """
     random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, epoch])))
     index_type = np.int32 if len(source_lengths) <= np.iinfo(np.int32).max else np.int64  # half, for millions of pairs
@@ -110,7 +109,7 @@ def plan_batches(
 
 
 def plan_epoch(corpus: PairedIds, config: Config, *, epoch: int) -> list[Indices]:
-    """Return the batches of a training epoch (counted from 0), as the configuration has them; see `plan_batches`."""
+    """Return the batches of a training epoch (counted from 0) as configured; see `plan_batches`."""
     return plan_batches(
         corpus.source_lengths,
         corpus.target_lengths,
@@ -123,7 +122,7 @@ def plan_epoch(corpus: PairedIds, config: Config, *, epoch: int) -> list[Indices
 
 
 def padding_share(plan: Sequence[Indices], source_lengths: Lengths, target_lengths: Lengths) -> float:
-    """Return padded positions / all positions, over source and target together, END counted."""
+    """Return the share of padding among all positions of sources and targets, counting END as real."""
     counts = np.array([len(rows) for rows in plan])
     starts, rows = np.cumsum(counts) - counts, np.concatenate(list(plan))
     real = positions = 0
@@ -136,8 +135,8 @@ def padding_share(plan: Sequence[Indices], source_lengths: Lengths, target_lengt
 def share_rows(rows: Indices, lengths: Lengths, *, share: tuple[int, int]) -> Indices:
     """Return the rows of a batch that process `share[0]` of `share[1]` computes; `lengths` (rows,) are their tokens.
 
-    The longest row left goes to the process with the fewest tokens, the first of equals. In the order of `rows`; may
-    be empty.
+    The longest remaining row always goes to the process with the fewest tokens, the first one in a tie. The result is
+    in the order of `rows` and may be empty.
     """
     rank, size = share
     if size == 1:
@@ -161,11 +160,11 @@ def batches(
     epoch: int = 0,
     start: int = 0,
 ) -> Iterator[Batch]:
-    """Yield the batches of a plan from position `start` on, exactly as an iteration from 0 yields them there."""
+    """Yield the batches of a plan from position `start` on, the same ones as in an iteration from 0."""
     for batch in shared_batches(
         ids, plan, sampling=sampling, vocabularies=vocabularies, seed=seed, epoch=epoch, start=start
     ):
-        assert batch is not None  # the only process has every row
+        assert batch is not None  # a single process has every row
         yield batch
 
 
@@ -182,11 +181,11 @@ def shared_batches(
 ) -> Iterator[Batch | None]:
     """Yield a process's share of each batch of a plan from position `start` on; None where it has no row.
 
-    A batch is the same whatever the position that the iteration began at. `share`: see `share_rows`.
+    A batch does not depend on where the iteration started. `share`: see `share_rows`.
 
-    With `sampling`, both sides are segmented anew from their text, by a seed that depends on `seed`, `epoch` and the
-    position alone, and the sentences of SAMPLED_TOGETHER batches are dealt out anew by their new lengths; batches have
-    as many rows as planned, and are somewhat longer. `sampling` needs `vocabularies` and a corpus kept with its text.
+    With `sampling`, both sides are segmented again from their text, with a seed that depends only on `seed`, `epoch`
+    and position, and the sentences of SAMPLED_TOGETHER batches are redistributed by their new lengths; batches keep
+    their planned number of rows and get somewhat longer. It needs `vocabularies` and a corpus kept with its text.
     """
     if sampling is not None and vocabularies is None:
         raise ValueError("sampling needs the vocabularies")
@@ -200,8 +199,9 @@ def shared_batches(
                 sampled = _sampled(ids, planned, sampling, vocabularies, (seeds[0], seeds[1]))
             pairs = sampled[place]
             lengths = np.array([len(target) for target in pairs.targets])
-            mine = share_rows(np.arange(len(lengths)), lengths, share=share)
-            pairs = _Pairs(pairs.rows[mine], [pairs.sources[row] for row in mine], [pairs.targets[row] for row in mine])
+            shared = share_rows(np.arange(len(lengths)), lengths, share=share)
+            sources, targets = ([side[index] for index in shared] for side in (pairs.sources, pairs.targets))
+            pairs = _Pairs(pairs.rows[shared], sources, targets)
         else:
             rows = share_rows(plan[position], ids.target_lengths[plan[position]], share=share)
             pairs = _Pairs(rows, [ids.source(row) for row in rows], [ids.target(row) for row in rows])
@@ -209,7 +209,7 @@ def shared_batches(
 
 
 class _Pairs(NamedTuple):
-    """The pairs of a batch: their rows in the corpus and their ids."""
+    """The pairs of a batch: their rows in the corpus, and their ids."""
 
     rows: Indices
     sources: Sequence[Ids]
@@ -225,32 +225,29 @@ def _sampled(
 ) -> list[_Pairs]:
     """The planned batches with sampled segmentations, their pairs sorted by the new lengths.
 
-    A batch that was planned short gets the shortest pairs. A segmentation of more than twice the pieces of the longest
-    sentence of that side of the corpus is replaced by the best one, which bounds memory.
+    The batch that was planned with the shortest sources gets the shortest pairs. To bound memory, a segmentation with
+    more than twice the pieces of the longest sentence on its side of the corpus is replaced by the best one.
     """
     rows = np.concatenate(list(planned))
-    sides = []
-    for side, (subwords, best, longest) in enumerate(
-        (
-            (vocabularies.source, ids.source, ids.longest_source),
-            (vocabularies.target, ids.target, ids.longest_target),
-        )
-    ):
-        new = subwords.sample([ids.text(row)[side] for row in rows], sampling=sampling, seed=seeds[side])
-        sides.append([each if len(each) <= 2 * longest else best(row) for row, each in zip(rows, new, strict=True)])
+    texts = zip(*(ids.text(row) for row in rows), strict=True)
+    best = ((ids.source, ids.longest_source), (ids.target, ids.longest_target))
+    sides: list[list[Ids]] = []
+    for subwords, lines, seed, (best_ids, longest) in zip(vocabularies, texts, seeds, best, strict=True):
+        segmented = zip(rows, subwords.sample(lines, sampling=sampling, seed=seed), strict=True)
+        sides.append([pieces if len(pieces) <= 2 * longest else best_ids(row) for row, pieces in segmented])
     sources, targets = sides
-    lengths = (np.array([len(each) for each in side]) for side in sides)
+    lengths = (np.array([len(pieces) for pieces in side]) for side in sides)
     order = np.argsort(_sort_keys(*lengths), kind="stable")
     shortest_first = sorted(range(len(planned)), key=lambda place: float(ids.source_lengths[planned[place]].mean()))
-    dealt: dict[int, _Pairs] = {}
+    sampled: dict[int, _Pairs] = {}
     for place in shortest_first:
         chosen, order = order[: len(planned[place])], order[len(planned[place]) :]
-        dealt[place] = _Pairs(rows[chosen], [sources[each] for each in chosen], [targets[each] for each in chosen])
-    return [dealt[place] for place in range(len(planned))]
+        sampled[place] = _Pairs(rows[chosen], [sources[i] for i in chosen], [targets[i] for i in chosen])
+    return [sampled[place] for place in range(len(planned))]
 
 
 def make_batch(sources: Sequence[Ids], targets: Sequence[Ids], indices: Indices) -> Batch:
-    """Return the padded batch of these pairs of ids, which carry no special symbols yet."""
+    """Return these pairs of ids, without special symbols so far, as a padded batch."""
     source, source_lengths = pad_sources(sources)
     target = np.full((len(targets), 2 + max(len(row) for row in targets)), PAD, dtype=np.int64)
     target[:, 0] = BEGIN
@@ -262,7 +259,7 @@ def make_batch(sources: Sequence[Ids], targets: Sequence[Ids], indices: Indices)
 
 
 def pad_sources(sources: Sequence[Ids]) -> tuple[Tensor, Tensor]:
-    """Return the sources with END appended and PAD filled, (batch, source_length), and their lengths, END counted."""
+    """Return the sources with END appended, padded to (batch, source_length), and their lengths including END."""
     source = np.full((len(sources), 1 + max(len(row) for row in sources)), PAD, dtype=np.int64)
     for row, pieces in enumerate(sources):
         source[row, : len(pieces)] = pieces
@@ -271,11 +268,11 @@ def pad_sources(sources: Sequence[Ids]) -> tuple[Tensor, Tensor]:
 
 
 def _sort_keys(source_lengths: Lengths, target_lengths: Lengths) -> Indices:
-    """One integer a pair that sorts by source length, then by target length: up and down in turns.
+    """One integer per pair that sorts by source length, then by target length: up and down in turns.
 
-    Where the source grows by one piece, the target then stays long or short instead of falling from the longest to
-    the shortest, and a batch across that border needs less padding. The integers are no larger than they have to be,
-    for a corpus may have many millions of pairs.
+    When the source gets one piece longer, the target then stays long or short instead of dropping from the longest to
+    the shortest, so a batch across that border needs less padding. The integer type is no larger than necessary,
+    because a corpus may have many millions of pairs.
     """
     span = int(target_lengths.max(initial=0)) + 1
     largest = (int(source_lengths.max(initial=0)) + 1) * span
@@ -288,7 +285,7 @@ def _sort_keys(source_lengths: Lengths, target_lengths: Lengths) -> Indices:
 
 
 def _token_ends(widths: Lengths, batch_size: int) -> Indices:
-    """Return where each batch but the last ends, for pairs with these widths: as many as fit, at least one."""
+    """Return where each batch but the last ends, for pairs of these widths: as many as fit, at least one."""
     ends: list[int] = []
     start = 0
     while start < len(widths):

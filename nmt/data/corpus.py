@@ -1,12 +1,11 @@
 """Parallel text files, plain or gzip, as streams of lines and of pairs of lines.
 
 It knows bytes, lines and files; it knows no subwords, no ids and no configuration. A line ends at the byte 0x0A and
-nowhere else, so that a line of the file is a line here whatever characters it holds: U+2028, a form feed or a lone
-carriage return are text. Python's `splitlines` and universal newlines would see more lines than `wc -l`, and the two
-sides of a corpus would drift apart.
+nowhere else, whatever characters it holds: U+2028, a form feed or a lone carriage return are text. Python's
+`splitlines` and universal newlines would see more lines than `wc -l`, and the two sides of a corpus would drift apart.
 
-A line has LONGEST_LINE bytes at most, so that what is no text, or a gzip file of one endless line, takes no memory. A
-corpus is read several times: who reads it again gives the `expected` hash of the first time, and hears of other bytes.
+A line has at most LONGEST_LINE bytes, so a file that is not text, or a gzip file with one endless line, cannot use up
+memory. A corpus is read several times; passing the `expected` hash of the first time reveals changes in between.
 """
 
 import codecs
@@ -26,32 +25,32 @@ from typing import IO, Any
 
 from nmt.errors import UserError
 
-LONGEST_LINE = 1 << 22  # bytes, the line end not counted: a million characters of any kind
+LONGEST_LINE = 1 << 22  # bytes without the line end: a million characters of any kind
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_CHUNK = 1 << 20  # bytes read at once where lines do not matter
-assert _CHUNK <= LONGEST_LINE  # `_count_lines` looks for too long lines from chunk to chunk
+_CHUNK = 1 << 20  # bytes read at once when not reading by lines
+assert _CHUNK <= LONGEST_LINE  # `_count_lines` detects long lines chunk by chunk
 
 
 def read_lines(path: Path, *, expected: str | None = None) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file, plain or gzip (told by its first bytes), without their line ends.
+    """Yield the lines of a UTF-8 file, plain or gzip (recognized by its first bytes), without their line ends.
 
     One carriage return before the line end and a byte order mark at the start of the file are dropped. A last line
-    without a line end counts. `expected` is the hash that the bytes of the file must have, see `digests`.
+    without a line end counts. `expected` is the hash that the bytes of the file must have; see `digests`.
 
     Raises:
-        UserError: the file cannot be read, is a damaged gzip file, or a line is too long or not valid UTF-8; or, known
-            at the end, its bytes are not the expected ones.
+        UserError: the file cannot be read or is a damaged gzip file, a line is too long or not valid UTF-8, or, at the
+            end, its bytes turn out not to be the expected ones.
     """
     with _opened(path, expected) as file:
         yield from lines_of(iter(partial(file.readline, LONGEST_LINE + 1), b""), name=str(path))
 
 
 def lines_of(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
-    """Yield the lines of an open binary stream, by the rules of `read_lines`, each as soon as it is there.
+    """Yield the lines of an open binary stream by the rules of `read_lines`, each as soon as it arrives.
 
-    The stream must cut lines off soon after LONGEST_LINE bytes, or they are in memory before they are refused.
+    The stream must cut lines off soon after LONGEST_LINE bytes, or they fill memory before they are refused.
 
     Raises:
         UserError: a line is too long or not valid UTF-8; the message calls the stream `name`.
@@ -74,7 +73,7 @@ def read_pairs(
     """Yield line i of `source` with line i of `target`; `expected` are their hashes, as in `read_lines`.
 
     Raises:
-        UserError: as `read_lines`; or one file has more lines than the other, which is known at the end.
+        UserError: like `read_lines`, or at the end if one file has more lines than the other.
     """
     source_lines, target_lines = read_lines(source, expected=expected[0]), read_lines(target, expected=expected[1])
     for pairs, (source_line, target_line) in enumerate(zip_longest(source_lines, target_lines)):
@@ -89,9 +88,9 @@ def check_corpora(pairs: Iterable[tuple[Path, Path]], *, expected: Mapping[Path,
     """Read every file once and return the number of lines of each pair of files; `expected` are the files' hashes.
 
     Raises:
-        UserError: with one message for each file that is missing, no regular file, unreadable, damaged, empty, not as
-            expected, or has a line that is too long or not valid UTF-8 (the first such), and for each pair whose files
-            differ in length.
+        UserError: with one message for each file that is missing, not a regular file, unreadable, damaged, empty, not
+            as expected, or has a line that is too long or not valid UTF-8 (only the first one), and for each pair of
+            files with different numbers of lines.
     """
     pairs = list(pairs)
     counts: dict[Path, int | None] = {}
@@ -117,12 +116,12 @@ def check_corpora(pairs: Iterable[tuple[Path, Path]], *, expected: Mapping[Path,
 
 
 def digests(paths: Iterable[Path]) -> dict[Path, str]:
-    """Return a hash of the bytes of each file, for cache keys and as what `read_lines` expects.
+    """Return a hash of the bytes of each file, for cache keys and for `read_lines` to expect.
 
-    It takes about a second for a gigabyte, files side by side.
+    It takes about a second per gigabyte, and reads files in parallel.
 
     Raises:
-        UserError: with one message for each file that cannot be read, or only once, such as a pipe.
+        UserError: with one message for each file that cannot be read, or can be read only once, such as a pipe.
     """
     distinct = list(dict.fromkeys(paths))
     problems: list[str] = []
@@ -148,7 +147,7 @@ def _digest(path: Path) -> str:
 
 
 class _Hashing(io.RawIOBase):
-    """An unbuffered file that hashes what is read of it, the whole of which is hashed at the end."""
+    """An unbuffered file that hashes what is read from it, and the rest at the end."""
 
     def __init__(self, file: io.FileIO) -> None:
         self._file = file
@@ -163,7 +162,7 @@ class _Hashing(io.RawIOBase):
         return count
 
     def digest(self) -> str:
-        """The hash of all bytes, those included that were not read yet."""
+        """The hash of all bytes, including those not read yet."""
         rest = bytearray(_CHUNK)
         while self.readinto(rest):
             pass
@@ -171,20 +170,20 @@ class _Hashing(io.RawIOBase):
 
 
 def _check_regular(path: Path) -> None:
-    """Raise UserError for a pipe or a device, which can be read only once or without end."""
+    """Raise UserError for a pipe or a device, which can be read only once or has no end."""
     try:
         mode = path.stat().st_mode
     except OSError:
-        return  # opening it gives the reason
+        return  # opening it will give the reason
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise UserError(f"{path}: is not a regular file, and a corpus is read several times; write the text to a file")
 
 
 @contextmanager
 def _opened(path: Path, expected: str | None) -> Iterator[IO[bytes]]:
-    """Open a plain or gzip file for reading bytes; problems of reading inside the block become UserErrors.
+    """Open a plain or gzip file for reading bytes; reading problems inside the block become UserErrors.
 
-    If the block ends without an exception, all bytes of the file must have the `expected` hash.
+    If the block ends without an exception, the bytes of the whole file must have the `expected` hash.
     """
     try:
         with open(path, "rb", buffering=0) as raw:
@@ -205,9 +204,9 @@ def _opened(path: Path, expected: str | None) -> Iterator[IO[bytes]]:
 
 
 def _count_lines(path: Path, expected: str | None) -> int:
-    """Count the lines of a file and check that all of it is UTF-8 in lines, faster than line by line."""
+    """Count the lines of a file and check that all of it is UTF-8 with no line too long, faster than by lines."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    lines = begun = 0  # begun: bytes of the line that has no end yet
+    lines = begun = 0  # begun: bytes of the line that has not ended yet
     try:
         with _opened(path, expected) as file:
             while chunk := file.read(_CHUNK):
@@ -226,7 +225,7 @@ def _count_lines(path: Path, expected: str | None) -> int:
 def _too_long(name: str, number: int) -> str:
     return (
         f"{name}, line {number}: has more than {LONGEST_LINE:,} bytes, the most that a line may have; give text with "
-        "one sentence a line"
+        "one sentence per line"
     )
 
 
@@ -234,7 +233,7 @@ def _invalid_utf8(name: str, number: int, line: bytes, error: UnicodeDecodeError
     column = len(line[: error.start].decode("utf-8")) + 1
     message = f"{name}, line {number}: not valid UTF-8 (byte 0x{line[error.start]:02x} at column {column})"
     if number == 1 and line.startswith(_UTF16_MARKS):
-        return f"{message}; the file looks like UTF-16, convert it to UTF-8"
+        return f"{message}; the file looks like UTF-16; convert it to UTF-8"
     return message
 
 

@@ -2,9 +2,9 @@
 
     source target [weight]
 
-separated by tabs, so that a translation may have spaces, or, in a line without a tab, by spaces. The file is UTF-8,
-plain or gzip; blank lines are passed over. Of several entries for a word the one with the largest weight counts, and
-of equal ones the first; a file has weights in every line or in none. It knows files and words; no model.
+separated by tabs, so that a translation may contain spaces, or by spaces in a line without a tab. The file is UTF-8,
+plain or gzip; blank lines are skipped. Of several entries for a word the one with the largest weight counts, the first
+one in a tie; either every line has a weight or none has. It knows files and words, and no models.
 """
 
 import math
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from nmt.data.corpus import read_lines
 from nmt.errors import UserError
 
-_MOST_MESSAGES = 100  # of one file; a file of another kind has a mistake in every line
+_MOST_MESSAGES = 100  # per file; a file of another kind has a mistake in every line
 
 
 class _Entry(NamedTuple):
@@ -25,11 +25,11 @@ class _Entry(NamedTuple):
 
 
 class _Malformed(Exception):
-    """A line that is no entry; says why."""
+    """A line that is not an entry; says why."""
 
 
 def read_dictionary(path: Path) -> dict[str, str]:
-    """The best translation of each word. Raises UserError, with a message for each line that is no entry."""
+    """The best translation of each word. Raises UserError with a message for each line that is not an entry."""
     best: dict[str, _Entry] = {}
     problems: list[str] = []
     first: tuple[int, int] | None = None  # number and columns of the first entry
@@ -46,10 +46,10 @@ def read_dictionary(path: Path) -> dict[str, str]:
             best[entry.source] = entry
     if problems:
         more = len(problems) - _MOST_MESSAGES
-        rest = [f"{path}: {more:,} further lines are malformed"] if more > 0 else []
+        rest = [f"{path}: {more:,} more lines are malformed"] if more > 0 else []
         raise UserError(*problems[:_MOST_MESSAGES], *rest)
     if not best:
-        raise UserError(f"{path}: holds no entry; expected lines such as: Hund dog")
+        raise UserError(f"{path}: has no entries; expected lines such as: Hund dog")
     return {source: entry.target for source, entry in best.items()}
 
 
@@ -67,7 +67,7 @@ def _entry(fields: list[str]) -> _Entry:
     if not (source and target):
         raise _Malformed(f"the {'target' if source else 'source'} is empty")
     if len(source.split()) > 1:
-        raise _Malformed(f"the source {source!r} is not one word, and words are looked up one by one")
+        raise _Malformed(f"the source {source!r} is more than one word, but words are looked up one by one")
     try:
         weight = float(fields[2]) if len(fields) == 3 else 1.0
     except ValueError:

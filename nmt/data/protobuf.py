@@ -1,4 +1,4 @@
-"""Reading serialised protocol buffer messages, field by field: what sentencepiece's binding has no function for.
+"""Reading serialized protocol buffer messages field by field, for what sentencepiece's binding does not offer.
 
 It knows the wire format (https://protobuf.dev/programming-guides/encoding), not what a field means.
 """
@@ -6,16 +6,16 @@ It knows the wire format (https://protobuf.dev/programming-guides/encoding), not
 from collections.abc import Iterator
 from typing import Any
 
-_LONGEST = 10  # bytes of a number, which has 64 bits at most
+_LONGEST = 10  # bytes of a number of at most 64 bits
 
 
 def fields(message: Any) -> Iterator[tuple[int, Any]]:
-    """Yield number and value, int or bytes, of each field of a message; a message inside it is bytes again.
+    """Yield the number and the value, int or bytes, of each field of a message; nested messages are bytes.
 
-    Raises ValueError where it is no message, such as the number that stands where another has a message, or cut off.
+    Raises ValueError when it is not a message, such as a number where one should be, or when it is cut short.
     """
     if not isinstance(message, bytes):
-        raise ValueError("not a message, but a number")
+        raise ValueError("not a message but a number")
     position = 0
     while position < len(message):
         key, position = _varint(message, position)

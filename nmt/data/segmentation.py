@@ -1,11 +1,11 @@
-"""Random segmentations for subword regularisation, as pure functions of the text and a random number generator.
+"""Random segmentations for subword regularization, as pure functions of the text and a random number generator.
 
-sentencepiece samples too, but its generator cannot be set back, and what it draws from one seed differs between
-processes in recent releases: an interrupted training could not go on as it would have. So the two algorithms are
-written out here, over the pieces and scores of a sentencepiece model; the text is normalised by sentencepiece.
+sentencepiece can sample too, but the state of its generator cannot be restored, and in recent releases one seed gives
+different samples in different processes, so an interrupted training run could not continue as if uninterrupted. So both
+algorithms are written out here over the pieces and scores of a sentencepiece model, which still normalizes the text.
 
 BPE-dropout: Provilkov et al. 2020, algorithm 1. Sampling from a unigram model: Kudo 2018, section 3.2, with
-forward filtering and backward sampling. It knows a serialised model; it knows no files, seeds or settings.
+forward filtering and backward sampling. It knows a serialized model; it knows no files, seeds or settings.
 """
 
 import math
@@ -22,7 +22,7 @@ import sentencepiece
 from nmt.data.protobuf import fields
 from nmt.symbols import UNKNOWN
 
-# Numbers of the fields and values in sentencepiece_model.proto
+# Numbers of fields and values in sentencepiece_model.proto
 _PIECES, _TRAINER, _MODEL_TYPE = 1, 2, 3
 _TEXT, _SCORE, _KIND = 1, 2, 3
 _NORMAL, _USER_DEFINED, _BYTE = 1, 4, 6
@@ -30,26 +30,26 @@ _UNIGRAM, _BPE, _WORD = 1, 2, 3
 
 _SPACE = "▁"
 DAMAGED = "not a sentencepiece model, or damaged"
-_UNKNOWN_PENALTY = 10.0  # an unknown character scores this much less than the worst piece, as in sentencepiece
-_LONGEST_WORD = 500  # characters; longer words are cut, since the time of BPE-dropout grows with their square
+_UNKNOWN_PENALTY = 10.0  # how much less than the worst piece an unknown character scores, as in sentencepiece
+_LONGEST_WORD = 500  # characters; longer words are split, as BPE-dropout takes quadratic time
 _REMEMBERED = 1 << 15  # words whose lattice is kept
 
 
 class _Lattice(NamedTuple):
-    """All segmentations of a word: for each end position, the pieces that end there and how likely each is."""
+    """All segmentations of a word: for each end position, the pieces that end there and their probabilities."""
 
     edges: list[list[tuple[int, int]]]  # (start, id) of each piece
-    cumulative: list[list[float]]  # probabilities of the pieces that end here, added up
+    cumulative: list[list[float]]  # cumulative probabilities of the pieces
 
 
 class Segmenter:
-    """Draws segmentations by one model."""
+    """Samples segmentations with one model."""
 
     def __init__(self, model: bytes, processor: sentencepiece.SentencePieceProcessor) -> None:
-        """Read the pieces of a serialised model that `processor` has loaded.
+        """Read the pieces of a serialized model that `processor` has loaded.
 
         Raises:
-            ValueError: the model is not of type bpe or unigram, it has user-defined symbols, or it is damaged.
+            ValueError: the model is not of type bpe or unigram, has user-defined symbols, or is damaged.
         """
         self._processor = processor
         self._pieces: dict[str, tuple[int, float]] = {}  # text: id, score
@@ -61,7 +61,7 @@ class Segmenter:
         self._unknown_score = min((score for _, score in self._pieces.values()), default=0.0) - _UNKNOWN_PENALTY
         self._scores = dict(self._pieces.values()) | {UNKNOWN: self._unknown_score}
         self._longest = max(map(len, self._pieces), default=1)
-        # Words are independent of each other unless a piece reaches from one into the next
+        # Words are independent unless a piece reaches from one into the next.
         inside = any(_SPACE in piece[1:] for piece in self._pieces)
         pattern = ".{1,%d}" if inside else f"{_SPACE}?[^{_SPACE}]{{1,%d}}|{_SPACE}"
         self._words = re.compile(pattern % _LONGEST_WORD, re.DOTALL)
@@ -69,15 +69,15 @@ class Segmenter:
 
     @property
     def by_merges(self) -> bool:
-        """Whether the model is of type bpe, which alpha alone samples; otherwise unigram."""
+        """Whether the model is of type bpe, for which only alpha matters; otherwise it is unigram."""
         return self._type == _BPE
 
     def sample(self, text: str, *, alpha: float, nbest_size: int, random: Random) -> list[int]:
-        """Return the ids of one segmentation.
+        """Return the ids of one random segmentation.
 
-        bpe: every merge is left out with probability `alpha` each time it could be made. unigram: segmentation x is
-        drawn with probability proportional to P(x) ** alpha, from all (`nbest_size` -1) or from the best
-        `nbest_size`. Runs of unknown characters are one UNKNOWN, as in sentencepiece, or their bytes.
+        bpe: a merge is skipped with probability `alpha` each time it could be made. unigram: segmentation x has a
+        probability proportional to P(x) ** alpha, among all (`nbest_size` -1) or the `nbest_size` best ones. A run of
+        unknown characters becomes one UNKNOWN, as in sentencepiece, or its bytes.
         """
         if self._type == _UNIGRAM and nbest_size != -1:
             return self._one_of_the_best(text, alpha, nbest_size, random)
@@ -95,7 +95,7 @@ class Segmenter:
         return ids
 
     def _merge(self, word: str, dropout: float, random: Random) -> list[tuple[int, str]]:
-        """BPE-dropout: of the possible merges that are not left out this time, make the best, until none is left."""
+        """BPE-dropout: make the best of the possible merges that are not skipped this time, until none is left."""
         symbols = list(word)
         while True:
             best, at = -math.inf, -1
@@ -108,7 +108,7 @@ class Segmenter:
             symbols[at : at + 2] = [symbols[at] + symbols[at + 1]]
 
     def _walk(self, word: str, alpha: float, random: Random) -> list[tuple[int, str]]:
-        """Draw a path through the lattice from the end of the word to its start."""
+        """Sample a path through the lattice from the end of the word to its start."""
         lattice = self._lattice(word, alpha)
         path: list[tuple[int, str]] = []
         end = len(word)
@@ -166,12 +166,12 @@ class Segmenter:
 
 
 def _piece(message: Any) -> tuple[str, float, int]:
-    """Text, score and kind of a serialised piece; sentencepiece overlooks what it cannot read. Raises ValueError."""
+    """Text, score and kind of a serialized piece. Raises ValueError for what sentencepiece silently ignores."""
     try:
         piece = dict(fields(message))
         score: float = struct.unpack("<f", piece.get(_SCORE, bytes(4)))[0]
         if not math.isfinite(score):
-            raise ValueError("a piece without a number for its score")
+            raise ValueError("a piece whose score is not a number")
         return piece[_TEXT].decode(), score, piece.get(_KIND, _NORMAL)
     except (KeyError, ValueError, TypeError, AttributeError, struct.error) as error:
         raise ValueError(DAMAGED) from error
@@ -185,10 +185,7 @@ def _byte(text: str) -> int:
 
 
 def is_word_model(model: bytes) -> bool:
-    """Whether a serialised model is of type word, whose pieces are words and nothing smaller.
-
-    Raises ValueError when its settings cannot be read.
-    """
+    """Whether a serialized model is of type word, with only whole words as pieces. Raises ValueError if damaged."""
     return _model_type(model) == _WORD
 
 

@@ -1,7 +1,7 @@
 """Subword models: text to ids and back, by sentencepiece, with the special symbols of `nmt.symbols`.
 
-It knows sentencepiece and the settings it is trained with; it knows no files of a corpus and no cache. References:
-Sennrich et al. 2016 (BPE), Kudo 2018 (unigram models).
+It knows sentencepiece and its training settings; it knows no corpus files and no cache. References: Sennrich et al.
+2016 (BPE), Kudo 2018 (unigram models).
 """
 
 import io
@@ -21,30 +21,30 @@ from nmt.data.segmentation import DAMAGED, Segmenter, is_word_model
 from nmt.errors import UserError
 from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
 
-# sentencepiece drops training lines above a length, and its BPE trainer cannot hold a word of 2 ** 16 characters or
-# more. Longer lines are cut instead: 3000 characters stay below both limits even where normalisation expands one
-# character to 18 (U+FDFA), the most that NFKC does.
+# sentencepiece drops training lines above some length, and its BPE trainer cannot handle words of 2 ** 16 characters or
+# more. Lines are split instead: 3000 characters stay below both limits even if normalization expands one character to
+# 18 (U+FDFA), the most that NFKC does.
 _LINE_CHARACTERS = 3000
 _LINE_BYTES = 4 * _LINE_CHARACTERS
-_FEW = 100  # texts that are encoded before sentencepiece has started its threads
-_THREADS = 4  # fixed, so that a model does not depend on the machine it was trained on
-# What sentencepiece makes of its status codes, and what the binding raises for numbers beyond 32 bits
+_FEW = 100  # texts: encoded before sentencepiece has even started its threads
+_THREADS = 4  # fixed, so that a model does not depend on the machine
+# What sentencepiece turns its status codes into, and what the binding raises for numbers beyond 32 bits
 _TRAINER_ERRORS = (RuntimeError, SyntaxError, LookupError, ValueError, OverflowError, SystemError)
-_SPECIAL_NAMES = ("pad", "unk", "bos", "eos")  # what sentencepiece calls PIECES
+_SPECIAL_NAMES = ("pad", "unk", "bos", "eos")  # sentencepiece's names for PIECES
 _SPECIAL = frozenset((PAD, BEGIN, END))
-_WORDS = 1 << 17  # of a word model, whose ids are kept in memory
-# Numbers of the fields in sentencepiece.proto: of a text its pieces, of a piece its part of the text and where it is
+_WORDS = 1 << 17  # words whose ids a word model keeps in memory
+# Numbers of fields in sentencepiece.proto: the pieces of a text; a piece's part of the text, and where that is
 _PIECES, _SURFACE, _START, _STOP = 2, 3, 4, 5
 
 
 class Subwords:
-    """One sentencepiece model. `size` is the number of pieces, `model` the serialised model."""
+    """One sentencepiece model. `size` is the number of pieces, `model` the serialized model."""
 
     def __init__(self, model: bytes) -> None:
-        """Load a serialised model.
+        """Load a serialized model.
 
         Raises:
-            ValueError: the bytes are no sentencepiece model, or one with other special ids than `nmt.symbols`.
+            ValueError: the bytes are not a sentencepiece model, or one with special ids unlike `nmt.symbols`.
         """
         self.model = model
         self._processor = sentencepiece.SentencePieceProcessor()
@@ -54,27 +54,27 @@ class Subwords:
             raise ValueError(DAMAGED) from None
         self.size: int = self._processor.get_piece_size()
         if self.size == 0:
-            raise ValueError("not a sentencepiece model, it has no pieces")
-        found = tuple(getattr(self._processor, f"{name}_id")() for name in _SPECIAL_NAMES)
-        if found != (PAD, UNKNOWN, BEGIN, END):
-            raise ValueError(_wrong_ids(found))
-        self.of_words = is_word_model(model)  # whether the pieces are words, and nothing smaller
+            raise ValueError("not a sentencepiece model: it has no pieces")
+        special_ids = tuple(getattr(self._processor, f"{name}_id")() for name in _SPECIAL_NAMES)
+        if special_ids != (PAD, UNKNOWN, BEGIN, END):
+            raise ValueError(_wrong_ids(special_ids))
+        self.of_words = is_word_model(model)  # whether all pieces are whole words
 
     @staticmethod
     def train(lines: Iterable[str], *, settings: SubwordsConfig, size: int, corpus: str = "this corpus") -> "Subwords":
-        """Train a model on the lines, which are read once and not kept as a list here; equal input, equal model.
+        """Train a model on the lines, which are read once; equal lines give an equal model.
 
         `corpus` names the text in messages.
 
         Raises:
-            UserError: the text holds no character, or too few or too many for `size`; or sentencepiece fails otherwise.
-        Exception: what reading the lines raises.
+            UserError: the text is blank, or has too few or too many characters for `size`, or sentencepiece fails.
+            Exception: whatever reading the lines raises.
         """
         failures: list[BaseException] = []
         text = _bounded(_noting(lines, failures))
         first = next(text, None)
         if first is None:
-            raise UserError(_blank(corpus))  # some releases of sentencepiece end the process here
+            raise UserError(_blank(corpus))  # some releases of sentencepiece would end the process
         writer = io.BytesIO()
         special: dict[str, Any] = {}
         for index, (name, piece) in enumerate(zip(_SPECIAL_NAMES, PIECES, strict=True)):
@@ -106,7 +106,7 @@ class Subwords:
         """Load a model file.
 
         Raises:
-            UserError: the file cannot be read, is no sentencepiece model, or has other special ids.
+            UserError: the file cannot be read, is not a sentencepiece model, or has other special ids.
         """
         try:
             return Subwords(path.read_bytes())
@@ -120,21 +120,21 @@ class Subwords:
     def encode(self, text: str) -> list[int]:
         """Return the ids of the best segmentation, without BEGIN and END; [] for blank text.
 
-        A word model gives every unknown word its own unknown piece; sentencepiece by itself makes one of several in a
-        row, so that a translation would lose all but one.
+        A word model gives every unknown word its own unknown piece; sentencepiece by itself merges several in a row,
+        and a translation would lose all but one.
         """
         if self.of_words:
             return [token for word in re.findall(r"\S+", text) for token in self._word(word)]
         return list(self._processor.encode(text, out_type=int))
 
     def encode_batch(self, texts: Sequence[str], *, threads: int = -1) -> list[list[int]]:
-        """Return `encode` of every text, computed on so many cores (-1: all) but for a word model, which is quick."""
+        """Return `encode` of every text, with this many threads (-1: all cores) unless it is a fast word model."""
         if self.of_words or len(texts) < _FEW:
             return [self.encode(text) for text in texts]
         return list(self._processor.encode(list(texts), out_type=int, num_threads=threads))
 
     def sample(self, texts: Sequence[str], *, sampling: SubwordSampling, seed: int) -> list[list[int]]:
-        """Return a random segmentation of every text: a pure function of the texts, the settings and the seed.
+        """Return a random segmentation of every text, a pure function of the texts, the settings and the seed.
 
         Raises:
             ValueError: the model is not of type bpe or unigram, or has user-defined symbols.
@@ -145,7 +145,7 @@ class Subwords:
 
     @property
     def ignores_nbest_size(self) -> bool:
-        """Whether `sample` reads alpha alone, as for bpe. Raises ValueError as `sample`."""
+        """Whether `sample` uses alpha only, as for bpe. Raises ValueError like `sample`."""
         return self._segmenter.by_merges
 
     @cached_property
@@ -154,38 +154,38 @@ class Subwords:
 
     @cached_property
     def _word(self) -> Callable[[str], list[int]]:
-        """The ids of a word; a text has the same words again and again."""
+        """The ids of a word, cached: the same words occur again and again."""
         return lru_cache(maxsize=_WORDS)(lambda word: list(self._processor.encode(word, out_type=int)))
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the detokenised text on one line; PAD, BEGIN and END are ignored, line breaks become spaces."""
-        return _on_one_line(self._processor.decode(_spoken(ids)))
+        """Return the detokenized text on one line; PAD, BEGIN and END are ignored, line breaks become spaces."""
+        return _on_one_line(self._processor.decode(_text_ids(ids)))
 
     def decode_marked(self, ids: Sequence[int], mark: str) -> str:
-        """As `decode`, with `mark` for each unknown piece: inside its word, or in a word model as a word of its own."""
+        """Like `decode`, with `mark` for each unknown piece: inside its word, or as a separate word in a word model."""
         return _on_one_line("".join(self.text_parts(ids, mark)))
 
     def text_parts(self, ids: Sequence[int], mark: str | None = None) -> list[str]:
-        """What each id but PAD, BEGIN and END adds to the text; put together they are `decode`'s, but for line breaks.
+        """What each id except PAD, BEGIN and END adds to the text; joined they are `decode`, except for line breaks.
 
-        With `mark` they are `decode_marked`'s.
+        With `mark`, joined they are `decode_marked`.
         """
         if mark is not None and self.of_words:
-            mark = f" {mark}"  # as pieces begin with their space
-        spoken = _spoken(ids)
-        decoded = self._processor.decode(spoken, out_type="serialized_proto")
+            mark = f" {mark}"  # pieces begin with their space
+        ids = _text_ids(ids)
+        decoded = self._processor.decode(ids, out_type="serialized_proto")
         parts = (dict(fields(piece)) for field, piece in fields(decoded) if field == _PIECES)
         surfaces = (part.get(_SURFACE, b"").decode() for part in parts)
         return [
             mark if mark is not None and token == UNKNOWN else surface
-            for token, surface in zip(spoken, surfaces, strict=True)
+            for token, surface in zip(ids, surfaces, strict=True)
         ]
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """The characters [start, stop) of `text` that each piece of `encode(text)` stands for.
 
-        Of several pieces that one character became, as "ﬁ" does "f" and "i", the last spans it, and the others nothing,
-        at its start.
+        If one character became several pieces, such as "ﬁ" the pieces "f" and "i", the last one spans it and the others
+        are empty spans at its start.
         """
         if not self.of_words:
             return self._spans(text)
@@ -200,32 +200,32 @@ class Subwords:
         return [(characters[part.get(_START, 0)], characters[part.get(_STOP, 0)]) for part in parts]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return the text of each piece, "▁" marking the start of a word."""
+        """Return the text of each piece, with "▁" marking the start of a word."""
         return [self._processor.id_to_piece(int(token)) for token in ids]
 
 
 class Vocabularies(NamedTuple):
-    """The subword models of the two sides; a joint model stands in both places."""
+    """The subword models of the two sides; a joint model serves as both."""
 
     source: Subwords
     target: Subwords
 
     @classmethod
     def from_bytes(cls, source: bytes, target: bytes, sizes: tuple[int, int]) -> "Vocabularies":
-        """Load two serialised models; equal bytes are one joint model.
+        """Load two serialized models; equal bytes are one joint model.
 
-        Raises ValueError as `Subwords` does, and when they have not as many pieces as `sizes` says.
+        Raises ValueError like `Subwords`, and when their numbers of pieces are not `sizes`.
         """
-        loaded = Subwords(source)
-        found = cls(loaded, loaded if source == target else Subwords(target))
-        for side, size in zip(found, sizes, strict=True):
-            if side.size != size:
-                raise ValueError(f"one of {side.size} pieces, where there should be {size}")
-        return found
+        first = Subwords(source)
+        vocabularies = cls(first, first if source == target else Subwords(target))
+        for subwords, size in zip(vocabularies, sizes, strict=True):
+            if subwords.size != size:
+                raise ValueError(f"one with {subwords.size} pieces, where there should be {size}")
+        return vocabularies
 
 
-def _spoken(ids: Sequence[int]) -> list[int]:
-    """The ids that are text, or unknown."""
+def _text_ids(ids: Sequence[int]) -> list[int]:
+    """The ids that stand for text, including UNKNOWN."""
     return [int(token) for token in ids if int(token) not in _SPECIAL]
 
 
@@ -234,7 +234,7 @@ def _on_one_line(text: str) -> str:
 
 
 def _noting(lines: Iterable[str], failures: list[BaseException]) -> Iterator[str]:
-    """The lines; what reading them raises is noted, for sentencepiece makes an error of its own of it."""
+    """The lines; exceptions while reading them are noted, because sentencepiece replaces them with its own."""
     try:
         yield from lines
     except (Exception, KeyboardInterrupt) as error:
@@ -243,7 +243,7 @@ def _noting(lines: Iterable[str], failures: list[BaseException]) -> Iterator[str
 
 
 def _bounded(lines: Iterable[str]) -> Iterator[str]:
-    """Leave out blank lines, and cut those of more than _LINE_CHARACTERS characters."""
+    """Drop blank lines, and split those of more than _LINE_CHARACTERS characters."""
     for line in lines:
         if not line.isspace():
             for start in range(0, len(line), _LINE_CHARACTERS):
@@ -251,7 +251,7 @@ def _bounded(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _blank(corpus: str) -> str:
-    return f"{corpus} holds no text to train subwords on: every line is blank"
+    return f"{corpus} has no text to train subwords on: every line is blank"
 
 
 def _normalisation(settings: SubwordsConfig) -> str:
@@ -260,23 +260,23 @@ def _normalisation(settings: SubwordsConfig) -> str:
     if settings.normalisation == "identity":
         raise UserError(
             "subwords.lowercase: true needs subwords.normalisation: nmt_nfkc or nfkc; "
-            "sentencepiece folds case as a part of normalisation, and identity has none"
+            "sentencepiece folds case as part of normalization, and identity does none"
         )
     return f"{settings.normalisation}_cf"
 
 
-def _wrong_ids(found: tuple[int, ...]) -> str:
-    present = ", ".join(f"{piece} {index}" for piece, index in zip(PIECES, found, strict=True))
+def _wrong_ids(special_ids: tuple[int, ...]) -> str:
+    present = ", ".join(f"{piece} {index}" for piece, index in zip(PIECES, special_ids, strict=True))
     needed = ", ".join(f"{piece} {index}" for index, piece in enumerate(PIECES))
     return (
         f"the special symbols have the ids {present} (-1: absent), but {needed} are needed; "
         "train the model with spm_train --pad_id=0 --unk_id=1 --bos_id=2 --eos_id=3, "
-        "or leave the key out and one is trained on the corpus"
+        "or leave the key out to train one on the corpus"
     )
 
 
 def _explained(error: str, size: int, corpus: str) -> str:
-    """Translate an error of the sentencepiece trainer into terms of the configuration."""
+    """Explain an error of the sentencepiece trainer in terms of the configuration."""
     if match := re.search(r"Vocabulary size too high.*<= (\d+)", error, re.DOTALL):
         return f"subwords.size is {size}, but {corpus} supports at most {match[1]}"
     if match := re.search(r"Vocabulary size is smaller than required_chars\. \d+ vs (\d+)", error):

@@ -75,7 +75,7 @@ CORPORA: dict[str, tuple[Callable[[Path], object], list[str]]] = {
     "an empty file": (lambda folder: (folder / "valid.de").write_bytes(b""), ["valid.de: the file is empty"]),
     "blank lines only": (
         lambda folder: [(folder / name).write_bytes(b" \n" * 3) for name in ("train.en", "train.de")],
-        ["holds no text to train subwords on"],
+        ["has no text to train subwords on"],
     ),
     "a damaged gzip file": (
         lambda folder: (folder / "train.en").write_bytes(gzip.compress(b"the dog\n" * 108)[:-9]),

@@ -210,7 +210,7 @@ def test_a_line_has_so_many_bytes_and_no_more(folder: Path, read: Callable[[Path
         read(longer)
     assert str(error.value) == (
         f"{longer}, line 2: has more than 4,194,304 bytes, the most that a line may have; give text with one sentence "
-        "a line"
+        "per line"
     )
 
 

@@ -50,7 +50,7 @@ def test_every_malformed_line_is_named(tmp_path: Path) -> None:
         ", line 2: 1 column; expected: source target [weight]",
         ", line 3: 2 columns, but line 1 has 3",
         ", line 4: the weight 'much' is not a number",
-        ", line 5: the source 'alter Mann' is not one word, and words are looked up one by one",
+        ", line 5: the source 'alter Mann' is more than one word, but words are looked up one by one",
         ", line 6: the source is empty",
         ", line 7: the target is empty",
         ", line 8: 4 columns; expected: source target [weight]",
@@ -62,8 +62,8 @@ def test_a_file_of_another_kind(tmp_path: Path) -> None:
     messages = problems(tmp_path, "word\n" * 1234)
     assert len(messages) == 101
     assert messages[99].startswith(", line 100: ")
-    assert messages[100] == ": 1,134 further lines are malformed"
-    assert problems(tmp_path, "\n \n") == [": holds no entry; expected lines such as: Hund dog"]
+    assert messages[100] == ": 1,134 more lines are malformed"
+    assert problems(tmp_path, "\n \n") == [": has no entries; expected lines such as: Hund dog"]
 
 
 def test_what_cannot_be_read(tmp_path: Path) -> None:

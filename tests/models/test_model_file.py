@@ -206,7 +206,7 @@ def test_configurations(text: str, model: Path, tmp_path: Path) -> None:
 
 def test_subwords_of_another_number_of_pieces(model: Path) -> None:
     file = load_model(model)
-    with pytest.raises(ValueError, match="one of 43 pieces, where there should be 44"):
+    with pytest.raises(ValueError, match="one with 43 pieces, where there should be 44"):
         Vocabularies.from_bytes(file.source_subwords, file.target_subwords, (43, 44))
 
 
