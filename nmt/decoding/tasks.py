@@ -242,13 +242,11 @@ def _found(
     return beam_search(
         step,
         state,
-        sentences=len(tasks),
         beam_size=decoding.beam_size,
         length_penalty=decoding.length_penalty,
         max_lengths=limits,
         n_best=options.n_best,
         supplement=supplement,
-        device=limits.device,
     )
 
 

@@ -46,7 +46,6 @@ def table_beam_search(
     return beam_search(
         table_step(tables),
         Rows(torch.arange(len(tables))),
-        sentences=len(tables),
         beam_size=beam_size,
         length_penalty=length_penalty,
         max_lengths=torch.tensor(limits),

@@ -53,7 +53,6 @@ class Search:
         return beam_search(
             self.step,
             Covered(torch.arange(sentences), torch.zeros(sentences, 3, dtype=torch.float64)),
-            sentences=sentences,
             beam_size=beam_size,
             length_penalty=length_penalty,
             max_lengths=torch.tensor(limits or [LIMIT] * sentences),

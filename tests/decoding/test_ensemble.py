@@ -58,7 +58,6 @@ def test_three_tables_equal_an_exhaustive_search_over_their_mean() -> None:
     found = beam_search(
         ensemble.step,
         ensemble.start(torch.zeros(sentences, 1), torch.ones(sentences)),
-        sentences=sentences,
         beam_size=200,
         length_penalty="average",
         max_lengths=torch.tensor([limit] * sentences),
@@ -78,7 +77,6 @@ def test_three_tables_equal_an_exhaustive_search_over_their_mean() -> None:
         beam_search(
             table.step,
             table.start(torch.zeros(sentences, 1), torch.ones(sentences)),
-            sentences=sentences,
             beam_size=200,
             length_penalty="average",
             max_lengths=torch.tensor([limit] * sentences),

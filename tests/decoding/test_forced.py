@@ -40,7 +40,6 @@ def test_a_translation_scores_what_beam_search_says() -> None:
         found = beam_search(
             model.step,
             model.start(pairs.source, pairs.source_lengths),
-            sentences=5,
             beam_size=3,
             length_penalty="none",
             max_lengths=torch.tensor([3, 5, 7, 9, 11]),

@@ -1,6 +1,7 @@
-"""Which continuations are worth a look: the best of each sentence, in an order that leaves nothing to chance.
+"""Which continuations are worth a look: the best of each lane, in an order that leaves nothing to chance.
 
-Equal values keep the order of their places, so that no result depends on how a library sorts. It knows tensors only.
+A lane is a set of hypotheses that compete with each other, see `loop.py`. Equal values keep the order of their places,
+so that no result depends on how a library sorts. It knows tensors only.
 """
 
 from typing import NamedTuple
@@ -25,19 +26,48 @@ def not_numbers(length: int) -> NotNumbersError:
 
 
 class Continuations(NamedTuple):
-    """The best of each sentence, best first: (sentences, count) each."""
+    """The best continuations of each lane, best first: (lanes, count) each."""
 
     totals: Tensor  # the summed log-probability, in float64
-    origins: Tensor  # the hypothesis that is continued, as its place in the beam
+    origins: Tensor  # the hypothesis that is continued, as its place in the lane
     tokens: Tensor
 
 
-def best_continuations(live: Tensor, log_probabilities: Tensor, count: int, time: int) -> Continuations:
-    """The best `count` continuations of each sentence, fewer if there are fewer.
+class Ending(NamedTuple):
+    """The hypotheses that end with a step: (lanes, any number) each."""
 
-    `live` (sentences, width) are the log-probabilities of the hypotheses, in float64, `log_probabilities` (sentences ×
-    width, vocabulary) those of their next tokens; of the latter PAD and BEGIN are set to -inf in place. The same as a
-    stable descending sort of the sums of each sentence, at a fraction of its cost; the order of impossible ones, of
+    totals: Tensor  # the summed log-probability, in float64; -inf stands for a hypothesis that does not end
+    origins: Tensor
+
+
+class Choice(NamedTuple):
+    """The hypotheses that live on after a step, (lanes, at most beam_size) each, and those that end with it."""
+
+    live: Tensor  # the summed log-probability, in float64; -inf where there is no hypothesis
+    tokens: Tensor
+    origins: Tensor  # the hypothesis that is continued, as its place in the lane
+    ending: Ending | None = None  # None where nothing ends
+
+
+def split(continuations: Continuations, beam_size: int) -> Choice:
+    """Those among the first `beam_size` that are END end a hypothesis; the first `beam_size` of the others live on."""
+    totals, origins, tokens = continuations
+    ends = tokens == END
+    if not bool(ends.any()):
+        return Choice(totals[:, :beam_size], tokens[:, :beam_size], origins[:, :beam_size])
+    ending = None
+    if bool(ends[:, :beam_size].any()):
+        ending = Ending(totals.masked_fill(~ends, NEVER)[:, :beam_size], origins[:, :beam_size])
+    live, order = descending(totals.masked_fill(ends, NEVER), beam_size)
+    return Choice(live, tokens.gather(1, order), origins.gather(1, order), ending)
+
+
+def best_continuations(live: Tensor, log_probabilities: Tensor, count: int, time: int) -> Continuations:
+    """The best `count` continuations of each lane, fewer if there are fewer.
+
+    `live` (lanes, width) are the log-probabilities of the hypotheses, in float64, `log_probabilities` (lanes × width,
+    vocabulary) those of their next tokens; in the latter, PAD and BEGIN are set to -inf in place. The result is that of
+    a stable descending sort of each lane's sums, at a fraction of its cost; the order of impossible continuations, of
     total -inf, is not defined. Raises NotNumbersError for NaN.
     """
     log_probabilities[:, PAD] = NEVER
@@ -67,10 +97,10 @@ def only_end(log_probabilities: Tensor, rows: Tensor) -> None:
 
 
 def _largest_sums(live: Tensor, added: Tensor, count: int, extra: int = 1) -> tuple[Tensor, Tensor]:
-    """The largest `count` of live_h + added_hv of each sentence, and their places h × vocabulary + v.
+    """The largest `count` of live_h + added_hv of each lane, and their places h × vocabulary + v.
 
-    `live` (sentences, width), `added` (sentences, width, vocabulary). Only those `count` + `extra` blocks of columns
-    are searched in which the largest sums are; more of them, where a sum left out may be equal to one that was found.
+    `live` (lanes, width), `added` (lanes, width, vocabulary). Only those `count` + `extra` blocks of columns
+    are searched in which the largest sums are; more of them where a sum left out may be equal to one of the result.
     """
     _, width, vocabulary = added.shape
     blocks = -(-vocabulary // BLOCK)
@@ -89,17 +119,17 @@ def _largest_sums(live: Tensor, added: Tensor, count: int, extra: int = 1) -> tu
     if missing:
         sums.masked_fill_(beyond, NEVER)
     sums, places = sums.flatten(1), places.flatten(1)
-    found, order = sums.topk(count + 1, dim=1)
-    tied = ((found[:, 1:] == found[:, :-1]) & (found[:, 1:] > NEVER)).any(dim=1)
+    largest, order = sums.topk(count + 1, dim=1)
+    tied = ((largest[:, 1:] == largest[:, :-1]) & (largest[:, 1:] > NEVER)).any(dim=1)
     if not bool(tied.any()):
-        return found[:, :count], places.gather(1, order[:, :count])
-    found[tied], order[tied] = descending(sums[tied], count + 1)
-    found, places = found[:, :count], places.gather(1, order[:, :count])
-    left_out = tied & (found[:, -1] == border[:, -1]) & (found[:, -1] > NEVER)
+        return largest[:, :count], places.gather(1, order[:, :count])
+    largest[tied], order[tied] = descending(sums[tied], count + 1)
+    largest, places = largest[:, :count], places.gather(1, order[:, :count])
+    left_out = tied & (largest[:, -1] == border[:, -1]) & (largest[:, -1] > NEVER)
     if bool(left_out.any()):
         more = MORE if extra < MORE else width * blocks
-        found[left_out], places[left_out] = _largest_sums(live[left_out], added[left_out], count, extra + more)
-    return found, places
+        largest[left_out], places[left_out] = _largest_sums(live[left_out], added[left_out], count, extra + more)
+    return largest, places
 
 
 def _block_maxima(values: Tensor) -> Tensor:

@@ -22,9 +22,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.decoding.search.beam import Finished, History, force_end, resolve
-from nmt.decoding.search.choices import NEVER, NotNumbersError, best_tokens
+from nmt.decoding.search.choices import NEVER, Ending, NotNumbersError, best_tokens
 from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, State, Step, penalty
+from nmt.decoding.search.loop import Finished, History, resolve
 from nmt.decoding.search.phrases import Phrases
 from nmt.decoding.search.rules import ForcedPrefix, Rule, under_rules
 from nmt.symbols import BEGIN, END
@@ -109,7 +109,8 @@ def constrained_search(
         ended = (found.tokens == END) & (found.totals > NEVER) & (_rank_in_bank(found) < beam_size)
         if bool(ended.any()):
             added = None if supplement is None else supplement(state).view(-1, width)
-            finished.add(active, time, found.totals.masked_fill(~ended, NEVER), found.origins, penalties[time], added)
+            ending = Ending(found.totals.masked_fill(~ended, NEVER), found.origins)
+            finished.add(active, time, ending, penalties[time], added)
 
         chosen = _shared_out(found, beam_size)
         history.add(active, time, chosen.tokens, chosen.origins)
@@ -204,3 +205,11 @@ def _next(live: _Live, chosen: _Candidates, following: Tensor, rows: Tensor, act
         (new & bounds.complete[owners]).any(dim=1),
         torch.cat([live.written[origins], chosen.tokens.view(-1, 1)], dim=1),
     )
+
+
+def force_end(values: Tensor, choices: Tensor, end: Tensor, at_limit: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """Leave END, with its log-probability `end` (rows,), as the only choice of the sentences `at_limit`."""
+    rows = at_limit.repeat_interleave(width)
+    values, choices = values.masked_fill(rows.unsqueeze(1), NEVER), choices.masked_fill(rows.unsqueeze(1), END)
+    values[:, 0] = torch.where(rows, end.double(), values[:, 0])
+    return values, choices

@@ -1,4 +1,4 @@
-"""What a search works with, and what it finds: a model's step from token to token, and finished hypotheses."""
+"""What a search works with and what it returns: a model's step from token to token, and finished hypotheses."""
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple, Protocol, TypeVar
@@ -12,7 +12,7 @@ class SearchState(Protocol):
     """What `step` carries from one token to the next, for a number of rows."""
 
     def select(self: "State", rows: Tensor) -> "State":
-        """The state of the given rows; `rows` (sentences, beam) are flat indices into the present ones."""
+        """The state of the rows `rows` (sentences, beam), which are flat indices into the present ones."""
         ...
 
 
@@ -39,3 +39,8 @@ def penalty(length: int, length_penalty: LengthPenalty) -> float:
     if length_penalty == "average":
         return float(length)
     return float(((5.0 + length) / 6.0) ** length_penalty)
+
+
+def penalties(longest: int, length_penalty: LengthPenalty) -> list[float]:
+    """The penalties of the lengths 1, 2, … `longest`."""
+    return [penalty(length, length_penalty) for length in range(1, longest + 1)]

@@ -1,8 +1,8 @@
-"""Beam search of one sentence, with lists and loops: the plain twin of the batched search, which is in `beam.py`.
+"""Beam search of one sentence with lists and loops: the plain twin of the batched search in `loop.py` and `beam.py`.
 
-`beam_search` calls it for a sentence that is alone, if the beam is small. There a step has but a few numbers to choose
-among, and Python is done with them before PyTorch has begun and ended the many operations of a step of the batched
-search. From equal log-probabilities the two make equal choices and compute equal scores, to the last bit.
+`beam_search` calls it for a sentence that is alone, if the beam is small. There are only a few numbers to choose among
+then, and Python is done with them before PyTorch has started and finished the many operations of a batched step. From
+equal log-probabilities the two make equal choices and compute equal scores, to the last bit.
 """
 
 import math
@@ -12,12 +12,13 @@ import torch
 from torch import Tensor
 
 from nmt.decoding.search.choices import NEVER, best_continuations, not_numbers, only_end
-from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, State, Step, penalty
+from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, State, Step, penalties
+from nmt.decoding.search.loop import is_done
 from nmt.symbols import BEGIN, END, PAD
 
 LARGEST_BEAM = 10  # with a larger one Python needs as long, or longer
 
-Choice = tuple[float, int, int]
+Continuation = tuple[float, int, int]
 """The summed log-probability of a continuation, the place of the hypothesis that is continued, the token."""
 
 
@@ -34,14 +35,15 @@ def search_one(
 ) -> list[Hypothesis]:
     """The `n_best` best hypotheses, best first, of at most `max_length` tokens, END counted.
 
-    The other arguments are as in `beam_search`. Impossible hypotheses are not followed, so a step may have fewer rows
-    than the beam. Raises NotNumbersError for NaN log-probabilities.
+    The other arguments are those of `loop.search`. Impossible hypotheses are not followed, so a step may have fewer
+    rows than the beam. Raises NotNumbersError for NaN log-probabilities.
     """
     live: list[tuple[float, list[int]]] = [(0.0, [])]
-    finished: list[Hypothesis] = []
+    finished = [Hypothesis([], NEVER, NEVER)] * n_best
     ended = 0
     tokens = torch.tensor([BEGIN], device=device)
-    for length in range(1, max_length + 1):
+    table = penalties(max_length, length_penalty)
+    for length, penalty in enumerate(table, 1):
         log_probabilities, state = step(tokens, state)
         if length == max_length:
             only_end(log_probabilities, torch.ones(len(live), dtype=torch.bool, device=device))
@@ -49,17 +51,21 @@ def search_one(
         if ending := [choice for choice in choices[:beam_size] if choice[2] == END]:
             added = [0.0] * len(live) if supplement is None else supplement(state).tolist()
             for total, origin, _ in ending:
-                score = total / penalty(length, length_penalty) + added[origin]
+                score = total / penalty + added[origin]
                 finished.append(Hypothesis(live[origin][1], score, total, added[origin]))
             finished = sorted(finished, key=lambda hypothesis: -hypothesis.score)[:n_best]
             ended += len(ending)
         choices = [choice for choice in choices if choice[2] != END][:beam_size]
-        if not choices:
-            break
-        best = choices[0][0]
-        if ended >= beam_size and finished[0].score >= best / penalty(length, length_penalty):
-            break
-        if len(finished) == n_best and finished[-1].score >= best / penalty(max_length, length_penalty):
+        if is_done(
+            choices[0][0] if choices else NEVER,
+            ended=ended,
+            best=finished[0].score,
+            worst=finished[-1].score,
+            beam_size=beam_size,
+            length=length,
+            limit=max_length,
+            penalties=table,
+        ):
             break
         origins = [origin for _, origin, _ in choices]
         if origins != list(range(len(live))):
@@ -69,7 +75,7 @@ def search_one(
     return [hypothesis for hypothesis in finished if hypothesis.score > NEVER]
 
 
-def best_choices(live: Sequence[float], log_probabilities: Tensor, count: int, length: int) -> list[Choice]:
+def best_choices(live: Sequence[float], log_probabilities: Tensor, count: int, length: int) -> list[Continuation]:
     """`best_continuations` of one sentence, without the impossible ones, for its token number `length`.
 
     `log_probabilities` (hypotheses, vocabulary) may be overwritten. Raises NotNumbersError for NaN.
@@ -78,9 +84,9 @@ def best_choices(live: Sequence[float], log_probabilities: Tensor, count: int, l
     listed = min(count + 3, vocabulary)  # of each hypothesis `count` and one more, or all, besides PAD and BEGIN
     values, tokens = log_probabilities.topk(listed, dim=1)
     rows = list(zip(live, values.tolist(), tokens.tolist(), strict=True))
-    # What is not listed is at most this, what is chosen at least.
+    # What is not listed is at most this; what is chosen is at least this.
     least = NEVER if listed == vocabulary else max(total + row[-1] for total, row, _ in rows)
-    choices: list[Choice] = []
+    choices: list[Continuation] = []
     for origin, (total, row, ids) in enumerate(rows):
         for value, token in zip(row, ids, strict=True):
             added = total + value
@@ -95,5 +101,5 @@ def best_choices(live: Sequence[float], log_probabilities: Tensor, count: int, l
     if not choices or choices[-1][0] > least:
         return choices
     totals = torch.tensor([live], dtype=torch.float64, device=log_probabilities.device)
-    found = best_continuations(totals, log_probabilities, count, length - 1)
-    return list(zip(*(part[0].tolist() for part in found), strict=True))
+    ranked = best_continuations(totals, log_probabilities, count, length - 1)
+    return list(zip(*(part[0].tolist() for part in ranked), strict=True))

@@ -1,22 +1,23 @@
 """Translations drawn at random from the model's distribution, instead of searched for.
 
-Like beam search it sees `step(tokens, state)` and `state.select(rows)` only. Each step of a translation uses up one
-number between 0 and 1, drawn beforehand: `numbers` makes them from the seed and the line's place alone, so that neither
-batches nor other lines change what is drawn for a line.
+Each step of a translation uses up one number between 0 and 1, drawn beforehand: `numbers` makes them from the seed and
+the line's place alone, so that neither batches nor other lines change what is drawn for a line.
 
 Fan, Lewis & Dauphin (2018), arXiv 1805.04833 (top k); Holtzman et al. (2020), arXiv 1904.09751 (nucleus).
 """
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nmt.config.schema import SamplingConfig
-from nmt.decoding.search.choices import NEVER, NotNumbersError
-from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, State, Step, penalty
-from nmt.symbols import BEGIN, END, PAD
+from nmt.decoding.search.choices import NEVER, Choice, Continuations, NotNumbersError, not_numbers, split
+from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, State, Step
+from nmt.decoding.search.loop import Lanes, Policy, search
+from nmt.symbols import BEGIN, PAD
 
 
 def numbers(seed: int, places: Sequence[tuple[int, ...]], *, samples: int, steps: int) -> Tensor:
@@ -30,6 +31,30 @@ def numbers(seed: int, places: Sequence[tuple[int, ...]], *, samples: int, steps
     return torch.from_numpy(np.array(drawn))
 
 
+class Draws(Policy):
+    """Each lane is a sample: it goes on with the token that its next number falls on, and is done when that is END."""
+
+    beam_size = 1
+
+    def __init__(self, numbers: Tensor, sampling: SamplingConfig) -> None:
+        """`numbers`: (sentences, samples, steps)."""
+        self.lanes_per_sentence = numbers.size(1)
+        self.numbers = numbers.flatten(0, 1)
+        self.sampling = sampling
+
+    def choose(self, lanes: Lanes, log_probabilities: Tensor) -> Choice:
+        # What a lane that is done would write does not matter, and must not fail.
+        log_probabilities = log_probabilities.double().masked_fill(lanes.live == NEVER, 0.0)
+        if bool(log_probabilities.isnan().any()):
+            raise not_numbers(lanes.time + 1)
+        tokens = drawn_tokens(log_probabilities, self.numbers[:, lanes.time], self.sampling).unsqueeze(1)
+        totals = lanes.live + log_probabilities.gather(1, tokens)
+        return split(Continuations(totals, torch.zeros_like(tokens), tokens), self.beam_size)
+
+    def keep(self, lanes: Tensor) -> None:
+        self.numbers = self.numbers[lanes]
+
+
 def sample(
     step: Step[State],
     state: State,
@@ -41,43 +66,12 @@ def sample(
 ) -> list[list[Hypothesis]]:
     """Independent translations of each sentence, as many as `numbers` (sentences, samples, steps) are for.
 
-    `step` and `state` are as in `beam_search`, and so are `max_lengths` (sentences,), which END ends and counts in, and
-    the scores. A log-probability is the model's, whatever temperature and truncation were. Where END is drawn the
-    translation ends; PAD and BEGIN are never drawn. Raises NotNumbersError for NaN log-probabilities.
+    The other arguments are those of `loop.search`. A log-probability is the model's, whatever temperature and
+    truncation were. Raises NotNumbersError for NaN log-probabilities, and where nothing that may follow is possible.
     """
-    sentences, samples, _ = numbers.shape
-    device = max_lengths.device
-    numbers, limits = numbers.to(device), max_lengths.repeat_interleave(samples)
-    active = torch.arange(sentences, device=device)
-    state = state.select(active.unsqueeze(1).expand(-1, samples))
-    written = torch.full((sentences * samples, numbers.shape[2]), PAD, device=device)
-    totals = torch.zeros(sentences * samples, dtype=torch.float64, device=device)
-    lengths = torch.zeros_like(limits)  # END counted; 0: not at the end yet
-    tokens = torch.full((sentences * samples,), BEGIN, device=device)
-    for time in range(int(max_lengths.max())):
-        log_probabilities, state = step(tokens, state)
-        log_probabilities = log_probabilities.double()
-        if bool(log_probabilities.isnan().any()):
-            raise NotNumbersError(f"the model's log-probabilities for target token {time + 1} are not numbers (NaN)")
-        rows = (active.unsqueeze(1) * samples + torch.arange(samples, device=device)).flatten()
-        tokens = drawn_tokens(log_probabilities, numbers.flatten(0, 1)[rows, time], sampling)
-        tokens = tokens.masked_fill(limits[rows] == time + 1, END)
-        going_on = lengths[rows] == 0
-        taken = log_probabilities.gather(1, tokens.unsqueeze(1)).squeeze(1)
-        totals[rows] += taken.masked_fill(~going_on, 0.0)
-        written[rows, time] = tokens
-        lengths[rows] = torch.where(going_on & (tokens == END), time + 1, lengths[rows])
-        needed = (lengths[rows] == 0).view(-1, samples).any(dim=1)
-        if not bool(needed.any()):
-            break
-        if not bool(needed.all()):
-            kept = torch.arange(len(rows), device=device).view(-1, samples)[needed]
-            active, tokens, state = active[needed], tokens[kept.flatten()], state.select(kept)
-    found = [
-        Hypothesis(words[: length - 1], total / penalty(length, length_penalty), total)
-        for words, length, total in zip(written.tolist(), lengths.tolist(), totals.tolist(), strict=True)
-    ]
-    return [found[first : first + samples] for first in range(0, len(found), samples)]
+    policy, samples = Draws(numbers.to(max_lengths.device), sampling), numbers.size(1)
+    lanes = search(step, state, policy, max_lengths=max_lengths, length_penalty=length_penalty)
+    return [list(chain(*lanes[first : first + samples])) for first in range(0, len(lanes), samples)]
 
 
 def drawn_tokens(log_probabilities: Tensor, numbers: Tensor, sampling: SamplingConfig) -> Tensor:

@@ -59,7 +59,6 @@ class Search:
             return beam_search(
                 self.step,
                 Rows(torch.arange(sentences).repeat(copies), self.selections),
-                sentences=sentences * copies,
                 beam_size=beam_size,
                 length_penalty=length_penalty,
                 max_lengths=torch.tensor(limits * copies),
@@ -270,7 +269,6 @@ def test_nan_is_an_error(sentences: int) -> None:
         beam_search(
             lambda tokens, state: (broken[tokens], state),
             Rows(torch.arange(sentences), []),
-            sentences=sentences,
             beam_size=2,
             length_penalty="none",
             max_lengths=torch.tensor([5] * sentences),

@@ -5,7 +5,6 @@ from collections import Counter
 
 import pytest
 import torch
-from tests.decoding.search.test_beam import GARDEN_PATH, A, B, C, table
 from torch import Tensor
 
 from nmt.config.schema import SamplingConfig
@@ -16,6 +15,7 @@ from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.symbols import BEGIN, END, PAD
 from tests.decoding.conftest import TEXT, network
+from tests.decoding.search.test_beam import GARDEN_PATH, A, B, C, table
 from tests.decoding.tables import Rows, random_tables, table_beam_search, table_step
 
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.6]

@@ -121,7 +121,6 @@ def test_alone_as_in_a_batch(beam_size: int, penalty: LengthPenalty, supplemente
     together = beam_search(
         table_step(tables),
         Rows(torch.arange(7)),
-        sentences=7,
         beam_size=beam_size,
         length_penalty=penalty,
         max_lengths=torch.tensor(limits),

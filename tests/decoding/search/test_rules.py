@@ -41,7 +41,6 @@ def searched(
     return beam_search(
         with_rules(table_step(tables), rules, prefix),
         RuledState.start(Rows(torch.arange(sentences)), sentences, "cpu"),
-        sentences=sentences,
         beam_size=beam_size,
         length_penalty=length_penalty,
         max_lengths=torch.tensor(limits),

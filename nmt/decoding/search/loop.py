@@ -1,0 +1,261 @@
+"""The one loop of every search: a policy chooses which hypotheses live on, and the loop does the rest.
+
+It knows `step(tokens, state)` and `state.select(rows)`, never a model, a vocabulary or text. Hypotheses compete within
+a lane. A sentence has one lane in beam search, one for each group in diverse beam search, and one for each sample in
+sampling. The lanes of all sentences advance together, as tensors of shape (lanes, width) in the order of the sentences;
+a sentence leaves the batch as soon as all its lanes are done. Sums are kept in float64.
+
+At the maximal length END is forced, and its log-probability added. A sentence's result does not depend on the rest of
+the batch, beyond the rounding of what `step` computes in float32.
+"""
+
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from nmt.decoding.search.choices import NEVER, Choice, Ending, descending, only_end
+from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, State, Step, penalties
+from nmt.symbols import BEGIN
+
+ALL = slice(None)
+Places = Tensor | slice
+"""Lanes by their places in the input; ALL of them cost nothing to read or write."""
+Number = TypeVar("Number", Tensor, float)
+
+
+class Policy:
+    """How a search chooses among the continuations of its hypotheses."""
+
+    beam_size: int  # the most hypotheses of a lane
+    lanes_per_sentence = 1
+
+    def choose(self, lanes: "Lanes", log_probabilities: Tensor) -> Choice:
+        """The hypotheses that live on in each of `lanes`, and those that end.
+
+        `log_probabilities` (lanes × width, vocabulary) are those of the next tokens, and may be overwritten.
+        """
+        raise NotImplementedError
+
+    def keep(self, lanes: Tensor) -> None:
+        """Forget all lanes but these, given by their places among the present ones; for a policy with a memory."""
+
+
+def search(
+    step: Step[State],
+    state: State,
+    policy: Policy,
+    *,
+    max_lengths: Tensor,
+    length_penalty: LengthPenalty,
+    n_best: int = 1,
+    supplement: Callable[[State], Tensor] | None = None,
+) -> list[list[Hypothesis]]:
+    """The `n_best` best finished hypotheses of each lane, best first; lanes in the order of the sentences.
+
+    `step` maps tokens (rows,) and the state to log-probabilities (rows, vocabulary), which are overwritten, and the
+    next state; rows are ordered by sentence and lane, and `state` starts with one row a sentence. `max_lengths`
+    (sentences,) counts END. PAD and BEGIN are never produced. `supplement` maps the state after a step to what is added
+    to the scores of the hypotheses that end with it: (rows,) in float64, at most 0. A list is shorter than `n_best`
+    when fewer hypotheses of non-zero probability finished, as with a maximal length of 1 or a tiny vocabulary.
+
+    Raises NotNumbersError for NaN log-probabilities.
+    """
+    device, per_sentence = max_lengths.device, policy.lanes_per_sentence
+    lanes = Lanes(max_lengths.repeat_interleave(per_sentence), length_penalty, policy.beam_size, n_best)
+    if per_sentence > 1:
+        state = state.select(torch.arange(len(max_lengths), device=device).unsqueeze(1).expand(-1, per_sentence))
+    tokens = torch.full((len(lanes.limits), 1), BEGIN, device=device)
+    ends, longest = set(max_lengths.tolist()), len(lanes.penalties)
+    history = History(longest, len(tokens), policy.beam_size, device)
+    for time in range(longest):
+        log_probabilities, state = step(tokens.flatten(), state)
+        lanes.time, width, some_at_limit = time, lanes.live.size(1), time + 1 in ends
+        if some_at_limit:
+            only_end(log_probabilities, (lanes.limits == time + 1).repeat_interleave(width))
+        if supplement is not None:
+            lanes.supplements = cache(partial(supplement, state))
+        live, tokens, origins, ending = policy.choose(lanes, log_probabilities)
+        lanes.finish(ending)
+        history.add(lanes.active, time, tokens, origins)
+
+        done = lanes.done(live)
+        if per_sentence > 1:
+            live = live.masked_fill(done.unsqueeze(1), NEVER)
+            done = done.view(-1, per_sentence).all(dim=1).repeat_interleave(per_sentence)
+        lanes.live = live
+        if (lanes.some_finished or some_at_limit) and bool(done.any()):
+            going_on = torch.nonzero(~done).squeeze(1)
+            if going_on.numel() == 0:
+                break
+            lanes.keep(going_on)
+            policy.keep(going_on)
+            tokens, origins, first = tokens[going_on], origins[going_on], going_on * width
+        elif width == live.size(1) == 1:
+            continue  # one hypothesis in each lane, the same lanes: the rows are where they were
+        else:
+            first = torch.arange(0, len(live) * width, width, device=device)
+        rows = origins + first.unsqueeze(1)
+        state = state.select(rows if per_sentence == 1 else rows.view(-1, per_sentence * rows.size(1)))
+    return resolve(history, lanes.finished)
+
+
+def is_done(
+    live: Number,
+    *,
+    ended: Number,
+    best: Number,
+    worst: Number,
+    beam_size: int,
+    length: int,
+    limit: Number,
+    penalties: Any,
+) -> Number:
+    """Whether a lane is done with its `length` tokens, as one of these holds:
+
+    - it is at its limit: END was forced there, so nothing lives on;
+    - it is settled: `beam_size` hypotheses have ended, and no live one scores better, as it stands, than the `best` of
+      them;
+    - it is beaten: no live hypothesis can still enter the n-best list, in which `worst` is the last score. As
+      log-probabilities only fall, one of log-probability L never scores more than L / penalty(limit). This bound is
+      exact: it saves steps and never changes a result. What a supplement adds to the score of a hypothesis that ends is
+      at most 0, and so leaves the bound as it is.
+
+    `live` is the log-probability of the best live hypothesis, `ended` the number of those that have ended; `penalties`
+    are those of the lengths from 1 on. For tensors (lanes,) and a table that is one, or for the numbers of one lane and
+    a list.
+    """
+    settled = (ended >= beam_size) & (best >= live / penalties[length - 1])
+    beaten = worst >= live / penalties[limit - 1]
+    return (limit == length) | settled | beaten
+
+
+class Lanes:
+    """The lanes that are still searched: their live hypotheses, and what has ended in them."""
+
+    def __init__(self, limits: Tensor, length_penalty: LengthPenalty, beam_size: int, n_best: int) -> None:
+        """Before the first token; `limits` (lanes,) are the maximal lengths."""
+        device = limits.device
+        self.beam_size = beam_size
+        self.active: Places = ALL
+        self.limits = limits  # (active,)
+        self.live = torch.zeros(len(limits), 1, dtype=torch.float64, device=device)  # (active, width) log-probabilities
+        self.time = 0  # the number of tokens that live hypotheses have
+        self.penalties = torch.tensor(
+            penalties(int(limits.max()), length_penalty), dtype=torch.float64, device=device
+        )  # of the lengths from 1 on
+        self.finished = Finished(len(limits), n_best, device)
+        self.some_finished = False
+        self.supplements: Callable[[], Tensor] | None = None  # of the present hypotheses: (active × width,)
+
+    def finish(self, ending: Ending | None, part: slice = ALL) -> None:
+        """Note the hypotheses that end in the present step, in the lanes `part` of the active ones."""
+        if ending is None:
+            return
+        added = None if self.supplements is None else _of(part, self.supplements().view(self.live.shape))
+        self.finished.add(self._places(part), self.time, ending, self.penalties[self.time], added)
+        self.some_finished = True
+
+    def done(self, live: Tensor, part: slice = ALL) -> Tensor:
+        """Whether each lane of `part` is done when `live` (lanes, width) are left after the present step."""
+        limits = _of(part, self.limits)
+        if not self.some_finished:
+            return limits == self.time + 1
+        places = self._places(part)
+        scores = self.finished.scores[places]
+        return is_done(
+            live.amax(dim=1),
+            ended=self.finished.counts[places],
+            best=scores[:, 0],
+            worst=scores[:, -1],
+            beam_size=self.beam_size,
+            length=self.time + 1,
+            limit=limits,
+            penalties=self.penalties,
+        )
+
+    def keep(self, lanes: Tensor) -> None:
+        """Search no others than `lanes`, which are given by their places among the active ones."""
+        self.active = lanes if isinstance(self.active, slice) else self.active[lanes]
+        self.limits, self.live = self.limits[lanes], self.live[lanes]
+
+    def _places(self, part: slice) -> Places:
+        """The places in the input of the lanes `part` of the active ones."""
+        return part if isinstance(self.active, slice) else _of(part, self.active)
+
+
+def _of(part: slice, values: Tensor) -> Tensor:
+    return values if part == ALL else values[part]
+
+
+class History:
+    """The tokens and back-pointers of every step: (steps, lanes, beam_size), written where a lane was active."""
+
+    def __init__(self, steps: int, lanes: int, beam_size: int, device: torch.device) -> None:
+        self.tokens = torch.empty(steps, lanes, beam_size, dtype=torch.long, device=device)
+        self.origins = torch.empty_like(self.tokens)
+
+    def add(self, active: Places, time: int, tokens: Tensor, origins: Tensor) -> None:
+        self.tokens[time, active, : tokens.shape[1]] = tokens
+        self.origins[time, active, : tokens.shape[1]] = origins
+
+
+class Finished:
+    """The n-best finished hypotheses of every lane so far, each as its length without END and its place in the lane."""
+
+    def __init__(self, lanes: int, n_best: int, device: torch.device) -> None:
+        self.scores = torch.full((lanes, n_best), NEVER, dtype=torch.float64, device=device)
+        self.log_probabilities = self.scores.clone()
+        self.supplements = torch.zeros_like(self.scores)
+        self.lengths = torch.zeros(lanes, n_best, dtype=torch.long, device=device)
+        self.origins = torch.zeros_like(self.lengths)
+        self.counts = torch.zeros(lanes, dtype=torch.long, device=device)
+
+    def add(self, active: Places, length: int, ending: Ending, penalty: Tensor, supplements: Tensor | None) -> None:
+        """Add what ends in the lanes `active`; of equally good hypotheses the earlier is kept.
+
+        `supplements` (active, width) are those of the present hypotheses.
+        """
+        log_probabilities, origins = ending
+        self.counts[active] += (log_probabilities > NEVER).sum(dim=1)
+        added = None if supplements is None else supplements.gather(1, origins)
+        new = log_probabilities / penalty if added is None else log_probabilities / penalty + added
+        scores, order = descending(torch.cat([self.scores[active], new], dim=1), self.scores.shape[1])
+        self.scores[active] = scores
+        for kept, candidates in (
+            (self.log_probabilities, log_probabilities),
+            (self.supplements, added),
+            (self.lengths, torch.full_like(origins, length)),
+            (self.origins, origins),
+        ):
+            if candidates is not None:
+                kept[active] = torch.cat([kept[active], candidates], dim=1).gather(1, order)
+
+
+def resolve(history: History, finished: Finished) -> list[list[Hypothesis]]:
+    """Follow the back-pointers of all finished hypotheses at once, from the last token to the first."""
+    lengths, places = finished.lengths.cpu(), finished.origins.cpu()
+    longest = int(lengths.max())
+    history_tokens, history_origins = history.tokens[:longest].cpu(), history.origins[:longest].cpu()
+    tokens = torch.zeros(*lengths.shape, longest, dtype=torch.long)
+    for time in reversed(range(longest)):
+        within = lengths > time
+        tokens[:, :, time] = history_tokens[time].gather(1, places)
+        places = torch.where(within, history_origins[time].gather(1, places), places)
+    return [
+        [
+            Hypothesis(ids[:length], score, log_probability, supplement)
+            for ids, length, score, log_probability, supplement in zip(*lane, strict=True)
+            if score > NEVER
+        ]
+        for lane in zip(
+            tokens.tolist(),
+            lengths.tolist(),
+            finished.scores.tolist(),
+            finished.log_probabilities.tolist(),
+            finished.supplements.tolist(),
+            strict=True,
+        )
+    ]
