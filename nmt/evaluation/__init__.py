@@ -1,1 +1,1 @@
-"""Scores of translations and what can be said about them; knows text, never a model."""
+"""Scores of translations and alignments, and warnings about them; it knows text and links, never a model."""

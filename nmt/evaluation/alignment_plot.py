@@ -1,7 +1,7 @@
-"""Pictures of attention between words: a heat map with the source words above and the target words at the left.
+"""Pictures of attention between words: a heat map with the source words at the top and the target words on the left.
 
-It knows words and weights; it knows no model. matplotlib, which an extra brings along, is imported when a picture is
-drawn, and nothing of its global state is touched.
+It knows words and weights; it knows no model. matplotlib, an optional dependency, is imported only to draw, and its
+global state is left alone.
 """
 
 import unicodedata
@@ -16,18 +16,18 @@ from nmt.errors import UserError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-CELL = 0.24  # inches of a cell's side
+CELL = 0.24  # side of a cell, in inches
 LONGEST_SIDE = 40.0  # inches, beyond which cells shrink: a picture of 2,000 words must fit into memory
-LABEL_SPACE = 0.15  # inches a label needs, so that where cells are smaller only some words are written
+LABEL_SPACE = 0.15  # inches that a label needs; with smaller cells only some words are written
 LONGEST_LABEL = 24  # characters of a word
 POINTS = 8  # of the labels
-DOTS = 120  # an inch
+DOTS = 120  # per inch
 USUAL_FONT = "DejaVu Sans"  # comes with matplotlib
-_INVISIBLE = ("Cf", "Mn", "Me")  # joiners and marks: at worst a font leaves them out
+_INVISIBLE = ("Cf", "Mn", "Me")  # joiners and marks: at worst a font omits them
 
 
 def check_plots() -> None:
-    """Raise UserError where matplotlib is not installed."""
+    """Raise UserError if matplotlib is not installed."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
@@ -35,9 +35,9 @@ def check_plots() -> None:
 
 
 class Fonts:
-    """The installed fonts that the words so far need, found as they are needed: the usual one, then others.
+    """The installed fonts that the words so far need, looked up on demand: the usual one, then others.
 
-    `missing` has the characters that no font has a glyph for; boxes stand for them.
+    `missing` has the characters that no font has a glyph for, which are drawn as boxes.
     """
 
     def __init__(self) -> None:
@@ -45,20 +45,20 @@ class Fonts:
         self.missing: set[str] = set()
         self._covered: set[int] = set(_characters(USUAL_FONT))
         self._others = _other_families()
-        self._read: list[tuple[str, set[int]]] = []  # fonts that were looked into, and not needed
+        self._read: list[tuple[str, set[int]]] = []  # fonts that were read but not needed so far
 
     def cover(self, texts: Iterable[str]) -> None:
         """Find a font for each character of the texts."""
         for character in sorted(set("".join(texts)) - self.missing):
-            if ord(character) not in self._covered and not self._found(ord(character)):
+            if ord(character) not in self._covered and not self._add_font_with(ord(character)):
                 self.missing.add(character)
 
     def missing_scripts(self) -> list[str]:
         """The first words of the Unicode names of the missing characters, such as "ARABIC", "CJK" or "HIRAGANA"."""
-        shown = {each for each in self.missing if unicodedata.category(each) not in _INVISIBLE}
-        return sorted({unicodedata.name(each, "UNNAMED").split()[0] for each in shown})
+        visible = (character for character in self.missing if unicodedata.category(character) not in _INVISIBLE)
+        return sorted({unicodedata.name(character, "UNNAMED").split()[0] for character in visible})
 
-    def _found(self, character: int) -> bool:
+    def _add_font_with(self, character: int) -> bool:
         for family, characters in self._read:
             if character in characters:
                 self._add(family, characters)
@@ -81,12 +81,12 @@ def _other_families() -> Iterator[str]:
 
     fonts = font_manager.fontManager.ttflist
     upright = {font.name for font in fonts if (font.style, font.weight, font.stretch) == ("normal", 400, "normal")}
-    # The last resort has a box for every character, which is what `missing` is about.
+    # The last resort has a box for every character, and boxes are what `missing` is about.
     yield from sorted(name for name in upright - {USUAL_FONT} if not name.startswith("Last Resort"))
 
 
 def _characters(family: str) -> Iterable[int]:
-    """The characters that the font which matplotlib takes for a family has; none where the font cannot be read."""
+    """The characters in the font that matplotlib uses for a family; none if the font cannot be read."""
     from matplotlib import font_manager, ft2font
 
     try:
@@ -104,10 +104,10 @@ def plot_alignment(
     *,
     fonts: Fonts,
 ) -> None:
-    """Write the heat map of `weights` (target words, source words), from 0 to 1, as a PNG; there must be words.
+    """Write the heat map of `weights` (target words, source words), from 0 to 1, as a PNG; both sides need words.
 
-    Long words are cut, and what cannot be printed is left out or shown as U+FFFD. Where there are more words than a
-    picture can show, only some are written beside it, evenly spaced.
+    Long words are cut short, and unprintable characters are omitted or shown as U+FFFD. If there are more words than
+    fit beside the picture, only some are written, evenly spaced.
     """
     from matplotlib.figure import Figure
 
@@ -118,29 +118,28 @@ def plot_alignment(
     figure = Figure(figsize=(width, height), dpi=DOTS)
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     image = axes.imshow(np.asarray(weights), cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto", interpolation="nearest")
-    every = max(1, round(LABEL_SPACE / cell))
+    spacing = max(1, round(LABEL_SPACE / cell))
     axes.xaxis.tick_top()
     for axis, labels, rotation in ((axes.xaxis, sides[0], 90), (axes.yaxis, sides[1], 0)):
-        places = range(0, len(labels), every)
-        shown = axis.set_ticks(places, labels=labels[::every])
-        for tick in shown:
+        places = range(0, len(labels), spacing)
+        for tick in axis.set_ticks(places, labels=labels[::spacing]):
             tick.label1.set(**_text(fonts, rotation))
             tick.label2.set(**_text(fonts, rotation))
         axis.set_ticks(np.arange(0.5, len(labels) - 1), minor=True)
     axes.tick_params(length=0, which="both")
-    if every == 1:
+    if spacing == 1:
         axes.grid(which="minor", color="0.85", linewidth=0.5)
     bar = figure.add_axes((1.0 + 0.15 / width, 0.0, 0.12 / width, min(1.0, 2.0 / height)))
     figure.colorbar(image, cax=bar, ticks=[0.0, 0.5, 1.0]).ax.tick_params(labelsize=POINTS)
     with warnings.catch_warnings():
-        # The caller says once, of all pictures, what `fonts.missing` holds.
+        # The caller reports `fonts.missing` once for all pictures.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         figure.savefig(file, format="png", bbox_inches="tight", pad_inches=0.1)
 
 
 def _text(fonts: Fonts, rotation: int) -> dict[str, object]:
-    """A dollar sign is a dollar sign, not the beginning of a formula."""
+    """The style of labels, in which a dollar sign does not start a formula."""
     return {"rotation": rotation, "fontfamily": fonts.families, "fontsize": POINTS, "parse_math": False}
 
 

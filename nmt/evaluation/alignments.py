@@ -1,8 +1,8 @@
-"""Word alignments as sets of links: their Pharaoh format, their error rate, and the union of two directions in between.
+"""Word alignments as sets of links: the Pharaoh format, the error rate, and symmetrization of two directions.
 
-A link (source, target) joins a word of the source to one of the target, both counted from 0. It knows links and lines
-of text; it reads no files. Och & Ney (2003), "A Systematic Comparison of Various Statistical Alignment Models", define
-the error rate; Koehn, Och & Marcu (2003) and Koehn et al. (2005), the system description of IWSLT 2005, grow-diag.
+A link (source, target) connects a source word to a target word, both counted from 0. This module knows links and lines
+of text; it reads no files. The error rate is defined by Och & Ney (2003), "A Systematic Comparison of Various
+Statistical Alignment Models"; grow-diag by Koehn, Och & Marcu (2003) and Koehn et al. (2005), for IWSLT 2005.
 """
 
 import heapq
@@ -16,16 +16,16 @@ Link = tuple[int, int]  # source word, target word
 Links = Collection[Link]
 
 _LINK = re.compile(r"([0-9]+)([-p?])([0-9]+)")
-_DIGITS = 9  # of the number of a word, at most
-_SHOWN = 30  # characters of what is no link
+_DIGITS = 9  # at most, in the number of a word
+_SHOWN = 30  # characters of a malformed link in a message
 _NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
 class Gold(NamedTuple):
-    """The links of a sentence that people made."""
+    """The links of a sentence as annotated by people."""
 
     sure: set[Link]
-    possible: set[Link]  # the sure ones as well
+    possible: set[Link]  # including the sure ones
 
 
 # ------------------------------------------------------------------------------------------------------ Pharaoh format
@@ -37,9 +37,9 @@ def pharaoh(links: Iterable[Link]) -> str:
 
 
 def read_links(lines: Iterable[str], *, name: str) -> list[list[Link]]:
-    """The links of each line in Pharaoh format, in their order, each once.
+    """The links of each line in Pharaoh format, in order and without repetitions.
 
-    Raises UserError for what is no link, or only a possible one; the message calls the lines `name`.
+    Raises UserError, which calls the lines `name`, for malformed links and for merely possible ones.
     """
     return [
         list(dict.fromkeys(link for _, link in marked))
@@ -50,38 +50,37 @@ def read_links(lines: Iterable[str], *, name: str) -> list[list[Link]]:
 def read_gold(lines: Iterable[str], *, name: str) -> list[Gold]:
     """The links of each line in Pharaoh format: s-t is a sure link, spt and s?t are possible ones.
 
-    Raises UserError for what is no link; the message calls the lines `name`.
+    Raises UserError, which calls the lines `name`, for malformed links.
     """
-    gold = []
-    for marked in _marked_links(
-        lines, name, allowed="-p?", expected="source-target for a sure link, such as 0-2, or 0p2 for a possible one"
-    ):
-        gold.append(Gold({link for mark, link in marked if mark == "-"}, {link for _, link in marked}))
-    return gold
+    expected = "source-target for a sure link, such as 0-2, or 0p2 for a possible one"
+    return [
+        Gold({link for mark, link in marked if mark == "-"}, {link for _, link in marked})
+        for marked in _marked_links(lines, name, allowed="-p?", expected=expected)
+    ]
 
 
 def _marked_links(lines: Iterable[str], name: str, *, allowed: str, expected: str) -> list[list[tuple[str, Link]]]:
-    """The mark and the link of each word of each line."""
-    found, problems = [], []
+    """The links of each line, with the mark of each link."""
+    marked_links, problems = [], []
     for number, line in enumerate(lines, start=1):
         links = []
         for text in line.split():
             match = _LINK.fullmatch(text)
             if match is None or match[2] not in allowed:
-                problems.append(f"{name}, line {number}: {_shown(text)} is no link; expected {expected}")
+                problems.append(f"{name}, line {number}: {_shown(text)} is not a link; expected {expected}")
                 break
             if max(len(match[1]), len(match[3])) > _DIGITS:
                 problems.append(
                     f"{name}, line {number}: {_shown(text)} has a number of more than {_DIGITS} digits; expected the "
-                    "places of words in their line, counted from 0"
+                    "positions of words in their lines, counted from 0"
                 )
                 break
             links.append((match[2], (int(match[1]), int(match[3]))))
-        found.append(links)
+        marked_links.append(links)
     if problems:
-        more = [f"{name}: {len(problems) - 5} more lines with what is no link"] if len(problems) > 5 else []
+        more = [f"{name}: {len(problems) - 5} more lines are malformed"] if len(problems) > 5 else []
         raise UserError(*problems[:5], *more)
-    return found
+    return marked_links
 
 
 def _shown(text: str) -> str:
@@ -92,7 +91,7 @@ def _shown(text: str) -> str:
 
 
 class AlignmentScores(NamedTuple):
-    """Of all sentences together, each from 0 to 1; None where there is nothing to divide by."""
+    """Scores over all sentences together, from 0 to 1; None where the denominator is 0."""
 
     precision: float | None  # |A ∩ P| / |A|
     recall: float | None  # |A ∩ S| / |S|
@@ -100,31 +99,31 @@ class AlignmentScores(NamedTuple):
 
 
 def alignment_scores(predicted: Sequence[Links], gold: Sequence[Gold]) -> AlignmentScores:
-    """Precision, recall and alignment error rate of predicted links A against sure ones S and possible ones P ⊇ S."""
-    all_predicted = all_sure = among_sure = among_possible = 0
+    """Precision, recall and alignment error rate of predicted links A, given sure links S and possible ones P ⊇ S."""
+    all_predicted = all_sure = predicted_sure = predicted_possible = 0
     for links, (sure, possible) in zip(map(set, predicted), gold, strict=True):
         all_predicted += len(links)
         all_sure += len(sure)
-        among_sure += len(links & sure)
-        among_possible += len(links & (possible | sure))
+        predicted_sure += len(links & sure)
+        predicted_possible += len(links & (possible | sure))
     total = all_predicted + all_sure
     return AlignmentScores(
-        among_possible / all_predicted if all_predicted else None,
-        among_sure / all_sure if all_sure else None,
-        1 - (among_sure + among_possible) / total if total else 0.0,
+        predicted_possible / all_predicted if all_predicted else None,
+        predicted_sure / all_sure if all_sure else None,
+        1 - (predicted_sure + predicted_possible) / total if total else 0.0,
     )
 
 
 def alignment_error_rate(
     predicted: Sequence[Links], sure: Sequence[Links], possible: Sequence[Links] | None = None
 ) -> float:
-    """The error rate of `alignment_scores`; `possible` None: none but the sure ones."""
+    """The error rate of `alignment_scores`; `possible` None: only the sure links are possible."""
     pairs = zip(sure, sure if possible is None else possible, strict=True)
     return alignment_scores(predicted, [Gold(set(certain), set(allowed)) for certain, allowed in pairs]).error_rate
 
 
 def table(scores: AlignmentScores, *, sentences: int) -> str:
-    """Lay out scores as lines: measure, value with four decimals, which way is better; the sentences last."""
+    """The scores as a table: measure, value to four decimals, which way is better; the number of sentences last."""
     rows = [("precision", scores.precision, "higher"), ("recall", scores.recall, "higher")]
     rows.append(("AER", scores.error_rate, "lower"))
     lines = ["measure    value   better"]
@@ -137,21 +136,21 @@ def table(scores: AlignmentScores, *, sentences: int) -> str:
 
 
 def intersection(forward: Links, reverse: Links) -> set[Link]:
-    """The links of both directions: few and precise."""
+    """The links found in both directions: few and precise."""
     return set(forward) & set(reverse)
 
 
 def union(forward: Links, reverse: Links) -> set[Link]:
-    """The links of either direction: many, and fewer missed."""
+    """The links found in either direction: many, with fewer missed."""
     return set(forward) | set(reverse)
 
 
 def grow_diag_final_and(forward: Links, reverse: Links) -> set[Link]:
     """The intersection, grown (Koehn et al. 2005).
 
-    grow-diag: to each link, links of the union beside it or diagonally beside it are added if their source word or
-    their target word has none yet, until nothing is added. final-and: then every link of `forward`, and after that of
-    `reverse`, both of whose words have none yet. Links are visited by target word, then by source word.
+    grow-diag: links of the union that are next to a link, also diagonally, are added if their source word or their
+    target word has no link yet, until nothing changes. final-and: then every link of `forward`, and after that of
+    `reverse`, whose words both have no link yet. Links are visited by target word, then by source word.
     """
     either = union(forward, reverse)
     links = intersection(forward, reverse)
@@ -162,8 +161,8 @@ def grow_diag_final_and(forward: Links, reverse: Links) -> set[Link]:
         sources.add(link[0])
         targets.add(link[1])
 
-    # A neighbour that cannot be added when its link is visited never can be, for `links`, `sources` and `targets` only
-    # grow. So each link is visited once: in this sweep where it lies ahead, in the next where it was added behind.
+    # A neighbor that cannot be added when its link is visited never can be, because `links`, `sources` and `targets`
+    # only grow. So each link is visited once: in this sweep if it lies ahead, in the next if it was added behind.
     sweep = [_place(link) for link in links]
     while sweep:
         heapq.heapify(sweep)
@@ -180,19 +179,15 @@ def grow_diag_final_and(forward: Links, reverse: Links) -> set[Link]:
                         behind.append(_place(new))
         sweep = behind
     for direction in (forward, reverse):
-        for link in _in_order(direction):
+        for link in sorted(direction, key=_place):
             if link[0] not in sources and link[1] not in targets:
                 add(link)
     return links
 
 
 def _place(link: Link) -> tuple[int, int]:
-    """By what links are visited in order: the target word, then the source word."""
+    """The sort key in which links are visited: the target word, then the source word."""
     return link[1], link[0]
-
-
-def _in_order(links: Links) -> list[Link]:
-    return sorted(links, key=_place)
 
 
 SYMMETRISATIONS: dict[str, Callable[[Links, Links], set[Link]]] = {
@@ -203,9 +198,9 @@ SYMMETRISATIONS: dict[str, Callable[[Links, Links], set[Link]]] = {
 
 
 def symmetrised(how: str, forward: Sequence[Links], reverse: Sequence[Links]) -> list[list[Link]]:
-    """The links of each sentence from both directions, by the member `how` of SYMMETRISATIONS, sorted.
+    """The sorted links of each sentence from both directions, combined by the heuristic `how` of SYMMETRISATIONS.
 
-    `reverse` is as the model of the other direction gives it: the sources of its links are our targets.
+    `reverse` is what the model of the other direction gives: the sources of its links are our targets.
     """
     heuristic = SYMMETRISATIONS[how]
     turned = [[(source, target) for target, source in links] for links in reverse]

@@ -1,8 +1,8 @@
 """Corpus scores of detokenised translations, by sacreBLEU: BLEU, chrF2 and TER on the 0 to 100 scale with signatures.
 
-It knows two lists of sentences and sacreBLEU; not files, not models, not subwords. Nothing is computed here: each
-metric's statistics, their sum and the score are sacreBLEU's one path (Post, 2018, "A Call for Clarity in Reporting
-BLEU Scores"), so a number from this toolkit is the number that the `sacrebleu` command gives for the same signature.
+It knows two lists of sentences and sacreBLEU, but no files, models or subwords. Nothing is computed here: statistics,
+their sums and scores all come from sacreBLEU (Post, 2018, "A Call for Clarity in Reporting BLEU Scores"), so this
+toolkit reports the number that the `sacrebleu` command gives for the same signature.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,29 +25,29 @@ class Score(NamedTuple):
 
 
 def _bleu(tokenize: str, lowercase: bool, name: str = "tokenize") -> BLEU:
-    """Build BLEU; raises UserError when the tokeniser, given as `name`, is unknown or its parts cannot be had."""
+    """Build BLEU. Raises UserError when the tokenizer, set by the option `name`, is unknown or a part is missing."""
     if tokenize not in TOKENIZERS:
-        close = nearest(tokenize, TOKENIZERS)
-        hint = f"; did you mean {close!r}?" if close else ""
+        similar = nearest(tokenize, TOKENIZERS)
+        hint = f"; did you mean {similar!r}?" if similar else ""
         raise UserError(f"{name}: {tokenize!r} is unknown; choose one of {', '.join(TOKENIZERS)}{hint}")
     try:
-        # force: sacreBLEU's own notice about tokenised text would double the warnings of report.py.
+        # force: sacreBLEU's notice about tokenized text would repeat the warnings of report.py.
         return BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
-    except Exception as error:  # the tokenisers raise whatever their parts do: RuntimeError, URLError, LockException
+    except Exception as error:  # tokenizers raise all kinds: RuntimeError, URLError, LockException
         if tokenize == "ja-mecab":
             raise UserError(
                 f"{name}: 'ja-mecab' needs MeCab with the IPA dictionary: pip install 'sacrebleu[ja]'"
             ) from error
         if tokenize == "flores200":
             raise UserError(
-                f"{name}: 'flores200' needs a sentencepiece model that sacreBLEU downloads once into the folder "
-                f"$SACREBLEU (default ~/.sacrebleu) under models/, and it could not be had: {error}"
+                f"{name}: 'flores200' needs a sentencepiece model that sacreBLEU downloads once into models/ under "
+                f"$SACREBLEU (default ~/.sacrebleu), but that failed: {error}"
             ) from error
         raise
 
 
 class _Watched(TER):
-    """TER that calls `begin` before each sentence; all it computes is sacreBLEU's."""
+    """sacreBLEU's TER, which here calls `begin` before each sentence."""
 
     def __init__(self, begin: Callable[[], object]) -> None:
         super().__init__()
@@ -59,15 +59,15 @@ class _Watched(TER):
 
 
 class Metric(NamedTuple):
-    """One metric: its name in print, which way is better, and how to build it from (tokenize, lowercase, begin)."""
+    """One metric: its printed name, which way is better, and how to build it from (tokenize, lowercase, begin)."""
 
     title: str
     better: Literal["higher", "lower"]
     build: Callable[[str, bool, Callable[[], object]], BLEU | CHRF | TER]
 
 
-# Each is otherwise sacreBLEU's default. chrF counts characters and TER splits at spaces, so only BLEU has a tokeniser.
-# TER ignores case always, as published TER does, and its signature says case:lc.
+# All other settings are sacreBLEU's defaults. chrF counts characters and TER splits at spaces, so only BLEU has a
+# tokenizer. TER always ignores case, as published TER does, and its signature says case:lc.
 METRICS = {
     "bleu": Metric("BLEU", "higher", lambda tokenize, lowercase, begin: _bleu(tokenize, lowercase)),
     "chrf": Metric("chrF2", "higher", lambda tokenize, lowercase, begin: CHRF(lowercase=lowercase)),
@@ -76,13 +76,13 @@ METRICS = {
 
 
 def chosen_metrics(names: str) -> list[str]:
-    """The keys of METRICS in a list such as "bleu,chrf". Raises UserError for what is none, is repeated, or nothing."""
+    """The keys of METRICS in a list such as "bleu,chrf". Raises UserError for unknown or repeated names."""
     chosen = [name.strip().lower() for name in names.split(",")]
     problems = []
     for name in dict.fromkeys(chosen):
         if name not in METRICS:
-            close = nearest(name, list(METRICS))
-            hint = f"; did you mean {close}?" if close else ""
+            similar = nearest(name, list(METRICS))
+            hint = f"; did you mean {similar}?" if similar else ""
             problems.append(f"--metrics: {name!r} is unknown; choose from {', '.join(METRICS)}{hint}")
         elif chosen.count(name) > 1:
             problems.append(f"--metrics: {name} is given more than once")
@@ -92,9 +92,9 @@ def chosen_metrics(names: str) -> list[str]:
 
 
 def check_tokenizer(tokenize: str, name: str = "--tokenize") -> None:
-    """Raise UserError unless BLEU can tokenise so here; to be asked before hours of work, not after.
+    """Raise UserError unless this tokenizer works here: a check for before hours of work, not after.
 
-    `name` is the option or key that it was given as; the message begins with it.
+    `name` is the option or key that set it; the message begins with it.
     """
     _bleu(tokenize, False, name)
 
@@ -108,14 +108,14 @@ def corpus_scores(
     metrics: Sequence[str] = tuple(METRICS),
     begin: Callable[[], object] = lambda: None,
 ) -> dict[str, Score]:
-    """Score a corpus: hypothesis i against the one reference i, both detokenised text.
+    """Score a corpus: hypothesis i against the single reference i, both detokenized text.
 
-    `tokenize` is BLEU's tokeniser, one of TOKENIZERS. `metrics` are keys of METRICS; the result has the same keys in
-    the same order. `begin` is called before each sentence of TER, which may take minutes for one.
+    `tokenize` is BLEU's tokenizer, one of TOKENIZERS. `metrics` are keys of METRICS; the result has the same keys in
+    the same order. `begin` is called before each sentence of TER, which may take minutes for a single one.
     Higher is better for BLEU and chrF, lower for TER (edits per 100 reference words).
 
-    Raises UserError when the tokeniser is unknown or cannot be had, ValueError when there are no sentences or the
-    two lists differ in length.
+    Raises UserError when the tokenizer is unknown or unavailable, ValueError when there are no sentences or the two
+    lists differ in length.
     """
     if not hypotheses or len(hypotheses) != len(references):
         raise ValueError(f"{len(hypotheses)} hypotheses and {len(references)} references cannot be scored")

@@ -1,10 +1,11 @@
-"""Scores for people and for programs, and warnings about text whose score would mislead.
+"""Scores for people and for programs, and warnings about text whose score would be misleading.
 
-It knows scores and sentences; it reads no files and prints nothing. A warning rests on the share of lines with a
-telling mark: over Multi30k and WMT news, at most 0.1 % of the lines of raw text and at least 77 % of tokenised lines
-match `TOKENISED`, at least 76 % of raw and at most 8 % of tokenised lines match `UNTOKENISED`.
+It knows scores and sentences; it reads no files and prints nothing. Warnings depend on the share of lines with a
+telltale mark: on Multi30k and WMT news, at most 0.1% of raw lines and at least 77% of tokenized lines match
+`TOKENISED`; at least 76% of raw and at most 8% of tokenized lines match `UNTOKENISED`.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,13 +14,13 @@ from nmt.evaluation.metrics import METRICS, Score
 
 SUSPICIOUS_SHARE = 0.2  # of the lines
 LONG_WORDS = 200  # in both lines of a pair
-SEGMENTED = re.compile("\N{LOWER ONE EIGHTH BLOCK}|@@(?:\\s|$)")  # the marks of sentencepiece and subword-nmt
+SEGMENTED = re.compile("\N{LOWER ONE EIGHTH BLOCK}|@@(?:\\s|$)")  # marks of sentencepiece and subword-nmt
 TOKENISED = re.compile(r"\S [.,](?:\s|$)|&(?:apos|quot|amp|lt|gt|#\d+);|@-@")  # Moses: "word ." and its escapes
 UNTOKENISED = re.compile(r"\w(?:[.,!?](?:\s|$)|[。、,!?])")
 
 
 def table(scores: Mapping[str, Score], *, sentences: int) -> str:
-    """Lay out scores as lines: metric, score with two decimals, which way is better, signature; the sentences last."""
+    """The scores as a table: metric, score to two decimals, which way is better, signature; the sentences last."""
     rows = [("metric", "score", "better", "signature")]
     for name, (score, signature) in scores.items():
         rows.append((METRICS[name].title, f"{score:.2f}", METRICS[name].better, signature))
@@ -29,9 +30,9 @@ def table(scores: Mapping[str, Score], *, sentences: int) -> str:
 
 
 def json_object(scores: Mapping[str, Score], *, sentences: int, tokenize: str, lowercase: bool) -> dict[str, Any]:
-    """Give scores as an object for `json.dump`: one {"score", "signature"} a metric, and what was scored how.
+    """The scores as an object for `json.dump`: {"score", "signature"} per metric, and what was scored how.
 
-    Six decimals: a perfect translation is 100.0, not the 100.00000000000004 of floating point.
+    Rounded to six decimals: a perfect translation has 100.0, not the 100.00000000000004 of floating point.
     """
     metrics = {name: {"score": round(score, 6), "signature": signature} for name, (score, signature) in scores.items()}
     return {**metrics, "sentences": sentences, "tokenize": tokenize, "lowercase": lowercase}
@@ -45,7 +46,7 @@ def text_warnings(
     lowercase: bool = False,
     metrics: Sequence[str] = tuple(METRICS),
 ) -> list[str]:
-    """Say what makes these scores incomparable with published ones, or slow: one complete message a finding."""
+    """Complete messages about what makes these scores slow, or incomparable with published ones."""
     warnings = []
     for name, lines in (("hypotheses", hypotheses), ("references", references)):
         warnings += _format_warnings(name, lines, tokenize if "bleu" in metrics else None)
@@ -61,7 +62,7 @@ def text_warnings(
         and _cased(hypotheses) == 0
     ):
         warnings.append(
-            "the hypotheses have no capital letter and the references do: BLEU and chrF count every capital as an "
+            "the hypotheses have no capital letters but the references do: BLEU and chrF count every capital as an "
             "error; --lowercase ignores case"
         )
     if "ter" in metrics:
@@ -70,42 +71,42 @@ def text_warnings(
 
 
 def _slow_lines(hypotheses: Sequence[str], references: Sequence[str]) -> list[str]:
-    """Warn about pairs of lines over which sacreBLEU's TER takes half a minute or more in all.
+    """Warn about pairs of lines for which sacreBLEU's TER takes half a minute or more in total.
 
-    On one core it took 6 s for a pair of 200 words, a minute for one of 800, two for 3,000 words against 200.
+    On one core it took 6 s for two lines of 200 words, one minute for 800 words, two for 3,000 words against 200.
     """
-    pairs = [(len(left.split()), len(right.split())) for left, right in zip(hypotheses, references, strict=True)]
-    long = {number: pair for number, pair in enumerate(pairs, start=1) if min(pair) >= LONG_WORDS}
-    seconds = sum(6.0 * (left * right / LONG_WORDS**2) ** 0.8 for left, right in long.values())
+    pairs = [tuple(len(line.split()) for line in pair) for pair in zip(hypotheses, references, strict=True)]
+    long = {number: words for number, words in enumerate(pairs, start=1) if min(words) >= LONG_WORDS}
+    seconds = sum(6.0 * (math.prod(words) / LONG_WORDS**2) ** 0.8 for words in long.values())
     if seconds < 30.0:
         return []
     which = f"line {min(long)} has" if len(long) == 1 else f"{len(long):,} lines have up to"
-    longest = max(max(pair) for pair in long.values())
+    longest = max(map(max, long.values()))
     message = (
-        f"{which} {longest:,} words: TER, which looks for phrases that were moved, may take minutes over such lines; "
+        f"{which} {longest:,} words: TER, which looks for phrases that were moved, may take minutes on such lines; "
         "--metrics bleu,chrf leaves it out"
     )
     return [message]
 
 
 def _format_warnings(name: str, lines: Sequence[str], tokenize: str | None) -> list[str]:
-    """Warn about one side that is cut into subwords, or whose tokenisation does not go with BLEU's, if there is one."""
+    """Warn if a side is split into subwords, or if its tokenization conflicts with BLEU's tokenizer (None: no BLEU)."""
     warnings = []
     segmented, tokenised, untokenised = (_share(mark, lines) for mark in (SEGMENTED, TOKENISED, UNTOKENISED))
     if segmented >= SUSPICIOUS_SHARE:
         warnings.append(
-            f"{segmented:.0%} of the {name} look cut into subwords (marks such as '\N{LOWER ONE EIGHTH BLOCK}' or "
+            f"{segmented:.0%} of the {name} look split into subwords (marks such as '\N{LOWER ONE EIGHTH BLOCK}' or "
             "'@@'): these scores count pieces, not words; join the pieces first"
         )
     if tokenize not in ("none", None) and tokenised >= SUSPICIOUS_SHARE:
         warnings.append(
-            f"{tokenised:.0%} of the {name} look tokenised (such as 'word .', '&apos;' or '@-@') and --tokenize "
-            f"{tokenize} tokenises again: BLEU is not comparable; score detokenised text, or use --tokenize none"
+            f"{tokenised:.0%} of the {name} look tokenized (such as 'word .', '&apos;' or '@-@') and --tokenize "
+            f"{tokenize} tokenizes again: BLEU is not comparable; score detokenized text, or use --tokenize none"
         )
     if tokenize == "none" and tokenised < SUSPICIOUS_SHARE <= untokenised:
         warnings.append(
-            f"{untokenised:.0%} of the {name} look untokenised (such as 'word.') and --tokenize none leaves them so: "
-            "BLEU is not comparable; use --tokenize 13a, or another that suits the language"
+            f"{untokenised:.0%} of the {name} look untokenized (such as 'word.') and --tokenize none leaves them so: "
+            "BLEU is not comparable; use --tokenize 13a, or another one that suits the language"
         )
     return warnings
 

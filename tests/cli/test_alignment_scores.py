@@ -95,7 +95,7 @@ def test_two_directions(how: str, expected: list[str], capsys: Capture) -> None:
             ],
         ),
         ("--alignments none --gold-alignments gold", ["--alignments: none: no such file"]),
-        ("--alignments gold --gold-alignments gold", ["gold, line 1: '1p2' is no link; expected source-target"]),
+        ("--alignments gold --gold-alignments gold", ["gold, line 1: '1p2' is not a link; expected source-target"]),
         ("--alignments a --gold-alignments two", ["--alignments a has 3 lines and --gold-alignments two has 2"]),
         ("--alignments a --gold-alignments empty", ["--gold-alignments empty: the file is empty"]),
         ("--alignments a --gold-alignments gold --json a", ["--json a: would overwrite --alignments a"]),

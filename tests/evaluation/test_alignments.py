@@ -33,7 +33,7 @@ def test_gold_has_sure_and_possible_links() -> None:
 
 @pytest.mark.parametrize("word", ["1-", "-1", "a-b", "1-2-3", "1:2", "1p2", "1--2", "٣-٤"])
 def test_what_is_no_link_is_named_with_its_line(word: str) -> None:
-    with pytest.raises(UserError, match=r"^file, line 2: '.*' is no link; expected source-target, such as 0-2$"):
+    with pytest.raises(UserError, match=r"^file, line 2: '.*' is not a link; expected source-target, such as 0-2$"):
         read_links(["0-0", f"0-0 {word}"], name="file")
     if word != "1p2":
         with pytest.raises(UserError, match=r"line 1: .* or 0p2 for a possible one"):
@@ -53,7 +53,7 @@ def test_only_the_first_mistakes_are_shown() -> None:
     with pytest.raises(UserError) as error:
         read_links(["x"] * 9, name="file")
     assert len(error.value.messages) == 6
-    assert error.value.messages[-1] == "file: 4 more lines with what is no link"
+    assert error.value.messages[-1] == "file: 4 more lines are malformed"
 
 
 def test_error_rate_by_hand() -> None:

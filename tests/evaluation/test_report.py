@@ -56,14 +56,14 @@ def test_tokenised_text_has_no_warning_without_tokenisation() -> None:
 def test_tokenised_text_is_warned_of_on_the_side_that_has_it() -> None:
     (warning,) = text_warnings(RAW, TOKENISED, tokenize="13a")
 
-    assert warning.startswith("100% of the references look tokenised")
+    assert warning.startswith("100% of the references look tokenized")
     assert "--tokenize none" in warning
 
 
 def test_escapes_of_a_tokeniser_are_recognised() -> None:
     (warning,) = text_warnings(["The dog &apos;s well @-@ worn toy"], RAW[:1], tokenize="13a")
 
-    assert warning.startswith("100% of the hypotheses look tokenised")
+    assert warning.startswith("100% of the hypotheses look tokenized")
 
 
 def test_ellipses_decimals_and_few_odd_lines_are_not_tokenised_text() -> None:
@@ -75,8 +75,8 @@ def test_ellipses_decimals_and_few_odd_lines_are_not_tokenised_text() -> None:
 def test_untokenised_text_is_warned_of_without_tokenisation() -> None:
     hypotheses, references = text_warnings(RAW, ["他们 唱歌。"] * 3, tokenize="none")
 
-    assert hypotheses.startswith("100% of the hypotheses look untokenised")
-    assert references.startswith("100% of the references look untokenised")
+    assert hypotheses.startswith("100% of the hypotheses look untokenized")
+    assert references.startswith("100% of the references look untokenized")
     assert "--tokenize 13a" in hypotheses
 
 
@@ -85,7 +85,7 @@ def test_untokenised_text_is_warned_of_without_tokenisation() -> None:
 def test_subwords_are_warned_of_under_every_tokenisation(pieces: str, tokenize: str) -> None:
     (warning,) = text_warnings([pieces], ["Two dogs sing"], tokenize=tokenize)
 
-    assert warning.startswith("100% of the hypotheses look cut into subwords")
+    assert warning.startswith("100% of the hypotheses look split into subwords")
 
 
 def test_an_address_is_not_a_subword() -> None:
