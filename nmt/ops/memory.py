@@ -28,7 +28,6 @@ def in_halves(work: Callable[[Sequence[Item]], Sequence[Result]], batch: Sequenc
         if not out_of_memory(error) or len(batch) < 2:
             raise
     # Here the error is gone, and with it the tensors of the calls that it came through.
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
+    torch.cuda.empty_cache()  # where no GPU is used it does nothing
     middle = len(batch) // 2
     return in_halves(work, batch[:middle]) + in_halves(work, batch[middle:])
