@@ -28,10 +28,13 @@ from nmt.ops.computing import computing, now, rounded
 from nmt.ops.products import Product, outer_products, product
 from nmt.ops.recurrence import GRUValues, LSTMValues, gru_backward, gru_forward, lstm_backward, lstm_forward
 
+Padded = dict[int, Tensor]
+"""The steps at which some row is padding, each with its real[step] (G, B, 1)."""
+
 
 def gru_sequence(from_inputs: Tensor, weight: Tensor, bias: Tensor, first: Tensor, real: Tensor | None) -> Tensor:
     """The states (S, G, B, size) of GRUs after each step; the last of them is the last state."""
-    states: Tensor = _GRUSequence.apply(from_inputs, weight, bias, first, real)
+    states: Tensor = _GRUSequence.apply(from_inputs, weight, bias, first, _padded(real))
     return states
 
 
@@ -39,7 +42,7 @@ def lstm_sequence(
     from_inputs: Tensor, weight: Tensor, first: tuple[Tensor, Tensor], real: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """The outputs h (S, G, B, size) of LSTMs after each step, and their last cell states c (G, B, size)."""
-    states, cell = _LSTMSequence.apply(from_inputs, weight, *first, real)
+    states, cell = _LSTMSequence.apply(from_inputs, weight, *first, _padded(real))
     return states, cell
 
 
@@ -47,29 +50,24 @@ def packed_gru_sequence(
     from_inputs: Tensor, recurrent: Sequence[Product], first: Tensor, real: Tensor | None
 ) -> Tensor:
     """`gru_sequence` for inference; `recurrent` has for each group what gives U h + b (B, N) for h (B, size)."""
-    return _gru_states(from_inputs, partial(_of_groups, recurrent), first, real, _padded_steps(real), None)
+    return _gru_states(from_inputs, partial(_of_groups, recurrent), first, _padded(real), None)
 
 
 def packed_lstm_sequence(
     from_inputs: Tensor, recurrent: Sequence[Product], first: tuple[Tensor, Tensor], real: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """`lstm_sequence` for inference; `recurrent` has for each group what gives U h (B, N) for h (B, size)."""
-    return _lstm_states(from_inputs, partial(_of_groups, recurrent), first, real, _padded_steps(real), None)
+    return _lstm_states(from_inputs, partial(_of_groups, recurrent), first, _padded(real), None)
 
 
 def _gru_states(
-    from_inputs: Tensor,
-    multiply: Product,
-    first: Tensor,
-    real: Tensor | None,
-    padded: frozenset[int],
-    kept: list[Tensor] | None,
+    from_inputs: Tensor, multiply: Product, first: Tensor, padded: Padded, kept: list[Tensor] | None
 ) -> Tensor:
     """The states after each step; to `kept`, if it is there, is added what the backward pass needs besides them."""
     states, state = [], first
     for step, from_input in enumerate(from_inputs):
         new, values = gru_forward(from_input, multiply(state), state)
-        state = torch.where(real[step], new, state) if real is not None and step in padded else new
+        state = _at_real(padded.get(step), new, state)
         states.append(state)
         if kept is not None:
             kept += values[1:]
@@ -80,17 +78,15 @@ def _lstm_states(
     from_inputs: Tensor,
     multiply: Product,
     first: tuple[Tensor, Tensor],
-    real: Tensor | None,
-    padded: frozenset[int],
+    padded: Padded,
     kept: list[Tensor] | None,
 ) -> tuple[Tensor, Tensor]:
     """The outputs after each step and the last cell states; to `kept` is added what the backward pass needs."""
     states, (state, cell) = [], first
     for step, from_input in enumerate(from_inputs):
         new, new_cell, values = lstm_forward(from_input, multiply(state), cell)
-        if real is not None and step in padded:
-            new, new_cell = torch.where(real[step], new, state), torch.where(real[step], new_cell, cell)
-        state, cell = new, new_cell
+        real = padded.get(step)
+        state, cell = _at_real(real, new, state), _at_real(real, new_cell, cell)
         states.append(state)
         if kept is not None:
             kept += values
@@ -101,31 +97,28 @@ class _GRUSequence(torch.autograd.Function):
     """Backward, step by step from the last: dh = what `gru_backward` gives for h + Uᵀ times what it gives for U h."""
 
     @staticmethod
-    def forward(
-        ctx: Any, from_inputs: Tensor, weight: Tensor, bias: Tensor, first: Tensor, real: Tensor | None
-    ) -> Tensor:
-        own, padded = rounded(weight), _padded_steps(real)
+    def forward(ctx: Any, from_inputs: Tensor, weight: Tensor, bias: Tensor, first: Tensor, padded: Padded) -> Tensor:
+        own = rounded(weight)
         kept: list[Tensor] = []
         multiply = partial(_products, matrices=own.transpose(1, 2), bias=bias)
-        outputs = _gru_states(from_inputs, multiply, first, real, padded, kept)
+        outputs = _gru_states(from_inputs, multiply, first, padded, kept)
         ctx.computing, ctx.padded = now(), padded
-        ctx.save_for_backward(own, first, real, outputs, *kept)
+        ctx.save_for_backward(own, first, outputs, *kept)
         return outputs
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradients: Tensor) -> tuple[Tensor | None, ...]:
-        weight, first, real, states, *kept = ctx.saved_tensors
+        weight, first, states, *kept = ctx.saved_tensors
         for_inputs, for_hidden = [], []
         carried = torch.zeros_like(first)
         with computing(*ctx.computing):
             for step in reversed(range(len(states))):
                 values = GRUValues(first if step == 0 else states[step - 1], *kept[3 * step : 3 * step + 3])
-                gradient, stays = _at_padding(carried + gradients[step], real, step in ctx.padded, step)
-                for_input, for_product, carried = gru_backward(gradient, values)
+                real, gradient = ctx.padded.get(step), carried + gradients[step]
+                for_input, for_product, carried = gru_backward(_at_real(real, gradient, 0.0), values)
                 carried += _products(for_product, weight)
-                if stays is not None:
-                    carried += stays
+                carried = _at_real(real, carried, gradient)
                 for_inputs.append(for_input)
                 for_hidden.append(for_product)
             all_inputs, all_hidden = torch.stack(for_inputs[::-1]), torch.stack(for_hidden[::-1])
@@ -138,48 +131,45 @@ class _LSTMSequence(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, from_inputs: Tensor, weight: Tensor, first: Tensor, first_cell: Tensor, real: Tensor | None
+        ctx: Any, from_inputs: Tensor, weight: Tensor, first: Tensor, first_cell: Tensor, padded: Padded
     ) -> tuple[Tensor, Tensor]:
-        own, padded = rounded(weight), _padded_steps(real)
+        own = rounded(weight)
         kept: list[Tensor] = []
         multiply = partial(_products, matrices=own.transpose(1, 2))
-        outputs, cell = _lstm_states(from_inputs, multiply, (first, first_cell), real, padded, kept)
+        outputs, cell = _lstm_states(from_inputs, multiply, (first, first_cell), padded, kept)
         ctx.computing, ctx.padded = now(), padded
-        ctx.save_for_backward(own, first, real, outputs, *kept)
+        ctx.save_for_backward(own, first, outputs, *kept)
         return outputs, cell
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradients: Tensor, carried_cell: Tensor) -> tuple[Tensor | None, ...]:
-        weight, first, real, states, *kept = ctx.saved_tensors
+        weight, first, states, *kept = ctx.saved_tensors
         for_inputs = []
         carried = torch.zeros_like(first)
         with computing(*ctx.computing):
             for step in reversed(range(len(states))):
-                gradient, stays = _at_padding(carried + gradients[step], real, step in ctx.padded, step)
-                of_cell, cell_stays = _at_padding(carried_cell, real, step in ctx.padded, step)
-                for_input, carried_cell = lstm_backward(gradient, of_cell, LSTMValues(*kept[3 * step : 3 * step + 3]))
-                carried = _products(for_input, weight)
-                if stays is not None and cell_stays is not None:
-                    carried, carried_cell = carried + stays, carried_cell + cell_stays
+                real, gradient = ctx.padded.get(step), carried + gradients[step]
+                made, made_cell = _at_real(real, gradient, 0.0), _at_real(real, carried_cell, 0.0)
+                for_input, for_cell = lstm_backward(made, made_cell, LSTMValues(*kept[3 * step : 3 * step + 3]))
+                carried = _at_real(real, _products(for_input, weight), gradient)
+                carried_cell = _at_real(real, for_cell, carried_cell)
                 for_inputs.append(for_input)
             all_inputs = torch.stack(for_inputs[::-1])
             for_weight = _outer(all_inputs, first, states) if ctx.needs_input_grad[1] else None
         return all_inputs, for_weight, carried, carried_cell, None
 
 
-def _at_padding(gradient: Tensor, real: Tensor | None, padded: bool, step: int) -> tuple[Tensor, Tensor | None]:
-    """The gradient split: of the rows that make a step, and of those that keep their state; None: no row does."""
-    if real is None or not padded:
-        return gradient, None
-    return gradient.masked_fill(~real[step], 0.0), gradient.masked_fill(real[step], 0.0)
+def _at_real(real: Tensor | None, values: Tensor, others: Tensor | float) -> Tensor:
+    """`values` (G, B, …) where the rows of a step are real, `others` at its padding; None: there is none."""
+    return values if real is None else torch.where(real, values, others)
 
 
-def _padded_steps(real: Tensor | None) -> frozenset[int]:
-    """The steps at which some row is padding."""
+def _padded(real: Tensor | None) -> Padded:
     if real is None:
-        return frozenset()
-    return frozenset(torch.nonzero(~real.flatten(1).all(1)).flatten().tolist())
+        return {}
+    whole = real.flatten(1).all(1).tolist()
+    return {step: real[step] for step, all_real in enumerate(whole) if not all_real}
 
 
 def _products(rows: Tensor, matrices: Tensor, bias: Tensor | None = None) -> Tensor:
