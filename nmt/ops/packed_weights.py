@@ -107,7 +107,7 @@ def _packs_type(kind: torch.dtype) -> bool:
     try:
         pack, compute = _operations()
         one = torch.ones(1, 1, dtype=kind)
-        return bool(_multiplied(compute, pack(one, 1), None, one) == 1)
+        return bool(_multiplied(compute, pack(one), None, one) == 1)
     except (AttributeError, RuntimeError):  # a type that it does not have, or another PyTorch
         return False
 

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from nmt.errors import UserError
 from nmt.ops import packed_weights
+from nmt.ops.keeps_packed import KeepsPacked
 from nmt.ops.linear import ConcatLinear, Linear
 from nmt.ops.packed_weights import PRODUCTS, _input_range, _packs_type, int8_product, pack_weights
 
@@ -162,6 +163,13 @@ def test_nothing_is_packed_without_onednn(monkeypatch: pytest.MonkeyPatch) -> No
     assert _packs_type.__wrapped__(torch.int64) is False
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
     assert _packs_type.__wrapped__(torch.float32) is False
+
+
+def test_a_module_that_is_moved_alone_leaves_those_within_where_they_are() -> None:
+    model = KeepsPacked[None]()
+    model.layer = Linear(2, 3)
+    model.to_empty(device="meta", recurse=False)
+    assert model.layer.weight.device.type == "cpu"
 
 
 @torch.no_grad()
