@@ -46,8 +46,7 @@ def ibm_model_1(pairs: Sequence[Pair], *, source_size: int, target_size: int, it
             shares = probabilities[places]
             shares /= shares.sum(dim=1, keepdim=True)
             counts.index_add_(0, places.flatten(), shares.flatten())
-        totals = torch.zeros(source_size + 1, dtype=torch.float64).index_add_(0, sources, counts)
-        probabilities = counts / totals[sources]
+        probabilities = counts / torch.bincount(sources, weights=counts)[sources]
     return TranslationTable(sources, keys % target_size, probabilities)
 
 
@@ -61,7 +60,7 @@ def most_probable(table: TranslationTable, count: int, *, source_size: int, fill
     sources, targets = table.sources[order], table.targets[order]
     ranks = torch.arange(len(sources)) - torch.searchsorted(sources, sources)
     kept = (ranks < count) & (sources < source_size)
-    result = torch.full((source_size, count), filling, dtype=torch.long)
+    result = torch.full((source_size, count), filling)
     result[sources[kept], ranks[kept]] = targets[kept]
     return result
 
@@ -92,7 +91,7 @@ def _cells(source: Tensor, target: Tensor, target_size: int) -> Tensor:
 
 def _distinct(groups: Sequence[tuple[Tensor, Tensor]], target_size: int) -> Tensor:
     """All cells, each once, ascending."""
-    found = torch.empty(0, dtype=torch.long)
+    found = torch.tensor([], dtype=torch.long)
     waiting: list[Tensor] = []
     for source, target in groups:
         waiting.append(_cells(source, target, target_size).unique())

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nmt.ops import translation_table
-from nmt.ops.translation_table import Pair, TranslationTable, ibm_model_1, most_probable
+from nmt.ops.translation_table import Pair, TranslationTable, _groups, ibm_model_1, most_probable
 
 SOURCES, TARGETS = 7, 11
 SENTENCES = [
@@ -43,14 +43,34 @@ def plain_model_1(sentences: Sequence[tuple[list[int], list[int]]], iterations: 
 
 
 @pytest.mark.parametrize("cells", [1, 20, 1 << 20])
-@pytest.mark.parametrize("iterations", [1, 5])
-def test_equals_a_plain_implementation(iterations: int, cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("options", "iterations"), [({"iterations": 1}, 1), ({}, 5)])
+def test_equals_a_plain_implementation(
+    options: dict[str, int], iterations: int, cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(translation_table, "CELLS", cells)
-    found = ibm_model_1(arrays(SENTENCES), source_size=SOURCES, target_size=TARGETS, iterations=iterations)
+    found = ibm_model_1(arrays(SENTENCES), source_size=SOURCES, target_size=TARGETS, **options)
     entries = list(zip(found.sources.tolist(), found.targets.tolist(), strict=True))
     expected = plain_model_1(SENTENCES, iterations)
     assert entries == sorted(expected)
     assert found.probabilities.tolist() == pytest.approx([expected[entry] for entry in entries], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (1, [(1, 2, 1), (1, 2, 1), (1, 3, 3), (1, 3, 3), (1, 3, 3), (1, 4, 4)]),
+        (18, [(2, 2, 1), (2, 3, 3), (1, 3, 3), (1, 4, 4)]),
+        (1 << 20, [(2, 2, 1), (3, 3, 3), (1, 4, 4)]),
+    ],
+)
+def test_pairs_of_equal_lengths_are_computed_together(
+    cells: int, expected: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pairs, pieces of their sources with NULL, pieces of their targets: at most so many cells, or one pair."""
+    monkeypatch.setattr(translation_table, "CELLS", cells)
+    groups = list(_groups(arrays(SENTENCES), SOURCES))
+    assert [(*source.shape, target.size(1)) for source, target in groups] == expected
+    assert {source.dtype for source, _ in groups} == {torch.int32}  # 4 bytes a piece
 
 
 def test_what_goes_together_wins() -> None:
@@ -69,3 +89,11 @@ def test_the_most_probable_by_hand() -> None:
     )
     found = most_probable(table, 2, source_size=3, filling=0)
     assert found.tolist() == [[0, 0], [5, 9], [6, 0]]
+
+
+def test_of_equally_probable_ones_the_smaller_id_comes_first() -> None:
+    """Of so many that a sort which does not promise it would mix them up."""
+    table = TranslationTable(
+        torch.arange(2).repeat_interleave(300), torch.arange(300).repeat(2), torch.full((600,), 0.5)
+    )
+    assert most_probable(table, 300, source_size=2, filling=0).tolist() == 2 * [list(range(300))]
