@@ -36,7 +36,7 @@ def beam_search(
     beam_size: int,
     length_penalty: LengthPenalty,
     max_lengths: Tensor,
-    n_best: int = 1,
+    n_best: int,
     supplement: Callable[[State], Tensor] | None = None,
 ) -> list[list[Hypothesis]]:
     """The `n_best` best hypotheses of each sentence, best first; the arguments are those of `loop.search`.

@@ -272,6 +272,7 @@ def test_nan_is_an_error(sentences: int) -> None:
             beam_size=2,
             length_penalty="none",
             max_lengths=torch.tensor([5] * sentences),
+            n_best=1,
         )
 
 
