@@ -101,22 +101,23 @@ def test_large_products_are_computed_with_the_switch_on(
 
 
 @pytest.mark.parametrize(
-    ("rows", "longest", "expected"),
+    ("rows", "options", "expected"),
     [
-        (1, 256, [1]),
-        (15, 256, [15]),
-        (16, 256, [16]),
-        (17, 256, [32]),
-        (200, 256, [208]),
-        (256, 256, [256]),
-        (300, 256, [256, 48]),
-        (513, 256, [256, 256, 1]),
-        (1000, 4096, [1024]),  # a multiple of 64, for that is at most an eighth more
-        (1030, 4096, [1152]),
-        (130, 4096, [144]),
+        (1, {}, [1]),
+        (15, {}, [15]),
+        (16, {}, [16]),
+        (17, {}, [32]),
+        (200, {}, [208]),
+        (256, {}, [256]),
+        (300, {}, [256, 48]),
+        (513, {}, [256, 256, 1]),
+        (1000, {"longest": 4096}, [1024]),  # a multiple of 64, for that is at most an eighth more
+        (1030, {"longest": 4096}, [1152]),
+        (130, {"longest": 4096}, [144]),
     ],
 )
-def test_few_numbers_of_rows_are_multiplied(rows: int, longest: int, expected: list[int]) -> None:
+def test_few_numbers_of_rows_are_multiplied(rows: int, options: dict[str, int], expected: list[int]) -> None:
+    """By themselves pieces of at most 256."""
     met = []
 
     def twice(some: Tensor) -> Tensor:
@@ -124,7 +125,7 @@ def test_few_numbers_of_rows_are_multiplied(rows: int, longest: int, expected: l
         return 2 * some
 
     values = torch.arange(rows * 3.0).view(rows, 3)
-    assert torch.equal(in_pieces(twice, values, longest=longest), 2 * values)
+    assert torch.equal(in_pieces(twice, values, **options), 2 * values)
     assert met == expected
 
 
