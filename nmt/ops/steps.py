@@ -81,11 +81,11 @@ class _Kept(list[tuple[Tensor, Tensor]]):
     def add(self, inputs: Tensor, gradient: Tensor) -> None:
         self.append((inputs.reshape(-1, inputs.size(-1)), gradient.reshape(-1, gradient.size(-1))))
 
-    def take(self) -> tuple[Tensor, Tensor] | None:
-        """Inputs and gradients of all steps, one below the other, no longer kept; None if there are none."""
+    def take(self) -> tuple[Tensor, Tensor]:
+        """Inputs and gradients of all steps, one below the other, no longer kept."""
         steps = self.copy()
         self.clear()
-        return (torch.cat([step[0] for step in steps]), torch.cat([step[1] for step in steps])) if steps else None
+        return torch.cat([step[0] for step in steps]), torch.cat([step[1] for step in steps])
 
 
 class _LoopWeights(NamedTuple):
@@ -118,23 +118,17 @@ class _Weights(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, bias: Tensor | None, kept: _Kept) -> tuple[Tensor, Tensor | None]:
-        ctx.kept, ctx.bias, ctx.computing = kept, bias is not None, now()
+        ctx.kept, ctx.computing = kept, now()
         ctx.set_materialize_grads(False)
-        own = rounded(weight)
-        return own.view_as(weight) if own is weight else own, None if bias is None else bias.view_as(bias)
+        return rounded(weight), bias
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *_: None) -> tuple[Tensor | None, Tensor | None, None]:
-        kept = ctx.kept.take()
-        if kept is None:
-            return None, None, None
-        inputs, gradients = kept
-        weight = None
-        if ctx.needs_input_grad[0]:
-            with computing(*ctx.computing):
-                weight = outer_products(gradients, inputs)
-        return weight, gradients.sum(0) if ctx.bias and ctx.needs_input_grad[1] else None, None
+        inputs, gradients = ctx.kept.take()
+        with computing(*ctx.computing):
+            weight = outer_products(gradients, inputs) if ctx.needs_input_grad[0] else None
+        return weight, gradients.sum(0) if ctx.needs_input_grad[1] else None, None
 
 
 class _StepProduct(torch.autograd.Function):

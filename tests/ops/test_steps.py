@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from nmt.ops import steps
 from nmt.ops.products import OUTER_CHUNK, outer_products
 from nmt.ops.steps import Loop, StepLinear, weight_gradients_at_once
 
@@ -49,6 +50,27 @@ def test_equal_to_the_plain_twin(dtype: torch.dtype, tolerance: float) -> None:
     torch.testing.assert_close(fast(inputs), plain(inputs), rtol=0, atol=tolerance)
     for found, expected in zip(gradients(fast, inputs), gradients(plain, inputs), strict=True):
         torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_the_gradient_of_each_weight_is_formed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    formed = []
+
+    def noting(gradients: Tensor, inputs: Tensor) -> Tensor:
+        formed.append(len(gradients))
+        return outer_products(gradients, inputs)
+
+    monkeypatch.setattr(steps, "outer_products", noting)
+    fast, _, inputs = loops()
+    fast(inputs).sum().backward()
+    assert formed == [STEPS * ROWS, STEPS * ROWS]  # two layers
+
+
+def test_what_has_been_taken_is_not_kept_any_longer() -> None:
+    """The rest of a backward pass needs the memory."""
+    kept = steps._Kept()
+    kept.add(torch.ones(ROWS, INPUTS), torch.ones(ROWS, STATE))
+    assert [taken.shape for taken in kept.take()] == [(ROWS, INPUTS), (ROWS, STATE)]
+    assert kept == []
 
 
 def test_gradcheck() -> None:
@@ -106,15 +128,20 @@ def test_two_sequences_at_once_do_not_mix() -> None:
 
 
 def test_outside_the_block_and_without_gradients_it_is_a_linear_layer() -> None:
+    """For inference it computes with what is packed: here twice what its weights give."""
     layer = StepLinear(INPUTS, STATE).double()
     inputs = torch.randn(ROWS, INPUTS, dtype=torch.float64)
     expected = nn.functional.linear(inputs, layer.weight, layer.bias)
-    with torch.no_grad(), weight_gradients_at_once():
-        torch.testing.assert_close(layer(inputs), expected, rtol=0, atol=1e-12)
-    with weight_gradients_at_once():
-        pass
+    with pytest.raises(ValueError, match="inside"), weight_gradients_at_once():
+        raise ValueError("inside")
+    torch.testing.assert_close(layer(inputs), expected, rtol=0, atol=1e-12)
     layer(inputs).sum().backward()
     assert layer.weight.grad is not None
+    layer.pack(lambda weight, bias: lambda rows: 2 * nn.functional.linear(rows, weight, bias))
+    with torch.no_grad():
+        torch.testing.assert_close(layer(inputs), 2 * expected, rtol=0, atol=1e-12)
+        with weight_gradients_at_once():
+            torch.testing.assert_close(layer(inputs), 2 * expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("rows", [1, OUTER_CHUNK, OUTER_CHUNK + 3])
