@@ -49,7 +49,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *("_index_put_impl_", "index", "index_add_", "embedding", "embedding_dense_backward"),
     ),
     "softmax and its exponentials": ("_log_softmax", "_softmax", "_softmax_backward_data", "exp_", "exp"),
-    "optimiser and gradient norm": ("_fused_adam_", "linalg_vector_norm", "_foreach_norm", "_foreach_mul_"),
+    "optimizer and gradient norm": ("_fused_adam_", "linalg_vector_norm", "_foreach_norm", "_foreach_mul_"),
     "random numbers": ("uniform_", "bernoulli_", "random_", "rand"),
 }
 SECONDS = 0.3  # for which a product is computed again and again

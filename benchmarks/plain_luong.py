@@ -6,7 +6,7 @@
     python benchmarks/plain_luong.py --score dot --no-input-feeding --range 0.2
 
 Where a model of docs/attention_table.md learns worse than expected, is it the model or our code? This is a second
-opinion on training: layers, loss, gradients and optimiser are PyTorch's own, batches and subwords are made here, and
+opinion on training: layers, loss, gradients and optimizer are PyTorch's own, batches and subwords are made here, and
 nothing of nmt is imported. It knows the global scope with dot and general. It takes every pair, for those of the
 synthetic corpus are shorter than the recipe's max_length.
 

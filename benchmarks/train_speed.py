@@ -5,7 +5,7 @@
     python benchmarks/train_speed.py --updates 150
     python benchmarks/train_speed.py --variant lstm_luong_general --precision bfloat16 --threads 1
 
-prints one JSON line. An update counts from fetching its batches to the end of the optimiser's step; the first ones warm
+prints one JSON line. An update counts from fetching its batches to the end of the optimizer's step; the first ones warm
 up. `--against COMMAND` runs another program in turn with this one, `--runs` times each: the last line that it prints
 must be a JSON object with `target_tokens_per_second`. Machines are noisy: compare medians of runs in turn on one
 machine.
