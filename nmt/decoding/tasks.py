@@ -33,8 +33,6 @@ from nmt.decoding.search.rules import (
     NoRepeatedNgrams,
     NoUnknown,
     Rule,
-    RuledState,
-    with_rules,
 )
 from nmt.decoding.search.sampling import numbers, sample
 from nmt.decoding.shortlist import Shortlist
@@ -182,29 +180,25 @@ def _ruled(
 ) -> list[list[Hypothesis]]:
     """What is found from a first state under the rules of `options`, after the prefixes, with the phrases."""
     decoding, device = options.decoding, limits.device
-    rules, prefix = _rules(limits, decoding), None
+    rules = _rules(limits, decoding)
     if options.continuing is not None and any(task.prefix.tokens for task in tasks):
-        rule, prefix = _prefix_rules([task.prefix for task in tasks], options.continuing.to(device))
-        rules.append(rule)
-    if tasks[0].phrases:
-        return constrained_search(
-            step,
-            state,
-            _bounds(tasks, rules, prefix, options, device),
-            beam_size=decoding.beam_size,
-            length_penalty=decoding.length_penalty,
-            max_lengths=limits,
-            n_best=options.n_best,
-            supplement=supplement,
-        )
-    if not rules:
-        return _found(step, state, tasks, limits, options, supplement)
-    ruled = RuledState.start(state, len(tasks), device)
-    inside = None if supplement is None else partial(_of_inner, supplement)
-    return _found(with_rules(step, rules, prefix), ruled, tasks, limits, options, inside)
+        rules += _prefix_rules([task.prefix for task in tasks], options.continuing.to(device))
+    if not tasks[0].phrases:
+        return _found(step, state, tasks, limits, options, rules, supplement)
+    return constrained_search(
+        step,
+        state,
+        _bounds(tasks, options, device),
+        beam_size=decoding.beam_size,
+        length_penalty=decoding.length_penalty,
+        max_lengths=limits,
+        n_best=options.n_best,
+        rules=rules,
+        supplement=supplement,
+    )
 
 
-def _of_inner(function: Callable[[Any], Tensor], state: RuledState[State] | ColumnState) -> Tensor:
+def _of_inner(function: Callable[[Any], Tensor], state: ColumnState) -> Tensor:
     return function(state.inner)
 
 
@@ -214,6 +208,7 @@ def _found(
     tasks: Sequence[Task],
     limits: Tensor,
     options: Options,
+    rules: Sequence[Rule],
     supplement: Callable[[State], Tensor] | None,
 ) -> list[list[Hypothesis]]:
     """What is searched for or drawn from a first state, of translations of at most `limits` (sentences,) tokens."""
@@ -227,6 +222,7 @@ def _found(
             sampling=sampling,
             length_penalty=decoding.length_penalty,
             max_lengths=limits,
+            rules=rules,
         )
     if options.diversity:
         return diverse_search(
@@ -237,6 +233,7 @@ def _found(
             strength=options.diversity,
             length_penalty=decoding.length_penalty,
             max_lengths=limits,
+            rules=rules,
             supplement=supplement,
         )
     return beam_search(
@@ -246,6 +243,7 @@ def _found(
         length_penalty=decoding.length_penalty,
         max_lengths=limits,
         n_best=options.n_best,
+        rules=rules,
         supplement=supplement,
     )
 
@@ -262,13 +260,7 @@ def _rules(limits: Tensor, decoding: DecodingConfig) -> list[Rule]:
     return rules
 
 
-def _bounds(
-    tasks: Sequence[Task],
-    rules: Sequence[Rule],
-    prefix: ForcedPrefix | None,
-    options: Options,
-    device: torch.device | str,
-) -> Bounds:
+def _bounds(tasks: Sequence[Task], options: Options, device: torch.device | str) -> Bounds:
     """What translations with phrases are bound by, which all of `tasks` have."""
     assert options.continuing is not None
     phrases = Phrases([[phrase.tokens for phrase in task.phrases] for task in tasks], device)
@@ -277,12 +269,12 @@ def _bounds(
         complete[row, : len(task.phrases)] = torch.tensor([phrase.complete for phrase in task.phrases], device=device)
     continuing = options.continuing.clone()
     continuing[UNKNOWN] = options.unknown_continues  # in a word model it may be replaced, and the word that it is in
-    return Bounds(phrases, complete, continuing.to(device), rules, prefix)
+    return Bounds(phrases, complete, continuing.to(device))
 
 
-def _prefix_rules(prefixes: Sequence[Prefix], continuing: Tensor) -> tuple[NoLongerWord, ForcedPrefix]:
+def _prefix_rules(prefixes: Sequence[Prefix], continuing: Tensor) -> list[Rule]:
     lengths = torch.tensor([len(prefix.tokens) for prefix in prefixes], device=continuing.device)
     padded = [prefix.tokens + [PAD] * (int(lengths.max()) - len(prefix.tokens)) for prefix in prefixes]
     complete = torch.tensor([prefix.complete for prefix in prefixes], device=continuing.device)
     tokens = torch.tensor(padded, device=continuing.device)
-    return NoLongerWord(lengths, complete, continuing), ForcedPrefix(tokens, lengths)
+    return [NoLongerWord(lengths, complete, continuing), ForcedPrefix(tokens, lengths)]

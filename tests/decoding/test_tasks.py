@@ -184,7 +184,7 @@ def test_what_translations_with_phrases_are_bound_by(unknown: bool) -> None:
     both = [Task([5], (0, 0), phrases=[incomplete, complete]), Task([5], (1, 0), phrases=[complete])]
     continuing = torch.tensor([False, not unknown, False, False, True])
     options = Options(DecodingConfig(), continuing=continuing, unknown_continues=unknown)
-    bounds = search_module._bounds(both, [], None, options, "cpu")
+    bounds = search_module._bounds(both, options, "cpu")
     assert bounds.complete.dtype == torch.bool
     assert bounds.complete.tolist() == [[False, True], [True, False]]
     assert bounds.continuing.tolist() == [False, unknown, False, False, True]

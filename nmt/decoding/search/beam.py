@@ -8,7 +8,7 @@ ends.
 A sentence that is alone is searched in the same way by `one_sentence.py`, if its beam is small.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
@@ -16,6 +16,7 @@ from nmt.decoding.search.choices import Choice, best_continuations, split
 from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, State, Step
 from nmt.decoding.search.loop import Lanes, Policy, search
 from nmt.decoding.search.one_sentence import LARGEST_BEAM, search_one
+from nmt.decoding.search.rules import Rule
 
 
 class Beam(Policy):
@@ -37,6 +38,7 @@ def beam_search(
     length_penalty: LengthPenalty,
     max_lengths: Tensor,
     n_best: int,
+    rules: Sequence[Rule] = (),
     supplement: Callable[[State], Tensor] | None = None,
 ) -> list[list[Hypothesis]]:
     """The `n_best` best hypotheses of each sentence, best first; the arguments are those of `loop.search`.
@@ -55,6 +57,7 @@ def beam_search(
             length_penalty=length_penalty,
             max_length=int(max_lengths),
             n_best=n_best,
+            rules=rules,
             supplement=supplement,
             device=max_lengths.device,
         )
@@ -66,5 +69,6 @@ def beam_search(
         max_lengths=max_lengths,
         length_penalty=length_penalty,
         n_best=n_best,
+        rules=rules,
         supplement=supplement,
     )

@@ -1,17 +1,18 @@
-"""Beam search for translations that contain given phrases: every hypothesis it gives has all of them.
+"""Beam search for translations that contain given phrases: every hypothesis it returns has all of them.
 
-Hypotheses that have written more of their phrases compete only with their like: the beam is shared out among banks, one
-for each number of tokens left to write (see `phrases`). Every bank that has candidates gives its best to the new beam,
-then every one its second best, and so on, those with least left first, until the beam is full. Candidates are the best
-tokens of each hypothesis and all tokens of its sentence's phrases. END may follow only where nothing is left, and a
-token only if what is then left still fits into the maximal length; there is always one that fits if the phrases do,
-one after another. (Where they do only just, translations in which they overlap may be passed over.)
+Hypotheses that have written more of their phrases compete only with their like. The beam is shared out among banks, one
+for each number of tokens left to write (see `phrases`): every bank that has candidates gives its best to the new beam,
+then every bank its second best, and so on, those with the least left first, until the beam is full. Candidates are the
+best tokens of each hypothesis and all tokens of its sentence's phrases. END may follow only where nothing is left, and
+a token only if what is then left still fits into the maximal length. There is always one that fits if the phrases do,
+one after another. (Where there is just enough room for that, translations in which phrases overlap may be passed over.)
 
-The tokens that bring a phrase forward are bound by no rule, and all have the model's log-probabilities. After the last
-token of a phrase that ends with a complete word, others that would make the word longer do not follow.
+The tokens that bring a phrase forward are bound by no rule but a forced prefix, and all have the model's
+log-probabilities. After the last token of a phrase that ends with a complete word, others that would make the word
+longer do not follow.
 
-Without phrases it finds what `beam_search` finds. So do its ends of a search, END being counted as finished among the
-best beam_size of the hypotheses with nothing left.
+END is finished among the best beam_size of the hypotheses with nothing left. Without phrases the search finds what
+`beam_search` finds.
 
 Post & Vilar (2018), arXiv 1804.06609, dynamic beam allocation; Hu et al. (2019), NAACL N19-1090, for batches.
 """
@@ -22,47 +23,114 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.decoding.search.choices import NEVER, Ending, NotNumbersError, best_tokens
-from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, State, Step, penalty
-from nmt.decoding.search.loop import Finished, History, resolve
+from nmt.decoding.search.choices import NEVER, Choice, Ending, best_tokens, not_numbers
+from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, State, Step
+from nmt.decoding.search.loop import Lanes, Policy, search
 from nmt.decoding.search.phrases import Phrases
-from nmt.decoding.search.rules import ForcedPrefix, Rule, under_rules
-from nmt.symbols import BEGIN, END
+from nmt.decoding.search.rules import Rule
+from nmt.symbols import END
 
 IMPOSSIBLE = 1 << 40  # what is left, and the rank, of a candidate of probability 0
 
 
 class Bounds(NamedTuple):
-    """What hypotheses are bound by, besides the phrases themselves."""
+    """What the phrases of a batch's sentences are, and what ends with a complete word."""
 
     phrases: Phrases
-    complete: Tensor  # (sentences, phrases), whether the last word of each is complete
+    complete: Tensor  # (sentences, phrases), whether the last word of each phrase is complete
     continuing: Tensor  # (vocabulary,), the tokens that make a word longer
-    rules: Sequence[Rule] = ()
-    prefix: ForcedPrefix | None = None
 
 
-class _Live(NamedTuple):
-    """The hypotheses of a step: rows are ordered by sentence."""
+class _Progress(NamedTuple):
+    """How far hypotheses have come: (rows, …) each, rows in the order of the lanes."""
 
-    log_probabilities: Tensor  # (active, width)
-    tokens: Tensor  # (active, width), the last ones
-    progress: Tensor  # (rows, phrases)
+    sentences: Tensor  # (rows,)
+    now: Tensor  # (rows, phrases)
+    following: Tensor  # (rows, phrases, places), after each of the sentence's tokens and after any other
+    left: Tensor  # (rows, places), how many tokens are then left to write
     closed: Tensor  # (rows,), whether the last token has ended a complete word of a phrase
-    written: Tensor  # (rows, time), without BEGIN
 
 
 class _Candidates(NamedTuple):
-    """What may come next: (active, candidates), each."""
+    """What may come next: (lanes, candidates) each."""
 
     totals: Tensor
     tokens: Tensor
-    origins: Tensor  # places in the beam
+    origins: Tensor  # places in the lane
     places: Tensor  # of the tokens among those of the phrases
     left: Tensor
 
     def take(self, order: Tensor) -> "_Candidates":
         return _Candidates(*(part.gather(1, order) for part in self))
+
+
+class Banks(Policy, Rule):
+    """The phrases, as a rule that leaves room for them, and as a policy that shares the beam out among banks."""
+
+    def __init__(self, bounds: Bounds, beam_size: int, max_lengths: Tensor) -> None:
+        self.bounds, self.beam_size, self.max_lengths = bounds, beam_size, max_lengths
+        self.active = len(max_lengths)  # lanes
+        sentences = torch.arange(self.active, device=max_lengths.device)
+        closed = torch.zeros_like(sentences, dtype=torch.bool)
+        self.progress = _progress(bounds.phrases, sentences, bounds.phrases.start(), closed)
+
+    def forbid(self, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> None:
+        """After a complete word of a phrase, tokens that would make it longer."""
+        log_probabilities.masked_fill_(self.progress.closed.unsqueeze(1) & self.bounds.continuing, NEVER)
+
+    def override(self, allowed: Tensor, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> Tensor:
+        """Tokens that bring a phrase forward may follow; END and what leaves too little room for phrases may not."""
+        time = written.size(1)
+        if bool(log_probabilities.amax(dim=1).isnan().any()):
+            raise not_numbers(time + 1)
+        phrases, left = self.bounds.phrases, self.progress.left
+        now, tokens = phrases.left(self.progress.now, sentences), phrases.tokens[sentences]
+        fits = left <= (self.max_lengths[sentences] - time - 2).unsqueeze(1)  # between the next token and END
+        forward = left[:, :-1] < now.unsqueeze(1)
+        of_phrases = torch.where(forward, log_probabilities.gather(1, tokens), allowed.gather(1, tokens))
+        end = allowed[:, END].masked_fill(now > 0, NEVER)
+        allowed = allowed.masked_fill(~fits[:, -1:], NEVER)
+        allowed.scatter_(1, tokens, of_phrases.masked_fill(~fits[:, :-1], NEVER))
+        allowed[:, END] = end
+        return allowed
+
+    def choose(self, lanes: Lanes, log_probabilities: Tensor) -> Choice:
+        candidates = _by_bank(self._candidates(lanes, log_probabilities))
+        ends = (candidates.tokens == END) & (candidates.totals > NEVER) & (_rank_in_bank(candidates) < self.beam_size)
+        ending = Ending(candidates.totals.masked_fill(~ends, NEVER), candidates.origins) if bool(ends.any()) else None
+        beam = _shared_out(candidates, self.beam_size)
+        width = lanes.live.size(1)
+        first = torch.arange(0, len(lanes.live) * width, width, device=lanes.live.device).unsqueeze(1)
+        self._write((first + beam.origins).flatten(), beam.places.flatten())
+        return Choice(beam.totals, beam.tokens, beam.origins, ending)
+
+    def keep(self, lanes: Tensor) -> None:
+        parts = (part.unflatten(0, (self.active, -1))[lanes].flatten(0, 1) for part in self.progress)
+        self.active, self.progress = len(lanes), _Progress(*parts)
+
+    def _candidates(self, lanes: Lanes, log_probabilities: Tensor) -> _Candidates:
+        """The best tokens of each row, and all tokens of its sentence's phrases."""
+        tokens = self.bounds.phrases.tokens[self.progress.sentences]  # (rows, distinct)
+        values, best = best_tokens(log_probabilities.scatter(1, tokens, NEVER), 2 * self.beam_size, lanes.time)
+        numbers = torch.arange(tokens.size(1), device=tokens.device).expand_as(tokens)
+        places = torch.cat([torch.full_like(best, tokens.size(1)), numbers], dim=1)
+        values = torch.cat([values, log_probabilities.gather(1, tokens).double()], dim=1)
+        origins = torch.arange(lanes.live.size(1), device=tokens.device).repeat(len(lanes.live)).unsqueeze(1)
+        candidates = (
+            lanes.live.view(-1, 1) + values,
+            torch.cat([best, tokens], dim=1),
+            origins.expand_as(places),
+            places,
+            self.progress.left.gather(1, places),
+        )
+        return _Candidates(*(part.reshape(len(lanes.live), -1) for part in candidates))
+
+    def _write(self, rows: Tensor, places: Tensor) -> None:
+        """Go on from the present rows `rows` with the tokens at `places` among those of the phrases."""
+        sentences, before = self.progress.sentences[rows], self.progress.now[rows]
+        now, lengths = self.progress.following[rows, :, places], self.bounds.phrases.lengths[sentences]
+        completed = (now == lengths) & (before < lengths) & self.bounds.complete[sentences]
+        self.progress = _progress(self.bounds.phrases, sentences, now, completed.any(dim=1))
 
 
 def constrained_search(
@@ -74,100 +142,30 @@ def constrained_search(
     length_penalty: LengthPenalty,
     max_lengths: Tensor,
     n_best: int = 1,
+    rules: Sequence[Rule] = (),
     supplement: Callable[[State], Tensor] | None = None,
 ) -> list[list[Hypothesis]]:
     """The `n_best` best hypotheses of each sentence that contain its phrases, best first.
 
-    The arguments are those of `beam_search`. A sentence's phrases, after what its prefix has of them, must leave room
-    for END within its maximal length. Raises NotNumbersError for NaN log-probabilities.
+    The other arguments are those of `loop.search`. A sentence's phrases, after what its prefix has of them, must leave
+    room for END within its maximal length. Raises NotNumbersError for NaN log-probabilities.
     """
-    sentences, longest, device = len(max_lengths), int(max_lengths.max()), max_lengths.device
-    phrases = bounds.phrases
-    penalties = torch.tensor(
-        [penalty(length, length_penalty) for length in range(1, longest + 1)], dtype=torch.float64, device=device
+    banks = Banks(bounds, beam_size, max_lengths)
+    return search(
+        step,
+        state,
+        banks,
+        max_lengths=max_lengths,
+        length_penalty=length_penalty,
+        n_best=n_best,
+        rules=[banks, *rules],
+        supplement=supplement,
     )
-    history = History(longest, sentences, beam_size, device)
-    finished = Finished(sentences, n_best, device)
-    active = torch.arange(sentences, device=device)
-    live = _Live(
-        torch.zeros(sentences, 1, dtype=torch.float64, device=device),
-        torch.full((sentences, 1), BEGIN, device=device),
-        phrases.start(),
-        torch.zeros(sentences, dtype=torch.bool, device=device),
-        active.new_empty(sentences, 0),
-    )
-    for time in range(longest):
-        log_probabilities, state = step(live.tokens.flatten(), state)
-        width = live.tokens.shape[1]
-        owners = active.repeat_interleave(width)
-        following = phrases.following(live.progress, owners)
-        room = max_lengths[owners] - time - 2  # tokens that may still come between the next one and END
-        allowed, left = _allowed(log_probabilities, live, following, owners, room, bounds, time)
-        at_limit = max_lengths[active] == time + 1
-        found = _by_bank(_candidates(allowed, left, live, phrases.tokens[owners], at_limit, beam_size, time))
-
-        ended = (found.tokens == END) & (found.totals > NEVER) & (_rank_in_bank(found) < beam_size)
-        if bool(ended.any()):
-            added = None if supplement is None else supplement(state).view(-1, width)
-            ending = Ending(found.totals.masked_fill(~ended, NEVER), found.origins)
-            finished.add(active, time, ending, penalties[time], added)
-
-        chosen = _shared_out(found, beam_size)
-        history.add(active, time, chosen.tokens, chosen.origins)
-        best, scores = chosen.totals[:, 0], finished.scores[active]
-        settled = (finished.counts[active] >= beam_size) & (scores[:, 0] >= best / penalties[time])
-        beaten = scores[:, -1] >= best / penalties[max_lengths[active] - 1]
-        going_on = ~(at_limit | settled | beaten)
-        rows = torch.arange(active.numel(), device=device).unsqueeze(1) * width + chosen.origins
-        active, rows = active[going_on], rows[going_on]
-        if active.numel() == 0:
-            break
-        live = _next(live, _Candidates(*(part[going_on] for part in chosen)), following, rows, active, bounds)
-        state = state.select(rows)
-    return resolve(history, finished)
 
 
-def _allowed(
-    log_probabilities: Tensor,
-    live: _Live,
-    following: Tensor,
-    owners: Tensor,
-    room: Tensor,
-    bounds: Bounds,
-    time: int,
-) -> tuple[Tensor, Tensor]:
-    """What may follow each row, as log-probabilities (rows, vocabulary); and what is then left (rows, places)."""
-    if bool(log_probabilities.amax(dim=1).isnan().any()):
-        raise NotNumbersError(f"the model's log-probabilities for target token {time + 1} are not numbers (NaN)")
-    phrases = bounds.phrases
-    now, left = phrases.left(live.progress, owners), phrases.left(following, owners)
-    barred = live.closed.unsqueeze(1) & bounds.continuing
-    allowed = under_rules(log_probabilities.masked_fill(barred, NEVER), live.written, owners, bounds.rules)
-    end, tokens, fits = allowed[:, END].masked_fill(now > 0, NEVER), phrases.tokens[owners], left <= room.unsqueeze(1)
-    forward = left[:, :-1] < now.unsqueeze(1)
-    own = torch.where(forward, log_probabilities.gather(1, tokens), allowed.gather(1, tokens))
-    allowed = allowed.masked_fill(~fits[:, -1:], NEVER).scatter_(1, tokens, own.masked_fill(~fits[:, :-1], NEVER))
-    allowed[:, END] = end
-    if bounds.prefix is not None:
-        allowed = bounds.prefix.force(allowed, log_probabilities, live.written, owners)
-    return allowed, left
-
-
-def _candidates(
-    allowed: Tensor, left: Tensor, live: _Live, tokens: Tensor, at_limit: Tensor, beam_size: int, time: int
-) -> _Candidates:
-    """The best tokens of each row, and all `tokens` (rows, distinct) of its sentence's phrases."""
-    active, width = live.log_probabilities.shape
-    values, choices = best_tokens(allowed.scatter(1, tokens, NEVER), 2 * beam_size, time)
-    values, choices = force_end(values, choices, allowed[:, END], at_limit, width)
-    distinct = tokens.shape[1]
-    places = torch.cat(
-        [torch.full_like(choices, distinct), torch.arange(distinct, device=left.device).expand_as(tokens)], 1
-    )
-    totals = live.log_probabilities.view(-1, 1) + torch.cat([values, allowed.gather(1, tokens).double()], dim=1)
-    origins = torch.arange(width, device=left.device).repeat(active).unsqueeze(1).expand_as(places)
-    every = (totals, torch.cat([choices, tokens], dim=1), origins, places, left.gather(1, places))
-    return _Candidates(*(part.reshape(active, -1) for part in every))
+def _progress(phrases: Phrases, sentences: Tensor, now: Tensor, closed: Tensor) -> _Progress:
+    following = phrases.following(now, sentences)
+    return _Progress(sentences, now, following, phrases.left(following, sentences), closed)
 
 
 def _by_bank(candidates: _Candidates) -> _Candidates:
@@ -190,26 +188,3 @@ def _shared_out(candidates: _Candidates, beam_size: int) -> _Candidates:
     ranks = _rank_in_bank(candidates).masked_fill(candidates.left == IMPOSSIBLE, IMPOSSIBLE)
     beam = candidates.take(torch.sort(ranks, dim=1, stable=True).indices[:, :beam_size])
     return beam.take(torch.sort(beam.totals, dim=1, descending=True, stable=True).indices)
-
-
-def _next(live: _Live, chosen: _Candidates, following: Tensor, rows: Tensor, active: Tensor, bounds: Bounds) -> _Live:
-    """The hypotheses of the next step: `chosen`, from the present rows `rows`, of the sentences `active`."""
-    origins, owners = rows.flatten(), active.repeat_interleave(rows.shape[1])
-    progress = following[origins, :, chosen.places.flatten()]
-    lengths = bounds.phrases.lengths[owners]
-    new = (progress == lengths) & (live.progress[origins] < lengths)
-    return _Live(
-        chosen.totals,
-        chosen.tokens,
-        progress,
-        (new & bounds.complete[owners]).any(dim=1),
-        torch.cat([live.written[origins], chosen.tokens.view(-1, 1)], dim=1),
-    )
-
-
-def force_end(values: Tensor, choices: Tensor, end: Tensor, at_limit: Tensor, width: int) -> tuple[Tensor, Tensor]:
-    """Leave END, with its log-probability `end` (rows,), as the only choice of the sentences `at_limit`."""
-    rows = at_limit.repeat_interleave(width)
-    values, choices = values.masked_fill(rows.unsqueeze(1), NEVER), choices.masked_fill(rows.unsqueeze(1), END)
-    values[:, 0] = torch.where(rows, end.double(), values[:, 0])
-    return values, choices

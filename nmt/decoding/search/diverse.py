@@ -21,6 +21,7 @@ from torch import Tensor
 from nmt.decoding.search.choices import NEVER, Choice, best_continuations, split
 from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, State, Step
 from nmt.decoding.search.loop import Lanes, Policy, search
+from nmt.decoding.search.rules import Rule
 
 
 class Groups(Policy):
@@ -66,6 +67,7 @@ def diverse_search(
     strength: float,
     length_penalty: LengthPenalty,
     max_lengths: Tensor,
+    rules: Sequence[Rule] = (),
     supplement: Callable[[State], Tensor] | None = None,
 ) -> list[list[Hypothesis]]:
     """For each sentence the best hypothesis of each group that no earlier group has returned, best first.
@@ -79,6 +81,7 @@ def diverse_search(
         max_lengths=max_lengths,
         length_penalty=length_penalty,
         n_best=groups,  # as many may be what other groups have returned
+        rules=rules,
         supplement=supplement,
     )
     return [_different(lanes[first : first + groups]) for first in range(0, len(lanes), groups)]

@@ -9,7 +9,7 @@ At the maximal length END is forced, and its log-probability added. A sentence's
 the batch, beyond the rounding of what `step` computes in float32.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from nmt.decoding.search.choices import NEVER, Choice, Ending, descending, only_end
 from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, State, Step, penalties
+from nmt.decoding.search.rules import Rule, under_rules
 from nmt.symbols import BEGIN
 
 ALL = slice(None)
@@ -51,28 +52,35 @@ def search(
     max_lengths: Tensor,
     length_penalty: LengthPenalty,
     n_best: int = 1,
+    rules: Sequence[Rule] = (),
     supplement: Callable[[State], Tensor] | None = None,
 ) -> list[list[Hypothesis]]:
     """The `n_best` best finished hypotheses of each lane, best first; lanes in the order of the sentences.
 
     `step` maps tokens (rows,) and the state to log-probabilities (rows, vocabulary), which are overwritten, and the
     next state; rows are ordered by sentence and lane, and `state` starts with one row a sentence. `max_lengths`
-    (sentences,) counts END. PAD and BEGIN are never produced. `supplement` maps the state after a step to what is added
-    to the scores of the hypotheses that end with it: (rows,) in float64, at most 0. A list is shorter than `n_best`
-    when fewer hypotheses of non-zero probability finished, as with a maximal length of 1 or a tiny vocabulary.
+    (sentences,) counts END. PAD and BEGIN are never produced, nor is what `rules` forbid. `supplement` maps the state
+    after a step to what is added to the scores of the hypotheses that end with it: (rows,) in float64, at most 0. A
+    list is shorter than `n_best` when fewer hypotheses of non-zero probability finished, as with a maximal length of 1
+    or a tiny vocabulary.
 
     Raises NotNumbersError for NaN log-probabilities.
     """
     device, per_sentence = max_lengths.device, policy.lanes_per_sentence
     lanes = Lanes(max_lengths.repeat_interleave(per_sentence), length_penalty, policy.beam_size, n_best)
+    sentences = torch.arange(len(max_lengths), device=device).repeat_interleave(per_sentence)  # (rows,)
     if per_sentence > 1:
-        state = state.select(torch.arange(len(max_lengths), device=device).unsqueeze(1).expand(-1, per_sentence))
-    tokens = torch.full((len(lanes.limits), 1), BEGIN, device=device)
+        state = state.select(sentences.view(-1, per_sentence))
+    tokens = torch.full((len(sentences), 1), BEGIN, device=device)
+    written = tokens[:, :0]  # (rows, time), from the first step on with BEGIN in front; only for rules
     ends, longest = set(max_lengths.tolist()), len(lanes.penalties)
     history = History(longest, len(tokens), policy.beam_size, device)
     for time in range(longest):
         log_probabilities, state = step(tokens.flatten(), state)
         lanes.time, width, some_at_limit = time, lanes.live.size(1), time + 1 in ends
+        if rules:
+            written = torch.cat([written, tokens.reshape(-1, 1)], dim=1)
+            log_probabilities = under_rules(log_probabilities, written[:, 1:], sentences, rules)
         if some_at_limit:
             only_end(log_probabilities, (lanes.limits == time + 1).repeat_interleave(width))
         if supplement is not None:
@@ -98,6 +106,8 @@ def search(
         else:
             first = torch.arange(0, len(live) * width, width, device=device)
         rows = origins + first.unsqueeze(1)
+        if rules:
+            written, sentences = written[rows.flatten()], sentences[rows.flatten()]
         state = state.select(rows if per_sentence == 1 else rows.view(-1, per_sentence * rows.size(1)))
     return resolve(history, lanes.finished)
 

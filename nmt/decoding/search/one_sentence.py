@@ -14,6 +14,7 @@ from torch import Tensor
 from nmt.decoding.search.choices import NEVER, best_continuations, not_numbers, only_end
 from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, State, Step, penalties
 from nmt.decoding.search.loop import is_done
+from nmt.decoding.search.rules import Rule, under_rules
 from nmt.symbols import BEGIN, END, PAD
 
 LARGEST_BEAM = 10  # with a larger one Python needs as long, or longer
@@ -30,6 +31,7 @@ def search_one(
     length_penalty: LengthPenalty,
     max_length: int,
     n_best: int,
+    rules: Sequence[Rule],
     supplement: Callable[[State], Tensor] | None,
     device: torch.device | str,
 ) -> list[Hypothesis]:
@@ -45,6 +47,9 @@ def search_one(
     table = penalties(max_length, length_penalty)
     for length, penalty in enumerate(table, 1):
         log_probabilities, state = step(tokens, state)
+        if rules:
+            written = torch.tensor([words for _, words in live], dtype=torch.long, device=device)
+            log_probabilities = under_rules(log_probabilities, written, torch.zeros_like(tokens), rules)
         if length == max_length:
             only_end(log_probabilities, torch.ones(len(live), dtype=torch.bool, device=device))
         choices = best_choices([total for total, _ in live], log_probabilities, 2 * beam_size, length)

@@ -17,6 +17,7 @@ from nmt.config.schema import SamplingConfig
 from nmt.decoding.search.choices import NEVER, Choice, Continuations, NotNumbersError, not_numbers, split
 from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, State, Step
 from nmt.decoding.search.loop import Lanes, Policy, search
+from nmt.decoding.search.rules import Rule
 from nmt.symbols import BEGIN, PAD
 
 
@@ -63,6 +64,7 @@ def sample(
     sampling: SamplingConfig,
     length_penalty: LengthPenalty,
     max_lengths: Tensor,
+    rules: Sequence[Rule] = (),
 ) -> list[list[Hypothesis]]:
     """Independent translations of each sentence, as many as `numbers` (sentences, samples, steps) are for.
 
@@ -70,7 +72,7 @@ def sample(
     truncation were. Raises NotNumbersError for NaN log-probabilities, and where nothing that may follow is possible.
     """
     policy, samples = Draws(numbers.to(max_lengths.device), sampling), numbers.size(1)
-    lanes = search(step, state, policy, max_lengths=max_lengths, length_penalty=length_penalty)
+    lanes = search(step, state, policy, max_lengths=max_lengths, length_penalty=length_penalty, rules=rules)
     return [list(chain(*lanes[first : first + samples])) for first in range(0, len(lanes), samples)]
 
 

@@ -46,13 +46,12 @@ def searched(
             together,
             torch.full(together.lengths.shape, continuing is not None),
             torch.zeros(vocabulary, dtype=torch.bool) if continuing is None else continuing,
-            rules,
-            prefix,
         ),
         beam_size=beam_size,
         length_penalty=length_penalty,
         max_lengths=torch.tensor(limits),
         n_best=n_best,
+        rules=rules if prefix is None else [*rules, prefix],
     )
 
 

@@ -70,6 +70,7 @@ class Alone(NamedTuple):
             length_penalty=penalty,
             max_length=self.limit,
             n_best=n_best,
+            rules=(),
             supplement=self.supplement,
             device="cpu",
         )
@@ -95,6 +96,7 @@ def test_a_beam_that_shrinks_to_its_first_rows() -> None:
         length_penalty="none",
         max_length=4,
         n_best=3,
+        rules=(),
         supplement=None,
         device="cpu",
     )

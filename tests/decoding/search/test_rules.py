@@ -17,8 +17,6 @@ from nmt.decoding.search.rules import (
     NoRepeatedNgrams,
     NoUnknown,
     Rule,
-    RuledState,
-    with_rules,
 )
 from nmt.symbols import BEGIN, END, PAD, UNKNOWN
 from tests.decoding.tables import Allows, Rows, Words, next_tokens, plain_beam_search, random_tables, table_step
@@ -37,14 +35,14 @@ def searched(
     n_best: int = 1,
     prefix: ForcedPrefix | None = None,
 ) -> list[list[Hypothesis]]:
-    sentences = len(tables)
     return beam_search(
-        with_rules(table_step(tables), rules, prefix),
-        RuledState.start(Rows(torch.arange(sentences)), sentences, "cpu"),
+        table_step(tables),
+        Rows(torch.arange(len(tables))),
         beam_size=beam_size,
         length_penalty=length_penalty,
         max_lengths=torch.tensor(limits),
         n_best=n_best,
+        rules=rules if prefix is None else [*rules, prefix],
     )
 
 
