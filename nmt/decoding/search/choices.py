@@ -13,7 +13,7 @@ from nmt.symbols import BEGIN, END, PAD
 
 NEVER = float("-inf")
 BLOCK = 64  # columns whose largest value PyTorch finds at the speed of the memory
-MORE = 16  # blocks looked at beyond those that are wanted, where values at the border are equal
+MORE = 16  # blocks to look at in addition, where values at the border are equal
 
 
 class NotNumbersError(RuntimeError):
@@ -50,7 +50,7 @@ class Choice(NamedTuple):
 
 
 def split(continuations: Continuations, beam_size: int) -> Choice:
-    """Those among the first `beam_size` that are END end a hypothesis; the first `beam_size` of the others live on."""
+    """An END among the first `beam_size` ends a hypothesis; of the others the first `beam_size` live on."""
     totals, origins, tokens = continuations
     ends = tokens == END
     if not bool(ends.any()):
@@ -133,7 +133,7 @@ def _largest_sums(live: Tensor, added: Tensor, count: int, extra: int = 1) -> tu
 
 
 def _block_maxima(values: Tensor) -> Tensor:
-    """The largest value of every BLOCK columns, the last of which may be fewer: (…, blocks) of (…, columns)."""
+    """The largest value of every BLOCK columns, of which the last block may have fewer: (…, columns) → (…, blocks)."""
     whole = values.size(-1) // BLOCK * BLOCK
     maxima = values[..., :whole].unflatten(-1, (-1, BLOCK)).amax(dim=-1)
     if whole == values.size(-1):
@@ -142,6 +142,6 @@ def _block_maxima(values: Tensor) -> Tensor:
 
 
 def descending(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The largest `count` values of each row and their places, equal ones in their present order."""
+    """The largest `count` values of each row, and their places; equal values keep their order."""
     values, order = torch.sort(values, dim=1, descending=True, stable=True)
     return values[:, :count], order[:, :count]

@@ -41,7 +41,7 @@ class Policy:
         raise NotImplementedError
 
     def keep(self, lanes: Tensor) -> None:
-        """Forget all lanes but these, given by their places among the present ones; for a policy with a memory."""
+        """Forget all lanes but these, given by their places among the present ones; for a policy that has a memory."""
 
 
 def search(
@@ -90,7 +90,7 @@ def search(
         history.add(lanes.active, time, tokens, origins)
 
         done = lanes.done(live)
-        if per_sentence > 1:
+        if per_sentence > 1:  # a lane that is done waits for the others of its sentence
             live = live.masked_fill(done.unsqueeze(1), NEVER)
             done = done.view(-1, per_sentence).all(dim=1).repeat_interleave(per_sentence)
         lanes.live = live
@@ -126,16 +126,15 @@ def is_done(
     """Whether a lane is done with its `length` tokens, as one of these holds:
 
     - it is at its limit: END was forced there, so nothing lives on;
-    - it is settled: `beam_size` hypotheses have ended, and no live one scores better, as it stands, than the `best` of
+    - it is settled: `beam_size` hypotheses have ended, and no live one scores better, as it stands, than the best of
       them;
-    - it is beaten: no live hypothesis can still enter the n-best list, in which `worst` is the last score. As
-      log-probabilities only fall, one of log-probability L never scores more than L / penalty(limit). This bound is
-      exact: it saves steps and never changes a result. What a supplement adds to the score of a hypothesis that ends is
-      at most 0, and so leaves the bound as it is.
+    - it is beaten: no live hypothesis can still enter the n-best list. As log-probabilities only fall, one of
+      log-probability L never scores more than L / penalty(limit). This bound is exact: it saves steps and never changes
+      a result. What a supplement adds to the score of a hypothesis that ends is at most 0, so the bound still holds.
 
-    `live` is the log-probability of the best live hypothesis, `ended` the number of those that have ended; `penalties`
-    are those of the lengths from 1 on. For tensors (lanes,) and a table that is one, or for the numbers of one lane and
-    a list.
+    `live` is the log-probability of the best live hypothesis, `ended` the number of hypotheses that have ended; `best`
+    and `worst` are the first and the last score of the n-best list, `penalties` those of the lengths from 1 on. For
+    many lanes these are tensors (lanes,), and `penalties` is one; for one lane they are numbers and a list.
     """
     settled = (ended >= beam_size) & (best >= live / penalties[length - 1])
     beaten = worst >= live / penalties[limit - 1]
@@ -152,10 +151,9 @@ class Lanes:
         self.active: Places = ALL
         self.limits = limits  # (active,)
         self.live = torch.zeros(len(limits), 1, dtype=torch.float64, device=device)  # (active, width) log-probabilities
-        self.time = 0  # the number of tokens that live hypotheses have
-        self.penalties = torch.tensor(
-            penalties(int(limits.max()), length_penalty), dtype=torch.float64, device=device
-        )  # of the lengths from 1 on
+        self.time = 0  # how many tokens the live hypotheses have
+        table = penalties(int(limits.max()), length_penalty)
+        self.penalties = torch.tensor(table, dtype=torch.float64, device=device)  # of the lengths from 1 on
         self.finished = Finished(len(limits), n_best, device)
         self.some_finished = False
         self.supplements: Callable[[], Tensor] | None = None  # of the present hypotheses: (active × width,)
@@ -187,7 +185,7 @@ class Lanes:
         )
 
     def keep(self, lanes: Tensor) -> None:
-        """Search no others than `lanes`, which are given by their places among the active ones."""
+        """Search on in `lanes` only, which are given by their places among the active ones."""
         self.active = lanes if isinstance(self.active, slice) else self.active[lanes]
         self.limits, self.live = self.limits[lanes], self.live[lanes]
 
@@ -197,6 +195,7 @@ class Lanes:
 
 
 def _of(part: slice, values: Tensor) -> Tensor:
+    """The values of the lanes `part`; those of ALL of them at no cost."""
     return values if part == ALL else values[part]
 
 

@@ -1,12 +1,12 @@
-"""Which of the phrases that a translation must contain are in what has been written, and what is left to write.
+"""How much of the phrases that a translation must contain has been written, and how much is left to write.
 
-A phrase is in a translation where its tokens stand in it one after another; one place may serve several phrases. For
-each phrase it is remembered how many of its first tokens the last tokens written are, and all of them once it was in.
-What one more token makes of that is looked up in a table, built before the search: the automaton of Knuth, Morris &
-Pratt (1977), so that no occurrence is overlooked, as of "a a b" in "a a a b". It sees token ids, never text.
+A translation contains a phrase if its tokens stand there one after another; a token may serve several phrases. The
+progress of a phrase is how many of its first tokens are the last ones written, and its length once it has been written
+in full. A table, built before the search, says what one more token makes of that: it is the automaton of Knuth, Morris
+& Pratt (1977), so that no occurrence is overlooked, such as "a a b" in "a a a b". It sees token ids, never text.
 
-What is left of a hypothesis is how many tokens are certainly enough to bring in all that is missing: the phrase with
-most of its tokens there is finished, then the others are written in full.
+What is left to write is the number of tokens that are certainly enough to bring in all that is missing: the phrase with
+the most progress is completed, then the others are written in full.
 
     left = Σ_missing length - max_missing progress
 
@@ -26,21 +26,21 @@ Ids = Sequence[int]
 class Phrases:
     """The phrases of a batch's sentences.
 
-    `tokens` (sentences, distinct) are those of a sentence's phrases, each once, filled up with PAD. A place among them
-    stands for a token; the place `other`, behind the last, for any other token.
+    `tokens` (sentences, distinct) are the different tokens of a sentence's phrases, filled up with PAD. A place among
+    them stands for a token; the place `other`, after the last, stands for any other token.
     """
 
     def __init__(self, phrases: Sequence[Sequence[Ids]], device: torch.device | str) -> None:
         """`phrases`: those of each sentence, as token ids; none is empty."""
-        distinct = [sorted({token for phrase in each for token in phrase}) for each in phrases]
+        distinct = [sorted({token for phrase in of_sentence for token in phrase}) for of_sentence in phrases]
         self.other = max(map(len, distinct), default=0)
         self.tokens = _padded(distinct, self.other, PAD).to(device)
         most = max(map(len, phrases), default=0)
-        self.lengths = _padded([[len(phrase) for phrase in each] for each in phrases], most, 0).to(device)
-        longest = max((len(phrase) for each in phrases for phrase in each), default=0)
+        self.lengths = _padded([list(map(len, of_sentence)) for of_sentence in phrases], most, 0).to(device)
+        longest = max((len(phrase) for of_sentence in phrases for phrase in of_sentence), default=0)
         table = torch.zeros(len(phrases), most, longest + 1, self.other + 1, dtype=torch.long)
-        for sentence, each in enumerate(phrases):
-            for number, phrase in enumerate(each):
+        for sentence, of_sentence in enumerate(phrases):
+            for number, phrase in enumerate(of_sentence):
                 rows = _automaton(phrase, distinct[sentence])
                 table[sentence, number, : len(phrase) + 1, : len(distinct[sentence])] = torch.tensor(rows)
                 table[sentence, number, len(phrase)] = len(phrase)
@@ -51,15 +51,15 @@ class Phrases:
         return torch.zeros_like(self.lengths)
 
     def following(self, progress: Tensor, sentences: Tensor) -> Tensor:
-        """The progress (rows, phrases, places) after one more token, for each place; `progress` is (rows, phrases).
+        """The progress (rows, phrases, places) after one more token, for each place that it may have.
 
-        `sentences` (rows,): the sentence of each row.
+        `progress` (rows, phrases) is that before it, `sentences` (rows,) the sentence of each row.
         """
         numbers = torch.arange(self.lengths.size(1), device=progress.device)
         return self.table[sentences.unsqueeze(1), numbers, progress]
 
     def left(self, progress: Tensor, sentences: Tensor) -> Tensor:
-        """How many tokens are enough to bring in what is missing: (rows, …) for `progress` (rows, phrases, …)."""
+        """How many tokens are left to write: (rows, …) for `progress` (rows, phrases, …)."""
         if progress.size(1) == 0:
             return progress.sum(dim=1)
         lengths = self.lengths[sentences].view(*progress.shape[:2], *[1] * (progress.dim() - 2))
@@ -73,17 +73,17 @@ def _padded(rows: Sequence[Sequence[int]], width: int, filling: int) -> Tensor:
 
 
 def _automaton(phrase: Ids, alphabet: Ids) -> list[list[int]]:
-    """For each number of tokens that are there, and each token of the alphabet, how many are there after it."""
-    back = 0  # the state after the phrase so far without its first token
+    """The progress after one more token, for each progress before it and each token of the alphabet."""
+    back = 0  # the progress after the phrase so far, without its first token
     rows = [[int(token == phrase[0]) for token in alphabet]]
     for place, token in enumerate(phrase[1:], 1):
-        rows.append([place + 1 if each == token else rows[back][column] for column, each in enumerate(alphabet)])
+        rows.append([place + 1 if token == other else rows[back][column] for column, other in enumerate(alphabet)])
         back = rows[back][alphabet.index(token)]
     return [*rows, [len(phrase)] * len(alphabet)]
 
 
 def left_after(phrases: Sequence[Ids], written: Ids) -> int:
-    """How many tokens are enough to bring in the phrases that are not in `written`, as a beginning."""
+    """How many tokens are left to write of `phrases` when a translation begins with `written`."""
     together = Phrases([phrases], "cpu")
     progress, first = together.start(), torch.zeros(1, dtype=torch.long)
     places = {token: place for place, token in enumerate(together.tokens[0].tolist())}

@@ -22,7 +22,7 @@ class Rule:
     """
 
     def forbid(self, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> None:
-        """Set what is forbidden to -inf, in place, in `log_probabilities` (rows, vocabulary) of the next token."""
+        """Set what is forbidden to -inf, in place, in the `log_probabilities` (rows, vocabulary) of the next token."""
 
     def override(self, allowed: Tensor, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> Tensor:
         """What may follow after all, instead of `allowed`; `log_probabilities` are the model's, without any rule."""
@@ -46,7 +46,7 @@ def under_rules(log_probabilities: Tensor, written: Tensor, sentences: Tensor, r
 
 
 class MinimumLength(Rule):
-    """No END before a sentence has `minimum` (sentences,) tokens, END not counted."""
+    """No END before a translation has `minimum` (sentences,) tokens, END not counted."""
 
     def __init__(self, minimum: Tensor) -> None:
         self.minimum = minimum
@@ -56,14 +56,14 @@ class MinimumLength(Rule):
 
 
 class NoUnknown(Rule):
-    """Never the unknown piece."""
+    """No unknown piece."""
 
     def forbid(self, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> None:
         log_probabilities[:, UNKNOWN] = NEVER
 
 
 class NoRepeatedNgrams(Rule):
-    """No sequence of `size` tokens a second time (Paulus et al. 2017, arXiv 1705.04304, section 2.5)."""
+    """No sequence of `size` tokens twice (Paulus et al. 2017, arXiv 1705.04304, section 2.5)."""
 
     def __init__(self, size: int) -> None:
         self.size = size

@@ -22,9 +22,9 @@ from nmt.symbols import BEGIN, PAD
 
 
 def numbers(seed: int, places: Sequence[tuple[int, ...]], *, samples: int, steps: int) -> Tensor:
-    """Numbers in [0, 1), (places, samples, steps), in float64; those of a place depend on the seed and the place only.
+    """Numbers in [0, 1), (places, samples, steps), in float64; those of a place depend only on the seed and the place.
 
-    Fewer steps give the beginning of the same numbers, and fewer samples the first of the same samples.
+    With fewer steps they are the beginning of the same numbers, with fewer samples those of the first samples.
     """
     drawn = [
         [np.random.default_rng([seed, *place, sample]).random(steps) for sample in range(samples)] for place in places
@@ -66,10 +66,10 @@ def sample(
     max_lengths: Tensor,
     rules: Sequence[Rule] = (),
 ) -> list[list[Hypothesis]]:
-    """Independent translations of each sentence, as many as `numbers` (sentences, samples, steps) are for.
+    """Independent translations of each sentence, as many as `numbers` (sentences, samples, steps) has samples.
 
-    The other arguments are those of `loop.search`. A log-probability is the model's, whatever temperature and
-    truncation were. Raises NotNumbersError for NaN log-probabilities, and where nothing that may follow is possible.
+    The other arguments are those of `loop.search`. Log-probabilities are the model's, whatever the temperature and the
+    truncation. Raises NotNumbersError for NaN log-probabilities, and where every token that may follow is impossible.
     """
     policy, samples = Draws(numbers.to(max_lengths.device), sampling), numbers.size(1)
     lanes = search(step, state, policy, max_lengths=max_lengths, length_penalty=length_penalty, rules=rules)
@@ -80,9 +80,9 @@ def drawn_tokens(log_probabilities: Tensor, numbers: Tensor, sampling: SamplingC
     """The token that each number (rows,) in [0, 1) falls on: tokens share the interval in the order of their ids.
 
     p_i ∝ exp(log p_i / temperature), of the `log_probabilities` (rows, vocabulary), in float64. Of these the `top_k`
-    most probable are left, then of those, made to sum to 1 again, the fewest that together have a probability of at
-    least `top_p`. Of equally probable tokens the one with the smaller id goes first. Raises NotNumbersError where none
-    has a probability above 0.
+    most probable are kept; then of those, made to sum to 1 again, the fewest that together have a probability of at
+    least `top_p`. Of equally probable tokens the one with the smaller id comes first. Raises NotNumbersError where no
+    token has a probability above 0.
     """
     allowed = log_probabilities.clone()
     allowed[:, [PAD, BEGIN]] = NEVER
@@ -94,12 +94,12 @@ def drawn_tokens(log_probabilities: Tensor, numbers: Tensor, sampling: SamplingC
         probabilities = _truncated(probabilities, sampling)
     shares = probabilities.cumsum(dim=1)
     whole = shares[:, -1:]
-    wanted = torch.minimum(numbers.unsqueeze(1) * whole, torch.nextafter(whole, torch.zeros_like(whole)))
-    return torch.searchsorted(shares, wanted, right=True).squeeze(1)
+    points = torch.minimum(numbers.unsqueeze(1) * whole, torch.nextafter(whole, torch.zeros_like(whole)))
+    return torch.searchsorted(shares, points, right=True).squeeze(1)
 
 
 def _truncated(probabilities: Tensor, sampling: SamplingConfig) -> Tensor:
-    """The probabilities with those of the tokens that are not to be drawn at 0; the others do not sum to 1 any more."""
+    """The probabilities, 0 for the tokens that are not to be drawn; the others no longer sum to 1."""
     ordered, order = torch.sort(probabilities, dim=1, descending=True, stable=True)
     if sampling.top_k is not None:
         ordered[:, sampling.top_k :] = 0.0

@@ -122,6 +122,24 @@ def test_nan_is_an_error() -> None:
         samples(tables, numbers(1, [(0,)], samples=1, steps=3), [3])
 
 
+def test_what_would_follow_a_sample_that_has_ended_does_not_matter() -> None:
+    """Of two samples the first ends at once, and the model has nothing but NaN to say after END."""
+    tables = torch.full((1, 6, 6), -math.inf)
+    tables[0, BEGIN, [END, 4]] = math.log(0.5)
+    tables[0, END] = math.nan
+    tables[0, 4, [END, 5]] = math.log(0.5)
+    tables[0, 5, END] = 0.0
+    (found,) = samples(tables, torch.tensor([[[0.1, 0.9, 0.9, 0.9], [0.9, 0.9, 0.9, 0.9]]]).double(), [4])
+    assert [hypothesis.tokens for hypothesis in found] == [[], [4, 5]]
+
+
+def test_no_possible_end_at_the_limit_is_an_error() -> None:
+    tables = torch.full((1, 6, 6), -math.inf)
+    tables[0, BEGIN, 4] = 0.0
+    with pytest.raises(NotNumbersError, match="the probability 0"):
+        samples(tables, numbers(1, [(0,)], samples=1, steps=1), [1])
+
+
 def test_numbers_belong_to_the_seed_the_place_and_the_sample() -> None:
     several = numbers(5, [(0, 0), (7, 0), (7, 1)], samples=3, steps=4)
     assert several.shape == (3, 3, 4)

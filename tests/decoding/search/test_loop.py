@@ -1,0 +1,157 @@
+"""The loop of the search: its stopping rule by hand, what it imports, and what it takes to add a rule or a policy."""
+
+import ast
+import itertools
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.config.schema import SamplingConfig
+from nmt.decoding.search.beam import beam_search
+from nmt.decoding.search.choices import NEVER, Choice, Continuations, split
+from nmt.decoding.search.constrained import Bounds, constrained_search
+from nmt.decoding.search.diverse import diverse_search
+from nmt.decoding.search.hypotheses import Hypothesis
+from nmt.decoding.search.loop import Lanes, Policy, is_done, search
+from nmt.decoding.search.phrases import Phrases
+from nmt.decoding.search.rules import Rule
+from nmt.decoding.search.sampling import numbers, sample
+from nmt.symbols import BEGIN, END
+from tests.decoding.tables import Rows, random_tables, table_step
+from tests.test_layers import PACKAGE, imports, sources
+
+PENALTIES = [1.0, 2.0, 3.0, 4.0]  # "average"; a lane has 2 tokens of at most 4
+LANES = [  # live, ended, best, worst; the beam size is 2: whether the lane is done
+    (-2.0, 1, -0.9, NEVER, False),  # only one has ended
+    (-2.0, 2, -1.0, NEVER, True),  # settled: two have ended, and -2 / 2 is no better than the best of them
+    (-2.0, 3, -1.1, NEVER, False),  # the live one is better as it stands
+    (-2.0, 1, -0.4, -0.5, True),  # beaten: at the limit it would have -2 / 4
+    (-2.0, 1, -0.4, -0.6, False),  # it can still come before the last
+    (NEVER, 0, NEVER, NEVER, True),  # nothing lives
+]
+
+
+@pytest.mark.parametrize(("live", "ended", "best", "worst", "done"), LANES)
+def test_a_lane_is_done_when_it_is_settled_or_beaten_or_at_its_limit(
+    live: float, ended: int, best: float, worst: float, done: bool
+) -> None:
+    lane = {"live": live, "ended": ended, "best": best, "worst": worst, "beam_size": 2, "penalties": PENALTIES}
+    assert is_done(**lane, length=2, limit=4) is done
+    assert is_done(**lane, length=4, limit=4) is True
+
+
+def test_many_lanes_at_once_are_done_as_each_by_itself() -> None:
+    live, ended, best, worst, done = (torch.tensor(column) for column in zip(*LANES, strict=True))
+    lanes = {"live": live, "ended": ended, "best": best, "worst": worst, "penalties": torch.tensor(PENALTIES)}
+    limits = torch.full((len(LANES),), 4)
+    assert is_done(**lanes, beam_size=2, length=2, limit=limits).tolist() == done.tolist()
+    limits[2] = 2
+    assert is_done(**lanes, beam_size=2, length=2, limit=limits).tolist() == [False, True, True, True, False, True]
+
+
+def test_the_search_knows_ids_only() -> None:
+    """It imports itself, the special symbols and the configuration's types; no text, no model, no data."""
+    allowed = ("nmt.decoding.search.", "nmt.symbols.", "nmt.config.schema.")
+    lines = [
+        f"{file.name}:{found.line}: {found.module}"
+        for file in sources(PACKAGE / "decoding" / "search")
+        for found in imports(PACKAGE, file)
+        if found.module.startswith("nmt") and not found.module.startswith(allowed)
+    ]
+    assert lines == []
+
+
+def named_in(names: set[str]) -> set[str]:
+    """The files of the search whose code has one of `names`."""
+    return {
+        file.name
+        for file in sources(PACKAGE / "decoding" / "search")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if getattr(node, "id", getattr(node, "name", None)) in names
+    }
+
+
+class NotTwiceInARow(Rule):
+    """No token right after itself."""
+
+    def forbid(self, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> None:
+        if written.size(1):
+            log_probabilities.scatter_(1, written[:, -1:], NEVER)
+
+
+def repeats(results: list[list[Hypothesis]]) -> bool:
+    return any(
+        one == other for best in results for hypothesis in best for one, other in itertools.pairwise(hypothesis.tokens)
+    )
+
+
+def test_adding_a_search_rule() -> None:
+    """A class in rules.py is all it takes: every search obeys it, and no other file of the search names a rule."""
+    tables, limits = random_tables(3, 6, seed=4, spread=1.0), torch.tensor([7, 8, 9])
+    tables[:, 4, 4] += 3.0  # what the model would like
+    tables[:, 5, 5] += 3.0
+    phrases = Phrases([[[4, 5]], [], [[5]]], "cpu")
+    bounds = Bounds(phrases, torch.zeros_like(phrases.lengths, dtype=torch.bool), torch.zeros(6, dtype=torch.bool))
+    start, options = Rows(torch.arange(3)), {"length_penalty": "average", "max_lengths": limits}
+    uniform = numbers(1, [(0,), (1,), (2,)], samples=4, steps=9)
+    alone = {"length_penalty": "average", "max_lengths": limits[:1], "beam_size": 3, "n_best": 3}
+    for rules in ((), (NotTwiceInARow(),)):
+        step = table_step(tables)
+        for results in (
+            beam_search(step, start, beam_size=3, n_best=3, rules=rules, **options),
+            beam_search(step, Rows(torch.arange(1)), rules=rules, **alone),
+            constrained_search(step, start, bounds, beam_size=3, n_best=3, rules=rules, **options),
+            diverse_search(step, start, groups=2, group_size=2, strength=0.1, rules=rules, **options),
+            sample(step, start, numbers=uniform, sampling=SamplingConfig(), rules=rules, **options),
+        ):
+            assert all(results)
+            assert repeats(results) == (not rules)
+    assert named_in({"MinimumLength", "NoUnknown", "NoRepeatedNgrams", "NoLongerWord", "ForcedPrefix"}) == {"rules.py"}
+
+
+class Dictated(Policy):
+    """Writes the translations it is told, (sentences, longest), whatever the model says of them."""
+
+    beam_size = 1
+
+    def __init__(self, translations: Tensor) -> None:
+        self.translations = translations
+
+    def choose(self, lanes: Lanes, log_probabilities: Tensor) -> Choice:
+        tokens = self.translations[:, lanes.time].unsqueeze(1)
+        totals = lanes.live + log_probabilities.gather(1, tokens)
+        return split(Continuations(totals, torch.zeros_like(tokens), tokens), self.beam_size)
+
+    def keep(self, lanes: Tensor) -> None:
+        self.translations = self.translations[lanes]
+
+
+def test_adding_a_search_policy() -> None:
+    """A class that chooses is all it takes: ends, scores, limits and leaving the batch are the loop's."""
+    tables, translations = random_tables(4, 7, seed=2), [[4, 5], [], [6, 6, 4], [5, 4, 6]]
+    padded = torch.tensor([translation + [END] * (4 - len(translation)) for translation in translations])
+    rows: list[int] = []
+
+    def step(tokens: Tensor, state: Rows) -> tuple[Tensor, Rows]:
+        rows.append(len(tokens))
+        return tables[state.table, tokens], state
+
+    results = search(
+        step,
+        Rows(torch.arange(4)),
+        Dictated(padded),
+        max_lengths=torch.tensor([9, 9, 9, 3]),
+        length_penalty="average",
+    )
+    assert rows == [4, 3, 3, 1]
+    assert results.pop() == []  # no END at its limit
+    for table, told, (hypothesis,) in zip(tables, translations, results, strict=False):
+        path = [BEGIN, *told, END]
+        assert hypothesis.tokens == told
+        total = sum(float(table[last, token]) for last, token in itertools.pairwise(path))
+        assert math.isclose(hypothesis.log_probability, total)
+        assert math.isclose(hypothesis.score, total / (len(told) + 1))
+    for policy, file in (("Beam", "beam.py"), ("Groups", "diverse.py"), ("Draws", "sampling.py")):
+        assert named_in({policy}) == {file}
