@@ -41,12 +41,14 @@ def caught(check: Callable[[], Result], otherwise: Otherwise) -> Checking[Result
 
 
 def checked(checking: Checking[Result]) -> Result:
-    """Run the checks to the end and return what was read. Raises UserError with all problems."""
-    problems = []
+    """Run the checks to the end and return what was read. Raises UserError with all problems, each once."""
+    problems: list[str] = []
     while True:
         try:
             problems.append(next(checking))
         except StopIteration as end:
             if problems:
-                raise UserError(*problems) from None
+                raise UserError(*dict.fromkeys(problems)) from None
             return end.value
+        except UserError as error:  # without which there is nothing to go on with
+            raise UserError(*dict.fromkeys([*problems, *error.messages])) from None

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from nmt.cli import evaluate, score, shortlist, start, train, training_request, translate
+from nmt.cli import evaluate, score, shortlist, start, train, training_request, translation_request
 from nmt.config.allowed import choices, dotted, places
 from nmt.models import scores
 from nmt.models.attention import Attention
@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "data" / "README.md", *(ROOT / "docs").glob("*.md")]
 PARSERS = {
     "nmt-train": training_request.parser(),
-    "nmt-translate": translate._parser(),
+    "nmt-translate": translation_request.parser(),
     "nmt-eval": evaluate._parser(),
     "nmt-score": score._parser(),
     "nmt-shortlist": shortlist._parser(),

@@ -4,10 +4,10 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+from nmt.cli.outputs import abandon_standard_output
 from nmt.errors import UserError
 from nmt.jobs import stopping
 
@@ -47,47 +47,6 @@ def run(program: str, body: Callable[[], int | None]) -> int:
         return 2
     except KeyboardInterrupt as stop:
         return stopping.tell(program, stop)
-
-
-def abandon_standard_output() -> None:
-    """Point standard output nowhere, after it failed, so that the interpreter's own flush at its end stays silent."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-@contextmanager
-def failing_as(name: str, *, standard: bool) -> Iterator[None]:
-    """Raise UserError for what fails in the block, as writing the output `name`; but a reader that has gone is left.
-
-    `standard`: whether it is standard output.
-    """
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        if standard:
-            abandon_standard_output()
-        raise UserError(f"{name}: cannot be written ({error.strerror or error})") from None
-
-
-class Output:
-    """A file that fails by its own name, also inside blocks of `failing_as` for others; else like the file it holds."""
-
-    def __init__(self, file: IO[bytes], name: str, *, standard: bool) -> None:
-        self._file, self._name, self._standard = file, name, standard
-
-    def write(self, content: bytes) -> int:
-        """As the file's."""
-        with failing_as(self._name, standard=self._standard):
-            return self._file.write(content)
-
-    def flush(self) -> None:
-        """As the file's."""
-        with failing_as(self._name, standard=self._standard):
-            self._file.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
 
 
 def describe(program: str, error: UserError) -> str:

@@ -13,65 +13,64 @@ if __name__ == "__main__":  # before what takes seconds to import, so that Ctrl-
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
-from nmt.cli.alignment_scores import about_alignments, add_alignment_score_options, evaluate_alignments
 from nmt.cli.common import run
-from nmt.cli.memory import enough_memory, within_memory
-from nmt.cli.models import add_model_option, model_files, named
-from nmt.cli.options import (
-    SEARCH,
-    STANDARD,
-    add_device_option,
-    add_precision_option,
-    add_search_options,
-    add_shortlist_option,
-    add_unknown_word_options,
-    check_output,
-    check_shortlist,
-    collect,
-    device_option,
-    opened_for_writing,
-    option_name,
-    precision_option,
-    search_options,
-    unknown_word_options,
+from nmt.cli.evaluate_alignments import (
+    about_alignments,
+    add_alignment_score_options,
+    evaluate_alignments,
+    read_alignments_request,
 )
+from nmt.cli.memory import within_memory
+from nmt.cli.models import Models, add_device_option, add_model_option, add_speed_options, read_models
+from nmt.cli.options import SEARCH, add_search_options, add_unknown_word_options, option_name, read_how, read_whole
+from nmt.cli.outputs import STANDARD, check_outputs, write_text
 from nmt.cli.slow_sentences import sentences_watched
-from nmt.data.corpus import read_lines
-from nmt.errors import UserError
+from nmt.errors import Checking, caught, checked
 from nmt.evaluation.metrics import METRICS, TOKENIZERS, check_tokenizer, chosen_metrics, corpus_scores
 from nmt.evaluation.report import json_object, table, text_warnings
 
+PROGRAM = "nmt-eval"
+MEMORY = "lower --beam-size, or shorten the longest lines of --source"
 TOKENIZE = "13a"
-MODEL_ONLY = (
-    "source",
-    *SEARCH,
-    "replace_unknown",
-    "dictionary",
-    "device",
-    "precision",
-    "shortlist",
-    "output",
-)  # options that say how to translate
+# Options that say how to translate
+MODEL_ONLY = ("source", *SEARCH, "replace_unknown", "dictionary", "device", "precision", "shortlist", "output")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is to be scored, how, and where it goes."""
+
+    path: Path  # of the lines
+    lines: Sequence[str]  # hypotheses, or what the models translate to them
+    references: Sequence[str]
+    models: Models
+    how: Mapping[str, Any]  # what the translator is told
+    metrics: Sequence[str]
+    scoring: Mapping[str, Any]  # BLEU's tokeniser, and whether case is ignored
+    output: str | None
+    json: str | None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-eval; returns the exit code: 0, or 2 when something given was wrong."""
     given = _parser().parse_args(arguments)
     if about_alignments(given):
-        return run("nmt-eval", lambda: evaluate_alignments(given, unwanted=_about_translations(given)))
-    return run("nmt-eval", lambda: _evaluate(given))
+        reading = read_alignments_request(given, unwanted=_about_translations(given))
+        return run(PROGRAM, lambda: evaluate_alignments(checked(reading)))
+    return run(PROGRAM, lambda: _evaluate(checked(_read_request(given))))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="nmt-eval",
+        prog=PROGRAM,
         allow_abbrev=False,
         description="Score translations with BLEU, chrF2 and TER by sacreBLEU, on the 0 to 100 scale, with signatures; "
         "or word alignments, with precision, recall and alignment error rate.",
@@ -106,51 +105,53 @@ def _parser() -> argparse.ArgumentParser:
     add_search_options(translation)
     add_unknown_word_options(translation)
     add_device_option(translation)
-    add_precision_option(translation)
-    add_shortlist_option(translation)
+    add_speed_options(translation)
     translation.add_argument("--output", metavar="FILE", help="save the translations, or the combined alignments")
 
     add_alignment_score_options(parser.add_argument_group("word alignments, instead of translations"))
     return parser
 
 
-def _evaluate(given: argparse.Namespace) -> None:
-    """Check, read, translate if asked to, score and report."""
-    problems = list(_contradictions(given))
-    how = {**search_options(given, problems), **unknown_word_options(given, problems)}
-    metrics = _metrics(given, problems)
-    models = model_files(given, problems)
-    device = device_option(given, problems) if given.model else None
-    loading = {"device": device, "precision": precision_option(given, problems), "shortlist": given.shortlist}
-    check_shortlist(given, problems)
-    _check_outputs(given, models, problems)
-    text, references = _read_both(given, problems)
-    if problems:
-        raise UserError(*problems)
-
-    hypotheses = _translated(text, models, how, loading) if models else text
-    if given.output:
-        _write(given.output, "".join(f"{line}\n" for line in hypotheses))
-    scoring = {"tokenize": given.tokenize or TOKENIZE, "lowercase": given.lowercase}
-    for warning in text_warnings(hypotheses, references, **scoring, metrics=metrics):
-        print(f"nmt-eval: warning: {warning}", file=sys.stderr)
-    with sentences_watched(len(references), tell=partial(_slow, given, hypotheses, references)) as begin:
-        scores = corpus_scores(hypotheses, references, **scoring, metrics=metrics, begin=begin)
-    as_json = json.dumps(json_object(scores, sentences=len(references), **scoring), indent=2)
-    if given.json != STANDARD:
-        _write(STANDARD, f"{table(scores, sentences=len(references))}\n")
-    if given.json is not None:
-        _write(given.json, f"{as_json}\n")
-
-
-def _slow(given: argparse.Namespace, hypotheses: Sequence[str], references: Sequence[str], index: int) -> str:
-    """What to say of a sentence that takes TER long."""
-    words = [len(lines[index].split()) for lines in (hypotheses, references)]
-    return (
-        f"nmt-eval: warning: TER is still at {given.hypotheses or given.source}, line {index + 1} ({words[0]:,} words, "
-        f"and {words[1]:,} in the reference): looking for phrases that were moved takes minutes in a long line, the "
-        "more so where words repeat; --metrics bleu,chrf leaves TER out"
+def _read_request(given: argparse.Namespace) -> Checking[Request]:
+    """What the arguments ask for, and the texts; yields all that is wrong with them."""
+    yield from _contradictions(given)
+    how = yield from read_how(vars(given))
+    metrics = yield from caught(partial(chosen_metrics, given.metrics), None)
+    if given.tokenize is not None:
+        yield from caught(partial(check_tokenizer, given.tokenize), None)
+        if metrics is not None and "bleu" not in metrics:
+            yield f"--tokenize has an effect only on BLEU, which --metrics {given.metrics} leaves out"
+    if given.lowercase and metrics == ["ter"]:
+        yield "--lowercase has no effect on TER, which ignores case always"
+    models = yield from read_models(vars(given))
+    option, path = ("--hypotheses", given.hypotheses) if given.hypotheses else ("--source", given.source)
+    others = [*models.files, ("--source", given.source), ("--hypotheses", given.hypotheses)]
+    others += [("--reference", given.reference), ("--dictionary", given.dictionary)]
+    outputs = {"standard output": STANDARD, "--output": given.output, "--json": given.json}  # the scores go there, too
+    yield from check_outputs(outputs, others=others)
+    lines = yield from read_whole(option, path, _unread)
+    references = yield from read_whole("--reference", given.reference, _unread)
+    if lines and references and len(lines) != len(references):
+        yield (
+            f"{option} {path} has {len(lines)} lines and --reference {given.reference} has {len(references)}: line i "
+            "of the one must go with line i of the other"
+        )
+    return Request(
+        path=path,
+        lines=lines,
+        references=references,
+        models=models,
+        how=how,
+        metrics=metrics or [],
+        scoring={"tokenize": given.tokenize or TOKENIZE, "lowercase": given.lowercase},
+        output=given.output,
+        json=given.json,
     )
+
+
+def _unread(lines: Iterable[str], *, name: str) -> list[str]:
+    del name
+    return list(lines)
 
 
 def _contradictions(given: argparse.Namespace) -> Iterator[str]:
@@ -179,70 +180,32 @@ def _about_translations(given: argparse.Namespace) -> list[str]:
     return options + (["--lowercase"] if given.lowercase else [])
 
 
-def _metrics(given: argparse.Namespace, problems: list[str]) -> list[str]:
-    """The metrics to compute; options without effect on them are added to `problems`."""
-    metrics = collect(problems, partial(chosen_metrics, given.metrics))
-    if given.tokenize is not None:
-        collect(problems, partial(check_tokenizer, given.tokenize))
-    if metrics is None:
-        return []
-    if given.tokenize is not None and "bleu" not in metrics:
-        problems.append(f"--tokenize has an effect only on BLEU, which --metrics {given.metrics} leaves out")
-    if given.lowercase and metrics == ["ter"]:
-        problems.append("--lowercase has no effect on TER, which ignores case always")
-    return metrics
+def _evaluate(request: Request) -> None:
+    """Translate if asked to, score and report."""
+    hypotheses, references = request.lines, request.references
+    if request.models.paths:
+        translator = request.models.load(advice=MEMORY)
+        translations = within_memory(translator.translate(request.lines, **request.how), advice=MEMORY)
+        watched = tqdm(translations, total=len(request.lines), unit=" sentences", disable=None)
+        hypotheses = [best.text for best, *_ in watched]
+    if request.output:
+        write_text(request.output, "".join(f"{line}\n" for line in hypotheses))
+    for warning in text_warnings(hypotheses, references, **request.scoring, metrics=request.metrics):
+        print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
+    with sentences_watched(len(references), tell=partial(_slow, request, hypotheses)) as begin:
+        scores = corpus_scores(hypotheses, references, **request.scoring, metrics=request.metrics, begin=begin)
+    if request.json != STANDARD:
+        write_text(STANDARD, f"{table(scores, sentences=len(references))}\n")
+    if request.json is not None:
+        as_json = json_object(scores, sentences=len(references), **request.scoring)
+        write_text(request.json, f"{json.dumps(as_json, indent=2)}\n")
 
 
-def _check_outputs(given: argparse.Namespace, models: list[Path], problems: list[str]) -> None:
-    """Check that the files to write can be written, and overwrite neither what is read nor each other."""
-    others = {**named(models), "--source": given.source, "--hypotheses": given.hypotheses}
-    others |= {"--reference": given.reference, "--dictionary": given.dictionary, "--shortlist": given.shortlist}
-    collect(problems, partial(check_output, "--json", STANDARD, others={}))  # scores always go to standard output
-    for name in ("output", "json"):
-        output = getattr(given, name)
-        if output is not None and output != STANDARD:
-            collect(problems, partial(check_output, f"--{name}", output, others=others))
-            others = {**others, f"--{name}": Path(output)}
-
-
-def _read_both(given: argparse.Namespace, problems: list[str]) -> tuple[list[str], list[str]]:
-    """Read the hypotheses or the source, and the references; they must have equally many lines, at least one."""
-    option, path = ("--hypotheses", given.hypotheses) if given.hypotheses else ("--source", given.source)
-    lines = _read(option, path, problems)
-    references = _read("--reference", given.reference, problems)
-    if lines and references and len(lines) != len(references):
-        problems.append(
-            f"{option} {path} has {len(lines)} lines and --reference {given.reference} has {len(references)}: line i "
-            "of the one must go with line i of the other"
-        )
-    return lines, references
-
-
-def _read(option: str, path: Path | None, problems: list[str]) -> list[str]:
-    """Read a file's lines; what is wrong with it is added to `problems`, and there are no lines."""
-    if path is None:
-        return []
-    try:
-        lines = list(read_lines(path))
-    except UserError as error:
-        problems.extend(f"{option}: {message}" for message in error.messages)
-        return []
-    if not lines:
-        problems.append(f"{option} {path}: the file is empty")
-    return lines
-
-
-def _translated(source: list[str], models: list[Path], how: dict[str, Any], loading: dict[str, Any]) -> list[str]:
-    """Translate each line to the text of its best hypothesis, with a progress bar where a person watches."""
-    from nmt.decoding.translator import Translator  # only here, as in model_files
-
-    advice = "lower --beam-size, or shorten the longest lines of --source"
-    with enough_memory(advice):
-        translator = Translator.load(models, **loading)
-    translations = within_memory(translator.translate(source, **how), advice=advice)
-    return [best.text for best, *_ in tqdm(translations, total=len(source), unit=" sentences", disable=None)]
-
-
-def _write(name: str, text: str) -> None:
-    with opened_for_writing(name) as file:
-        file.write(text.encode("utf-8"))
+def _slow(request: Request, hypotheses: Sequence[str], index: int) -> str:
+    """What to say of a sentence that takes TER long."""
+    words = [len(lines[index].split()) for lines in (hypotheses, request.references)]
+    return (
+        f"{PROGRAM}: warning: TER is still at {request.path}, line {index + 1} ({words[0]:,} words, and {words[1]:,} "
+        "in the reference): looking for phrases that were moved takes minutes in a long line, the more so where words "
+        "repeat; --metrics bleu,chrf leaves TER out"
+    )

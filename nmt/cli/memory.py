@@ -1,4 +1,4 @@
-"""What a command says when the memory does not suffice, even for one sentence at a time."""
+"""What a command says when the memory does not suffice, and what helps then."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -7,11 +7,12 @@ from typing import TypeVar
 from nmt.errors import UserError
 
 Item = TypeVar("Item")
+ONE_SENTENCE = ", not even for one sentence by itself"
 
 
 @contextmanager
-def enough_memory(advice: str) -> Iterator[None]:
-    """Raise UserError with the advice for an allocation that fails inside the block."""
+def enough_memory(advice: str, *, what: str = ONE_SENTENCE) -> Iterator[None]:
+    """Raise UserError with the advice for an allocation that fails inside the block; `what` it was for."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -19,7 +20,7 @@ def enough_memory(advice: str) -> Iterator[None]:
 
         if not out_of_memory(error):
             raise
-        raise UserError(f"the memory does not suffice, not even for one sentence by itself: {advice}") from error
+        raise UserError(f"the memory does not suffice{what}: {advice}") from error
 
 
 def within_memory(items: Iterable[Item], *, advice: str) -> Iterator[Item]:

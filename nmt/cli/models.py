@@ -1,17 +1,54 @@
-"""--model, of nmt-translate, nmt-eval and nmt-score alike: one model, or several that work together as an ensemble.
+"""Which models commands are given, and how they compute: on which device, in which precision, with which shortlist.
 
-It imports no PyTorch unless a model was given.
+PyTorch is imported only where a model is given: it takes longer than to score a file.
 """
 
 import argparse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from nmt.cli.options import collect
+from nmt.cli.common import DEVICES, choose_device
+from nmt.cli.memory import enough_memory
+from nmt.cli.outputs import Files
+from nmt.errors import Checking, caught
+
+if TYPE_CHECKING:
+    import torch
+
+    from nmt.decoding.translator import Translator
+
+PRECISIONS = ("float32", "bfloat16", "int8")
+
+
+@dataclass(frozen=True)
+class Models:
+    """What is loaded: one model, or several that work together as an ensemble."""
+
+    paths: Sequence[Path] = ()
+    device: "torch.device | None" = None
+    precision: str = "float32"
+    shortlist: Path | None = None
+
+    @property
+    def files(self) -> Files:
+        """What is read, with what the user calls it."""
+        return [*named(self.paths), ("--shortlist", self.shortlist)]
+
+    def load(self, *, advice: str) -> "Translator":
+        """The translator. Raises UserError where a file is damaged, or with the advice where memory is short."""
+        from nmt.decoding.translator import Translator
+
+        with enough_memory(advice):
+            return Translator.load(
+                self.paths, device=self.device or "cpu", precision=self.precision, shortlist=self.shortlist
+            )
 
 
 def add_model_option(group: argparse._ActionsContainer, what: str) -> None:
-    """Add --model; `what` it does begins the help. Its values are read by `model_files`."""
+    """Add --model; `what` it does begins the help."""
     group.add_argument(
         "--model",
         action="append",
@@ -23,16 +60,55 @@ def add_model_option(group: argparse._ActionsContainer, what: str) -> None:
     )
 
 
-def model_files(given: argparse.Namespace, problems: list[str]) -> list[Path]:
-    """The model files of the paths that were given; what is wrong with them is added to `problems`."""
-    if not given.model:
-        return []
-    from nmt.models.model_file import model_path  # only here: PyTorch takes longer to import than a file to score
-
-    found = [collect(problems, partial(model_path, path)) for path in given.model]
-    return [path for path in found if path is not None]
+def add_device_option(group: argparse._ActionsContainer) -> None:
+    """Add --device."""
+    group.add_argument("--device", metavar="NAME", help=f"where to compute: {', '.join(DEVICES)} (default: auto)")
 
 
-def named(models: list[Path]) -> dict[str, Path | None]:
-    """The files by what the user calls them, as `check_output` wants those that must not be overwritten."""
-    return {"--model" if number == 1 else f"--model number {number}": path for number, path in enumerate(models, 1)}
+def add_speed_options(group: argparse._ActionsContainer) -> None:
+    """Add --precision and --shortlist, by which a translation is faster and a little different."""
+    group.add_argument(
+        "--precision",
+        metavar="NAME",
+        help=f"what weights are rounded to: {', '.join(PRECISIONS)}; int8, for the output layer (decoder: bfloat16), "
+        "is the fastest on a CPU, and changes a translation here and there (default: float32)",
+    )
+    group.add_argument(
+        "--shortlist",
+        type=Path,
+        metavar="FILE",
+        help="write only the pieces that may translate those of a sentence, as nmt-shortlist has learnt them, and "
+        "those of its prefix and constraints: fewer to choose among, and a little different (default: all pieces)",
+    )
+
+
+def read_models(
+    options: Mapping[str, Any], own: "Callable[[torch.device], torch.device]" = lambda device: device
+) -> Checking[Models]:
+    """What is to be loaded; yields what is wrong, but for what is in the files. `own` makes a device the process's."""
+    paths = yield from read_model_paths(options["model"])
+    name, precision, shortlist = options["device"], options.get("precision"), options.get("shortlist")
+    device = None
+    if options["model"]:
+        device = yield from caught(lambda: own(choose_device("auto" if name is None else name)), None)
+    if precision is not None and precision not in PRECISIONS:
+        yield f"--precision {precision}: unknown; choose one of {', '.join(PRECISIONS)}"
+    if shortlist is not None and not shortlist.is_file():
+        missing = "is no file" if shortlist.exists() else "no such file"
+        yield f"--shortlist {shortlist}: {missing}; make one with nmt-shortlist"
+    return Models(paths, device, precision or "float32", shortlist)
+
+
+def read_model_paths(paths: Sequence[Path] | None) -> Checking[list[Path]]:
+    """The model files of the paths that were given."""
+    models = []
+    for path in paths or ():
+        from nmt.models.model_file import model_path
+
+        models.append((yield from caught(partial(model_path, path), path)))
+    return models
+
+
+def named(paths: Sequence[Path]) -> Files:
+    """Model files with what the user calls them."""
+    return [("--model" if number == 1 else f"--model number {number}", path) for number, path in enumerate(paths, 1)]

@@ -15,47 +15,50 @@ import argparse
 import json
 import math
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 
 from tqdm import tqdm
 
-from nmt.cli.alignments import (
-    add_alignment_options,
-    alignments_written,
-    check_alignment_outputs,
-    wants_alignments,
-)
+from nmt.cli.alignment_outputs import AlignmentOutputs, add_alignment_options
 from nmt.cli.common import run
-from nmt.cli.memory import enough_memory, within_memory
-from nmt.cli.models import add_model_option, model_files, named
-from nmt.cli.options import (
-    STANDARD,
-    add_device_option,
-    check_output,
-    collect,
-    decoding_value,
-    device_option,
-    opened_for_writing,
-)
+from nmt.cli.memory import within_memory
+from nmt.cli.models import Models, add_device_option, add_model_option, read_models
+from nmt.cli.options import missing, read_decoding_value
+from nmt.cli.outputs import STANDARD, check_outputs, opened_for_writing, write_text
 from nmt.data.corpus import check_corpora, read_pairs
 from nmt.decoding.scoring import score
-from nmt.decoding.translator import Translator
-from nmt.errors import UserError
+from nmt.errors import Checking, caught, checked
 from nmt.ops.loss import perplexity
 
+PROGRAM = "nmt-score"
 MEMORY = "shorten the longest lines, or score on another machine"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is to be scored, and where the scores go."""
+
+    models: Models
+    source: Path
+    target: Path
+    sentences: int  # of each of the two
+    batch_tokens: int | None  # None: as the model has it
+    normalise: bool
+    output: str
+    json: str | None
+    alignments: AlignmentOutputs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-score; returns the exit code: 0, or 2 when something given was wrong."""
     given = _parser().parse_args(arguments)
-    return run("nmt-score", lambda: _score(given))
+    return run(PROGRAM, lambda: _score(checked(_read_request(given))))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="nmt-score",
+        prog=PROGRAM,
         allow_abbrev=False,
         description="Score given translations: for each pair of lines log p(target | source) in nats, summed over the "
         "target's pieces and its end; one number a line, in order. The perplexity of all goes to standard error.",
@@ -88,82 +91,73 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _score(given: argparse.Namespace) -> None:
-    """Check, load, score."""
-    problems: list[str] = []
-    sentences = _pairs(given, problems)
-    models = model_files(given, problems)
-    device = device_option(given, problems)
-    batch_tokens = None
-    if given.batch_tokens is not None:
-        check = partial(decoding_value, "--batch-tokens", given.batch_tokens, key="batch_tokens")
-        batch_tokens = collect(problems, check)
-    _check_outputs(given, models, problems)
-    if not models or device is None or problems:
-        raise UserError(*problems)
-
-    with enough_memory(MEMORY):
-        translator = Translator.load(models, device=device)
-    scores = score(
-        translator.model,
-        translator.vocabularies,
-        read_pairs(given.source, given.target),
-        batch_tokens=batch_tokens or translator.decoding.batch_tokens,
-        alignments=wants_alignments(given),
-    )
-    log_probability, tokens = 0.0, 0
-    with opened_for_writing(given.output) as file, alignments_written(given, program="nmt-score") as write_alignments:
-        for scored in tqdm(
-            within_memory(scores, advice=MEMORY), total=sentences, unit=" lines", disable=not sys.stderr.isatty()
-        ):
-            log_probability += scored.log_probability
-            tokens += scored.tokens
-            shown = scored.log_probability / max(scored.tokens, 1) if given.normalise else scored.log_probability
-            file.write(f"{shown:.4f}\n".encode())
-            write_alignments([] if scored.alignment is None else [scored.alignment])
-    _report(given, sentences, tokens, log_probability)
-
-
-def _report(given: argparse.Namespace, sentences: int, tokens: int, log_probability: float) -> None:
-    """Write what was found over all lines; two files of blank lines have no perplexity."""
-    found = perplexity(-log_probability / tokens) if tokens else None
-    if given.json is None:
-        shown = "no perplexity" if found is None else f"perplexity {found:.4f}"
-        print(f"nmt-score: {shown}, {sentences:,} sentences, {tokens:,} tokens", file=sys.stderr)
-        return
-    numbers = {
-        "sentences": sentences,
-        "tokens": tokens,
-        "log_probability": round(log_probability, 6),
-        "perplexity": None if found is None or math.isinf(found) else float(f"{found:.8g}"),
-    }
-    with opened_for_writing(given.json) as file:
-        file.write(f"{json.dumps(numbers, indent=2)}\n".encode())
-
-
-def _pairs(given: argparse.Namespace, problems: list[str]) -> int:
-    """The number of pairs of lines; what is missing, or wrong with the files, is added to `problems`."""
+def _read_request(given: argparse.Namespace) -> Checking[Request]:
+    """What the arguments ask for; yields all that is wrong with them."""
     needed = {
         "--model PATH": (given.model, "a model file, or the folder of a run"),
         "--source FILE": (given.source, "the text that was translated"),
         "--target FILE": (given.target, "its translation"),
     }
-    problems.extend(f"{option} is missing: {meaning}" for option, (value, meaning) in needed.items() if value is None)
-    if given.source is None or given.target is None:
-        return 0
-    (sentences,) = collect(problems, lambda: check_corpora([(given.source, given.target)])) or [0]
-    return sentences
-
-
-def _check_outputs(given: argparse.Namespace, models: list[Path], problems: list[str]) -> None:
-    """Check that what is to be written can be, and overwrites neither what is read nor each other."""
-    others: dict[str, Path | None] = {**named(models), "--source": given.source, "--target": given.target}
+    yield from missing(needed)
+    counts = [0]
+    if given.source is not None and given.target is not None:
+        counts = yield from caught(lambda: check_corpora([(given.source, given.target)]), counts)
+    models = yield from read_models(vars(given))
+    batch_tokens = None
+    if given.batch_tokens is not None:
+        batch_tokens = yield from read_decoding_value("--batch-tokens", given.batch_tokens, key="batch_tokens")
+    read = [*models.files, ("--source", given.source), ("--target", given.target)]
+    alignments = AlignmentOutputs(given.alignments, given.soft_alignments, given.plot_alignments)
     if given.output == given.json == STANDARD:
-        problems.append("--json -: standard output has the scores; give a file, or --output FILE")
-    for name in ("output", "json"):
-        output = getattr(given, name)
-        if output is not None:
-            collect(problems, partial(check_output, f"--{name}", output, others=others))
-            if output != STANDARD:
-                others = {**others, f"--{name}": Path(output)}
-    check_alignment_outputs(given, problems, others=others)
+        yield "--json -: standard output has the scores; give a file, or --output FILE"
+    taken = yield from check_outputs({"--output": given.output, "--json": given.json}, others=read)
+    yield from alignments.check(others=taken)
+    return Request(
+        models=models,
+        source=given.source,
+        target=given.target,
+        sentences=counts[0],
+        batch_tokens=batch_tokens,
+        normalise=given.normalise,
+        output=given.output,
+        json=given.json,
+        alignments=alignments,
+    )
+
+
+def _score(request: Request) -> None:
+    """Load, score, report."""
+    translator = request.models.load(advice=MEMORY)
+    scores = score(
+        translator.model,
+        translator.vocabularies,
+        read_pairs(request.source, request.target),
+        batch_tokens=request.batch_tokens or translator.decoding.batch_tokens,
+        alignments=bool(request.alignments),
+    )
+    scores = within_memory(scores, advice=MEMORY)
+    log_probability, tokens = 0.0, 0
+    with opened_for_writing(request.output) as file, request.alignments.opened(program=PROGRAM) as write_alignments:
+        for scored in tqdm(scores, total=request.sentences, unit=" lines", disable=not sys.stderr.isatty()):
+            log_probability += scored.log_probability
+            tokens += scored.tokens
+            shown = scored.log_probability / max(scored.tokens, 1) if request.normalise else scored.log_probability
+            file.write(f"{shown:.4f}\n".encode())
+            write_alignments([] if scored.alignment is None else [scored.alignment])
+    _report(request, tokens, log_probability)
+
+
+def _report(request: Request, tokens: int, log_probability: float) -> None:
+    """Write what was found over all lines; two files of blank lines have no perplexity."""
+    overall = perplexity(-log_probability / tokens) if tokens else None
+    if request.json is None:
+        shown = "no perplexity" if overall is None else f"perplexity {overall:.4f}"
+        print(f"{PROGRAM}: {shown}, {request.sentences:,} sentences, {tokens:,} tokens", file=sys.stderr)
+        return
+    numbers = {
+        "sentences": request.sentences,
+        "tokens": tokens,
+        "log_probability": round(log_probability, 6),
+        "perplexity": None if overall is None or math.isinf(overall) else float(f"{overall:.8g}"),
+    }
+    write_text(request.json, f"{json.dumps(numbers, indent=2)}\n")

@@ -16,34 +16,48 @@ import math
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from tqdm import tqdm
 
 from nmt.cli.common import run
-from nmt.cli.models import model_files, named
-from nmt.cli.options import STANDARD, check_output, collect, is_device
+from nmt.cli.models import named, read_model_paths
+from nmt.cli.options import missing
+from nmt.cli.outputs import STANDARD, check_outputs, is_device
 from nmt.config.schema import SubwordSampling
 from nmt.data.corpus import check_corpora, read_pairs
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.shortlist import LONGEST, MOST_FREQUENT, TRANSLATIONS, Trained, save_shortlist, train_shortlist
-from nmt.errors import UserError
+from nmt.errors import Checking, UserError, caught, checked
 from nmt.models.model_file import load_model
 
+PROGRAM = "nmt-shortlist"
 MOST_PAIRS = 200_000  # read; of more, every second, every third, …: what bounds memory and time
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """From which text, cut by which model, a shortlist is to be learnt."""
+
+    model: Path
+    corpora: Sequence[tuple[Path, Path]]
+    lines: int  # of all of them
+    output: Path
+    translations: int
+    most_frequent: int
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-shortlist; returns the exit code: 0, or 2 when something given was wrong."""
     given = _parser().parse_args(arguments)
-    return run("nmt-shortlist", lambda: _shortlist(given))
+    return run(PROGRAM, lambda: _shortlist(checked(_read_request(given))))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="nmt-shortlist",
+        prog=PROGRAM,
         allow_abbrev=False,
         description="Learn from parallel text which target pieces may translate which source pieces, by IBM Model 1, "
         "for the --shortlist of nmt-translate and nmt-eval: they then choose among hundreds of pieces, not among all.",
@@ -78,42 +92,82 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _shortlist(given: argparse.Namespace) -> None:
-    """Check, learn, write."""
-    problems: list[str] = []
-    corpora, lines = _corpora(given, problems)
-    models = model_files(given, problems)
-    if len(given.model or []) > 1:
-        problems.append(
-            "--model was given several times; one is enough, as the models of an ensemble share vocabularies"
+def _read_request(given: argparse.Namespace) -> Checking[Request]:
+    """What the arguments ask for; yields all that is wrong with them."""
+    needed = {
+        "--model PATH": (given.model, "a model file, or the folder of a run"),
+        "--source FILE": (given.source, "text in the source language"),
+        "--target FILE": (given.target, "its translation"),
+        "--output FILE": (given.output, "where the shortlist goes"),
+    }
+    yield from missing(needed)
+    sources, targets = given.source or [], given.target or []
+    corpora, counts = list(zip(sources, targets, strict=False)), [0]
+    if sources and targets and len(sources) != len(targets):
+        yield (
+            f"--source has {len(sources)} files and --target {len(targets)}: file i of the one must go with file i of "
+            "the other"
         )
-    translations = collect(problems, partial(_number, "--translations", given.translations, TRANSLATIONS, least=1))
-    most_frequent = collect(problems, partial(_number, "--most-frequent", given.most_frequent, MOST_FREQUENT, least=0))
-    _check_output(given, corpora, models, problems)
-    if problems or not models or translations is None or most_frequent is None:
-        raise UserError(*problems)
+    elif corpora:
+        counts = yield from caught(lambda: check_corpora(corpora), counts)
+    models = yield from read_model_paths(given.model)
+    if len(models) > 1:
+        yield "--model was given several times; one is enough, as the models of an ensemble share vocabularies"
+    translations = yield from _read_number("--translations", given.translations, TRANSLATIONS, least=1)
+    most_frequent = yield from _read_number("--most-frequent", given.most_frequent, MOST_FREQUENT, least=0)
+    if given.output is not None and (given.output == STANDARD or is_device(Path(given.output))):
+        yield f"--output {given.output}: a shortlist is a file; give a name"
+    others = [*named(models), *(("--source", path) for path in sources), *(("--target", path) for path in targets)]
+    yield from check_outputs({"--output": given.output}, others=others)
+    return Request(
+        model=(models or [Path()])[0],
+        corpora=corpora,
+        lines=sum(counts),
+        output=Path(given.output or ""),
+        translations=translations,
+        most_frequent=most_frequent,
+    )
 
-    vocabularies, sampling = _subwords(models[0])
-    for option, count in (("--translations", translations), ("--most-frequent", most_frequent)):
-        if count >= vocabularies.target.size:
-            problems.append(
-                f"{option} {count}: the model has only {vocabularies.target.size} target pieces; a shortlist of as "
-                "many would leave none out; give a smaller number"
-            )
-    if problems:
-        raise UserError(*problems)
-    step = math.ceil(lines / MOST_PAIRS)
-    pairs = islice((pair for corpus in corpora for pair in read_pairs(*corpus)), 0, None, step)
-    watched = tqdm(pairs, total=math.ceil(lines / step), unit=" pairs", disable=not sys.stderr.isatty())
+
+def _read_number(option: str, text: str | None, default: int, *, least: int) -> Checking[int]:
+    if text is None:
+        return default
+    with suppress(ValueError):
+        if int(text) >= least:
+            return int(text)
+    yield f"{option} {shlex.quote(text)}: allowed: a whole number, at least {least}"
+    return default
+
+
+def _shortlist(request: Request) -> None:
+    """Learn, write, report."""
+    vocabularies, sampling = _subwords(request.model)
+    checked(_too_many(request, vocabularies.target.size))
+    step = math.ceil(request.lines / MOST_PAIRS)
+    pairs = islice((pair for corpus in request.corpora for pair in read_pairs(*corpus)), 0, None, step)
+    total = math.ceil(request.lines / step)
     trained = train_shortlist(
-        watched, vocabularies, translations=translations, most_frequent=most_frequent, sampling=sampling
+        tqdm(pairs, total=total, unit=" pairs", disable=not sys.stderr.isatty()),
+        vocabularies,
+        translations=request.translations,
+        most_frequent=request.most_frequent,
+        sampling=sampling,
     )
     try:
-        save_shortlist(Path(given.output).resolve(), trained.shortlist)
+        save_shortlist(request.output.resolve(), trained.shortlist)
     except OSError as error:
-        raise UserError(f"{given.output}: cannot be written ({error.strerror or error})") from None
-    for line in _report(trained, lines, sampled=sampling is not None):
-        print(f"nmt-shortlist: {line}", file=sys.stderr)
+        raise UserError(f"{request.output}: cannot be written ({error.strerror or error})") from None
+    for line in _report(trained, request.lines, sampled=sampling is not None):
+        print(f"{PROGRAM}: {line}", file=sys.stderr)
+
+
+def _too_many(request: Request, size: int) -> Checking[None]:
+    for option, count in (("--translations", request.translations), ("--most-frequent", request.most_frequent)):
+        if count >= size:
+            yield (
+                f"{option} {count}: the model has only {size} target pieces; a shortlist of as many would leave none "
+                "out; give a smaller number"
+            )
 
 
 def _report(trained: Trained, lines: int, *, sampled: bool) -> Iterator[str]:
@@ -128,53 +182,6 @@ def _report(trained: Trained, lines: int, *, sampled: bool) -> Iterator[str]:
     if sampled:
         yield "each also with its target cut at random, as in the model's training (subwords.sampling)"
     yield f"{trained.entries:,} pairs of pieces occur together"
-
-
-def _corpora(given: argparse.Namespace, problems: list[str]) -> tuple[list[tuple[Path, Path]], int]:
-    """The pairs of files and the lines of all; what is missing, or wrong with them, is added to `problems`."""
-    needed = {
-        "--model PATH": (given.model, "a model file, or the folder of a run"),
-        "--source FILE": (given.source, "text in the source language"),
-        "--target FILE": (given.target, "its translation"),
-        "--output FILE": (given.output, "where the shortlist goes"),
-    }
-    problems.extend(f"{option} is missing: {meaning}" for option, (value, meaning) in needed.items() if value is None)
-    if given.source is None or given.target is None:
-        return [], 0
-    if len(given.source) != len(given.target):
-        problems.append(
-            f"--source has {len(given.source)} files and --target {len(given.target)}: file i of the one must go with "
-            "file i of the other"
-        )
-        return [], 0
-    corpora = list(zip(given.source, given.target, strict=True))
-    return corpora, sum(collect(problems, partial(check_corpora, corpora)) or [])
-
-
-def _number(option: str, text: str | None, default: int, *, least: int) -> int:
-    if text is None:
-        return default
-    with suppress(ValueError):
-        if int(text) >= least:
-            return int(text)
-    raise UserError(f"{option} {shlex.quote(text)}: allowed: a whole number, at least {least}")
-
-
-def _check_output(
-    given: argparse.Namespace, corpora: Sequence[tuple[Path, Path]], models: list[Path], problems: list[str]
-) -> None:
-    """Check that the file can be written, and overwrites nothing that is read."""
-    if given.output is None:
-        return
-    if given.output == STANDARD or is_device(Path(given.output)):
-        problems.append(f"--output {given.output}: a shortlist is a file; give a name")
-        return
-    found: list[str] = []
-    collect(found, partial(check_output, "--output", given.output, others=named(models)))
-    for corpus in corpora:
-        for option, path in zip(("--source", "--target"), corpus, strict=True):
-            collect(found, partial(check_output, "--output", given.output, others={option: path}))
-    problems.extend(dict.fromkeys(found))
 
 
 def _subwords(path: Path) -> tuple[Vocabularies, SubwordSampling | None]:

@@ -14,6 +14,7 @@ import argparse
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,22 +24,22 @@ from tqdm import tqdm
 
 from nmt.cli.common import run
 from nmt.cli.logs import logging_to
-from nmt.cli.training_request import PROGRAM, checked, parser, rank_timeout, run_folder_path
-from nmt.cli.validation import build_validation
+from nmt.cli.memory import enough_memory
+from nmt.cli.training_request import PROGRAM, Request, parser, read_request
+from nmt.cli.validation_metrics import build_validation
 from nmt.config import Config, dump_config, json_schema
 from nmt.data.preparation import Log, Prepared, prepare
 from nmt.data.subwords import Vocabularies
-from nmt.errors import UserError
+from nmt.errors import UserError, checked
 from nmt.jobs.stopping import Interrupted, handled, leaving, telling
 from nmt.jobs.torchrun import is_silent, job
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_model
-from nmt.ops.memory import out_of_memory
 from nmt.training.best_model import mend_best
 from nmt.training.distributed import LostProcess, Processes, joined
 from nmt.training.dry_run import describe, parameters
-from nmt.training.finetuning import Origin, freeze, load_weights
+from nmt.training.finetuning import freeze, load_weights
 from nmt.training.optim import build_optimizer, build_schedule
 from nmt.training.run_files import STATES
 from nmt.training.run_folder import RunFolder
@@ -49,87 +50,81 @@ from nmt.training.update import chosen_computing
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    options = parser().parse_args(arguments)
-    return run(PROGRAM, lambda: _train(options))
+    given = parser().parse_args(arguments)
+    return run(PROGRAM, lambda: _command(given))
 
 
-def _train(options: argparse.Namespace) -> int | None:
-    if options.print_schema:
+def _command(given: argparse.Namespace) -> int | None:
+    if given.print_schema:
         _print(json.dumps(json_schema(list(SCORES)), indent=2, ensure_ascii=False))
         return None
-    if options.config is None:
+    if given.config is None:
         raise UserError("--config FILE is missing; configs/ has examples")
     try:
-        return _train_checked(options, *checked(options))
+        request = checked(read_request(given))
+        with _explained(request.output):
+            if not request.dry_run:
+                return _train(request)
+            if not is_silent():
+                _dry_run(request)
+            return None
     except UserError as error:
         if is_silent() and not isinstance(error, LostProcess):
             return 2
         raise
 
 
-def _train_checked(
-    options: argparse.Namespace, config: Config, origin: Origin | None, device: torch.device
-) -> int | None:
-    output = run_folder_path(options, config)
-    with _explained(output):
-        cache = config.data.cache_folder or output.parent / ".cache"
-        if options.dry_run:
-            if not is_silent():
-                _dry_run(config, cache, origin, device)
-            return None
-        with joined(device, program=PROGRAM, patience=rank_timeout(options.rank_timeout)) as (processes, device):
-            if not processes.is_first:
-                processes.wait_until_prepared()
-                with RunFolder.follow(output) as folder:
-                    return _run(config, cache, folder, origin, device, lambda _: None, processes)
-            path = origin and origin.path
-            with (
-                RunFolder.open(
-                    output,
-                    config,
-                    resume=options.resume,
-                    overwrite=options.overwrite,
-                    given=options.config,
-                    origin=path,
-                    job=job(),
-                ) as folder,
-                logging_to(folder.log_path) as logger,
-            ):
-                for warning in folder.warnings:
-                    logger.warning(f"warning: {warning}")
-                prepared = None
-                if processes.size > 1 or options.overwrite:
-                    prepared = _prepare(config, cache, origin, logger.info)
-                    if (replaced := folder.overwrite()) is not None:
-                        logger.info(replaced)
-                    processes.tell_prepared()
-                return _run(config, cache, folder, origin, device, logger.info, processes, prepared)
+def _dry_run(request: Request) -> None:
+    prepared = _prepare(request, lambda message: print(message, file=sys.stderr))
+    for line in describe(request.config, prepared, _model(request, prepared)):
+        _print(line)
+
+
+def _train(request: Request) -> int:
+    """Open the run folder and train in it, as one of the processes."""
+    with joined(request.device, program=PROGRAM, patience=request.patience) as (processes, device):
+        request = replace(request, device=device)
+        if not processes.is_first:
+            processes.wait_until_prepared()
+            with RunFolder.follow(request.output) as folder:
+                return _run(request, folder, lambda _: None, processes)
+        with (
+            RunFolder.open(
+                request.output,
+                request.config,
+                resume=request.resume,
+                overwrite=request.overwrite,
+                given=request.config_path,
+                origin=request.origin and request.origin.path,
+                job=job(),
+            ) as folder,
+            logging_to(folder.log_path) as logger,
+        ):
+            for warning in folder.warnings:
+                logger.warning(f"warning: {warning}")
+            prepared = None
+            if processes.size > 1 or request.overwrite:
+                prepared = _prepare(request, logger.info)
+                if (replaced := folder.overwrite()) is not None:
+                    logger.info(replaced)
+                processes.tell_prepared()
+            return _run(request, folder, logger.info, processes, prepared)
 
 
 @contextmanager
 def _explained(output: Path) -> Iterator[None]:
     """Turn what the user can mend, on the disk or with smaller batches, into a UserError."""
+    advice = "lower data.max_length, training.batch_size (accumulate can make up for it), or the sizes in model"
+    what = " for this model and one sentence pair, or a process's share of a batch"
     try:
-        yield
+        with enough_memory(advice, what=what):
+            yield
     except BrokenPipeError:
         raise
     except OSError as error:
         resumable = any((output / name).exists() for name in STATES)
         saved = "; what the run had saved is intact: mend this and continue with --resume" if resumable else ""
         raise UserError(f"{error.filename or output}: {error.strerror or error}{saved}") from error
-    except (torch.cuda.OutOfMemoryError, MemoryError, RuntimeError) as error:
-        if not out_of_memory(error):
-            raise
-        raise UserError(
-            "the memory does not suffice for this model and one sentence pair, or a process's share of a batch: lower "
-            "data.max_length, training.batch_size (accumulate can make up for it), or the sizes in model"
-        ) from error
-
-
-def _dry_run(config: Config, cache: Path, origin: Origin | None, device: torch.device) -> None:
-    prepared = _prepare(config, cache, origin, lambda message: print(message, file=sys.stderr))
-    for line in describe(config, prepared, _model(config, prepared, origin, device)):
-        _print(line)
 
 
 def _print(line: str) -> None:
@@ -137,28 +132,20 @@ def _print(line: str) -> None:
     sys.stdout.buffer.write(f"{line}\n".encode())
 
 
-def _run(
-    config: Config,
-    cache: Path,
-    folder: RunFolder,
-    origin: Origin | None,
-    device: torch.device,
-    log: Log,
-    processes: Processes,
-    prepared: Prepared | None = None,
-) -> int:
+def _run(request: Request, folder: RunFolder, log: Log, processes: Processes, prepared: Prepared | None = None) -> int:
     """Train in an open run folder, as one of the processes, on the data that may be `prepared` already."""
+    config, origin, device = request.config, request.origin, request.device
     log(f"run folder {folder.path}, {device}, PyTorch {torch.__version__}, {torch.get_num_threads()} threads")
     state = saved_state(folder, processes, log)
     if processes.size > 1:
         log(f"{processes.size} processes, each with its share of every batch")
     log(f"training with {chosen_computing(config.training, device)}")
     if prepared is None:
-        prepared = _prepare(config, cache, origin, log)
+        prepared = _prepare(request, log)
     processes.check_same("configuration", dump_config(config))
     processes.check_same("corpus", _fingerprint(prepared))
     processes.check_same("saved state", "none" if state is None else f"of update {state.numbers['progress']['update']}")
-    model = _model(config, prepared, origin, device)
+    model = _model(request, prepared)
     for line in parameters(model):
         log(line)
     if origin is not None and state is None:
@@ -194,8 +181,9 @@ def _run(
     return 0
 
 
-def _prepare(config: Config, cache: Path, origin: Origin | None, log: Log) -> Prepared:
-    return prepare(config, cache=cache, log=log, vocabularies=None if origin is None else origin.vocabularies)
+def _prepare(request: Request, log: Log) -> Prepared:
+    vocabularies = None if request.origin is None else request.origin.vocabularies
+    return prepare(request.config, cache=request.cache, log=log, vocabularies=vocabularies)
 
 
 def _fingerprint(prepared: Prepared) -> str:
@@ -203,15 +191,15 @@ def _fingerprint(prepared: Prepared) -> str:
     return f"{prepared.train.folder.name} {prepared.valid.folder.name}"
 
 
-def _model(config: Config, prepared: Prepared, origin: Origin | None, device: torch.device) -> Seq2Seq:
-    """The model to train: drawn from the seed, or with the weights of `origin`."""
-    torch.manual_seed(config.seed)
+def _model(request: Request, prepared: Prepared) -> Seq2Seq:
+    """The model to train: drawn from the seed, or with the weights of the model to start from."""
+    torch.manual_seed(request.config.seed)
     source, target = prepared.vocabularies
-    model = build_model(config.model, source_size=source.size, target_size=target.size)
-    if origin is not None:
-        load_weights(model, origin)
-        freeze(model, config.training.freeze)
-    return model.to(device).train()
+    model = build_model(request.config.model, source_size=source.size, target_size=target.size)
+    if request.origin is not None:
+        load_weights(model, request.origin)
+        freeze(model, request.config.training.freeze)
+    return model.to(request.device).train()
 
 
 def _model_writer(config: Config, vocabularies: Vocabularies) -> Callable[[Path, Seq2Seq, dict[str, Any]], None]:

@@ -4,8 +4,9 @@ Every mistake is found before data is read, and all are told at once.
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from textwrap import shorten
@@ -13,9 +14,8 @@ from textwrap import shorten
 import torch
 
 from nmt.cli.common import DEVICES, choose_device
-from nmt.cli.options import collect
 from nmt.config import Check, Config, Inheritance, Problem, load_config
-from nmt.errors import UserError
+from nmt.errors import Checking, UserError, caught, checked
 from nmt.evaluation.metrics import check_tokenizer
 from nmt.models.checks import model_problems
 from nmt.training.distributed import PATIENCE
@@ -72,19 +72,49 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def checked(options: argparse.Namespace) -> tuple[Config, Origin | None, torch.device]:
-    """What is to be trained, from what, and where. Raises UserError with all that is wrong."""
-    problems: list[str] = []
-    device = collect(problems, lambda: choose_device(options.device))
-    collect(problems, lambda: rank_timeout(options.rank_timeout))
-    if options.resume and options.overwrite:
-        problems.append("--resume and --overwrite contradict each other: continue the run, or begin another")
-    start = _Start(options, problems)
-    checks: list[Check] = [model_problems, _tokenizer_problem, start.freeze_problem]
-    config = collect(problems, lambda: load_config(options.config, options.overrides, checks, start.inherit))
-    if problems or config is None or device is None:
-        raise UserError(*problems)
-    return config, start.origin, device
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is to be trained, from what, and where."""
+
+    config: Config
+    config_path: Path
+    origin: Origin | None  # the model that the training starts from
+    device: torch.device
+    output: Path  # the run folder
+    resume: bool
+    overwrite: bool
+    dry_run: bool
+    patience: timedelta  # with other processes
+
+    @property
+    def cache(self) -> Path:
+        """Where prepared data is kept."""
+        return self.config.data.cache_folder or self.output.parent / ".cache"
+
+
+def read_request(given: argparse.Namespace) -> Checking[Request]:
+    """What the arguments ask for; yields all that is wrong with them."""
+    device = yield from caught(lambda: choose_device(given.device), torch.device("cpu"))
+    patience = yield from caught(lambda: rank_timeout(given.rank_timeout), PATIENCE)
+    if given.resume and given.overwrite:
+        yield "--resume and --overwrite contradict each other: continue the run, or begin another"
+    start = _Start(given.init_from, resumed=given.resume, output=given.output)
+    try:
+        checks: list[Check] = [model_problems, _tokenizer_problem, start.freeze_problem]
+        config = load_config(given.config, given.overrides, checks, start.inherit)
+    finally:
+        yield from start.problems
+    return Request(
+        config=config,
+        config_path=given.config,
+        origin=start.origin,
+        device=device,
+        output=_run_folder(given.output, config),
+        resume=given.resume,
+        overwrite=given.overwrite,
+        dry_run=given.dry_run,
+        patience=patience,
+    )
 
 
 def rank_timeout(text: str) -> timedelta:
@@ -99,9 +129,8 @@ def rank_timeout(text: str) -> timedelta:
     )
 
 
-def run_folder_path(options: argparse.Namespace, config: Config) -> Path:
-    """The folder of the run."""
-    return options.output or Path("runs") / config.name
+def _run_folder(output: Path | None, config: Config) -> Path:
+    return output or Path("runs") / config.name
 
 
 def _tokenizer_problem(config: Config) -> Iterator[Problem]:
@@ -113,32 +142,35 @@ def _tokenizer_problem(config: Config) -> Iterator[Problem]:
 
 
 class _Start:
-    """The model to start from: the one that was given, or the one that the run to resume started from."""
+    """The model to start from: the one that was given, or the one that the run to resume started from.
 
-    def __init__(self, options: argparse.Namespace, problems: list[str]) -> None:
-        """What is wrong with the model file is added to `problems`."""
-        self._options, self._problems = options, problems
+    `problems` are what is wrong with its file.
+    """
+
+    def __init__(self, model: Path | None, *, resumed: bool, output: Path | None) -> None:
         self.origin: Origin | None = None
-        self._wanted = False
-        if options.init_from is not None:
-            self._load(options.init_from)
+        self.problems: Sequence[str] = ()
+        self._resumed, self._output = resumed, output
+        self._load(model)
 
-    def _load(self, path: Path) -> None:
-        self._wanted = True
-        self.origin = collect(self._problems, lambda: load_origin(path))
+    def _load(self, model: Path | None) -> None:
+        self._model = model
+        if model is not None:
+            try:
+                self.origin = checked(caught(lambda: load_origin(model), None))
+            except UserError as error:
+                self.problems = error.messages
 
     def inherit(self, config: Config) -> Inheritance:
         """The configuration with what the model decides; to be passed to `load_config`."""
-        if self._options.init_from is None and self._options.resume:
-            recorded = recorded_origin(run_folder_path(self._options, config))
-            if recorded is not None:
-                self._load(recorded)
+        if self._model is None and self._resumed:
+            self._load(recorded_origin(_run_folder(self._output, config)))
         if self.origin is not None:
             return inherited(config, self.origin)
-        return Inheritance(config, doubtful=[("model",), ("subwords",)] if self._wanted else [])
+        return Inheritance(config, doubtful=[] if self._model is None else [("model",), ("subwords",)])
 
     def freeze_problem(self, config: Config) -> Iterator[Problem]:
         """Frozen parts need weights to keep."""
-        if config.training.freeze and not self._wanted:
+        if config.training.freeze and self._model is None:
             message = "needs --init-from; freezing weights that were never trained is of no use"
-            yield Problem(("training", "freeze"), message, (("name",),) if self._options.resume else ())
+            yield Problem(("training", "freeze"), message, (("name",),) if self._resumed else ())

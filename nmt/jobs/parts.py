@@ -1,117 +1,52 @@
-"""A long translation in parts: which chunks of the input are done, who translates which, and how they become one file.
+"""The folder of parts of a long translation: which chunks of the input are done, who translates which, and the whole.
 
-A chunk is a run of consecutive lines. The folder beside the output holds what is translated and how (`description`),
-and for each finished chunk a file for each output and a record of what is in them (`finished`), written last, so that a
-chunk is done or not begun. What a record does not vouch for is translated again. Processes claim a chunk by locking a
-byte of one file (POSIX record locks): the faster ones do more, and the system releases what a process had claimed when
-it ends, however it ends.
+A chunk is a run of consecutive lines. For each finished chunk the folder holds a file for each output and a record of
+what is in them, written last, so that a chunk is done or not begun; what a record does not vouch for is translated
+again. Processes claim a chunk by locking a byte of one file (POSIX record locks): the faster ones do more, and the
+system releases what a process had claimed when it ends, however it ends.
 
-It knows files and numbers of chunks, no text, no options and no models.
+It knows files and numbers of chunks; whose the folder is, `resuming` knows.
 """
 
 import fcntl
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from nmt.errors import UserError
-from nmt.files import first_foreign_name, open_refusing_links
-from nmt.jobs.chunks import MAIN, RECORD, Chunks, finished_chunks, unwritable
-from nmt.jobs.description import (
-    CHUNK_LINES,
+from nmt.files import first_foreign_name, written_atomically
+from nmt.jobs.records import (
     JOB,
     JOINED,
+    Content,
+    Damaged,
     Description,
-    Facts,
-    differences,
-    listed,
-    occupied,
-    read_description,
-    without_records,
+    check,
+    read_content,
+    read_record,
+    states,
+    write_record,
 )
-from nmt.jobs.finished import Damaged, check, content, joined
-from nmt.jobs.states import states
 
+MAIN, RECORD = "output", "done"  # kinds of a chunk's files; the others are those of alignments
 LOCK = ".lock"
 PROCESSES = 1 << 20  # bytes of the lock for processes, by their rank; those of the chunks follow
-_OURS = re.compile(r"([0-9]{6,}\.[a-z_]+|job\.json|joined\.json)(\.[0-9a-f]+\.partial)?")
 PAUSE = 0.1  # seconds between two looks at what others have not finished
+MOST_TOLD = 5  # damaged parts, each in a line
+_OURS = re.compile(r"([0-9]{6,}\.[a-z_]+|job\.json|joined\.json)(\.[0-9a-f]+\.partial)?")
 
 
-class Parts(Chunks):
-    """An open folder of parts, held inside its `with` block by the first process of a job; others `follow` it."""
+class Parts:
+    """The folder of the job of a `description`, inside a `with` block; `outputs` are its files by their kinds."""
 
-    def __init__(self, path: Path, lock: IO[str], outputs: Mapping[str, str] | None = None) -> None:
-        super().__init__(path, outputs)
+    def __init__(self, path: Path, lock: IO[str], outputs: Mapping[str, str], description: Description) -> None:
+        self.path, self.outputs, self.description = path, outputs, description
+        self.is_joined = description.joined is not None  # the outputs are in place; only the folder is left to remove
+        self.damages: Sequence[str] = ()  # what was wrong when the folder was opened, and is mended
         self._lock = lock
-        self.damages: list[str] = []  # what was found when the folder was opened, and is mended
-
-    @classmethod
-    def open(
-        cls,
-        path: Path,
-        facts: Facts,
-        *,
-        outputs: Mapping[str, str],
-        lines: int,
-        chunk_lines: int | None,
-        usual_chunk: int,
-        resume: bool,
-        job: str | None,
-    ) -> "Parts":
-        """Make `path` the folder of a job, as its first process; with `resume` it may hold finished chunks of it.
-
-        `outputs` are files by their kinds. `chunk_lines` None: those of the job that is resumed, or `usual_chunk`.
-        `job` names what started the processes, perhaps not for the first time: what it began, it may resume. A folder
-        without a finished chunk has nothing to lose, nor one whose outputs were joined but are not there as they were.
-        Chunks that are not what their records say are not finished any more, which `damages` then tells.
-        Raises UserError when the folder cannot be written, is in use, holds something else, another job (with the
-        differences), or finished chunks although `resume` was not asked for.
-        """
-        try:
-            _refuse_strangers(path)
-            path.mkdir(exist_ok=True)
-            lock = open_refusing_links(path / LOCK, "a+", encoding="utf-8", errors="replace")
-            try:
-                if not _taken(lock, 0, length=0):  # all of it: nobody is there, not even a process without a first one
-                    raise UserError(f"{path}: in use by another translation; wait for it, or stop it")
-                parts = cls(path, lock, outputs)
-                lock.seek(0)
-                resume = resume or (job is not None and lock.read() == job)
-                parts._settle(facts, lines, chunk_lines, usual_chunk, resume)
-                lock.truncate(0)
-                lock.write(job or "")
-                lock.flush()
-                fcntl.lockf(lock, fcntl.LOCK_UN, 0, 1)  # chunks, and the other processes' bytes
-            except BaseException:
-                lock.close()
-                raise
-        except OSError as error:
-            raise unwritable(path, error) from error
-        return parts
-
-    @classmethod
-    def follow(cls, path: Path, facts: Facts, *, outputs: Mapping[str, str], rank: int) -> "Parts":
-        """The folder that the first process has opened. Raises UserError unless this one is to do the same job."""
-        try:
-            lock = open_refusing_links(path / LOCK, "a+", encoding="utf-8")
-        except OSError as error:
-            raise unwritable(path, error) from error
-        _taken(lock, rank)
-        parts = cls(path, lock, outputs)
-        try:
-            there = read_description(path)
-        except Damaged as damage:
-            raise UserError(f"{damage}; delete the folder to begin again") from None
-        if there is None:
-            raise UserError(f"{path}: has no {JOB}, which process 0 has written; all must see the same folder")
-        if changes := differences(there.facts, {**facts, CHUNK_LINES: there.facts[CHUNK_LINES]}):
-            raise UserError(f"{path}: process {rank} was given another job than process 0:{listed(changes)}")
-        parts.take(there)
-        return parts
 
     def __enter__(self) -> "Parts":
         return self
@@ -119,49 +54,32 @@ class Parts(Chunks):
     def __exit__(self, *error: object) -> None:
         self._lock.close()
 
-    def _settle(self, facts: Facts, lines: int, chunk_lines: int | None, usual_chunk: int, resume: bool) -> None:
-        new = Description.of(facts, lines, chunk_lines or usual_chunk)
-        try:
-            there = read_description(self.path)
-        except Damaged as damage:
-            self.take(new)
-            self._mend(damage, resume=resume)
-        else:
-            if there is not None:
-                self.take(there)
-                if self._is_resumed(facts, chunk_lines, resume=resume):
-                    return
-            self.take(new)
-            self._clear_parts()
-            self._clear_notes()
-        new.write(self.path)
+    @property
+    def lines(self) -> int:
+        """The lines of the input."""
+        return self.description.lines
 
-    def _is_resumed(self, facts: Facts, chunk_lines: int | None, *, resume: bool) -> bool:
-        """Whether to go on from what is there. Raises UserError where that is not wanted, or is of another job."""
-        there, joined = self.description.facts, self.description.joined
-        if not (self.done() if joined is None else joined == states(self.outputs)):
-            return False
-        changes = differences(there, {**facts, CHUNK_LINES: str(chunk_lines or there[CHUNK_LINES])})
-        if joined is None:
-            if changes or not resume:
-                raise UserError(occupied(self.path, changes, resume=resume))
-            self.damages = self.undo_damaged()
-        return resume and not changes
+    @property
+    def chunks(self) -> int:
+        """How many chunks there are."""
+        return -(-self.lines // self.description.chunk_lines)
 
-    def _mend(self, damage: Damaged, *, resume: bool) -> None:
-        """Keep what is of this job although what described it is damaged. Raises UserError if it may be another's."""
-        if _holds_parts(self.path):
-            if not self.done():
-                raise UserError(without_records(damage))
-            if not resume:
-                raise UserError(occupied(self.path, [], resume=False))
-            if all(self.damage(chunk) for chunk in self.done()):
-                raise UserError(
-                    f"{damage}, and none of its parts is known to be of this translation; delete the folder to begin "
-                    "again"
-                )
-        self.damages = [f"{damage}; it is written anew", *self.undo_damaged()]
-        (self.path / JOINED).unlink(missing_ok=True)
+    def range(self, chunk: int) -> tuple[int, int]:
+        """The first line of a chunk, and how many it has."""
+        first = chunk * self.description.chunk_lines
+        return first, min(self.description.chunk_lines, self.lines - first)
+
+    def part(self, chunk: int, kind: str) -> Path:
+        """The file of a chunk that becomes part of the output of that kind."""
+        return self.path / f"{chunk:06}.{kind}"
+
+    def done(self) -> list[int]:
+        """The chunks that are finished."""
+        return [chunk for chunk in finished_chunks(self.path) if chunk < self.chunks]
+
+    def done_lines(self) -> int:
+        """The lines of all chunks that are finished."""
+        return sum(self.range(chunk)[1] for chunk in self.done())
 
     def claims(self, *, stay: bool, look: Callable[[], object]) -> Iterator[int]:
         """Chunks for this process to translate, one after another; each is its own until the next is asked for.
@@ -175,7 +93,7 @@ class Parts(Chunks):
             for chunk in pending:
                 if self.part(chunk, RECORD).exists():
                     continue
-                if not _taken(self._lock, PROCESSES + chunk):
+                if not taken(self._lock, PROCESSES + chunk):
                     unfinished.append(chunk)
                     continue
                 try:
@@ -192,92 +110,97 @@ class Parts(Chunks):
                 look()
                 time.sleep(PAUSE)
 
-    def join(self) -> list[str]:
+    def finish(self, chunk: int, *, lines: int) -> None:
+        """Make a chunk done, whose files were written with so many lines each. Raises UserError if they are not so."""
+        try:
+            with writing(self.path):
+                files = {kind: read_content(self.part(chunk, kind)) for kind in self.outputs}
+                for kind, content in files.items():
+                    check(self.part(chunk, kind), content, content._replace(lines=lines))
+                job = self.description.digest
+                write_record(self.part(chunk, RECORD), job=job, chunk=chunk, lines=lines, files=files)
+        except Damaged as damage:
+            raise UserError(f"{damage}, as soon as it was written") from None
+
+    def damage(self, chunk: int) -> Damaged | None:
+        """How a chunk is not what its record says."""
+        try:
+            for kind, recorded in self._recorded(chunk).items():
+                check(self.part(chunk, kind), read_content(self.part(chunk, kind)), recorded)
+        except Damaged as damage:
+            return damage
+        return None
+
+    def undo_damaged(self) -> Sequence[str]:
+        """Make chunks that are not what their records say unfinished; returns what there is to say about them."""
+        told = []
+        for chunk in self.done():
+            if damage := self.damage(chunk):
+                first, count = self.range(chunk)
+                told.append(f"{damage}; lines {first + 1:,} to {first + count:,} are translated again")
+                for kind in (RECORD, *self.outputs):
+                    self.part(chunk, kind).unlink(missing_ok=True)
+        return told if len(told) <= MOST_TOLD else [*told[:MOST_TOLD], f"… and {len(told) - MOST_TOLD:,} more parts"]
+
+    def _recorded(self, chunk: int) -> Mapping[str, Content]:
+        """What the files of a finished chunk have. Raises Damaged when its record does not say."""
+        path = self.part(chunk, RECORD)
+        files = read_record(path, job=self.description.digest, chunk=chunk)
+        if files.keys() != self.outputs.keys() or any(file.lines < self.range(chunk)[1] for file in files.values()):
+            raise Damaged(f"{path}: does not have all lines of all outputs")
+        return files
+
+    def join(self) -> Sequence[str]:
         """Write the outputs from the parts in order; only the folder is then left to remove.
 
         Where parts are not what their records say, they are made unfinished instead, and told.
         """
         try:
             for kind, name in self.outputs.items():
-                with joined(name) as whole:
+                with _whole(name) as whole:
                     for chunk in range(self.chunks):
-                        part, record = self.part(chunk, kind), self.record(chunk)
-                        check(part, kind, record, content(part, to=whole))
+                        recorded, part = self._recorded(chunk)[kind], self.part(chunk, kind)
+                        check(part, read_content(part, to=whole), recorded)
         except Damaged as damage:
             return self.undo_damaged() or [f"{damage}; the parts are read again"]
         self.is_joined = True
-        try:
+        with writing(self.path):
             self.description._replace(joined=states(self.outputs)).write(self.path)
             (self.path / JOB).unlink()
-        except OSError as error:
-            raise unwritable(self.path, error) from error
-        return []
+        return ()
 
     def remove(self) -> None:
         """Remove the folder. Raises UserError when that is not possible, or somebody's file is in it."""
         try:
-            self._clear_parts()
+            self.clear_parts()
             if (stranger := first_foreign_name(self.path, JOB, JOINED, LOCK)) is not None:
                 raise UserError(f"{self.path / stranger}: is of no translation, and its folder is not removed")
-            self._clear_notes()
+            self.clear_notes()
             (self.path / LOCK).unlink()
             self._lock.close()  # some network file systems keep a file that is open
             self.path.rmdir()
         except OSError as error:
             raise UserError(f"{error.filename or self.path}: cannot be removed ({error.strerror or error})") from error
 
-    def _clear_parts(self) -> None:
+    def clear_parts(self) -> None:
         """Remove what processes of a job have written, but not what says whose it is."""
         for path in sorted(self.path.iterdir()):
             if _OURS.fullmatch(path.name) and path.name not in (JOB, JOINED):
                 path.unlink(missing_ok=True)
 
-    def _clear_notes(self) -> None:
+    def clear_notes(self) -> None:
         """Remove what says whose the parts are, after them."""
         for name in (JOB, JOINED):
             (self.path / name).unlink(missing_ok=True)
 
 
-def unfinished(path: Path) -> str | None:
-    """Why a translation must not begin as if the folder `path` were not there; None if it may."""
-    with suppress(OSError):  # what cannot even be asked about was not made by us
-        if (path / JOB).exists() and finished_chunks(path):
-            return occupied(path, [], resume=False)
-        try:
-            if _holds_parts(path):
-                read_description(path)
-        except Damaged as damage:
-            return without_records(damage)
-    return None
+def finished_chunks(path: Path) -> list[int]:
+    """The chunks in a folder that have a record."""
+    stems = [part.stem for part in path.glob(f"*.{RECORD}")]
+    return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdecimal() and f"{int(stem):06}" == stem)
 
 
-def _holds_parts(path: Path) -> bool:
-    """Whether a chunk of a job has been written, with a record or without."""
-    return (path / JOB).exists() and next(path.glob(f"*.{MAIN}"), None) is not None
-
-
-def remove_joined(path: Path) -> None:
-    """Remove the folder `path` if all in it is in the outputs and no process is at work; it may stay without harm."""
-    with suppress(OSError, UserError):
-        if (path / JOINED).exists() and not (path / JOB).exists():
-            with open_refusing_links(path / LOCK, "a+", encoding="utf-8") as lock:
-                if _taken(lock, 0, length=0):
-                    Parts(path, lock).remove()
-
-
-def _refuse_strangers(path: Path) -> None:
-    """Raise UserError when the folder's name is taken by something that is not ours."""
-    if path.exists() and not path.is_dir():
-        raise UserError(f"{path}: is a file, where the folder of parts has to be; rename it, or give another --output")
-    if path.is_dir() and not (path / JOB).exists() and not (path / JOINED).exists():
-        stranger = first_foreign_name(path, LOCK, f"{JOB}.*.partial")  # the last is left by a process killed early
-        if stranger is not None:
-            raise UserError(
-                f"{path}: is not empty and holds no parts (found {stranger}); remove it, or give another --output"
-            )
-
-
-def _taken(lock: IO[str], byte: int, *, length: int = 1) -> bool:
+def taken(lock: IO[str], byte: int, *, length: int = 1) -> bool:
     """Lock bytes of the open file, unless another process has any of them; `length` 0 is to the end of all bytes.
 
     Raises UserError where the file system has no locks.
@@ -292,3 +215,23 @@ def _taken(lock: IO[str], byte: int, *, length: int = 1) -> bool:
             "--output on a file system with locks, or translate by one process without --resume and --chunk-lines"
         ) from error
     return True
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Raise UserError for what the system refuses in the block, as writing the folder of parts."""
+    try:
+        yield
+    except OSError as error:
+        reason = f"the folder of parts cannot be written ({error.strerror or error})"
+        raise UserError(f"{error.filename or folder}: {reason}") from error
+
+
+@contextmanager
+def _whole(name: str) -> Iterator[IO[bytes]]:
+    """The output `name` for writing: of a link the file that it points to, which appears complete or not at all."""
+    try:
+        with written_atomically(Path(name).resolve(), "wb") as file:
+            yield file
+    except OSError as error:
+        raise UserError(f"{name}: cannot be written ({error.strerror or error})") from None

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import PrefixStore
 
 Result = TypeVar("Result")
-PROGRAM = "nmt-translate"  # the one command that has a team
 PATIENCE = timedelta(minutes=10)  # to find the store
 PAUSE = 0.05  # seconds between two looks at the store
 
@@ -38,11 +37,11 @@ class Team:
         self._store = store
 
     @classmethod
-    def of_torchrun(cls) -> "Team":
-        """The team that torchrun started this process in; one of one without torchrun."""
+    def of_torchrun(cls, program: str) -> "Team":
+        """The team that torchrun started this process of `program` in; one of one without torchrun."""
         if torchrun.processes() == 1:
             return cls()
-        store, rank, size = torchrun.meet(__name__, program=PROGRAM, patience=PATIENCE)
+        store, rank, size = torchrun.meet(__name__, program=program, patience=PATIENCE)
         return cls(rank, size, store)
 
     @property

@@ -11,9 +11,8 @@ import pytest
 
 from nmt.cli.translate import main
 from nmt.decoding.translator import Translator
-from nmt.jobs.description import JOB, JOINED
-from nmt.jobs.finished import digest_of
 from nmt.jobs.parts import Parts
+from nmt.jobs.records import JOB, JOINED, digest_of
 from tests.random_model import save_random_model, text
 
 LINES, CHUNK, CHUNKS = 11, 3, 4

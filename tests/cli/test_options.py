@@ -9,14 +9,9 @@ from typing import Any
 
 import pytest
 
-from nmt.cli.options import (
-    PRECISIONS,
-    add_search_options,
-    check_output,
-    collect,
-    opened_for_writing,
-    search_options,
-)
+from nmt.cli.models import PRECISIONS
+from nmt.cli.options import add_search_options, add_unknown_word_options, read_how
+from nmt.cli.outputs import check_output, check_outputs, opened_for_writing
 from nmt.config.schema import DecodingConfig
 from nmt.errors import UserError
 from nmt.ops.packed_weights import PRODUCTS
@@ -28,8 +23,13 @@ def searched(*arguments: str) -> tuple[dict[str, Any], list[str]]:
     """The options that were read, and the problems."""
     parser = argparse.ArgumentParser()
     add_search_options(parser)
-    problems: list[str] = []
-    return search_options(parser.parse_args(arguments), problems), problems
+    add_unknown_word_options(parser)
+    reading, problems = read_how(vars(parser.parse_args(arguments))), []
+    while True:
+        try:
+            problems.append(next(reading))
+        except StopIteration as end:
+            return end.value, problems
 
 
 def test_the_precisions_that_are_offered_are_those_that_there_are() -> None:
@@ -74,7 +74,7 @@ def test_values(argument: str, name: str, value: object) -> None:
 @pytest.mark.parametrize("text", ["0", "-3", "2.0", "1e3", "nan", "true", "", "9" * 5000])
 def test_what_is_no_size(text: str) -> None:
     options, (problem,) = searched(f"--beam-size={text}", "--batch-tokens=5")
-    assert options == {"batch_tokens": 5}
+    assert options["batch_tokens"] == 5
     assert problem.startswith(f"--beam-size {text or repr('')}: allowed: a whole number, at least 1 and at most 1")
 
 
@@ -87,16 +87,13 @@ def test_what_is_no_size(text: str) -> None:
     ],
 )
 def test_what_is_no_rule(argument: str, expected: str) -> None:
-    options, (problem,) = searched(argument)
-    assert options == {}
+    _, (problem,) = searched(argument)
     assert problem.startswith(expected)
 
 
 def test_paths_that_cannot_be_asked_about_are_problems_too(tmp_path: Path) -> None:
     name = str(tmp_path / ("a" * 300))
-    problems: list[str] = []
-    assert collect(problems, lambda: check_output("--output", name, others={"--input": tmp_path})) is None
-    (problem,) = problems
+    (problem,) = check_outputs({"--output": name}, others=[("--input", tmp_path)])
     assert problem.startswith(name)
 
 
@@ -109,7 +106,7 @@ def test_a_file_in_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
     if os.access(folder, os.W_OK):
         pytest.skip("run by root, who may write everywhere")
     with pytest.raises(UserError, match=r"the folder .* cannot be written to"):
-        check_output("--output", str(folder / "out"), others={})
+        check_output("--output", str(folder / "out"), others=[])
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs the device /dev/full")

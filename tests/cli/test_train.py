@@ -16,7 +16,7 @@ import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from nmt.cli import validation
+from nmt.cli import validation_metrics
 from nmt.cli.logs import logging_to
 from nmt.cli.train import main
 from nmt.config import parse_config
@@ -165,7 +165,7 @@ def scripted_losses(monkeypatch: pytest.MonkeyPatch, *values: float) -> None:
         loss = next(script)
         return {"loss": loss, "perplexity": 2.718281828**loss}
 
-    monkeypatch.setattr(validation, "corpus_loss", scripted)
+    monkeypatch.setattr(validation_metrics, "corpus_loss", scripted)
 
 
 @pytest.mark.parametrize(("average", "wins"), [(0.5, True), (1.0, False), (9.0, False)])
@@ -274,7 +274,7 @@ def test_ways_to_start_it(tmp_path: Path, tiny: Path, name: str) -> None:
 
 def interrupt_at(monkeypatch: pytest.MonkeyPatch, number: int, action: Callable[[], None]) -> None:
     """Do something at the beginning of the `number`-th validation, counted from 1."""
-    original, calls = validation.corpus_loss, []
+    original, calls = validation_metrics.corpus_loss, []
 
     def counted(*arguments: Any) -> dict[str, float]:
         calls.append(1)
@@ -282,7 +282,7 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, number: int, action: Callable[
             action()
         return original(*arguments)
 
-    monkeypatch.setattr(validation, "corpus_loss", counted)
+    monkeypatch.setattr(validation_metrics, "corpus_loss", counted)
 
 
 @pytest.mark.parametrize("limit", [10, 20_000])

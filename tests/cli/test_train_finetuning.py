@@ -9,7 +9,7 @@ import pytest
 import torch
 import yaml
 
-from nmt.cli import validation
+from nmt.cli import validation_metrics
 from nmt.config import parse_config
 from nmt.config.schema import Config
 from nmt.models.model_file import ModelFile, load_model
@@ -277,7 +277,7 @@ def test_nothing_left_to_train(tmp_path: Path, short: Path, trained: Path, train
 
 
 def stop_at_validation(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    original, calls = validation.corpus_loss, []
+    original, calls = validation_metrics.corpus_loss, []
 
     def stopping(*arguments: Any) -> dict[str, float]:
         calls.append(1)
@@ -285,7 +285,7 @@ def stop_at_validation(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
             raise KeyboardInterrupt
         return original(*arguments)
 
-    monkeypatch.setattr(validation, "corpus_loss", stopping)
+    monkeypatch.setattr(validation_metrics, "corpus_loss", stopping)
 
 
 def test_resuming_needs_the_first_model_no_more(

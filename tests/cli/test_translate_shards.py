@@ -1,6 +1,5 @@
 """nmt-translate in chunks: the outputs of one piece, whatever stops it in between, and whose parts it refuses."""
 
-import argparse
 import errno
 import fcntl
 import gzip
@@ -16,14 +15,15 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.cli.facts import facts_of
+from nmt.cli.parts_request import PartsRequest
 from nmt.cli.translate import main
 from nmt.decoding import translator
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.evaluation import alignment_plot
-from nmt.jobs.description import JOB, JOINED
 from nmt.jobs.parts import PROCESSES, Parts
+from nmt.jobs.records import JOB, JOINED
+from nmt.jobs.resuming import Job, open_parts
 from nmt.jobs.team import Team
 from nmt.models.model_file import rebuild
 from nmt.models.seq2seq import Seq2Seq
@@ -309,7 +309,7 @@ def test_a_translation_in_one_piece_removes_what_was_joined(command: Command) ->
 
 def test_pictures_go_to_one_folder(source: Path, tmp_path: Path) -> None:
     def facts(folder: Path) -> object:
-        return facts_of(argparse.Namespace(input=str(source), plot_alignments=folder), [])
+        return PartsRequest(None, False, {"input": str(source), "plot_alignments": folder}).facts([])
 
     assert facts(tmp_path / "a") != facts(tmp_path / "b")
     assert facts(tmp_path / "a") == facts(tmp_path / "b" / ".." / "a")
@@ -328,7 +328,7 @@ def test_a_signal_when_all_is_joined(
     command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole = command.whole()
-    monkeypatch.setattr(Parts, "remove", lambda self: (self._clear_parts(), signal.raise_signal(signal.SIGTERM)))
+    monkeypatch.setattr(Parts, "remove", lambda self: (self.clear_parts(), signal.raise_signal(signal.SIGTERM)))
     assert command.run("--chunk-lines", 4) == 143
     assert capsys.readouterr().err == "nmt-translate: stopped by SIGTERM; the outputs are complete\n"
     assert command.output.read_bytes() == whole
@@ -522,8 +522,9 @@ def holding(parts: Path, byte: int) -> Iterator[Callable[[], object]]:
 
 def test_chunks_are_claimed_by_one_process_at_a_time(tmp_path: Path) -> None:
     """What a process had claimed that was killed is free again."""
-    options: Any = {"outputs": {}, "lines": 9, "chunk_lines": 2, "usual_chunk": 1, "resume": False, "job": None}
-    with Parts.open(tmp_path / "parts", {}, **options) as parts, holding(parts.path, PROCESSES + 1) as kill:
+    nothing: Any = {"outputs": {}, "facts": {}, "texts": {}, "resume": False}
+    job = Job(program="nmt-any", folder=tmp_path / "parts", lines=9, chunk_lines=2, **nothing)
+    with open_parts(job, usual_chunk=1, started_by=None) as parts, holding(parts.path, PROCESSES + 1) as kill:
         assert [parts.range(chunk) for chunk in range(parts.chunks)] == [(0, 2), (2, 2), (4, 2), (6, 2), (8, 1)]
         parts.finish(3, lines=2)
         assert list(parts.claims(stay=False, look=kill)) == [0, 2, 4]
@@ -600,7 +601,7 @@ def test_every_option_decides_unless_it_is_known_not_to(tmp_path: Path) -> None:
     usual = {"input": str(source), "output": "out", "model": [tmp_path], "resume": True, "device": "cpu"}
 
     def facts(**more: object) -> object:
-        return facts_of(argparse.Namespace(**{**usual, **more}), [model])
+        return PartsRequest(None, False, {**usual, **more}).facts([model])
 
     plain = facts()
     assert facts(output="elsewhere", resume=False, device=None, new_file=None, new_flag=False) == plain
@@ -683,7 +684,7 @@ def test_the_folder_is_seldom_listed(command: Command, monkeypatch: pytest.Monke
     before = Parts.done_lines
     monkeypatch.setattr(Parts, "done_lines", lambda self: (looks.append(self), before(self))[1])
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr("nmt.cli.sharding.PAUSE", 60.0)
+    monkeypatch.setattr("nmt.jobs.in_parts.PAUSE", 60.0)
     assert command.run("--chunk-lines", 1) == 0
     assert len(looks) == 1
 

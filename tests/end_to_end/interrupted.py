@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 
 import torch._dynamo  # the optimisers import it where they are made, which takes a second
 
-from nmt.cli import train, validation
+from nmt.cli import train, validation_metrics
 
 assert torch._dynamo
 CHANGING = ("link", "replace", "rename", "unlink", "remove", "rmdir", "mkdir", "fsync", "ftruncate")
@@ -106,7 +106,7 @@ class CountedFile:
 
 def wait_in_validation(number: int, descriptor: int) -> None:
     """Within the `number`-th validation tell the other end of the pipe, and wait for what comes."""
-    original, calls = validation.corpus_loss, []
+    original, calls = validation_metrics.corpus_loss, []
 
     def waiting(*arguments: Any) -> dict[str, float]:
         calls.append(1)
@@ -115,7 +115,7 @@ def wait_in_validation(number: int, descriptor: int) -> None:
             time.sleep(60)
         return original(*arguments)
 
-    validation.corpus_loss = waiting
+    validation_metrics.corpus_loss = waiting
 
 
 def child(task: dict[str, Any], descriptor: int) -> NoReturn:

@@ -7,15 +7,17 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
 
-from nmt.cli.options import STANDARD, check_output, collect, opened_for_writing, option_name
+from nmt.cli.options import option_name
+from nmt.cli.outputs import STANDARD, Files, check_outputs, opened_for_writing
 from nmt.decoding.text.alignment import SoftAlignment
-from nmt.errors import UserError
+from nmt.errors import Checking, UserError, caught
 from nmt.evaluation.alignment_plot import Fonts, check_plots, plot_alignment
 from nmt.evaluation.alignments import pharaoh
 
@@ -28,7 +30,7 @@ WriteAlignments = Callable[[Sequence[SoftAlignment]], None]
 
 
 def add_alignment_options(group: argparse._ActionsContainer) -> None:
-    """Add the options that `check_alignment_outputs` and `alignments_written` read."""
+    """Add the options whose values are those of `AlignmentOutputs`."""
     group.add_argument(
         "--alignments",
         metavar="FILE",
@@ -51,26 +53,54 @@ def add_alignment_options(group: argparse._ActionsContainer) -> None:
     )
 
 
-def wants_alignments(given: argparse.Namespace) -> bool:
-    """Whether anything of an alignment is to be written."""
-    return given.plot_alignments is not None or any(getattr(given, name) is not None for name in FILES)
+@dataclass(frozen=True)
+class AlignmentOutputs:
+    """The files and the folder that alignments go to, under the names of their options."""
 
+    alignments: str | None = None
+    soft_alignments: str | None = None
+    plot_alignments: Path | None = None
 
-def check_alignment_outputs(
-    given: argparse.Namespace, problems: list[str], *, others: Mapping[str, Path | None]
-) -> None:
-    """Check that alignments can be written, and overwrite neither `others` nor each other; problems are added."""
-    taken = dict(others)
-    for name in FILES:
-        output, option = getattr(given, name), option_name(name)
-        if output == STANDARD:
-            problems.append(f"{option} -: standard output has the other lines; give a file")
-        elif output is not None:
-            collect(problems, partial(check_output, option, output, others=taken))
-            taken[option] = Path(output)
-    if given.plot_alignments is not None:
-        collect(problems, check_plots)
-        collect(problems, partial(_check_folder, given.plot_alignments))
+    @property
+    def files(self) -> dict[str, str]:
+        """Those of FILES that are to be written."""
+        return {name: output for name in FILES if (output := getattr(self, name)) is not None}
+
+    def __bool__(self) -> bool:
+        """Whether anything is to be written."""
+        return bool(self.files) or self.plot_alignments is not None
+
+    def check(self, *, others: Files) -> Checking[None]:
+        """Yield why alignments cannot be written, or would overwrite `others` or each other."""
+        for name, output in self.files.items():
+            if output == STANDARD:
+                yield f"{option_name(name)} -: standard output has the other lines; give a file"
+        files = {option_name(name): output for name, output in self.files.items() if output != STANDARD}
+        yield from check_outputs(files, others=others)
+        if self.plot_alignments is not None:
+            yield from caught(check_plots, None)
+            yield from caught(partial(_check_folder, self.plot_alignments), None)
+
+    @contextmanager
+    def opened(self, *, program: str, first: int = 0) -> Iterator[WriteAlignments]:
+        """A function that writes what was asked for, to be called for each line of the input in order, from line
+        `first` on, with the alignments of its lines in the output. Files appear complete or not at all."""
+        with ExitStack() as stack:
+            files = {name: stack.enter_context(opened_for_writing(output)) for name, output in self.files.items()}
+            hard, soft = (files.get(name) for name in FILES)
+            folder = self.plot_alignments
+            plot = None if folder is None else stack.enter_context(_plots(folder, program, first))
+
+            def write(alignments: Sequence[SoftAlignment]) -> None:
+                for alignment in alignments:
+                    if hard is not None:
+                        hard.write(f"{pharaoh(alignment.links)}\n".encode())
+                    if soft is not None:
+                        soft.write(f"{_json(alignment)}\n".encode())
+                if plot is not None:
+                    plot(alignments)
+
+            yield write
 
 
 def _check_folder(folder: Path) -> None:
@@ -85,30 +115,6 @@ def _check_folder(folder: Path) -> None:
             pass
     except OSError as error:
         raise UserError(f"--plot-alignments {folder}: {place} cannot be written to ({error.strerror})") from None
-
-
-@contextmanager
-def alignments_written(given: argparse.Namespace, *, program: str, first: int = 0) -> Iterator[WriteAlignments]:
-    """A function that writes what was asked for, to be called for each line of the input in order, from line `first`
-    on, with the alignments of its lines in the output. Files appear complete or not at all."""
-    with ExitStack() as stack:
-        hard, soft = (
-            None if getattr(given, name) is None else stack.enter_context(opened_for_writing(getattr(given, name)))
-            for name in FILES
-        )
-        folder = given.plot_alignments
-        plot = None if folder is None else stack.enter_context(_plots(folder, program, first))
-
-        def write(alignments: Sequence[SoftAlignment]) -> None:
-            for alignment in alignments:
-                if hard is not None:
-                    hard.write(f"{pharaoh(alignment.links)}\n".encode())
-                if soft is not None:
-                    soft.write(f"{_json(alignment)}\n".encode())
-            if plot is not None:
-                plot(alignments)
-
-        yield write
 
 
 @contextmanager

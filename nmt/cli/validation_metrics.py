@@ -3,21 +3,17 @@
 It joins training and search, which know nothing of each other.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 
+from nmt.cli.memory import enough_memory
 from nmt.config import Config
 from nmt.data.batching import batches
 from nmt.data.corpus import read_lines
 from nmt.data.preparation import Prepared
 from nmt.decoding.text.segments import longest_segment
 from nmt.decoding.translator import Translator
-from nmt.errors import UserError
 from nmt.evaluation.metrics import corpus_scores
 from nmt.models.seq2seq import Seq2Seq
-from nmt.ops.memory import out_of_memory
 from nmt.training.distributed import ALONE, Processes
 from nmt.training.validation import Validate, corpus_loss, plan_validation
 
@@ -36,6 +32,7 @@ def build_validation(
     )
     valid = prepared.valid
     plan = plan_validation(valid, batch_tokens=config.decoding.batch_tokens)
+    advice = _advice(config, prepared)
 
     def validate(model: Seq2Seq) -> dict[str, float]:
         translator = Translator(
@@ -46,7 +43,7 @@ def build_validation(
             longest_segment=longest_segment(config.data.max_length),  # as `Translator.load` has it
         )
         rank, size = processes.rank, processes.size
-        with _enough_memory(config, prepared):
+        with enough_memory(advice, what=" for validation"):
             metrics = corpus_loss(model, batches(valid, plan[rank::size]), processes)
             mine = [best.text for best, *_ in translator.translate(sources[rank::size], beam_size=settings.beam_size)]
         hypotheses = [""] * len(sources)
@@ -60,18 +57,12 @@ def build_validation(
     return validate
 
 
-@contextmanager
-def _enough_memory(config: Config, prepared: Prepared) -> Iterator[None]:
-    """Turn an allocation that failed in validation into a UserError that names what helps there."""
-    try:
-        yield
-    except (MemoryError, RuntimeError) as error:
-        if not out_of_memory(error):
-            raise
-        source, target = prepared.valid.source_lengths.max(initial=0), prepared.valid.target_lengths.max(initial=0)
-        beam_size = config.training.validation.beam_size
-        raise UserError(
-            f"the memory does not suffice for validation: lower decoding.batch_tokens ({config.decoding.batch_tokens})"
-            f"{f' or training.validation.beam_size ({beam_size})' if beam_size > 1 else ''}, or shorten the longest "
-            f"lines of {config.data.valid.source} and {config.data.valid.target} ({source:,} and {target:,} pieces)"
-        ) from error
+def _advice(config: Config, prepared: Prepared) -> str:
+    """What helps where the memory does not suffice."""
+    source, target = prepared.valid.source_lengths.max(initial=0), prepared.valid.target_lengths.max(initial=0)
+    beam_size = config.training.validation.beam_size
+    return (
+        f"lower decoding.batch_tokens ({config.decoding.batch_tokens})"
+        f"{f' or training.validation.beam_size ({beam_size})' if beam_size > 1 else ''}, or shorten the longest lines "
+        f"of {config.data.valid.source} and {config.data.valid.target} ({source:,} and {target:,} pieces)"
+    )

@@ -1,0 +1,150 @@
+"""nmt-eval for word alignments: combine two directions, compare with gold alignments, save and report.
+
+Wiring only: Pharaoh files → links → (symmetrisation) → scores → table or JSON. It imports no PyTorch.
+"""
+
+import argparse
+import json
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt.cli.options import option_name, read_whole
+from nmt.cli.outputs import STANDARD, check_outputs, write_text
+from nmt.config.allowed import nearest
+from nmt.errors import Checking
+from nmt.evaluation.alignments import (
+    SYMMETRISATIONS,
+    Gold,
+    Links,
+    alignment_scores,
+    pharaoh,
+    read_gold,
+    read_links,
+    symmetrised,
+    table,
+)
+
+INPUTS = ("alignments", "reverse_alignments", "gold_alignments")
+OPTIONS = (*INPUTS, "symmetrise")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is to be scored or combined, and where it goes."""
+
+    links: Sequence[Links]
+    reverse: Sequence[Links]  # of the other direction; empty where there is none
+    symmetrise: str | None  # how to combine the two
+    gold: Sequence[Gold]  # empty where nothing is to be scored
+    output: str | None
+    json: str | None
+
+
+def add_alignment_score_options(group: argparse._ActionsContainer) -> None:
+    """Add the options of this file; --output and --json are nmt-eval's own."""
+    group.add_argument(
+        "--alignments",
+        type=Path,
+        metavar="FILE",
+        help="word alignments to score or to combine, as nmt-translate and nmt-score write them: a line for each pair "
+        "of sentences, source-target, counted from 0",
+    )
+    group.add_argument(
+        "--gold-alignments",
+        type=Path,
+        metavar="FILE",
+        help="the right alignments: s-t is a sure link, spt (or s?t) a possible one, counted from 0",
+    )
+    group.add_argument(
+        "--reverse-alignments",
+        type=Path,
+        metavar="FILE",
+        help="alignments of the same sentences by a model of the other direction, as it writes them: its source is the "
+        "target here",
+    )
+    group.add_argument(
+        "--symmetrise",
+        metavar="HOW",
+        help=f"how to combine the two directions: {', '.join(SYMMETRISATIONS)}; --output FILE saves the result",
+    )
+
+
+def about_alignments(given: argparse.Namespace) -> bool:
+    """Whether nmt-eval was asked to score or combine alignments."""
+    return any(getattr(given, name) is not None for name in OPTIONS)
+
+
+def read_alignments_request(given: argparse.Namespace, *, unwanted: Collection[str]) -> Checking[Request]:
+    """What the arguments ask for, and the alignments. `unwanted`: what was given and goes with translations only."""
+    yield from (f"{option} has no effect on alignments; leave it out, or --alignments" for option in unwanted)
+    yield from _contradictions(given)
+    paths = {option_name(name): getattr(given, name) for name in INPUTS}
+    outputs = {"standard output": STANDARD, "--output": given.output, "--json": given.json}  # the scores go there, too
+    yield from check_outputs(outputs, others=list(paths.items()))
+    links = yield from read_whole("--alignments", given.alignments, read_links)
+    reverse = yield from read_whole("--reverse-alignments", given.reverse_alignments, read_links)
+    gold = yield from read_whole("--gold-alignments", given.gold_alignments, read_gold)
+    for (option, path), count in zip(paths.items(), (len(links), len(reverse), len(gold)), strict=True):
+        if links and count and count != len(links):
+            yield (
+                f"--alignments {given.alignments} has {len(links)} lines and {option} {path} has {count}: line i "
+                "of each must be of the same pair of sentences"
+            )
+    return Request(
+        links=links,
+        reverse=reverse,
+        symmetrise=given.symmetrise,
+        gold=gold,
+        output=given.output,
+        json=given.json,
+    )
+
+
+def _contradictions(given: argparse.Namespace) -> Iterator[str]:
+    """Find options that are missing, or that do not go together."""
+    if given.alignments is None:
+        yield "--alignments FILE is missing: the alignments to score or to combine"
+    if given.reverse_alignments is not None and given.symmetrise is None:
+        yield f"--reverse-alignments needs --symmetrise HOW: {', '.join(SYMMETRISATIONS)}"
+    if given.symmetrise is not None:
+        if given.reverse_alignments is None:
+            yield "--symmetrise needs --reverse-alignments FILE, the other direction"
+        if given.symmetrise not in SYMMETRISATIONS:
+            close = nearest(given.symmetrise, list(SYMMETRISATIONS))
+            hint = f"; did you mean {close}?" if close else ""
+            yield f"--symmetrise {given.symmetrise}: unknown; choose one of {', '.join(SYMMETRISATIONS)}{hint}"
+    elif given.output is not None and given.reverse_alignments is None:
+        yield "--output has an effect only with --symmetrise, or with --model"
+    if given.gold_alignments is None and given.output is None:
+        yield "nothing to do: give --gold-alignments FILE to score, or --symmetrise HOW with --output FILE to combine"
+    if given.gold_alignments is None and given.json is not None:
+        yield "--json needs --gold-alignments FILE: without it there are no scores"
+    if given.output == STANDARD and given.gold_alignments is not None:
+        yield "--output -: standard output has the scores; give a file"
+
+
+def evaluate_alignments(request: Request) -> None:
+    """Combine, score and report."""
+    links = request.links
+    if request.symmetrise is not None:
+        links = symmetrised(request.symmetrise, links, request.reverse)
+    if request.output is not None:
+        write_text(request.output, "".join(f"{pharaoh(line)}\n" for line in links))
+    if not request.gold:
+        return
+    scores = alignment_scores(links, request.gold)
+    if request.json != STANDARD:
+        write_text(STANDARD, f"{table(scores, sentences=len(request.gold))}\n")
+    if request.json is not None:
+        numbers = {
+            "precision": _rounded(scores.precision),
+            "recall": _rounded(scores.recall),
+            "alignment_error_rate": _rounded(scores.error_rate),
+            "sentences": len(request.gold),
+        }
+        write_text(request.json, f"{json.dumps(numbers, indent=2)}\n")
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)

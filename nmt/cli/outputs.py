@@ -1,0 +1,136 @@
+"""Where output goes: standard output, a device, or a file that appears complete or not at all, checked before any work.
+
+It knows names of files and the options that gave them, and nothing of what is written.
+"""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, cast
+
+from nmt.errors import Checking, UserError, caught
+from nmt.files import written_atomically
+
+STANDARD = "-"  # standard input or output
+
+Files = Sequence[tuple[str, Path | None]]  # with the options that name them
+
+
+def check_outputs(outputs: Mapping[str, str | None], *, others: Files) -> Checking[Files]:
+    """Find out now, not when all is done, whether what is to be written can be; `outputs` are names by their options.
+
+    They must overwrite neither `others` nor each other. Returns all of these files.
+    """
+    for option, name in outputs.items():
+        if name is not None:
+            yield from caught(partial(check_output, option, name, others=others), None)
+            others = others if name == STANDARD else [*others, (option, Path(name))]
+    return others
+
+
+def check_output(option: str, name: str, *, others: Files) -> None:
+    """Raise UserError unless the output `name` can be written, and is none of the `others`."""
+    path = Path(name)
+    if name == STANDARD and sys.stdout is None:
+        raise UserError("standard output is closed; open it, or redirect it to a file or to /dev/null")
+    if name == STANDARD or is_device(path):
+        return
+    shown = f"{option} {name}"
+    if path.is_dir():
+        raise UserError(f"{shown}: is a folder, not a file")
+    for other, taken in others:
+        if taken is not None and _same(path, taken):
+            raise UserError(f"{shown}: would overwrite {other} {taken}; give another name")
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise UserError(f"{shown}: there is no folder {path.parent}")
+    try:
+        with tempfile.TemporaryFile(dir=folder):  # to try is the only way to know: root, read-only disks, …
+            pass
+    except OSError as error:
+        raise UserError(f"{shown}: the folder {path.parent} cannot be written to ({error.strerror})") from None
+
+
+def is_device(path: Path) -> bool:
+    """Whether it is something that is written to as it is, such as /dev/null or a named pipe."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def write_text(name: str, text: str) -> None:
+    """Write an output at once."""
+    with opened_for_writing(name) as file:
+        file.write(text.encode("utf-8"))
+
+
+@contextmanager
+def opened_for_writing(name: str) -> Iterator[IO[bytes]]:
+    """Standard output, a device or named pipe as it is, or a file that appears complete or not at all.
+
+    Raises UserError when the disk is full, and the like; a reader that has gone is left to `run`.
+    """
+    shown, standard = ("standard output", True) if name == STANDARD else (name, False)
+    with _failing_as(shown, standard=standard), _opened(name) as file:
+        yield cast(IO[bytes], _Output(file, shown, standard=standard))
+
+
+def abandon_standard_output() -> None:
+    """Point standard output nowhere, after it failed, so that the interpreter's own flush at its end stays silent."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[IO[bytes]]:
+    path = Path(name)
+    if name == STANDARD:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    elif is_device(path):
+        with open(path, "wb") as file:
+            yield file
+    else:
+        with written_atomically(path.resolve(), "wb") as file:  # of a link, the file it points to
+            yield file
+
+
+@contextmanager
+def _failing_as(name: str, *, standard: bool) -> Iterator[None]:
+    """Raise UserError for what fails in the block, as writing the output `name`; but a reader that has gone is left.
+
+    `standard`: whether it is standard output.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if standard:
+            abandon_standard_output()
+        raise UserError(f"{name}: cannot be written ({error.strerror or error})") from None
+
+
+class _Output:
+    """A file that fails by its own name, also in a block of `_failing_as` for another; else like the file it holds."""
+
+    def __init__(self, file: IO[bytes], name: str, *, standard: bool) -> None:
+        self._file, self._name, self._standard = file, name, standard
+
+    def write(self, content: bytes) -> int:
+        """As the file's."""
+        with _failing_as(self._name, standard=self._standard):
+            return self._file.write(content)
+
+    def flush(self) -> None:
+        """As the file's."""
+        with _failing_as(self._name, standard=self._standard):
+            self._file.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def _same(path: Path, other: Path) -> bool:
+    return path.resolve() == other.resolve() or (path.exists() and other.exists() and path.samefile(other))

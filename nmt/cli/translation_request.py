@@ -1,0 +1,202 @@
+"""What nmt-translate is given: its options, and from them what is to be translated, how, and where it goes.
+
+Every mistake is found before a model is loaded, and all are told at once.
+"""
+
+import argparse
+import math
+import shlex
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from nmt.cli.alignment_outputs import AlignmentOutputs, add_alignment_options
+from nmt.cli.models import Models, add_device_option, add_model_option, add_speed_options, read_models
+from nmt.cli.options import (
+    add_sampling_options,
+    add_search_options,
+    add_unknown_word_options,
+    missing,
+    read_decoding_value,
+    read_how,
+    read_sampling,
+)
+from nmt.cli.outputs import STANDARD, check_outputs, is_device
+from nmt.cli.parts_request import PartsRequest, add_parts_options, read_parts
+from nmt.data.corpus import read_lines
+from nmt.errors import Checking, caught
+from nmt.jobs.team import Team
+
+PROGRAM = "nmt-translate"
+BESIDE = {"prefix": "prefixes", "constraints": "constraints"}  # options whose files have a line for each of the input
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is to be translated, how, and where it goes."""
+
+    models: Models
+    how: Mapping[str, Any]  # what the translator is told
+    n_best: int
+    source: Path | None  # None: standard input
+    beside: Mapping[str, Path]  # what the translator calls them: files with a line for each of the source
+    lines: int | None  # of the source, where they can be counted
+    output: str
+    alignments: AlignmentOutputs
+    scores: bool
+    flush: bool
+    parts: PartsRequest | None  # None: the input is translated in one piece
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog=PROGRAM,
+        allow_abbrev=False,
+        description="Translate text: one line out for each line in, in order; a blank line stays blank.",
+        epilog="Text is UTF-8, one sentence a line; input files may be .gz. On a pipe a line is answered as soon as "
+        "the next one is not there yet. Nothing is written to --output FILE before all of it is translated. A terminal "
+        "as standard error shows the progress, with lines a second. Several processes, which share one input file: "
+        "torchrun --nproc-per-node N -m nmt.cli.translate and these options.",
+    )
+    add_model_option(made, "what translates, required")
+    made.add_argument(
+        "--input", default=STANDARD, metavar="FILE", help="text to translate; -: standard input (default)"
+    )
+    made.add_argument(
+        "--output", default=STANDARD, metavar="FILE", help="where translations go; -: standard output (default)"
+    )
+    add_device_option(made)
+    add_speed_options(made)
+    add_search_options(made.add_argument_group("search"))
+    add_sampling_options(made.add_argument_group("sampling"))
+    made.add_argument(
+        "--prefix",
+        type=Path,
+        metavar="FILE",
+        help="for each line of the input a line with what its translation begins with, which may be empty. Its last "
+        "word is complete, unless it ends with something else than a letter or digit",
+    )
+    made.add_argument(
+        "--constraints",
+        type=Path,
+        metavar="FILE",
+        help="for each line of the input a line with the phrases that its translations must contain, separated by "
+        "tabs; it may be empty. The beam is shared out among hypotheses with more and fewer of their pieces, so it "
+        "should be larger than the number of those",
+    )
+    add_unknown_word_options(made.add_argument_group("unknown words"))
+    output = made.add_argument_group("output")
+    output.add_argument(
+        "--n-best",
+        metavar="K",
+        help="the K best translations of line i, counted from 0, as K lines: i ||| text ||| score; fewer where fewer "
+        "exist; K is at most the beam size, but for --sample. Texts of a list may be equal where their pieces differ "
+        "(default: 1, without i and score)",
+    )
+    output.add_argument(
+        "--diversity",
+        metavar="STRENGTH",
+        help="with --n-best K: translations that differ from each other. The beam is divided into K groups, each gives "
+        "its best, and a token loses STRENGTH (such as 0.5) of its log-probability for each hypothesis of an earlier "
+        "group that has it at the same place. Fewer than K where groups find the same",
+    )
+    output.add_argument(
+        "--scores",
+        action="store_true",
+        help="append a tab and the score: log-probability / length penalty + coverage penalty; n-best lists have it "
+        "anyway",
+    )
+    output.add_argument(
+        "--flush",
+        action="store_true",
+        help="translate each line by itself and write it before the next one is read (default: lines that are there "
+        "already are translated together, which is faster)",
+    )
+    add_parts_options(made.add_argument_group("long translations"))
+    add_alignment_options(made.add_argument_group("alignments, from the attention of the model"))
+    return made
+
+
+def read_request(given: argparse.Namespace, team: Team) -> Checking[Request]:
+    """What the arguments ask one of the team for; yields all that is wrong with them."""
+    options = vars(given)
+    how = yield from read_how(options)
+    sampling = yield from read_sampling(options)
+    n_best = yield from _read_n_best(given.n_best, how.get("beam_size"), sample=given.sample)
+    diversity = 0.0
+    if given.diversity is not None:
+        diversity = yield from _read_diversity(given.diversity, n_best)
+        if given.sample:
+            yield "--diversity has no effect with --sample, which draws instead of searching"
+        if given.constraints is not None:
+            yield "--diversity does not go with --constraints, which share out the beam otherwise; choose one"
+    models = yield from read_models(options, team.device)
+    yield from missing({"--model PATH": (given.model, "a model file, or the folder of a run")})
+
+    source = None if given.input == STANDARD else Path(given.input)
+    others = [*models.files, ("--input", source), ("--dictionary", given.dictionary)]
+    others += [(f"--{name}", options[name]) for name in BESIDE]
+    alignments = AlignmentOutputs(given.alignments, given.soft_alignments, given.plot_alignments)
+    yield from alignments.check(others=(yield from check_outputs({"--output": given.output}, others=others)))
+    lines = yield from caught(partial(_count, source), None)
+    for name in BESIDE:
+        count = yield from caught(partial(_count, options[name]), None)
+        if count is not None and lines is not None and count != lines:
+            yield (
+                f"--{name} {options[name]} has {count} lines and --input {source} has {lines}: line i of the one must "
+                f"go with line i of the other; a line of {BESIDE[name]} may be empty"
+            )
+    if given.constraints is not None and given.sample:
+        yield "--constraints has no effect with --sample, which draws instead of searching"
+    if given.flush and given.output != STANDARD and not is_device(Path(given.output)):
+        yield (
+            f"--flush has no effect with --output {given.output}, a file that appears when all is translated; leave "
+            "one of them out"
+        )
+    if source is None and sys.stdin is None:
+        yield "standard input is closed; give --input FILE, or a text on standard input"
+    parts = yield from read_parts(options, processes=team.size)
+    return Request(
+        models=models,
+        how={**how, "n_best": n_best, "diversity": diversity, "sampling": sampling, "alignments": bool(alignments)},
+        n_best=n_best,
+        source=source,
+        beside={keyword: options[name] for name, keyword in BESIDE.items() if options[name] is not None},
+        lines=lines,
+        output=given.output,
+        alignments=alignments,
+        scores=given.scores,
+        flush=given.flush,
+        parts=parts,
+    )
+
+
+def _read_n_best(text: str | None, beam_size: int | None, *, sample: bool) -> Checking[int]:
+    """How many translations of a line are wanted."""
+    n_best = 1
+    if text is not None:
+        n_best = (yield from read_decoding_value("--n-best", text, key="beam_size")) or 1
+    if beam_size is not None and n_best > beam_size and not sample:
+        yield f"--n-best {n_best}: must be at most the beam size, --beam-size {beam_size}"
+    return n_best
+
+
+def _read_diversity(text: str, n_best: int) -> Checking[float]:
+    """How much translations are to differ from each other."""
+    if n_best < 2:
+        yield "--diversity has an effect only with --n-best K, K at least 2"
+    with suppress(ValueError):
+        strength = float(text)
+        if 0 < strength < math.inf:
+            return strength
+    yield f"--diversity {shlex.quote(text)}: allowed: a number, more than 0"
+    return 0.0
+
+
+def _count(path: Path | None) -> int | None:
+    """The number of lines of a file, which is thereby checked to its end; None for what can be read only once."""
+    return None if path is None or is_device(path) else sum(1 for _ in read_lines(path))

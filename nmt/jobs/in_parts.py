@@ -1,0 +1,173 @@
+"""A long translation by several processes, and resumed: its chunks are shared out and kept until all are done.
+
+Every process takes the chunks that no other has (see `parts`). It translates and writes them by functions that it is
+given, so that it knows the numbers of lines only; what a chunk becomes depends on its lines and their places.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from typing import Any, TypeVar
+
+from tqdm import tqdm
+
+from nmt.errors import UserError
+from nmt.jobs import torchrun
+from nmt.jobs.parts import Parts
+from nmt.jobs.records import states
+from nmt.jobs.resuming import Job, follow_parts, open_parts
+from nmt.jobs.stopping import Interrupted, StopRequest, handled, leaving, telling
+from nmt.jobs.team import Team
+
+MOST_LINES = 2000  # of a chunk: enough to sort by length, and little to translate again
+CHUNKS = 2  # at least for each process
+ATTEMPTS = 3  # to have all parts as they were written
+PAUSE = 3.0  # seconds between two looks at how much others have done
+
+Translated = TypeVar("Translated")
+Translate = Callable[[int, int], Iterable[Translated]]  # the first line and how many → what each of them becomes
+Write = Callable[[Iterable[Translated], Mapping[str, str], int], int]  # → files by their kinds, which get so many lines
+
+
+def translate_in_parts(
+    job: Job, team: Team, *, load: Callable[[], Translate[Translated]], write: Write[Translated]
+) -> int:
+    """Translate as one of the team; `load` gives what translates, `write` is told the first line. → The exit code.
+
+    The first process waits for the others and puts the parts together. Raises UserError.
+    """
+    with ExitStack() as stack:
+
+        def open_as_first() -> Parts | None:
+            usual = max(1, min(MOST_LINES, job.lines // (CHUNKS * team.size)))
+            if not team.is_first:
+                return None
+            return stack.enter_context(open_parts(job, usual_chunk=usual, started_by=torchrun.job()))
+
+        opened = team.together("folder", open_as_first)
+        try:
+            parts = team.together("follow", lambda: opened or stack.enter_context(follow_parts(job, rank=team.rank)))
+            if parts.is_joined:
+                if team.is_first:
+                    _remove(job, parts)
+                return 0
+            _warn(job, parts.damages)
+            if team.is_first and (done := len(parts.done())):
+                print(f"{job.program}: resuming: {done} of {parts.chunks} chunks are finished", file=sys.stderr)
+            translate = team.together("model", load)
+        except UserError:
+            if opened is not None and not opened.done():
+                _remove(job, opened)
+            raise
+        return _stoppable(job, team, parts, lambda check: _work(job, team, parts, translate, write, check))
+
+
+def _stoppable(job: Job, team: Team, parts: Parts, body: Callable[[Callable[[], None]], None]) -> int:
+    """Call `body`; whatever stops it, say what is kept. Returns the exit code; raises UserError.
+
+    A signal stops it at once. `body` is given a function to call now and then, lest one is lost in a library.
+    """
+    stop = StopRequest()
+    try:
+        with handled(leaving(job.program)), stop.installed(), stop.at_once():
+            body(stop.check)
+    except Interrupted as interruption:
+        if team.is_first:
+            by = f"process 0 of {team.size} " if team.size > 1 else ""
+            with suppress(OSError), telling():  # the terminal may be gone
+                print(f"{job.program}: {by}{interruption}; {_kept(parts)}", file=sys.stderr)
+        return interruption.exit_code
+    except UserError as error:
+        if isinstance(error, _Changed):
+            pass  # what is kept is for the user to look at
+        elif parts.is_joined or parts.done():
+            *others, last = error.messages
+            error = UserError(*others, f"{last}; {_kept(parts)}")
+        elif team.size == 1:
+            _remove(job, parts)  # there is nothing to lose
+        raise team.once(error) from None
+    return 0
+
+
+def _work(
+    job: Job,
+    team: Team,
+    parts: Parts,
+    translate: Translate[Translated],
+    write: Write[Translated],
+    check: Callable[[], None],
+) -> None:
+    """Translate chunks while there are any; as the first process put the parts together when all are done.
+
+    Raises UserError where a text is not any more what it was.
+    """
+    watched = team.is_first and sys.stderr.isatty()
+    initial, looked = parts.done_lines() if watched else 0, time.monotonic()
+    bar: tqdm[Any]
+    with tqdm(total=parts.lines, initial=initial, unit=" lines", disable=not watched) as bar:
+
+        def look() -> None:
+            nonlocal looked
+            if watched and time.monotonic() - looked >= PAUSE:
+                bar.update(parts.done_lines() - bar.n)
+                looked = time.monotonic()
+
+        for _ in range(ATTEMPTS):
+            for chunk in parts.claims(stay=team.is_first, look=look):
+                check()
+                first, count = parts.range(chunk)
+                files = {kind: str(parts.part(chunk, kind)) for kind in job.outputs}
+                parts.finish(chunk, lines=write(_moving(bar, translate(first, count)), files, first))
+                look()
+            if not team.is_first:
+                return
+            if watched:
+                bar.update(parts.lines - bar.n)
+            _refuse_changes(job)
+            damages = parts.join()
+            if not damages:
+                break
+            _warn(job, damages)
+        else:
+            raise UserError(f"{parts.path}: parts are not what was written, again and again; the disk may be failing")
+    _remove(job, parts)
+
+
+def _moving(bar: "tqdm[Any]", translations: Iterable[Translated]) -> Iterator[Translated]:
+    for translation in translations:
+        yield translation
+        bar.update()
+
+
+class _Changed(UserError):
+    """A mistake after which the chunks that are finished are not to be trusted."""
+
+
+def _refuse_changes(job: Job) -> None:
+    after = states({name: name for name in job.texts})
+    if changed := [name for name in job.texts if after[name] != job.texts[name]]:
+        raise _Changed(
+            *(f"{name}: has been changed since the translation began; let it stay as it is" for name in changed),
+            f"{job.folder}: has chunks of what was there before and after; delete the folder and begin again",
+        )
+
+
+def _warn(job: Job, damages: Sequence[str]) -> None:
+    for damage in damages:
+        print(f"{job.program}: warning: {damage}", file=sys.stderr)
+
+
+def _remove(job: Job, parts: Parts) -> None:
+    """Remove the folder, or say why it stays."""
+    try:
+        parts.remove()
+    except UserError as error:
+        _warn(job, [f"{error}; delete {parts.path}"])
+
+
+def _kept(parts: Parts) -> str:
+    """What is not lost."""
+    if parts.is_joined:
+        return "the outputs are complete"
+    return f"{len(parts.done())} of {parts.chunks} chunks are kept in {parts.path}, go on with --resume"

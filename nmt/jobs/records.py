@@ -1,0 +1,173 @@
+"""What is written beside the parts of a long translation, and by which they are known again.
+
+job.json says what is translated and how, by its facts: what decides about the outputs, under the names that the user
+knows. joined.json says that the outputs are in place. A record says of a finished part which chunk of which job it is,
+and of each of its files the lines, the bytes and their SHA-256. Facts are text here, and files are bytes.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, NamedTuple, TypeGuard
+
+from nmt.files import written_atomically
+
+JOB, JOINED = "job.json", "joined.json"
+CHUNK_LINES = "--chunk-lines"  # the fact that every job has
+MOST_BYTES = 1 << 22  # of a record or the description of a job; theirs are of a few hundred
+MOST_LINES = 10**18
+BLOCK = 1 << 20  # bytes read at a time
+
+Facts = Mapping[str, str]
+State = list[str | int]  # a file's name without links, its bytes, and nanoseconds at which it was changed last
+
+
+class Damaged(Exception):
+    """A file is not what was written; the text says how."""
+
+
+class Description(NamedTuple):
+    """What is translated; `joined` are the outputs as they were when they were in place, None before."""
+
+    lines: int
+    facts: Facts  # with CHUNK_LINES
+    joined: Mapping[str, State] | None = None
+
+    @property
+    def chunk_lines(self) -> int:
+        """The lines of each chunk but the last."""
+        return int(self.facts[CHUNK_LINES])
+
+    @property
+    def digest(self) -> str:
+        """What names the job."""
+        return digest_of({"lines": self.lines, "facts": self.facts})
+
+    def write(self, folder: Path) -> None:
+        """Leave it in the folder."""
+        content = {"lines": self.lines, "facts": self.facts, "digest": self.digest}
+        joined = {} if self.joined is None else {"outputs": self.joined}
+        with written_atomically(folder / (JOB if self.joined is None else JOINED)) as file:
+            json.dump({**content, **joined}, file, indent=2)
+
+
+class Content(NamedTuple):
+    """What is in a file."""
+
+    lines: int
+    size: int
+    digest: str
+
+
+def read_description(folder: Path) -> Description | None:
+    """The description in a folder, None where there is none. Raises Damaged when it is not what was written."""
+    path = next((folder / name for name in (JOB, JOINED) if (folder / name).exists()), None)
+    if path is None:
+        return None
+    values = _read_json(path)
+    lines, facts, joined = values.get("lines"), values.get("facts"), values.get("outputs")
+    if not _is_count(lines) or not isinstance(facts, dict) or not isinstance(joined, dict | None):
+        raise Damaged(f"{path}: damaged")
+    chunk_lines = facts.get(CHUNK_LINES)
+    if not isinstance(chunk_lines, str) or not re.fullmatch("[1-9][0-9]{0,17}", chunk_lines):
+        raise Damaged(f"{path}: damaged ({CHUNK_LINES} is no number of lines)")
+    if "digest" not in values:
+        raise Damaged(f"{path}: damaged, or of an earlier version (it has no checksum)")
+    if values["digest"] != digest_of({"lines": lines, "facts": facts}):
+        raise Damaged(f"{path}: damaged (it does not fit its checksum)")
+    return Description(lines, facts, joined if path.name == JOINED else None)
+
+
+def write_record(path: Path, *, job: str, chunk: int, lines: int, files: Mapping[str, Content]) -> None:
+    """Write the record of a chunk of a job, whose files, by their kinds, have so many lines each."""
+    sizes = {kind: (file.size, file.digest) for kind, file in files.items()}
+    with written_atomically(path) as record:
+        json.dump({"job": job, "chunk": chunk, "lines": lines, "files": sizes}, record)
+
+
+def read_record(path: Path, *, job: str, chunk: int) -> dict[str, Content]:
+    """What each file of a chunk has. Raises Damaged when the record is missing, unreadable, or of another part."""
+    values = _read_json(path)
+    lines, files = values.get("lines"), values.get("files")
+    if not _is_count(lines) or not isinstance(files, dict) or not all(map(_is_size_and_digest, files.values())):
+        raise Damaged(f"{path}: damaged")
+    if values.get("job") != job or values.get("chunk") != chunk or isinstance(values["chunk"], bool):
+        raise Damaged(f"{path}: is of another part, or of another translation")
+    return {kind: Content(lines, size, digest) for kind, (size, digest) in files.items()}
+
+
+def read_content(path: Path, to: IO[bytes] | None = None) -> Content:
+    """What is in a file, which is copied to another one if that is given. Raises Damaged when it is not there."""
+    lines, size, digest = 0, 0, hashlib.sha256()
+    for block in _blocks(path):
+        lines, size = lines + block.count(b"\n"), size + len(block)
+        digest.update(block)
+        if to is not None:
+            to.write(block)
+    return Content(lines, size, digest.hexdigest())
+
+
+def check(path: Path, content: Content, recorded: Content) -> None:
+    """Raise Damaged unless a file has the content that its record says."""
+    if content.size != recorded.size:
+        raise Damaged(f"{path}: has {content.size:,} bytes, and had {recorded.size:,} when it was finished")
+    if content.digest != recorded.digest:
+        raise Damaged(f"{path}: has been altered since it was finished")
+    if content.lines != recorded.lines:
+        raise Damaged(f"{path}: has {content.lines:,} lines, and its record says {recorded.lines:,}")
+
+
+def states(files: Mapping[str, str]) -> dict[str, State]:
+    """By which it is seen that files are still what they were, by the caller's keys; of a missing one only the name."""
+    return {key: _state(Path(name).resolve()) for key, name in files.items()}
+
+
+def digest_of(job: Mapping[str, Any]) -> str:
+    """What names a job, by all that makes it."""
+    return hashlib.sha256(json.dumps(job, sort_keys=True).encode()).hexdigest()
+
+
+def _state(path: Path) -> State:
+    try:
+        status = path.stat()
+    except OSError:
+        return [str(path)]
+    return [str(path), status.st_size, status.st_mtime_ns]
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    try:
+        file = open(path, "rb")  # noqa: SIM115 - inside `with`, but what fails there is not what fails here
+    except FileNotFoundError:
+        raise Damaged(f"{path}: is missing") from None
+    with file:
+        while block := file.read(BLOCK):
+            yield block
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """The object in a file. Raises Damaged when there is none, or the file is too large to be ours."""
+    try:
+        with open(path, "rb") as file:
+            text = file.read(MOST_BYTES + 1)
+        if len(text) > MOST_BYTES:
+            raise Damaged(f"{path}: damaged (it has more than {MOST_BYTES:,} bytes)")
+        values = json.loads(text)
+    except FileNotFoundError:
+        raise Damaged(f"{path}: is missing") from None
+    except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, a number of too many digits, nested too deep
+        raise Damaged(f"{path}: damaged ({error})") from None
+    if not isinstance(values, dict):
+        raise Damaged(f"{path}: damaged (it holds no object)")
+    return values
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    """Whether it is a whole number of lines or bytes that there can be."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_LINES
+
+
+def _is_size_and_digest(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and _is_count(value[0]) and isinstance(value[1], str)
