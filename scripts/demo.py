@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The whole way in a few minutes: a synthetic corpus, a small model, its translations, their score and word alignments.
+"""The whole pipeline in a few minutes: a synthetic corpus, a small model, translations, their score and alignments.
 
     make demo
 
-It runs the three commands as a user would, prints each before it runs, and stops at the first that fails, with its exit
-code. The corpus stays between two demos; the model of an earlier demo is replaced, so that every demo shows a whole
-training, and measures the code as it is now. It imports the package only to show the alignments.
+It runs the three commands as a user would, printing each one first, and stops at the first that fails, with its exit
+code. The corpus is kept between demos, but the model is replaced, so that every demo shows a whole training run and
+measures the present code. It imports the package only to show the alignments.
 """
 
 import json
@@ -19,10 +19,10 @@ from pathlib import Path
 from textwrap import indent
 
 ROOT = Path(__file__).resolve().parent.parent
-CORPUS = Path("data/synthetic")  # these two relative to ROOT, as the commands show them
+CORPUS = Path("data/synthetic")  # this one and the next are relative to ROOT, as the commands show them
 RUN = Path("runs/demo")
 SHOWN = 3  # translations
-FEWEST_WORDS, MOST_WORDS = 6, 10  # of a source that is shown: neither trivial nor wider than a terminal
+FEWEST_WORDS, MOST_WORDS = 6, 10  # of the sources to show: neither trivial nor wider than a terminal
 
 
 def main() -> int:
@@ -34,7 +34,7 @@ def main() -> int:
         print(f"demo: {Path(error.cmd[0]).name} failed with exit code {error.returncode}", file=sys.stderr)
         return int(error.returncode)
     except KeyboardInterrupt:
-        print("demo: interrupted; nothing needs cleaning up, the next demo starts anew", file=sys.stderr)
+        print("demo: interrupted; nothing needs cleaning up, the next demo starts over", file=sys.stderr)
         return 130
     show_translations()
     show_score(time.perf_counter() - started)
@@ -44,7 +44,7 @@ def main() -> int:
 def make_corpus() -> None:
     files = [ROOT / CORPUS / f"{split}.{side}" for split in ("train", "valid", "test") for side in ("en", "de")]
     if all(file.is_file() for file in files):
-        heading(f"Corpus: {CORPUS} is there")
+        heading(f"Corpus: {CORPUS} already exists")
         return
     heading("Corpus: 6,000 English-German sentence pairs from a small grammar")
     command(sys.executable, "scripts/make_synthetic_corpus.py", "--output", str(CORPUS))
@@ -52,7 +52,7 @@ def make_corpus() -> None:
 
 def train_translate_score() -> None:
     if (ROOT / RUN).exists():
-        heading(f"Training: replaces the model of an earlier demo in {RUN}")
+        heading(f"Training: replacing the model of an earlier demo in {RUN}")
         shutil.rmtree(ROOT / RUN)
     else:
         heading("Training: a small GRU encoder-decoder with additive attention")
@@ -73,7 +73,7 @@ def heading(text: str) -> None:
 
 
 def command(program: str, *arguments: str) -> None:
-    """Print and run a command in the repository's folder; raises CalledProcessError when it fails."""
+    """Print a command and run it in the repository's folder; raises CalledProcessError when it fails."""
     print(f"$ {shlex.join([Path(program).name, *arguments])}", flush=True)
     beside = Path(sys.executable).parent / program  # the virtual environment need not be activated
     subprocess.run([beside, *arguments], cwd=ROOT, check=True)

@@ -5,11 +5,11 @@
     python scripts/get_multi30k.py --from FOLDER            # no network: FOLDER/raw and FOLDER/tok
     python scripts/get_multi30k.py --languages en de        # what `make data` fetches
 
-A file is written only after its line count and its SHA-256 proved right, and beside its place first: what lies in the
-output folder is whole. Run again, it fetches what is missing. The text is Elliott et al. (2016, 2017), "Multi30K:
-Multilingual English-German Image Descriptions", in the form of the repository github.com/multi30k/dataset.
+A file is written only once its line count and SHA-256 have proved right, and under a temporary name first, so that
+every file in the output folder is complete. Run it again to fetch what is missing. The text is Elliott et al. (2016,
+2017), "Multi30K: Multilingual English-German Image Descriptions", as in the repository github.com/multi30k/dataset.
 
-The script does not prepare the text for training. It needs the standard library only; the package never imports it.
+The script does not prepare the text for training. It needs only the standard library; the package never imports it.
 """
 
 import argparse
@@ -41,7 +41,7 @@ class Content(NamedTuple):
     sha256: str  # of the decompressed file
 
 
-# Form, split and language of each file, and what it has to hold
+# Form, split and language of each file, and what it must contain
 CONTENTS = {
     "raw/train.en": Content(29000, "460a15fbd157e34a7a9957ee388c1ca247fe47af3ef25fb50442af6c274e0fc6"),
     "raw/train.de": Content(29000, "2c2b73fd2b548fbcde3a875e0a78d6ee94d498bfdee6bd3eae3945779e9ddf72"),
@@ -83,15 +83,15 @@ CONTENTS = {
 
 
 class Failure(Exception):
-    """Something the user has to know: a file that could not be had, or is not what it should be."""
+    """Something to tell the user: a file that cannot be fetched, or is not what it should be."""
 
 
 class Unreachable(Failure):
-    """The network does not answer, so that there is no use in asking for the next file."""
+    """The network does not respond, so there is no point in trying the next file."""
 
 
 def decompress(data: bytes, origin: str) -> bytes:
-    """`data` as it is, or unpacked where its first bytes say that it is gzip."""
+    """`data` as it is, or decompressed if its first bytes say that it is gzip."""
     if not data.startswith(GZIP_MAGIC):
         return data
     try:
@@ -101,18 +101,18 @@ def decompress(data: bytes, origin: str) -> bytes:
 
 
 def read_from_folder(folder: Path, name: str) -> tuple[bytes, str]:
-    """The file of `folder` called `name`, with or without ".gz", and where it was."""
+    """The contents of the file `name` in `folder`, with or without ".gz", and its path."""
     for path in (folder / f"{name}.gz", folder / name):
         if path.is_file():
             try:
                 return path.read_bytes(), str(path)
             except OSError as problem:
                 raise Failure(f"{path}: cannot be read ({problem.strerror})") from problem
-    raise Failure(f"{folder / name}: not there, neither plain nor as .gz")
+    raise Failure(f"{folder / name}: no such file, neither plain nor .gz")
 
 
 def read_from_network(address: str, name: str) -> tuple[bytes, str]:
-    """The file of the public repository called `name`, and its URL; there only the raw files are compressed."""
+    """The contents of the file `name` in the public repository, and its URL; only raw files are compressed there."""
     url = f"{address}/{name}.gz" if name.startswith("raw/") else f"{address}/{name}"
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer:
@@ -122,22 +122,22 @@ def read_from_network(address: str, name: str) -> tuple[bytes, str]:
         raise Unreachable(f"{url}: cannot be fetched ({problem}); {way_out}") from problem
 
 
-def check(text: bytes, wanted: Content, origin: str) -> None:
-    """Raise Failure unless `text` has the wanted number of lines and the wanted SHA-256."""
+def check(text: bytes, expected: Content, origin: str) -> None:
+    """Raise Failure unless `text` has the expected number of lines and SHA-256."""
     lines = text.count(b"\n")
-    if lines != wanted.lines:
-        raise Failure(f"{origin}: {lines} lines, {wanted.lines} expected")
+    if lines != expected.lines:
+        raise Failure(f"{origin}: {lines} lines, {expected.lines} expected")
     sha256 = hashlib.sha256(text).hexdigest()
-    if sha256 != wanted.sha256:
-        raise Failure(f"{origin}: SHA-256 {sha256}, {wanted.sha256} expected")
+    if sha256 != expected.sha256:
+        raise Failure(f"{origin}: SHA-256 {sha256}, {expected.sha256} expected")
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write beside `path`, then rename, so that an interrupted run leaves no half file."""
+    """Write under a temporary name, then rename, so that an interrupted run leaves no incomplete file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f"{path.name}.{secrets.token_hex(16)}.partial")
     try:
-        with open(beside, "xb") as file:  # a link that somebody put there is not followed
+        with open(beside, "xb") as file:  # does not follow a link that somebody put there
             file.write(data)
         beside.replace(path)
     finally:
@@ -145,25 +145,25 @@ def write(path: Path, data: bytes) -> None:
 
 
 def place(output: Path, name: str) -> Path:
-    """Raw files lie in the output folder itself, tokenised ones in its subfolder tok."""
+    """Raw files go into the output folder itself, tokenized ones into its subfolder tok."""
     return output / name.removeprefix("raw/")
 
 
-def get(name: str, wanted: Content, output: Path, read: Callable[[str], tuple[bytes, str]]) -> str:
-    """Bring one file to its place unless it is there; returns what was done. Raises Failure."""
+def get(name: str, expected: Content, output: Path, read: Callable[[str], tuple[bytes, str]]) -> str:
+    """Fetch one file unless it is there already; returns what was done. Raises Failure."""
     path = place(output, name)
     try:
         before = path.read_bytes() if path.is_file() else None
-        if before is not None and hashlib.sha256(before).hexdigest() == wanted.sha256:
+        if before is not None and hashlib.sha256(before).hexdigest() == expected.sha256:
             return f"{path}: already there"
         data, origin = read(name)
         text = decompress(data, origin)
-        check(text, wanted, origin)
+        check(text, expected, origin)
         write(path, text)
     except OSError as problem:
         raise Failure(f"{path}: cannot be read or written ({problem})") from problem
-    replaced = ", in place of a file with other content" if before is not None else ""
-    return f"{path}: {wanted.lines} lines from {origin}{replaced}"
+    replaced = ", replacing a file with other content" if before is not None else ""
+    return f"{path}: {expected.lines} lines from {origin}{replaced}"
 
 
 def main(
@@ -171,10 +171,10 @@ def main(
     contents: Mapping[str, Content] = CONTENTS,
     address: str = ADDRESS,
 ) -> int:
-    """Returns the exit code: 0 when every file is in its place, 2 otherwise. Tests give other contents and address."""
+    """Return the exit code: 0 when every file is in place, 2 otherwise. Tests pass other contents and addresses."""
     parser = argparse.ArgumentParser(
         description="Fetch Multi30k, task 1: the splits train, val, test_2016_flickr and test_2017_flickr, one caption "
-        "a line, line counts and SHA-256 checked. Files already there and right are left alone.",
+        "per line, with line counts and SHA-256 checked. Correct files that are already there are left alone.",
         epilog=TERMS,
     )
     parser.add_argument(
@@ -182,14 +182,14 @@ def main(
         type=Path,
         default=OUTPUT,
         metavar="DIR",
-        help="folder to write to, made if absent (default: data/multi30k of this repository)",
+        help="folder to write to, created if missing (default: data/multi30k of this repository)",
     )
     parser.add_argument(
         "--from",
         dest="folder",
         type=Path,
         metavar="FOLDER",
-        help="take the files from FOLDER/raw and FOLDER/tok (plain or .gz) instead of the network, "
+        help="read the files from FOLDER/raw and FOLDER/tok (plain or .gz) instead of the network, "
         "such as data/task1 of a clone of github.com/multi30k/dataset",
     )
     parser.add_argument(
@@ -198,7 +198,7 @@ def main(
         choices=LANGUAGES,
         default=LANGUAGES,
         metavar="LANGUAGE",
-        help="of en de fr (default: all)",
+        help="any of en de fr (default: all)",
     )
     meanings = "; ".join(f"{form}: {meaning}" for form, meaning in FORMS.items())
     parser.add_argument("--form", choices=(*FORMS, "both"), default="both", help=f"{meanings} (default: both)")
@@ -213,12 +213,12 @@ def main(
 
     print(TERMS)
     failures = []
-    for name, wanted in contents.items():
+    for name, expected in contents.items():
         form, language = name.split("/")[0], name.rpartition(".")[2]
         if options.form not in (form, "both") or language not in options.languages:
             continue
         try:
-            print(get(name, wanted, options.output, read), flush=True)
+            print(get(name, expected, options.output, read), flush=True)
         except Failure as failure:
             failures.append(str(failure))
             if isinstance(failure, Unreachable):

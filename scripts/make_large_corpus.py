@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Build an English-German corpus of any size, to try out what a corpus larger than memory needs.
+"""Build an English-German corpus of any size, to try out corpora that are larger than memory.
 
     python scripts/get_multi30k.py --output data/multi30k
     python scripts/make_large_corpus.py --pairs 10000000 --output data/large
 
-A line joins two or three sentences, and its translation joins theirs in the same order. Each is a caption of Multi30k's
-training set, or a sentence of the grammar in make_synthetic_corpus.py, drawn with equal chance; there are billions of
-pairs of them, so nearly all lines are distinct. Pairs are written as they are drawn, so memory does not grow with their
-number, and the same options give the same bytes. A model learns little from it that Multi30k does not teach.
+A line joins two or three sentences, and its translation joins their translations in the same order. A sentence is a
+caption of Multi30k's training set or a sentence of the grammar in make_synthetic_corpus.py, with equal probability;
+there are billions of combinations, so nearly all lines are distinct. Pairs are written as they are drawn, so memory
+does not grow with their number; the same options give the same bytes. A model learns little from it beyond Multi30k.
 
-The script needs the standard library only; the package never imports it.
+The script needs only the standard library; the package never imports it.
 """
 
 import argparse
@@ -23,23 +23,23 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a file, too, it finds its neighbour
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find its neighbors when run as a file
 
 from scripts.make_synthetic_corpus import make_pairs, positive
 
 CAPTIONS = Path(__file__).resolve().parent.parent / "data" / "multi30k"
 SENTENCES = 30_000  # of the grammar: about as many as there are captions
 GRAMMAR_SEED = 1
-THREE = 0.2  # the share of lines that join three; the others join two
+THREE = 0.2  # share of lines that join three sentences; the others join two
 CHUNK = 20_000  # pairs written at once
 
 Pair = tuple[str, str]  # English, German
 
 
 def joined(parts: Sequence[Pair], seed: int) -> Iterator[Pair]:
-    """Endlessly many pairs, each joined from two or three of `parts`.
+    """An endless stream of pairs, each joined from two or three of `parts`.
 
-    Built on random(), the one method whose numbers Python promises to keep between versions.
+    Built on random(), the only method whose numbers Python promises to keep between versions.
     """
     number = random.Random(seed).random
     count = len(parts)
@@ -53,7 +53,7 @@ def joined(parts: Sequence[Pair], seed: int) -> Iterator[Pair]:
 
 
 def captions(folder: Path) -> list[Pair]:
-    """The training pairs of Multi30k. Raises OSError where they are not, ValueError where they are not parallel."""
+    """The training pairs of Multi30k. Raises OSError if they are missing, ValueError if they are not parallel."""
     texts = [(folder / f"train.{side}").read_text(encoding="utf-8") for side in ("en", "de")]
     sides = [text.removesuffix("\n").split("\n") for text in texts]
     if len(sides[0]) != len(sides[1]) or not any(sides[0]):
@@ -62,7 +62,7 @@ def captions(folder: Path) -> list[Pair]:
 
 
 def grammar_sentences(count: int) -> list[Pair]:
-    """Distinct sentences of the grammar, with their marks put back to the words, as in captions."""
+    """Distinct sentences of the grammar, with punctuation attached to the words, as in captions."""
     return [(_text(pair.english), _text(pair.german)) for pair in make_pairs(count, GRAMMAR_SEED)]
 
 
@@ -71,7 +71,7 @@ def _text(words: Sequence[str]) -> str:
 
 
 def write_pairs(pairs: Iterator[Pair], count: int, folder: Path, name: str, *, packed: bool) -> None:
-    """Write the next `count` pairs; the files have their names only when both are whole."""
+    """Write the next `count` pairs; the files get their names only when both are complete."""
     paths = [folder / f"{name}.{side}{'.gz' if packed else ''}" for side in ("en", "de")]
     partial = [path.with_name(f"{path.name}.{secrets.token_hex(16)}.partial") for path in paths]
     try:
@@ -81,8 +81,8 @@ def write_pairs(pairs: Iterator[Pair], count: int, folder: Path, name: str, *, p
                 chunk = zip(*islice(pairs, min(CHUNK, count - start)), strict=True)
                 for file, lines in zip(files, chunk, strict=True):
                     file.write("".join(f"{line}\n" for line in lines).encode("utf-8"))
-        for path, whole in zip(partial, paths, strict=True):
-            path.replace(whole)
+        for path, final in zip(partial, paths, strict=True):
+            path.replace(final)
     finally:
         for path in partial:
             path.unlink(missing_ok=True)
@@ -90,8 +90,8 @@ def write_pairs(pairs: Iterator[Pair], count: int, folder: Path, name: str, *, p
 
 @contextmanager
 def _opened(path: Path, packed: bool) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """A file to write to; packed without a name or a time, so that the same text gives the same bytes."""
-    with open(path, "xb") as file:  # a link that somebody put there is not followed
+    """A file to write to, compressed without a name or a time, so that the same text gives the same bytes."""
+    with open(path, "xb") as file:  # does not follow a link that somebody put there
         if packed:
             with gzip.GzipFile("", "wb", compresslevel=1, fileobj=file, mtime=0) as packing:
                 yield packing
@@ -101,21 +101,21 @@ def _opened(path: Path, packed: bool) -> Iterator[IO[bytes] | gzip.GzipFile]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        description="Write a large English-German corpus: {train,valid}.{en,de}, one pair a line. The same options "
+        description="Write a large English-German corpus: {train,valid}.{en,de}, one pair per line. The same options "
         "give the same bytes.",
         allow_abbrev=False,
     )
     parser.add_argument("--pairs", type=positive, required=True, metavar="N", help="training pairs")
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder to write to, made if absent")
-    parser.add_argument("--seed", type=int, default=1, help="another seed, other pairs (default: %(default)s)")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="where to write, created if missing")
+    parser.add_argument("--seed", type=int, default=1, help="another seed gives other pairs (default: %(default)s)")
     parser.add_argument("--valid", type=positive, default=1000, metavar="N", help="validation pairs (default: 1000)")
-    parser.add_argument("--gzip", action="store_true", help="pack the files, as {train,valid}.{en,de}.gz")
+    parser.add_argument("--gzip", action="store_true", help="compress the files: {train,valid}.{en,de}.gz")
     parser.add_argument(
         "--captions",
         type=Path,
         default=CAPTIONS,
         metavar="DIR",
-        help="folder of Multi30k's train.en and train.de, as scripts/get_multi30k.py writes it (default: %(default)s)",
+        help="folder with Multi30k's train.en and train.de from scripts/get_multi30k.py (default: %(default)s)",
     )
     options = parser.parse_args(arguments)
     try:

@@ -3,12 +3,12 @@
 
     python scripts/make_synthetic_corpus.py --output data/synthetic
 
-The tables below are the lexicon; `Clause` and `Sentence` say what is said; `translate` turns one into English, German
-and the links between their words, without chance: the same English always has the same German. Chance enters only in
-the `draw_…` functions. The German shows what makes the pair hard to align word by word: gender, case, adjective
-endings, plurals, verb-second order, separable verbs, and verbs at the end of a clause.
+The tables below are the lexicon; `Clause` and `Sentence` represent meaning; `translate` turns a sentence into English,
+German and the links between their words, deterministically: the same English always has the same German. Only the
+`draw_…` functions are random. The German shows what makes this language pair hard to align word by word: gender, case,
+adjective endings, plurals, verb-second order, separable verbs, and verbs at the end of a clause.
 
-The script does not know what a model is. It needs the standard library only, and the package never imports it.
+The script knows nothing about models. It needs only the standard library; the package never imports it.
 """
 
 import argparse
@@ -85,7 +85,7 @@ mountain   mountains   m  Berg        Berge         surface
 roof       roofs       n  Dach        Dächer        surface
 """
 
-# English, German, classes of nouns that can be so
+# English, German, classes of nouns that it can describe
 ADJECTIVE_TABLE = """
 old        alt         person,animal,text,opening,thing,place,surface
 young      jung        person,animal
@@ -176,7 +176,7 @@ MODALS = {
     "want": (("want", "wants", "want"), ("will", "will", "wollen")),
 }
 
-# English: stem in German; "der" words always have an ending, "ein" words have gaps, the rest never decline
+# English: stem in German; "der" words always have an ending, "ein" words sometimes, the others never
 DETERMINERS = {
     "the": ("", "der"),  # irregular: DEFINITE below
     "this": ("dies", "der"),
@@ -190,7 +190,7 @@ DETERMINERS = {
 }
 SINGULAR_DETERMINERS = ("the",) * 6 + ("a",) * 4 + ("this", "my", "his", "our")
 PLURAL_DETERMINERS = ("the",) * 6 + ("",) * 2 + ("this", "my", "his", "our", "two", "three")
-SPECIFIC_DETERMINERS = ("the", "this", "my", "his", "our")  # with the others, "not" would have to become "kein"
+SPECIFIC_DETERMINERS = ("the", "this", "my", "his", "our")  # after the others, "not" would become "kein"
 
 # Columns: masculine, feminine, neuter, plural
 GENDERS = ("m", "f", "n", "p")
@@ -202,7 +202,7 @@ DEFINITE = {
 STRONG = {"nom": ("er", "e", "es", "e"), "acc": ("en", "e", "es", "e"), "dat": ("em", "er", "em", "en")}
 WEAK = {"nom": ("e", "e", "e", "en"), "acc": ("en", "e", "e", "en"), "dat": ("en", "en", "en", "en")}
 
-# English, German word for word, whether it goes with the perfect ("has seen it tomorrow" is not said)
+# English, German word for word, whether it goes with the perfect (nobody says "has seen it tomorrow")
 TIMES = {
     "today": ("heute", True),
     "tomorrow": ("morgen", False),
@@ -221,7 +221,7 @@ PREPOSITIONS = {
 }
 CONJUNCTIONS = {"because": "weil", "when": "wenn", "while": "während"}
 
-MOST_SENTENCES = 200_000  # far below what the grammar can say, and still found within seconds
+MOST_SENTENCES = 200_000  # far below what the grammar can say, and still fast to draw
 SHORTEST, LONGEST = 3, 16
 
 
@@ -307,9 +307,9 @@ class PrepositionalPhrase(NamedTuple):
 
 
 class Clause(NamedTuple):
-    """One finite verb with what belongs to it.
+    """One finite verb with everything that belongs to it.
 
-    `form` is "present", "perfect" or a modal; `adverb` a key of TIMES or FREQUENCIES; `first` what stands before the
+    `form` is "present", "perfect" or a modal; `adverb` a key of TIMES or FREQUENCIES; `first` what precedes the
     subject: "" (nothing), "adverb" or "phrase". A predicate adjective goes with BE, an object with a transitive verb.
     """
 
@@ -340,7 +340,7 @@ class Sentence(NamedTuple):
 
 
 class English:
-    """A source word, told from its equals by identity: German can point to it before its position is known."""
+    """A source word, compared by identity, so that German can point to it before its position is known."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -348,7 +348,7 @@ class English:
 
 class German(NamedTuple):
     text: str
-    sources: tuple[English, ...]  # the English words that gave rise to it, at least one
+    sources: tuple[English, ...]  # the English words it comes from, at least one
 
 
 class Phrase(NamedTuple):
@@ -378,7 +378,7 @@ def person_of(nominal: Nominal) -> int:
 
 
 def decline_determiner(determiner: str, case: str, column: int) -> tuple[str, str]:
-    """The German determiner and the adjective ending after it: weak if the determiner shows the case, else strong."""
+    """The German determiner and the adjective ending after it: weak if the determiner marks the case, else strong."""
     stem, declension = DETERMINERS[determiner]
     strong, weak = STRONG[case][column], WEAK[case][column]
     if determiner == "the":
@@ -404,7 +404,7 @@ def english_determiner(phrase: NounPhrase) -> str:
 
 
 def translate_noun_phrase(phrase: NounPhrase, case: str) -> Phrase:
-    """Determiner, adjective, noun, one English word to one German word."""
+    """Determiner, adjective and noun, one English word for one German word."""
     column = GENDERS.index("p" if phrase.plural else phrase.noun.gender)
     determiner, ending = decline_determiner(phrase.determiner, case, column)
     english, german = [english_determiner(phrase)], [determiner]
@@ -441,12 +441,12 @@ def translate_adverb(adverb: str) -> Phrase:
 class VerbGroup(NamedTuple):
     english: list[English]
     finite: German
-    rest: list[German]  # what stands at the end of the German clause: prefix, participle, or infinitive
+    rest: list[German]  # at the end of the German clause: prefix, participle or infinitive
     negation: list[German]
 
 
 def translate_verbs(clause: Clause, between: list[English]) -> VerbGroup:
-    """The verbs of a clause; `between` is the adverb that English puts among them."""
+    """The verbs of a clause; `between` is the adverb that English puts between them."""
     verb, person = clause.verb, person_of(clause.subject)
     negation = [German("nicht", (English("not"),))] if clause.negated else []
     adverb_or_not = between + [source for word in negation for source in word.sources]
@@ -469,9 +469,9 @@ def translate_verbs(clause: Clause, between: list[English]) -> VerbGroup:
 def finite_verb(
     base: str, finite: str, adverb_or_not: list[English], clause: Clause
 ) -> tuple[list[English], tuple[English, ...], English]:
-    """English words of a simple finite verb, those that make the German finite verb, and the verb itself.
+    """The English words of a simple finite verb, those that the German finite verb comes from, and the verb itself.
 
-    "be", "can" and "must" stand before an adverb or "not"; other verbs stand after an adverb, and "not" needs "do".
+    "be", "can" and "must" precede an adverb or "not"; other verbs follow an adverb, and "not" needs "do".
     """
     verb = English(finite)
     if base in ("be", "can", "must"):
@@ -483,7 +483,7 @@ def finite_verb(
 
 
 def verbs_at_end(clause: Clause, verbs: VerbGroup) -> list[German]:
-    """The verbs of a subordinate clause: the finite one last, and a separable verb in one word again."""
+    """The verbs of a subordinate clause: the finite one last, and separable verbs in one word."""
     if clause.form == "present" and clause.verb.prefix:
         return [German(clause.verb.prefix + verbs.finite.text, verbs.finite.sources)]
     return [*verbs.rest, verbs.finite]
@@ -515,7 +515,7 @@ def translate_clause(clause: Clause, *, order: str) -> Phrase:
 
 
 def translate(sentence: Sentence) -> Pair:
-    """Both sides of a sentence and the links between their words."""
+    """Both sides of a sentence, and the links between their words."""
     stop = word_for_word(".", ".")
     main = translate_clause(sentence.main, order="first" if sentence.led else "second")
     if sentence.subordinate is None:
@@ -529,7 +529,7 @@ def translate(sentence: Sentence) -> Pair:
 
 
 def finish(phrases: Sequence[Phrase]) -> Pair:
-    """Join phrases, capitalise the first words, and number the words to write down the links."""
+    """Join the phrases, capitalize the first words, and number the words to write down the links."""
     sources = [word for phrase in phrases for word in phrase.english]
     targets = [word for phrase in phrases for word in phrase.german]
     position = {source: number for number, source in enumerate(sources)}
@@ -547,7 +547,7 @@ Choice = TypeVar("Choice")
 
 
 def pick(chance: random.Random, choices: Sequence[Choice]) -> Choice:
-    """One of `choices`. Built on random(), the one method whose numbers Python promises to keep between versions."""
+    """One of `choices`. Built on random(), the only method whose numbers Python promises to keep between versions."""
     return choices[int(chance.random() * len(choices))]
 
 
@@ -561,7 +561,7 @@ def draw_noun_phrase(chance: random.Random, kinds: Sequence[str]) -> NounPhrase:
 
 def draw_subject(chance: random.Random, kinds: Sequence[str]) -> Nominal:
     if "person" in kinds and chance.random() < 0.25:
-        return pick(chance, [PRONOUNS["I"], *PRONOUNS.values()])  # "I" twice: its verb forms are its own
+        return pick(chance, [PRONOUNS["I"], *PRONOUNS.values()])  # "I" twice: it has verb forms of its own
     return draw_noun_phrase(chance, kinds)
 
 
@@ -584,9 +584,9 @@ def draw_phrase(chance: random.Random, verb: Verb) -> PrepositionalPhrase:
 
 
 def may_be_negated(clause: Clause) -> bool:
-    """Whether "nicht" just before the last verbs negates it.
+    """Whether "nicht" just before the last verbs negates the clause.
 
-    "must not" is not "müssen", "not a" is "kein", and a frequency adverb or a phrase would have "nicht" before it.
+    "must not" is not "müssen", "not a" is "kein", and "nicht" would precede a frequency adverb or a phrase.
     """
     specific = not isinstance(clause.object, NounPhrase) or clause.object.determiner in SPECIFIC_DETERMINERS
     return specific and clause.form != "must" and clause.adverb not in FREQUENCIES and clause.phrase is None
@@ -613,11 +613,11 @@ def draw_clause(chance: random.Random, verb: Verb, *, brief: bool = False, may_o
 
 
 def draw_description(chance: random.Random, brief: bool) -> Clause:
-    """Somebody or something is of some kind: the one place where German adjectives have no ending."""
+    """Somebody or something is described: the only case in which German adjectives have no ending."""
     subject = draw_subject(chance, CLASSES["any"])
     kind = "person" if isinstance(subject, Pronoun) else subject.noun.kind
-    own = None if isinstance(subject, Pronoun) else subject.adjective
-    fitting = [adjective for adjective in ADJECTIVES.values() if kind in adjective.kinds and adjective != own]
+    used = None if isinstance(subject, Pronoun) else subject.adjective
+    fitting = [adjective for adjective in ADJECTIVES.values() if kind in adjective.kinds and adjective != used]
     adverb = pick(chance, list(FREQUENCIES)) if not brief and chance.random() < 0.15 else ""
     clause = Clause(subject, BE, predicate=pick(chance, fitting), adverb=adverb)
     return clause._replace(negated=may_be_negated(clause) and chance.random() < 0.25)
@@ -638,25 +638,25 @@ def draw_sentence(chance: random.Random) -> Sentence:
 
 
 def make_pairs(count: int, seed: int) -> list[Pair]:
-    """`count` pairs with distinct English, in an order that does not depend on how likely each is."""
+    """`count` pairs with distinct English, in an order that does not depend on their probability."""
     chance = random.Random(seed)
-    found: dict[tuple[str, ...], Pair] = {}
-    while len(found) < count:
+    distinct: dict[tuple[str, ...], Pair] = {}
+    while len(distinct) < count:
         pair = translate(draw_sentence(chance))
         if all(SHORTEST <= len(side) <= LONGEST for side in (pair.english, pair.german)):
-            found.setdefault(pair.english, pair)
-    # Frequent short sentences are found early; a fresh order spreads them over train, valid and test alike.
-    return [pair for _, pair in sorted((chance.random(), pair) for pair in found.values())]
+            distinct.setdefault(pair.english, pair)
+    # Common short sentences are drawn early; a new order spreads them evenly over train, valid and test.
+    return [pair for _, pair in sorted((chance.random(), pair) for pair in distinct.values())]
 
 
 # -------------------------------------------------------------------------------------------------------- files
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write beside `path`, then rename, so that an interrupted run leaves no half file."""
+    """Write under a temporary name, then rename, so that an interrupted run leaves no incomplete file."""
     beside = path.with_name(f"{path.name}.{secrets.token_hex(16)}.partial")
     try:
-        with open(beside, "xb") as file:  # a link that somebody put there is not followed
+        with open(beside, "xb") as file:  # does not follow a link that somebody put there
             file.write("".join(f"{line}\n" for line in lines).encode("utf-8"))
         beside.replace(path)
     finally:
@@ -675,7 +675,7 @@ def describe(pairs: Sequence[Pair]) -> str:
     parts = []
     for language, side in sides:
         words = [word for sentence in side for word in sentence]
-        parts.append(f"{language}: {len(set(words))} distinct words, {len(words) / len(side):.1f} a sentence")
+        parts.append(f"{language}: {len(set(words))} distinct words, {len(words) / len(side):.1f} per sentence")
     return "; ".join(parts)
 
 
@@ -688,11 +688,11 @@ def positive(text: str) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description="Write an English-German corpus with gold word alignments, made by a small grammar: "
-        "{train,valid,test}.{en,de,align}, one sentence a line, words separated by single spaces, alignments as "
+        "{train,valid,test}.{en,de,align}, one sentence per line, words separated by single spaces, alignments as "
         "source-target positions from 0 (Pharaoh format). The same options give the same bytes."
     )
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="folder to write to, made if absent")
-    parser.add_argument("--seed", type=int, default=1, help="another seed, other sentences (default: %(default)s)")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="where to write, created if missing")
+    parser.add_argument("--seed", type=int, default=1, help="another seed gives other sentences (default: %(default)s)")
     for name, default in (("train", 6000), ("valid", 300), ("test", 500)):
         explanation = f"{name} pairs (default: %(default)s)"
         parser.add_argument(f"--{name}", type=positive, default=default, metavar="N", help=explanation)
@@ -701,8 +701,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sizes = {"train": options.train, "valid": options.valid, "test": options.test}
     total = sum(sizes.values())
     if total > MOST_SENTENCES:
-        asked = f"--train {options.train} + --valid {options.valid} + --test {options.test} = {total} pairs"
-        parser.error(f"{asked}: more than the grammar is sure to give, {MOST_SENTENCES} distinct sentences at most")
+        sizes_given = f"--train {options.train} + --valid {options.valid} + --test {options.test} = {total} pairs"
+        parser.error(f"{sizes_given}: at most {MOST_SENTENCES}, which the grammar is sure to have distinct")
     try:
         options.output.mkdir(parents=True, exist_ok=True)
         pairs = make_pairs(total, options.seed)

@@ -104,7 +104,7 @@ def test_right_files_are_left_alone_and_wrong_ones_replaced(
     assert script.main(arguments, contents) == 0
     out = capsys.readouterr().out
     assert f"{output / 'train.en'}: already there" in out
-    assert "in place of a file with other content" in out
+    assert "replacing a file with other content" in out
     assert files(output) == PLACED
 
 
@@ -142,8 +142,8 @@ def test_all_missing_files_are_named_at_once(
     (folder / "tok" / "val.lc.norm.tok.de").unlink()
     assert script.main(["--output", str(tmp_path / "out"), "--from", str(folder)], contents) == 2
     error = capsys.readouterr().err
-    assert f"{folder / 'raw' / 'train.en'}: not there, neither plain nor as .gz" in error
-    assert f"{folder / 'tok' / 'val.lc.norm.tok.de'}: not there" in error
+    assert f"{folder / 'raw' / 'train.en'}: no such file, neither plain nor .gz" in error
+    assert f"{folder / 'tok' / 'val.lc.norm.tok.de'}: no such file" in error
 
 
 def test_without_a_network_the_url_and_the_way_out_are_named(
