@@ -1,7 +1,7 @@
-"""docs/attention_table.md from the results there are: the table, the lengths, and the published order beside ours.
+"""docs/attention_table.md from the results so far: the table, BLEU by length, and the published order next to ours.
 
-Pure text: it knows results, and no folders. A row is shown once both of its tasks are done with at least one seed; what
-is missing is said.
+Pure text: it knows results, not folders. A row is shown once both of its tasks are done with at least one seed; missing
+rows are listed.
 """
 
 import math
@@ -28,7 +28,7 @@ class Scored(NamedTuple):
 
 
 class Lengths(NamedTuple):
-    """BLEU by source length: each model's in each bucket, and the plot's place as the document links it."""
+    """BLEU by source length, for each model and bucket, and where the document links the plot."""
 
     parts: Sequence[Bucket]
     series: Mapping[str, Sequence[float]]
@@ -36,16 +36,13 @@ class Lengths(NamedTuple):
 
 
 def complete(rows: Iterable[Row], results: Iterable[Result]) -> dict[str, Scored]:
-    """The rows that have both tasks with one seed or more, by name, with the seeds that have both."""
-    found = {(result.row, result.task, result.seed): result for result in results}
-    seeds = sorted({result.seed for result in found.values()})
+    """The rows with results of both tasks for at least one seed, by name, with the seeds that have both."""
+    by_seed = {(result.row, result.task, result.seed): result for result in results}
+    seeds = sorted({result.seed for result in by_seed.values()})
     scored = {}
     for row in rows:
-        both = [
-            (found[row.name, MULTI30K.name, seed], found[row.name, SYNTHETIC.name, seed])
-            for seed in seeds
-            if (row.name, MULTI30K.name, seed) in found and (row.name, SYNTHETIC.name, seed) in found
-        ]
+        keys = [((row.name, MULTI30K.name, seed), (row.name, SYNTHETIC.name, seed)) for seed in seeds]
+        both = [(by_seed[first], by_seed[second]) for first, second in keys if first in by_seed and second in by_seed]
         if both:
             scored[row.name] = Scored(row, *zip(*both, strict=True))
     return scored
@@ -54,7 +51,7 @@ def complete(rows: Iterable[Row], results: Iterable[Result]) -> dict[str, Scored
 def report(
     scored: Mapping[str, Scored], lengths: Lengths | None, *, recipes: Mapping[str, Config], example: Training
 ) -> str:
-    """The whole document. `recipes`: each task's configuration, by its name; `example`: whose commands are shown."""
+    """The whole document. `recipes`: the tasks' configurations by name; `example`: the run whose commands to show."""
     sections = [
         _introduction(recipes),
         _missing(scored),
@@ -114,7 +111,7 @@ def _missing(scored: Mapping[str, Scored]) -> str:
 
 
 def _main_table(scored: Mapping[str, Scored]) -> str:
-    several = any(len(each.multi30k) > 1 for each in scored.values())
+    several = any(len(row.multi30k) > 1 for row in scored.values())
     head = [
         "score",
         "scope",
@@ -129,7 +126,7 @@ def _main_table(scored: Mapping[str, Scored]) -> str:
     ]
     head += ["synthetic BLEU", *(["seeds"] if several else [])]
     lines = [head]
-    best = max((_mean(each.multi30k, _bleu) for each in scored.values()), default=math.nan)
+    best = max((_mean(row.multi30k, _bleu) for row in scored.values()), default=math.nan)
     for row, multi30k, synthetic in _feeding_side_by_side(scored):
         bleu = _spread(multi30k, _bleu, ".2f")
         line = [row.score, "–" if row.score == "none" else row.scope, row.decoder]
@@ -144,29 +141,31 @@ def _main_table(scored: Mapping[str, Scored]) -> str:
         ]
         lines.append([*line, *([str(len(multi30k))] if several else [])])
     spread = " With several seeds: mean ± standard deviation." if several else " One seed per row."
-    signatures = {result.signature for each in scored.values() for result in (*each.multi30k, *each.synthetic)}
+    signatures = {result.signature for row in scored.values() for result in (*row.multi30k, *row.synthetic)}
     notes = f"""Minutes (with validation) and target tokens per second are those of training on Multi30k, whatever else
 the machine was doing. For careful measurements of speed, see [performance.md](performance.md).{spread}
 {_input_feeding(scored)}
 BLEU: {" · ".join(f"`{signature}`" for signature in sorted(signatures))}.
-Multi30k was trained on: {_where(result for each in scored.values() for result in each.multi30k)}.
-The synthetic corpus was trained on: {_where(result for each in scored.values() for result in each.synthetic)}."""
+Multi30k was trained on: {_where(result for row in scored.values() for result in row.multi30k)}.
+The synthetic corpus was trained on: {_where(result for row in scored.values() for result in row.synthetic)}."""
     return f"{markdown(lines)}\n\n{notes}" if scored else ""
 
 
 def _feeding_side_by_side(scored: Mapping[str, Scored]) -> list[Scored]:
-    """The rows that there are in the order of ROWS, each without input feeding behind the one with it."""
+    """The rows in the order of ROWS, each one without input feeding right after the one with it."""
     order = list(ROWS)
-    return sorted(
-        scored.values(),
-        key=lambda each: (order.index(each.row._replace(input_feeding=True).name), not each.row.input_feeding),
-    )
+
+    def place(scored_row: Scored) -> tuple[int, bool]:
+        row = scored_row.row
+        return order.index(row._replace(input_feeding=True).name), not row.input_feeding
+
+    return sorted(scored.values(), key=place)
 
 
 def _input_feeding(scored: Mapping[str, Scored]) -> str:
-    """In how many rows it helps, of those that there are with it and without it."""
-    without = [each for each in scored.values() if not each.row.input_feeding]
-    pairs = [(scored.get(each.row._replace(input_feeding=True).name), each) for each in without]
+    """How many rows it helps, among those that exist with it and without it."""
+    without = [unfed for unfed in scored.values() if not unfed.row.input_feeding]
+    pairs = [(scored.get(unfed.row._replace(input_feeding=True).name), unfed) for unfed in without]
     both = [_common_seeds(fed.multi30k, unfed.multi30k) for fed, unfed in pairs if fed]
     both = [pair for pair in both if pair[0]]
     if not both:
@@ -174,22 +173,22 @@ def _input_feeding(scored: Mapping[str, Scored]) -> str:
     bleu = sum(_mean(fed, _bleu) > _mean(unfed, _bleu) for fed, unfed in both)
     perplexity = sum(_mean(fed, _perplexity) < _mean(unfed, _perplexity) for fed, unfed in both)
     return f"""
-Input feeding, of {len(both)} rows with and without it: the higher BLEU in {bleu}, the lower perplexity in {perplexity}.
+Of {len(both)} rows with and without input feeding, {bleu} have higher BLEU with it, and {perplexity} lower perplexity.
 """
 
 
-def _common_seeds(some: Sequence[Result], others: Sequence[Result]) -> tuple[list[Result], list[Result]]:
-    seeds = {each.seed for each in some} & {each.seed for each in others}
-    return [each for each in some if each.seed in seeds], [each for each in others if each.seed in seeds]
+def _common_seeds(fed: Sequence[Result], unfed: Sequence[Result]) -> tuple[list[Result], list[Result]]:
+    seeds = {result.seed for result in fed} & {result.seed for result in unfed}
+    return [result for result in fed if result.seed in seeds], [result for result in unfed if result.seed in seeds]
 
 
 def _where(results: Iterable[Result]) -> str:
     """The machines, each with its threads, PyTorch and precision."""
-    return "; ".join(
-        sorted(
-            {f"{each.machine}, threads: {each.threads}, PyTorch {each.pytorch}, {each.precision}" for each in results}
-        )
-    )
+    machines = {
+        f"{result.machine}, threads: {result.threads}, PyTorch {result.pytorch}, {result.precision}"
+        for result in results
+    }
+    return "; ".join(sorted(machines))
 
 
 def _by_length(lengths: Lengths | None, scored: Mapping[str, Scored]) -> str:
@@ -213,17 +212,17 @@ and the main figure of both papers (Bahdanau et al. 2014, figure 2; Luong et al.
 
 def _beside_published(scored: Mapping[str, Scored]) -> str:
     """Luong et al.'s Table 4 and the same rows here, both with input feeding, in the published order."""
-    here = {name: _mean(each.multi30k, _bleu) for name, each in scored.items()}
-    theirs = {each.row: each.before for each in PUBLISHED if each.before is not None}
+    here = {name: _mean(row.multi30k, _bleu) for name, row in scored.items()}
+    theirs = {published.row: published.before for published in PUBLISHED if published.before is not None}
     shared = [name for name in theirs if name in here]
     lines = [["row", "published perplexity", "published BLEU", "rank", "perplexity here", "BLEU here", "rank"]]
-    for each in sorted(PUBLISHED, key=lambda each: -(each.before or 0)):
-        published = "did not converge" if each.before is None else f"{each.before} → {each.after}"
-        mine = scored.get(each.row)
-        line = [each.row, each.perplexity, published, _rank(each.row, {name: theirs[name] for name in shared})]
-        line += [_spread(mine.multi30k, _perplexity, ".2f") if mine else "not complete"]
-        line += [_spread(mine.multi30k, _bleu, ".2f") if mine else "not complete"]
-        lines.append([*line, _rank(each.row, {name: here[name] for name in shared})])
+    for row, perplexity, before, after in sorted(PUBLISHED, key=lambda published: -(published.before or 0)):
+        bleu = "did not converge" if before is None else f"{before} → {after}"
+        ours = scored.get(row)
+        line = [row, perplexity, bleu, _rank(row, {name: theirs[name] for name in shared})]
+        line += [_spread(ours.multi30k, _perplexity, ".2f") if ours else "not complete"]
+        line += [_spread(ours.multi30k, _bleu, ".2f") if ours else "not complete"]
+        lines.append([*line, _rank(row, {name: here[name] for name in shared})])
     same, total = concordance([(here[name], theirs[name]) for name in shared])
     agreement = f" {same} of {total} pairs of rows are in the same order." if total else ""
     return f"""## Next to the published table
@@ -238,7 +237,7 @@ For our attempts to explain the differences, see
 
 
 def _rank(name: str, values: Mapping[str, float]) -> str:
-    """1 for the highest; equal values share the better rank."""
+    """1 for the highest; ties share the better rank."""
     return str(1 + sum(value > values[name] for value in values.values())) if name in values else "–"
 
 
@@ -266,7 +265,7 @@ These commands train and score one row, here {example.row.name}, with OMP_NUM_TH
 
 
 def markdown(lines: Table) -> str:
-    """A table; the first line is its head."""
+    """A Markdown table; the first line is its head."""
     head, *body = lines
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *body))
 
@@ -284,7 +283,7 @@ def _mean(results: Sequence[Result], value: Callable[[Result], float]) -> float:
 
 
 def _spread(results: Sequence[Result], value: Callable[[Result], float | None], form: str) -> str:
-    """The mean, with ± the standard deviation of several seeds; a dash where there is no such value."""
+    """The mean, ± the standard deviation if there are several seeds; a dash if there are no values."""
     values = [number for result in results if (number := value(result)) is not None]
     if not values:
         return "–"

@@ -1,4 +1,4 @@
-"""The rows of the attention table: what each sets in the configuration, and what Luong et al. published for it.
+"""The rows of the attention table: what each one sets in the configuration, and what Luong et al. published for it.
 
 It knows names and options; it trains nothing and reads no files. Luong, Pham & Manning (2015), arXiv 1508.04025.
 """
@@ -11,7 +11,7 @@ from nmt.models.decoders import DECODERS
 from nmt.models.scores import SCORES
 
 LOCAL_SCOPES = ("local-m", "local-p")
-LOCAL_SCORES = ("dot", "general")  # the two that the paper's table has with them
+LOCAL_SCORES = ("dot", "general")  # the two scores that the paper's table has with them
 
 
 class Row(NamedTuple):
@@ -20,11 +20,11 @@ class Row(NamedTuple):
     score: str
     scope: str = "global"
     decoder: str = "luong"
-    input_feeding: bool = True  # luong's; the cells of the other decoders read the context instead
+    input_feeding: bool = True  # for luong; the cells of the other decoders read the context instead
 
     @property
     def name(self) -> str:
-        """Such as global-dot, local-p-general-no-feeding, none or bahdanau-global-additive; also a folder's name."""
+        """Such as global-dot, local-p-general-no-feeding, none or bahdanau-global-additive; also names a folder."""
         attention = self.score if self.score == "none" else f"{self.scope}-{self.score}"
         decoder = "" if self.decoder == "luong" else f"{self.decoder}-"
         return f"{decoder}{attention}{'' if self.input_feeding else '-no-feeding'}"
@@ -47,8 +47,8 @@ class Row(NamedTuple):
 
 
 def _rows() -> Iterator[Row]:
-    """In the order of training: Luong's decoder with every score, then the local scopes; the other decoders with their
-    papers' score; and Luong's once more, without input feeding."""
+    """In order of training: Luong's decoder with every score and then with the local scopes; the other decoders with
+    the score of their papers; and Luong's again without input feeding."""
     attentions = [("none", "global"), *((score, "global") for score in SCORES if score != "none")]
     attentions += [(score, scope) for scope in LOCAL_SCOPES for score in LOCAL_SCORES]
     yield from (Row(score, scope) for score, scope in attentions)
@@ -60,17 +60,17 @@ ROWS = {row.name: row for row in _rows()}
 
 
 def chosen(names: str | None) -> list[Row]:
-    """The rows with these names, commas between them; None: all. Raises UserError for a name that is none."""
-    wanted = list(ROWS) if names is None else list(dict.fromkeys(name.strip() for name in names.split(",")))
-    if unknown := [name for name in wanted if name not in ROWS]:
+    """The rows with these comma-separated names; None: all rows. Raises UserError for unknown names."""
+    distinct = list(ROWS) if names is None else list(dict.fromkeys(name.strip() for name in names.split(",")))
+    if unknown := [name for name in distinct if name not in ROWS]:
         raise UserError(f"--rows {names}: no row is called {', '.join(map(repr, unknown))}; rows: {', '.join(ROWS)}")
-    return [ROWS[name] for name in wanted]
+    return [ROWS[name] for name in distinct]
 
 
 class Published(NamedTuple):
-    """A row of Luong et al.'s Table 4, newstest2014; None: the training did not get there."""
+    """A row of Luong et al.'s Table 4, newstest2014; None: training did not converge."""
 
-    row: str  # ours that corresponds to it, all with input feeding
+    row: str  # the name of our row, always with input feeding
     perplexity: str
     before: float | None  # BLEU before unknown words are replaced
     after: float | None
@@ -88,10 +88,8 @@ PUBLISHED = (
 
 
 def concordance(pairs: Sequence[tuple[float, float]]) -> tuple[int, int]:
-    """How many pairs of rows both columns put in the same order, and how many both order at all (ties are left out)."""
-    same = total = 0
-    for index, (mine, theirs) in enumerate(pairs):
-        for other_mine, other_theirs in pairs[:index]:
-            sign = (mine - other_mine) * (theirs - other_theirs)
-            same, total = same + (sign > 0), total + (sign != 0)
-    return same, total
+    """How many pairs of rows both columns put in the same order, out of how many without ties."""
+    signs = [
+        (first[0] - second[0]) * (first[1] - second[1]) for index, first in enumerate(pairs) for second in pairs[:index]
+    ]
+    return sum(sign > 0 for sign in signs), sum(sign != 0 for sign in signs)

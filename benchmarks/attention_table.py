@@ -4,10 +4,10 @@
     make data
     python -m benchmarks.attention_table --threads 1
 
-takes hours. Stopped at any moment, it continues where it was when it is started again; rows that are
-done are not done again, unless the recipe, the corpora or the row has changed. Each row is trained by nmt-train and
-scored by nmt-eval, once on Multi30k (configs/attention_table.yaml) and once on the synthetic corpus
-(configs/attention_synthetic.yaml), where its alignments are compared with the gold ones.
+takes hours. It can be stopped at any time and continues where it was when started again; finished rows are not repeated
+unless the recipe, the corpora or the row has changed. Each row is trained by nmt-train and scored by nmt-eval, once on
+Multi30k (configs/attention_table.yaml) and once on the synthetic corpus (configs/attention_synthetic.yaml), where its
+alignments are compared with the gold ones.
 """
 
 import argparse
@@ -52,15 +52,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", metavar="A,B", help="train only these rows (default: all; --list names them)")
-    parser.add_argument("--list", action="store_true", help="list the rows and how far each is, and leave")
+    parser.add_argument("--list", action="store_true", help="list the rows and their progress, and exit")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="train each row with the seeds 1 to N")
     parser.add_argument("--device", choices=DEVICES, default="auto", help="default: auto")
     parser.add_argument("--threads", type=int, metavar="N", help="threads of each training (default: PyTorch's)")
-    parser.add_argument("--report-only", action="store_true", help="train nothing, write the report of what is done")
+    parser.add_argument("--report-only", action="store_true", help="do not train; write the report of what is done")
     parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "attention_table", help="folder of the trainings")
-    parser.add_argument(
-        "--results", type=Path, default=RESULTS, help="folder of what came out of them, under version control"
-    )
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of their results, under version control")
     parser.add_argument(
         "--document", type=Path, default=ROOT / "docs" / "attention_table.md", metavar="FILE", help="the report"
     )
@@ -92,7 +90,7 @@ def _body(options: argparse.Namespace) -> int:
 
 
 def make_synthetic_corpus() -> None:
-    """As `make demo` makes it, and only if it is not there."""
+    """Make the same corpus as `make demo`, unless it exists."""
     data = load_config(SYNTHETIC.config).data
     files = [SYNTHETIC.source, SYNTHETIC.reference, SYNTHETIC.gold, data.valid.source, data.train[0].source]
     if not all(file is not None and file.is_file() for file in files):
@@ -102,14 +100,14 @@ def make_synthetic_corpus() -> None:
 
 def list_rows(trainings: Sequence[Training]) -> None:
     for training in trainings:
-        state = "done" if training.result() else "begun" if training.folder.exists() else "not begun"
+        state = "done" if training.result() else "started" if training.folder.exists() else "not started"
         print(f"{training.row.name}  seed {training.seed}  {training.task.name}  {state}")
 
 
 def train(training: Training, *, device: str, threads: int) -> int:
-    """Train unless it is done; the exit code of the command that failed, or 0."""
+    """Train unless it is done; returns the exit code of the command that failed, or 0."""
     if training.result() is not None:
-        print(f"{training.row.name}, seed {training.seed}, {training.task.name}: done already", flush=True)
+        print(f"{training.row.name}, seed {training.seed}, {training.task.name}: already done", flush=True)
         return 0
     print(f"\n== {training.row.name}, seed {training.seed}, {training.task.name}", flush=True)
     try:
@@ -121,15 +119,15 @@ def train(training: Training, *, device: str, threads: int) -> int:
     return 0
 
 
-def write_report(document: Path, runs: Path, kept: Path) -> None:
-    """Write the document and its plot, from whatever is done of the present recipes."""
-    seeds = {int(match[1]) for path in kept.glob("*.json") if (match := re.search(r"-seed(\d+)-", path.name))}
-    trainings = plan(TASKS, list(ROWS.values()), seeds=sorted(seeds) or [1], runs=runs, results=kept)
+def write_report(document: Path, runs: Path, results_folder: Path) -> None:
+    """Write the document and its plot from whatever has been done by the present recipes."""
+    seeds = {int(match[1]) for path in results_folder.glob("*.json") if (match := re.search(r"-seed(\d+)-", path.name))}
+    trainings = plan(TASKS, list(ROWS.values()), seeds=sorted(seeds) or [1], runs=runs, results=results_folder)
     results = [result for training in trainings if (result := training.result()) is not None]
     scored = complete(ROWS.values(), results)
     lengths = draw_lengths(document.parent, scored)
     recipes = {task.name: load_config(task.config) for task in TASKS}
-    example = next(each for each in trainings if each.row.name == EXAMPLE and each.task == MULTI30K)
+    example = next(run for run in trainings if run.row.name == EXAMPLE and run.task == MULTI30K)
     document.parent.mkdir(parents=True, exist_ok=True)
     with written_atomically(document) as file:
         file.write(report(scored, lengths, recipes=recipes, example=example))
@@ -137,7 +135,7 @@ def write_report(document: Path, runs: Path, kept: Path) -> None:
 
 
 def draw_lengths(folder: Path, scored: Mapping[str, Scored]) -> Lengths | None:
-    """BLEU by source length of LENGTH_ROWS, the mean over each one's seeds; None until all of them are complete."""
+    """BLEU by source length of LENGTH_ROWS, averaged over their seeds; None until all of them are complete."""
     if not all(name in scored for name in LENGTH_ROWS):
         return None
     parts = buckets(list(read_lines(MULTI30K.source)))

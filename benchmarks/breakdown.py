@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Where the time of an update goes, against what the machine's matrix products could do.
+"""Where the time of an update goes, compared with what the machine's matrix products could do.
 
     python benchmarks/breakdown.py --updates 20 --precision bfloat16
     python benchmarks/breakdown.py --variant local_p --threads 1
 
-trains the reference task or a variant under PyTorch's profiler and prints a table of the kinds of work, with the share
-of each, and one JSON line. For products it counts the floating-point operations, which gives the rate they were
-computed at; beside it stands the rate of one large product and of one of a decoder's step, alone and again and again.
-The profiler takes time itself, so shares are what to read; train_speed.py measures speed. On the CPU only.
+trains the reference task or a variant under PyTorch's profiler and prints a table of the kinds of work with their
+shares, and one JSON line. For products it counts floating-point operations, and so the rate at which they ran, to be
+compared with the rates of one large product and of one from a decoder's step, each repeated on its own. The profiler
+takes time itself, so read the shares; train_speed.py measures speed. On the CPU only.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a file, too, it finds its neighbours
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find its neighbors when run as a file
 
 from benchmarks.reference_task import Task, add_task_options, chosen_task, positive
 from benchmarks.train_speed import WARM_UP, timed_updates
@@ -41,7 +41,7 @@ from nmt.training.update import chosen_computing
 PRODUCTS = "matrix products"
 PYTHON = "Python, autograd, dispatch"
 REST = "element-wise operations, sums"
-# Operations by their names in the profiler, without "aten::"; what is in no group is of REST.
+# Operations by their names in the profiler, without "aten::"; those in no group belong to REST.
 GROUPS: dict[str, tuple[str, ...]] = {
     PRODUCTS: ("mm", "addmm", "addmm_", "bmm", "baddbmm", "baddbmm_", "addmv_", "addmv", "mv"),
     "copies, rounding, gathering": (
@@ -52,7 +52,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "optimizer and gradient norm": ("_fused_adam_", "linalg_vector_norm", "_foreach_norm", "_foreach_mul_"),
     "random numbers": ("uniform_", "bernoulli_", "random_", "rand"),
 }
-SECONDS = 0.3  # for which a product is computed again and again
+SECONDS = 0.3  # for which a product is repeated
 LARGE, STEP = (256, 512, 8000), (80, 512, 1536)  # rows, inner size, columns: an output layer; the gates of a step
 
 
@@ -60,13 +60,13 @@ class Event(NamedTuple):
     """All calls of an operation with inputs of the same shapes."""
 
     name: str
-    seconds: float  # in the operation itself, without those that it calls
+    seconds: float  # in the operation itself, without the operations it calls
     calls: int
     shapes: Sequence[Sequence[int]]
 
 
 def operations(name: str, shapes: Sequence[Sequence[int]]) -> int:
-    """Floating-point operations of a product: two for each multiplication and addition; 0 for what is no product."""
+    """Floating-point operations of a product, two for each multiplication with its addition; 0 for anything else."""
     if name not in GROUPS[PRODUCTS]:
         return 0
     left, right = [shape for shape in shapes if len(shape) > 0][-2:] if not name.startswith("add") else shapes[1:3]
@@ -74,7 +74,7 @@ def operations(name: str, shapes: Sequence[Sequence[int]]) -> int:
 
 
 def grouped(events: Iterable[Event], wall: float) -> dict[str, float]:
-    """The seconds of each group; Python has what of `wall` no operation has."""
+    """The seconds of each group; Python gets the part of `wall` that no operation accounts for."""
     seconds = dict.fromkeys((*GROUPS, REST), 0.0)
     for event in events:
         seconds[next((group for group, names in GROUPS.items() if event.name in names), REST)] += event.seconds
@@ -82,7 +82,7 @@ def grouped(events: Iterable[Event], wall: float) -> dict[str, float]:
 
 
 def rate(rows: int, inner: int, columns: int) -> float:
-    """Floating-point operations a second of a product of these sizes, computed as the present choice has it."""
+    """Floating-point operations per second of a product of these sizes, computed as currently chosen."""
     left, right = torch.randn(rows, inner), rounded(torch.randn(columns, inner)).t()
     product(left, right)
     began, count = time.perf_counter(), 0
@@ -93,10 +93,10 @@ def rate(rows: int, inner: int, columns: int) -> float:
 
 
 def measure(task: Task, updates: int) -> dict[str, Any]:
-    """Profile so many updates, after WARM_UP others."""
+    """Profile this many updates, after WARM_UP others."""
     config = task.load([model_problems])
     if task.device != "cpu":
-        raise UserError(f"--device {task.device}: the breakdown is made on the CPU")
+        raise UserError(f"--device {task.device}: the breakdown works only on the CPU")
     if task.threads is not None:
         torch.set_num_threads(task.threads)
     device, kept = torch.device("cpu"), config.data.cache_folder
@@ -114,7 +114,7 @@ def measure(task: Task, updates: int) -> dict[str, Any]:
         for event in profiler.key_averages(group_by_input_shape=True)
         if event.key.startswith("aten::")
     ]
-    wall, tokens = sum(each.seconds for each in timed), sum(each.tokens for each in timed)
+    wall, tokens = sum(update.seconds for update in timed), sum(update.tokens for update in timed)
     seconds = grouped(events, wall)
     flop = sum(operations(event.name, event.shapes) * event.calls for event in events)
     choice = chosen_computing(config.training, device)
@@ -135,25 +135,26 @@ def measure(task: Task, updates: int) -> dict[str, Any]:
     }
 
 
-def table(found: dict[str, Any]) -> str:
-    """The groups as a table in Markdown, the largest first."""
-    rows = sorted(found["milliseconds"], key=lambda group: -found["milliseconds"][group])
-    lines = [f"| {group} | {found['milliseconds'][group]:.1f} | {found['shares'][group]:.0%} |" for group in rows]
-    return "\n".join(["| work | ms an update | share |", "| --- | ---: | ---: |", *lines])
+def table(figures: dict[str, Any]) -> str:
+    """The groups as a Markdown table, the largest first."""
+    milliseconds, shares = figures["milliseconds"], figures["shares"]
+    groups = sorted(milliseconds, key=lambda group: -milliseconds[group])
+    lines = [f"| {group} | {milliseconds[group]:.1f} | {shares[group]:.0%} |" for group in groups]
+    return "\n".join(["| work | ms per update | share |", "| --- | ---: | ---: |", *lines])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("--updates", type=positive, default=20, help="updates that are profiled (default: 20)")
+    parser.add_argument("--updates", type=positive, default=20, help="updates to profile (default: 20)")
     add_task_options(parser)
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
 
     def body() -> None:
-        found = measure(chosen_task(given), given.updates)
-        print(table(found))
-        print(json.dumps(found))
+        figures = measure(chosen_task(options), options.updates)
+        print(table(figures))
+        print(json.dumps(figures))
 
     return run("breakdown", body)
 

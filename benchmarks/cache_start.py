@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How long a training waits for a corpus that is in the cache, all of whose bytes are checked.
+"""How long training waits for a cached corpus, every byte of which is checked.
 
     python benchmarks/cache_start.py --pairs 10000000 --work /somewhere/large
 
-makes a corpus with scripts/make_large_corpus.py, prepares it as nmt-train does, and prints one JSON line: the sizes of
-the text and the cache, and the median seconds of `--runs` times opening them again. verification: opening the ids of
-the training corpus, which reads and hashes all of them. start: all that nmt-train does before it has its data, which is
-that and hashing the text, the subword model and the validation corpus. Each is warm, with the files in the system's
-memory, and cold, with the system asked to forget them, where it can be asked.
+makes a corpus with scripts/make_large_corpus.py, prepares it like nmt-train, and prints one JSON line: the sizes of the
+text and the cache, and the median seconds of reopening them `--runs` times. verification: opening the ids of the
+training corpus, which reads and hashes all of them. start: everything that nmt-train does until it has its data, which
+is the same plus hashing the text, the subword model and the validation corpus. Both are measured warm, with the files
+in the system's memory, and, where possible, cold, after asking the system to forget them.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a file, too, it finds its neighbours
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find its neighbors when run as a file
 
 from benchmarks.in_turn import run_command
 from benchmarks.reference_task import ROOT, positive
@@ -34,7 +34,7 @@ PIECES = 8000
 
 
 def make_corpus(folder: Path, pairs: int, captions: Path | None) -> Config:
-    """Write the corpus; returns a configuration of it."""
+    """Write the corpus; returns a configuration for it."""
     make = [sys.executable, str(ROOT / "scripts" / "make_large_corpus.py"), "--pairs", str(pairs)]
     run_command([*make, *([] if captions is None else ["--captions", str(captions)]), "--output", str(folder)])
     train, valid = (
@@ -45,7 +45,7 @@ def make_corpus(folder: Path, pairs: int, captions: Path | None) -> Config:
 
 
 def measure(config: Config, cache: Path, *, pieces: int, runs: int) -> dict[str, Any]:
-    """Prepare the corpus, and open it again and again."""
+    """Prepare the corpus, and reopen it `runs` times."""
     config = config.model_copy(update={"subwords": config.subwords.model_copy(update={"size": pieces})})
 
     def start() -> PairedIds:
@@ -54,7 +54,7 @@ def measure(config: Config, cache: Path, *, pieces: int, runs: int) -> dict[str,
     preparation, ids = _timed(start)
     texts = [path for pair in (*config.data.train, config.data.valid) for path in (pair.source, pair.target)]
     cached = [path for path in cache.rglob("*") if path.is_file()]
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "pairs": len(ids),
         "text_gigabytes": _gigabytes(texts),
         "cache_gigabytes": _gigabytes(cached),
@@ -67,8 +67,8 @@ def measure(config: Config, cache: Path, *, pieces: int, runs: int) -> dict[str,
                 for _ in range(runs):
                     before()
                     seconds.append(_timed(again)[0])
-                found[f"{name}_{state}_seconds"] = round(statistics.median(seconds), 2)
-    return {**found, "cores": os.cpu_count(), "runs": runs}
+                figures[f"{name}_{state}_seconds"] = round(statistics.median(seconds), 2)
+    return {**figures, "cores": os.cpu_count(), "runs": runs}
 
 
 def _timed(call: Callable[[], PairedIds]) -> tuple[float, PairedIds]:
@@ -82,7 +82,7 @@ def _gigabytes(paths: Sequence[Path]) -> float:
 
 
 def _forget(paths: Sequence[Path]) -> None:
-    """Ask the system to forget what it has in memory of the files; it keeps what a process has mapped."""
+    """Ask the system to drop the files from its cache; it keeps what a process has mapped."""
     os.sync()
     for path in paths:
         with path.open("rb") as file:
@@ -94,21 +94,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     parser.add_argument("--pairs", type=positive, default=1_000_000, help="training pairs (default: 1000000)")
-    parser.add_argument("--pieces", type=positive, default=PIECES, help=f"of the vocabulary (default: {PIECES})")
-    parser.add_argument("--runs", type=positive, default=3, help="times that each is measured (default: 3)")
+    parser.add_argument("--pieces", type=positive, default=PIECES, help=f"size of the vocabulary (default: {PIECES})")
+    parser.add_argument("--runs", type=positive, default=3, help="how often to measure (default: 3)")
     parser.add_argument("--captions", type=Path, metavar="DIR", help="folder of Multi30k's training text")
     parser.add_argument(
-        "--work", type=Path, metavar="DIR", help="where the corpus is made (default: the system's /tmp)"
+        "--work", type=Path, metavar="DIR", help="where to make the corpus (default: the system's /tmp)"
     )
-    given = parser.parse_args(arguments)
-    if given.work is not None and not given.work.is_dir():
-        parser.error(f"--work {given.work}: no such folder")
+    options = parser.parse_args(arguments)
+    if options.work is not None and not options.work.is_dir():
+        parser.error(f"--work {options.work}: no such folder")
 
     def body() -> None:
-        with tempfile.TemporaryDirectory(dir=given.work) as name:
-            config = make_corpus(Path(name), given.pairs, given.captions)
-            found = measure(config, Path(name) / "cache", pieces=given.pieces, runs=given.runs)
-        print(json.dumps(found))
+        with tempfile.TemporaryDirectory(dir=options.work) as name:
+            config = make_corpus(Path(name), options.pairs, options.captions)
+            figures = measure(config, Path(name) / "cache", pieces=options.pieces, runs=options.runs)
+        print(json.dumps(figures))
 
     return run("cache_start", body)
 

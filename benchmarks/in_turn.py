@@ -1,8 +1,8 @@
-"""Running benchmarks as processes of their own: what they print, what memory they take, and a rival in turn with ours.
+"""Running benchmarks in separate processes: what they print, how much memory they take, and a rival in turn with ours.
 
-Machines are shared and noisy, so two programs are compared only in turn on one machine, by their medians. It knows
-commands and numbers, and imports no PyTorch: Linux counts what a process had in memory when it started another to the
-other's peak, so the one that starts them has to be small.
+Machines are shared and noisy, so two programs are compared only by their medians, running in turn on one machine. This
+module knows commands and numbers, and does not import PyTorch: Linux counts the memory of a starting process toward the
+peak of the process it starts, so it has to be small.
 """
 
 import argparse
@@ -25,26 +25,26 @@ _UNIT = 1 if sys.platform == "darwin" else 1024  # bytes in the system's unit of
 
 
 class Ran(NamedTuple):
-    """What came of a command."""
+    """The outcome of a command."""
 
-    result: dict[str, Any]  # the JSON object that its last line is; empty if it is none
-    peak_resident_mib: float  # the most that it, or any one of the processes it started, held in memory
+    result: dict[str, Any]  # the JSON object in its last line; empty if there is none
+    peak_resident_mib: float  # the most memory that it, or any single process it started, held
     began: float  # seconds since 1970
 
     def number(self, field: str, command: Sequence[str]) -> float:
-        """A number above 0 of the result. Raises UserError when there is none."""
+        """A positive number in the result. Raises UserError when there is none."""
         value = self.result.get(field)
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
             raise UserError(
-                f"{shlex.join(command)}: ended without a last line that is a JSON object with {field}, a number above 0"
+                f"{shlex.join(command)}: its last line must be a JSON object with {field}, a number above 0"
             )
         return float(value)
 
 
 def run_command(command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> Ran:
-    """Run a command to its end; what it writes to stderr goes to ours.
+    """Run a command to its end; its stderr goes to ours.
 
-    Raises UserError when it cannot be started, or ends with another code than 0.
+    Raises UserError when it cannot be started or does not end with code 0.
     """
     began = time.time()
     try:
@@ -65,7 +65,7 @@ def run_command(command: Sequence[str], *, environment: Mapping[str, str] | None
 
 def own_peak_resident_mib() -> float:
     """The most memory that this process has held so far."""
-    import resource  # only here: Windows has none
+    import resource  # here because Windows has none
 
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _UNIT / MEBIBYTE
 
@@ -80,22 +80,22 @@ def add_rival_options(parser: argparse.ArgumentParser, *, prints: str, runs: int
 def compare(
     ours: Sequence[str], rival: str, *, runs: int, field: str, unit: str, measure: Callable[[Sequence[str]], float]
 ) -> dict[str, Any]:
-    """Run both commands in turn, `runs` times each; returns the medians of `measure`, called `field`, and their ratio.
+    """Run both commands in turn, `runs` times each; returns the medians of `measure` under `field`, and their ratio.
 
     Raises UserError when one of them fails.
     """
     try:
-        rivals = shlex.split(rival)
+        rival_command = shlex.split(rival)
     except ValueError as error:
-        raise UserError(f"--against {rival}: is no command line ({error})") from None
-    if not rivals:
+        raise UserError(f"--against {rival}: not a command line ({error})") from None
+    if not rival_command:
         raise UserError("--against: the command is empty")
     values: dict[str, list[float]] = {"ours": [], "rival": []}
     for _ in range(runs):
-        for name, command in (("ours", ours), ("rival", rivals)):
+        for name, command in (("ours", ours), ("rival", rival_command)):
             values[name].append(measure(command))
             print(f"{name}: {values[name][-1]:,.1f} {unit}", file=sys.stderr)
-    medians = {name: statistics.median(each) for name, each in values.items()}
+    medians = {name: statistics.median(measured) for name, measured in values.items()}
     return {
         field: medians["ours"],
         f"rival_{field}": medians["rival"],

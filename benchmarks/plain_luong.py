@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Luong's decoder once more, without the toolkit, trained by the recipe of configs/attention_synthetic.yaml.
+"""Luong's decoder again, without the toolkit, trained by the recipe of configs/attention_synthetic.yaml.
 
     python scripts/make_synthetic_corpus.py --output data/synthetic
     python benchmarks/plain_luong.py --score general
     python benchmarks/plain_luong.py --score dot --no-input-feeding --range 0.2
 
-Where a model of docs/attention_table.md learns worse than expected, is it the model or our code? This is a second
-opinion on training: layers, loss, gradients and optimizer are PyTorch's own, batches and subwords are made here, and
-nothing of nmt is imported. It knows the global scope with dot and general. It takes every pair, for those of the
-synthetic corpus are shorter than the recipe's max_length.
+If a model in docs/attention_table.md learns worse than expected, is it the model or our code? This is a second opinion
+on training: layers, loss, gradients and optimizer are PyTorch's, batches and subwords are made here, and nothing is
+imported from nmt. It knows the global scope with dot and general. It uses every pair, as all of the synthetic corpus
+are shorter than the recipe's max_length.
 
-Each epoch's line has the perplexity of the validation corpus, a subword piece, and in how many of its sentences every
-piece is the most probable one after the reference's pieces before it.
+The line for each epoch has the validation perplexity per subword piece, and the number of validation sentences in which
+every piece is the most probable one after the preceding pieces of the reference.
 """
 
 import argparse
@@ -30,15 +30,15 @@ PIECES, EMBEDDING, UNITS, DROPOUT = 800, 192, 128, 0.1
 START, EPOCHS, BATCH, RATE, STEADY_EPOCHS, SMOOTHING, LONGEST_GRADIENT = 0.1, 10, 32, 4e-3, 6, 0.1, 1.0
 PAD, UNKNOWN, BEGIN, END = range(4)
 
-Pair = tuple[Tensor, Tensor]  # pieces of source and target, END included
+Pair = tuple[Tensor, Tensor]  # pieces of source and target, including END
 
 
 class Batch(NamedTuple):
-    """Padded sentences, (sentences, length) each."""
+    """Padded sentences, each field (sentences, length)."""
 
     source: Tensor
     lengths: Tensor  # of the sources
-    read: Tensor  # by the decoder: BEGIN and the target without its END
+    read: Tensor  # what the decoder reads: BEGIN and the target without END
     target: Tensor
 
 
@@ -91,7 +91,7 @@ class PlainLuong(nn.Module):
 def read(folder: Path) -> dict[str, list[Pair]]:
     """The pairs of train and valid, in pieces of one BPE model learned from both sides of train.
 
-    Raises OSError for a missing file, ValueError for unequal or no lines, RuntimeError where PIECES are too many.
+    Raises OSError for a missing file, ValueError for unequal or no lines, RuntimeError if PIECES is too large.
     """
     files = {part: [folder / f"{part}.{language}" for language in ("en", "de")] for part in ("train", "valid")}
     lines = {part: [file.read_text(encoding="utf-8").splitlines() for file in both] for part, both in files.items()}
@@ -119,7 +119,7 @@ def batched(pairs: Sequence[Pair]) -> Batch:
 
 
 def shuffled(pairs: Sequence[Pair], sorted_together: int) -> Iterator[Batch]:
-    """An epoch: pairs of similar length together, as far as so many at a time have them, in an order of chance."""
+    """An epoch in random order, with pairs of similar length together among each `sorted_together` pairs."""
     order = torch.randperm(len(pairs)).tolist()
     groups = [order[first : first + sorted_together] for first in range(0, len(order), sorted_together)]
     ordered = [sorted(group, key=lambda index: len(pairs[index][1])) for group in groups]
@@ -129,7 +129,7 @@ def shuffled(pairs: Sequence[Pair], sorted_together: int) -> Iterator[Batch]:
 
 
 def loss_of(logits: Tensor, batch: Batch, *, smoothing: float = SMOOTHING) -> Tensor:
-    """The smoothed cross-entropy, a mean over the pieces."""
+    """The smoothed cross-entropy, averaged over the pieces."""
     logits, targets = logits.flatten(0, 1), batch.target.flatten()
     return nn.functional.cross_entropy(logits, targets, ignore_index=PAD, label_smoothing=smoothing)
 
@@ -150,18 +150,18 @@ def train_epoch(model: PlainLuong, optimizer: torch.optim.Optimizer, batches: It
 
 @torch.no_grad()
 def validate(model: PlainLuong, pairs: Sequence[Pair]) -> tuple[float, int]:
-    """Perplexity a piece, and the number of sentences whose every piece is the most probable one."""
+    """Perplexity per piece, and the number of sentences in which every piece is the most probable one."""
     model.eval()
-    loss, words, right = 0.0, 0, 0
+    loss, pieces, right = 0.0, 0, 0
     for first in range(0, len(pairs), BATCH):
         batch = batched(pairs[first : first + BATCH])
         logits = model(batch)
         padding = batch.target == PAD
         real = int((~padding).sum())
         loss += loss_of(logits, batch, smoothing=0.0).item() * real
-        words += real
+        pieces += real
         right += int(((logits.argmax(dim=2) == batch.target) | padding).all(dim=1).sum())
-    return math.exp(loss / words), right
+    return math.exp(loss / pieces), right
 
 
 def positive(text: str) -> int:
@@ -174,33 +174,33 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     add = parser.add_argument
     add("--score", choices=("dot", "general"), default="general", help="of the attention (default: general)")
-    add("--no-input-feeding", dest="input_feeding", action="store_false", help="h̃ is not fed")
-    add("--range", type=float, default=START, metavar="R", help="weights start from [-R, R] (default: %(default)s)")
-    add("--epochs", type=positive, default=EPOCHS, metavar="N", help="over the training corpus (default: %(default)s)")
+    add("--no-input-feeding", dest="input_feeding", action="store_false", help="do not feed h̃")
+    add("--range", type=float, default=START, metavar="R", help="draw weights from [-R, R] (default: %(default)s)")
+    add("--epochs", type=positive, default=EPOCHS, metavar="N", help="passes over the corpus (default: %(default)s)")
     add("--seed", type=int, default=1, metavar="N", help="of weights, order and dropout (default: %(default)s)")
-    together = "pairs that are sorted by length at a time (default: %(default)s, 20 batches)"
+    together = "pairs sorted by length together (default: %(default)s, 20 batches)"
     add("--sort-pairs", type=positive, default=20 * BATCH, metavar="N", help=together)
     add("--threads", type=positive, default=1, metavar="N", help="of PyTorch (default: %(default)s)")
-    where = "has train and valid .en and .de (default: %(default)s)"
+    where = "folder with train and valid, .en and .de (default: %(default)s)"
     add("--corpus", type=Path, default=Path("data/synthetic"), metavar="DIR", help=where)
-    given = parser.parse_args(arguments)
-    if not given.range > 0:
-        parser.error(f"--range: {given.range} is not positive")
+    options = parser.parse_args(arguments)
+    if not options.range > 0:
+        parser.error(f"--range: {options.range} is not positive")
     try:
-        corpus = read(given.corpus)
+        corpus = read(options.corpus)
     except (OSError, RuntimeError, ValueError) as error:
-        parser.error(f"--corpus {given.corpus}: {error}; scripts/make_synthetic_corpus.py makes one")
-    torch.set_num_threads(given.threads)
-    torch.manual_seed(given.seed)
-    model = PlainLuong(given.score, input_feeding=given.input_feeding, start=given.range)
+        parser.error(f"--corpus {options.corpus}: {error}; scripts/make_synthetic_corpus.py makes one")
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(options.seed)
+    model = PlainLuong(options.score, input_feeding=options.input_feeding, start=options.range)
     optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
-    for epoch in range(1, given.epochs + 1):
+    for epoch in range(1, options.epochs + 1):
         for group in optimizer.param_groups:
             group["lr"] = rate(epoch)
-        train_epoch(model, optimizer, shuffled(corpus["train"], given.sort_pairs))
+        train_epoch(model, optimizer, shuffled(corpus["train"], options.sort_pairs))
         perplexity, right = validate(model, corpus["valid"])
-        whole = f"{right} of {len(corpus['valid'])} sentences right"
-        print(f"epoch {epoch}: perplexity {perplexity:.3f}, {whole}", flush=True)
+        sentences = f"{right} of {len(corpus['valid'])} sentences right"
+        print(f"epoch {epoch}: perplexity {perplexity:.3f}, {sentences}", flush=True)
 
 
 if __name__ == "__main__":

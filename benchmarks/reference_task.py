@@ -1,7 +1,7 @@
-"""The task that speed and memory are measured on: the reference configuration, its variants, and their options.
+"""The task for measuring speed and memory: the reference configuration, its variants, and their options.
 
-It knows the configuration and the command line; it imports no PyTorch, so that a program that only starts others and
-watches their memory stays small itself.
+It knows the configuration and the command line; it does not import PyTorch, so that a program that only starts others
+and watches their memory stays small itself.
 """
 
 import argparse
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "configs" / "multi30k_en_de.yaml"
 DEVICES = ("cpu", "cuda")
 
-# What each sets in the configuration. An encoder of 256 units a direction has 512 units a layer.
+# What each variant sets in the configuration. An encoder with 256 units per direction has 512 units per layer.
 VARIANTS: dict[str, tuple[str, ...]] = {
     "reference": (),
     "lstm_luong_general": (
@@ -31,7 +31,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
 
 
 class Task(NamedTuple):
-    """What is trained, and how it is computed."""
+    """What to train, and how to compute it."""
 
     config: Path
     variant: str
@@ -39,11 +39,11 @@ class Task(NamedTuple):
     precision: str
     kernels: str
     device: str
-    threads: int | None  # None: as many as PyTorch takes by itself
+    threads: int | None  # None: PyTorch's choice
 
     @property
     def sets(self) -> list[str]:
-        """What is set in the configuration file, the later winning."""
+        """What to set in the configuration; later entries win."""
         computing = [f"training.precision={self.precision}", f"training.kernels={self.kernels}"]
         return [*VARIANTS[self.variant], *computing, *self.overrides]
 
@@ -53,23 +53,23 @@ class Task(NamedTuple):
 
     @property
     def arguments(self) -> list[str]:
-        """The options that give this task to another benchmark's process."""
+        """The options that pass this task to the process of another benchmark."""
         words = ["--config", str(self.config), "--variant", self.variant, "--device", self.device]
         words += ["--precision", self.precision, "--kernels", self.kernels]
-        words += [word for each in self.overrides for word in ("--set", each)]
+        words += [word for override in self.overrides for word in ("--set", override)]
         return words if self.threads is None else [*words, "--threads", str(self.threads)]
 
 
 def add_task_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `chosen_task` reads."""
-    group = parser.add_argument_group("what is trained, and how")
+    group = parser.add_argument_group("what to train, and how")
     group.add_argument("--variant", choices=list(VARIANTS), default="reference", help="default: reference")
     group.add_argument("--device", choices=DEVICES, default="cpu", help="default: cpu")
     group.add_argument("--precision", choices=("float32", "bfloat16"), default="float32", help="default: float32")
     group.add_argument("--kernels", choices=("auto", "plain", "fused"), default="auto", help="default: auto")
     add_threads_option(group)
     group.add_argument(
-        "--config", type=Path, default=REFERENCE, metavar="FILE", help="another configuration than the reference task"
+        "--config", type=Path, default=REFERENCE, metavar="FILE", help="another configuration than the reference task's"
     )
     group.add_argument(
         "--set",
@@ -77,7 +77,7 @@ def add_task_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KEY=VALUE",
         dest="overrides",
-        help="set a key of the configuration, after the variant's; may be given several times",
+        help="set a key of the configuration, after the variant's keys; may be repeated",
     )
 
 
@@ -86,21 +86,15 @@ def add_threads_option(group: argparse._ActionsContainer) -> None:
     group.add_argument("--threads", type=positive, metavar="T", help="threads on the CPU (default: PyTorch's choice)")
 
 
-def chosen_task(given: argparse.Namespace) -> Task:
+def chosen_task(options: argparse.Namespace) -> Task:
     """The task that the options of `add_task_options` describe."""
-    return Task(
-        given.config,
-        given.variant,
-        tuple(given.overrides),
-        given.precision,
-        given.kernels,
-        given.device,
-        given.threads,
-    )
+    overrides = tuple(options.overrides)
+    computing = (options.precision, options.kernels, options.device, options.threads)
+    return Task(options.config, options.variant, overrides, *computing)
 
 
 def positive(text: str) -> int:
-    """A whole number above 0; for argparse, which reports any other text."""
+    """A whole number above 0, for argparse, which reports any other text."""
     if not text.isdecimal() or not 0 < int(text) <= 10**9:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1,000,000,000")
     return int(text)

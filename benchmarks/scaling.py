@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""What training costs as sentences, vocabulary, corpus and processes grow: tables and plots in docs/performance.md.
+"""The cost of training as sentences, vocabulary, corpus and processes grow: tables and plots in docs/performance.md.
 
     python benchmarks/scaling.py
     python benchmarks/scaling.py --parts corpus --pairs 1000000,10000000 --work /somewhere/large
 
-Every figure comes from a process of its own. length and vocabulary: `train_speed.py` learns to copy sentences of random
-words, each a piece, all of one length. corpus: one of scripts/make_large_corpus.py is prepared, which gives pairs a
-second; then training starts a second time, which gives the seconds from the start of the process to the end of the
-first update, and the memory. processes: nmt-train under torchrun, the same batches shared among all.
+Every figure comes from a separate process. length and vocabulary: `train_speed.py` learns to copy sentences of random
+words, each of them a piece, all sentences of the same length. corpus: a corpus from scripts/make_large_corpus.py is
+prepared, which gives pairs per second; then training starts a second time, which gives the memory and the seconds from
+the start of the process to the end of the first update. processes: nmt-train under torchrun shares the same batches.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a file, too, it finds its neighbours
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find its neighbors when run as a file
 
 from benchmarks.in_turn import Ran, run_command
 from benchmarks.reference_task import ROOT, Task, add_task_options, chosen_task, positive
@@ -32,18 +32,18 @@ from nmt.errors import UserError
 
 HERE = Path(__file__).resolve().parent
 FIELD = "target_tokens_per_second"
-SETTLING = 20  # updates of nmt-train before those that count, as many as warm up train_speed.py
+SETTLING = 20  # updates of nmt-train before those that count, like the warm-up of train_speed.py
 FEWEST_PAIRS = 2000  # of random words
-VALIDATION_PAIRS = 10  # which the configuration asks for; nothing is validated
-SPECIAL = 4  # pieces that are no words
-# Of the corpus part: as many tokens as 80 sentences of Multi30k, however long those of the corpus are.
+VALIDATION_PAIRS = 10  # required by the configuration; nothing is validated
+SPECIAL = 4  # pieces that are not words
+# For the corpus part: as many tokens as 80 sentences of Multi30k, however long those of the corpus are.
 TOKEN_BATCHES = ("training.batch_by=tokens", "training.batch_size=1600")
 
 
 def words_corpus(folder: Path, *, pieces: int, length: int) -> list[str]:
-    """Write a corpus of lines of `length` random words, with as many words as make a vocabulary of `pieces`.
+    """Write a corpus of lines of `length` random words, with enough distinct words for a vocabulary of `pieces`.
 
-    Both sides are the same text, in which every word occurs. Returns what to set so that it is trained on.
+    Both sides are the same text, in which every word occurs. Returns the overrides for training on it.
     """
     if pieces <= SPECIAL:
         raise UserError(f"{pieces} pieces: {SPECIAL} of them are special symbols; give {SPECIAL + 1} or more")
@@ -57,20 +57,20 @@ def words_corpus(folder: Path, *, pieces: int, length: int) -> list[str]:
     files = [folder / f"{split}.{side}" for split in ("train", "valid") for side in ("source", "target")]
     for path in files:
         path.write_text("".join(rows if path.stem == "train" else rows[:VALIDATION_PAIRS]), encoding="utf-8")
-    own = [f"data.max_length={length}", "subwords.type=word", f"subwords.size={pieces}", "subwords.joint=true"]
-    return [*_data(*files), *own]
+    sizes = [f"data.max_length={length}", "subwords.type=word", f"subwords.size={pieces}", "subwords.joint=true"]
+    return [*_data(*files), *sizes]
 
 
 def _data(*files: Path) -> list[str]:
-    """What to set so that these are the source and target to train on, and those to validate on."""
-    train, valid = ({"source": str(each[0]), "target": str(each[1])} for each in (files[:2], files[2:]))
+    """The overrides for these files: source and target of the training corpus, then of the validation corpus."""
+    train, valid = ({"source": str(source), "target": str(target)} for source, target in (files[:2], files[2:]))
     return [f"data.train={json.dumps([train])}", f"data.valid={json.dumps(valid)}"]
 
 
 def train(task: Task, sets: Sequence[str], updates: int) -> Ran:
     """Run train_speed.py on the task with more keys set."""
-    every = task._replace(overrides=(*task.overrides, *sets)).arguments
-    return run_command([sys.executable, str(HERE / "train_speed.py"), *every, "--updates", str(updates)])
+    arguments = task._replace(overrides=(*task.overrides, *sets)).arguments
+    return run_command([sys.executable, str(HERE / "train_speed.py"), *arguments, "--updates", str(updates)])
 
 
 def _costs(result: dict[str, Any]) -> dict[str, float]:
@@ -78,33 +78,33 @@ def _costs(result: dict[str, Any]) -> dict[str, float]:
     return {"speed": result[FIELD], "resident": result["peak_resident_mib"], **device}
 
 
-def length_rows(given: argparse.Namespace, task: Task, work: Path) -> Iterator[Row]:
+def length_rows(options: argparse.Namespace, task: Task, work: Path) -> Iterator[Row]:
     """Longer and longer sentences."""
-    for length in given.lengths:
-        sets = words_corpus(work / f"length{length}", pieces=given.vocabulary, length=length)
-        costs = _costs(train(task, sets, given.updates).result)
+    for length in options.lengths:
+        sets = words_corpus(work / f"length{length}", pieces=options.vocabulary, length=length)
+        costs = _costs(train(task, sets, options.updates).result)
         yield {"length": length, "microseconds": 1e6 / costs["speed"], **costs}
 
 
-def vocabulary_rows(given: argparse.Namespace, task: Task, work: Path) -> Iterator[Row]:
+def vocabulary_rows(options: argparse.Namespace, task: Task, work: Path) -> Iterator[Row]:
     """More and more words."""
-    for pieces in given.vocabularies:
-        sets = words_corpus(work / f"vocabulary{pieces}", pieces=pieces, length=given.length)
-        result = train(task, sets, given.updates).result
+    for pieces in options.vocabularies:
+        sets = words_corpus(work / f"vocabulary{pieces}", pieces=pieces, length=options.length)
+        result = train(task, sets, options.updates).result
         yield {"pieces": result["pieces"][1], "parameters": result["parameters"], **_costs(result)}
 
 
-def corpus_rows(given: argparse.Namespace, task: Task, work: Path) -> Iterator[Row]:
-    """More and more pairs; each corpus is removed when it is done with."""
-    for pairs in given.pairs:
+def corpus_rows(options: argparse.Namespace, task: Task, work: Path) -> Iterator[Row]:
+    """More and more pairs; each corpus is removed after use."""
+    for pairs in options.pairs:
         with tempfile.TemporaryDirectory(dir=work) as name:
             folder = Path(name)
             make = [sys.executable, str(ROOT / "scripts" / "make_large_corpus.py"), "--pairs", str(pairs)]
-            captions = [] if given.captions is None else ["--captions", str(given.captions)]
+            captions = [] if options.captions is None else ["--captions", str(options.captions)]
             run_command([*make, *captions, "--output", str(folder)])
             files = [folder / f"{split}.{side}" for split in ("train", "valid") for side in ("en", "de")]
             sets = [*_data(*files), *TOKEN_BATCHES, f"data.cache_folder={json.dumps(str(folder / 'cache'))}"]
-            first, second = (train(task, sets, given.updates) for _ in range(2))
+            first, second = (train(task, sets, options.updates) for _ in range(2))
         seconds = first.result["preparation_seconds"]
         yield {
             "pairs": pairs,
@@ -117,21 +117,21 @@ def corpus_rows(given: argparse.Namespace, task: Task, work: Path) -> Iterator[R
         }
 
 
-def process_rows(given: argparse.Namespace, task: Task, work: Path) -> Iterator[Row]:
+def process_rows(options: argparse.Namespace, task: Task, work: Path) -> Iterator[Row]:
     """More and more processes."""
     threads = task.threads or 1
     first = None
-    for processes in given.processes:
+    for processes in options.processes:
         folder = work / f"processes{processes}"
-        every = max(1, given.updates // 5)
-        sets = [*task.sets, f"training.max_updates={SETTLING + given.updates}", f"training.log_every={every}"]
+        log_every = max(1, options.updates // 5)
+        sets = [*task.sets, f"training.max_updates={SETTLING + options.updates}", f"training.log_every={log_every}"]
         command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
         command += ["-m", "nmt.cli.train", "--config", str(task.config), "--output", str(folder)]
-        command += [word for each in sets for word in ("--set", each)]
+        command += [word for override in sets for word in ("--set", override)]
         run_command([*command, "--device", task.device], environment={"OMP_NUM_THREADS": str(threads)})
         records = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-        training = [each for each in records if each["split"] == "train" and each["step"] >= SETTLING + every]
-        speed = statistics.median(each[FIELD] for each in training)
+        training = [row for row in records if row["split"] == "train" and row["step"] >= SETTLING + log_every]
+        speed = statistics.median(row[FIELD] for row in training)
         first = first or speed
         yield {"processes": processes, "threads": threads, "speed": speed, "gain": speed / first}
 
@@ -145,27 +145,27 @@ MEASURES: dict[str, Callable[[argparse.Namespace, Task, Path], Iterator[Row]]] =
 assert MEASURES.keys() == PARTS.keys()
 
 
-def measure(given: argparse.Namespace, task: Task, command: str) -> None:
-    """Measure every part, and write down those that were, also when a later one fails."""
-    check_document(given.document, given.parts)
+def measure(options: argparse.Namespace, task: Task, command: str) -> None:
+    """Measure every part, and write down those that succeeded even if a later one fails."""
+    check_document(options.document, options.parts)
     task.load()
-    found: dict[str, list[Row]] = {}
+    measured: dict[str, list[Row]] = {}
     try:
-        for part in given.parts:
+        for part in options.parts:
             rows: list[Row] = []
-            with tempfile.TemporaryDirectory(dir=given.work) as work:
-                for row in MEASURES[part](given, task, Path(work)):
+            with tempfile.TemporaryDirectory(dir=options.work) as work:
+                for row in MEASURES[part](options, task, Path(work)):
                     print(f"{part}: {json.dumps(row)}", file=sys.stderr)
                     rows.append(row)
-            found[part] = rows
+            measured[part] = rows
     finally:
-        if found:
-            report(given.document, given.images, found, origin=_origin(task, command))
+        if measured:
+            report(options.document, options.images, measured, origin=_origin(task, command))
 
 
 def _origin(task: Task, command: str) -> str:
-    """How and where it was measured."""
-    import torch  # only now: what this process holds in memory would count for those that it starts
+    """How and where the measurements were made."""
+    import torch  # only now: this process's memory would count toward those it starts
 
     from benchmarks.attention_tasks import machine
 
@@ -181,7 +181,7 @@ def _parts(text: str) -> list[str]:
     names = text.split(",")
     for name in names:
         if name not in PARTS or names.count(name) > 1:
-            raise argparse.ArgumentTypeError(f"{name!r}: choose from {', '.join(PARTS)}, each once")
+            raise argparse.ArgumentTypeError(f"{name!r}: choose from {', '.join(PARTS)}, without repetitions")
     return names
 
 
@@ -190,9 +190,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     parser.add_argument("--parts", type=_parts, default=list(PARTS), help=f"default: {','.join(PARTS)}")
-    parser.add_argument("--updates", type=positive, default=50, help="updates timed for each figure (default: 50)")
+    parser.add_argument("--updates", type=positive, default=50, help="updates to time for each figure (default: 50)")
     for option, sizes, explanation in (
-        ("lengths", [10, 20, 40, 80], "length: words a sentence"),
+        ("lengths", [10, 20, 40, 80], "length: words per sentence"),
         ("vocabularies", [4000, 8000, 16000, 32000], "vocabulary: pieces"),
         ("pairs", [100_000, 1_000_000], "corpus: training pairs"),
         ("processes", [1, 2], "processes: how many"),
@@ -200,18 +200,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         shown = ",".join(map(str, sizes))
         parser.add_argument(f"--{option}", type=_positives, default=sizes, help=f"{explanation} (default: {shown})")
     parser.add_argument("--vocabulary", type=positive, default=8000, help="length: pieces (default: 8000)")
-    parser.add_argument("--length", type=positive, default=15, help="vocabulary: words a sentence (default: 15)")
+    parser.add_argument("--length", type=positive, default=15, help="vocabulary: words per sentence (default: 15)")
     parser.add_argument("--captions", type=Path, metavar="DIR", help="corpus: folder of Multi30k's training text")
-    parser.add_argument("--work", type=Path, metavar="DIR", help="where corpora are made (default: the system's /tmp)")
+    parser.add_argument("--work", type=Path, metavar="DIR", help="where to make corpora (default: the system's /tmp)")
     parser.add_argument("--document", type=Path, default=ROOT / "docs" / "performance.md", help="default: %(default)s")
     parser.add_argument("--images", type=Path, default=ROOT / "docs" / "images", help="default: %(default)s")
     add_task_options(parser)
-    given = parser.parse_args(arguments)
-    if given.work is not None and not given.work.is_dir():
-        parser.error(f"--work {given.work}: no such folder")
+    options = parser.parse_args(arguments)
+    if options.work is not None and not options.work.is_dir():
+        parser.error(f"--work {options.work}: no such folder")
     words = sys.argv[1:] if arguments is None else arguments
     command = shlex.join(["python", "benchmarks/scaling.py", *words])
-    return run("scaling", lambda: measure(given, chosen_task(given), command))
+    return run("scaling", lambda: measure(options, chosen_task(options), command))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Scaling as a document shows it: a table and a plot for each thing that grows, put between marks in the document.
+"""Scaling as a document shows it: a table and a plot for each thing that grows, between markers in the document.
 
 It knows rows of numbers; it measures nothing. matplotlib is imported only to draw.
 """
@@ -16,7 +16,7 @@ Row = Mapping[str, float]
 
 
 class Column(NamedTuple):
-    """A number of each row: its key, what the table calls it, and how it is written."""
+    """A number of each row: its key, its title in the table, and its format."""
 
     key: str
     title: str
@@ -24,28 +24,28 @@ class Column(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One thing that grows. The first column is it; the plot has it below, and `plotted` to the left."""
+    """One thing that grows, which is the first column and the x-axis; `plotted` is the key of the y-axis."""
 
     name: str
     columns: tuple[Column, ...]
     plotted: str
-    logarithmic: bool  # the axis of what grows
+    logarithmic: bool  # the x-axis
 
     def present(self, rows: Sequence[Row]) -> list[Column]:
-        """The columns that every row has: device memory, for one, is there only where there is a device."""
+        """The columns that every row has: device memory, for example, exists only with a device."""
         return [column for column in self.columns if all(column.key in row for row in rows)]
 
 
 _SPEED = Column("speed", "target tokens/s")
 _MEMORY = (Column("resident", "peak resident, MiB"), Column("device", "peak on the device, MiB"))
 
-# The keys are what `scaling.py` measures.
+# The keys are those that `scaling.py` measures.
 PARTS = {
     part.name: part
     for part in (
         Part(
             "length",
-            (Column("length", "words a sentence"), _SPEED, Column("microseconds", "µs a target token"), *_MEMORY),
+            (Column("length", "words per sentence"), _SPEED, Column("microseconds", "µs per target token"), *_MEMORY),
             "speed",
             False,
         ),
@@ -61,10 +61,10 @@ PARTS = {
                 Column("pairs", "pairs"),
                 Column("preparation", "preparation, s", ",.1f"),
                 Column("rate", "pairs/s"),
-                Column("preparing", "peak resident preparing, MiB"),
+                Column("preparing", "peak resident while preparing, MiB"),
                 Column("start", "second start, s", ",.1f"),
-                Column("resident", "peak resident after it, MiB"),
-                Column("model", "of it weights, MiB"),
+                Column("resident", "peak resident afterwards, MiB"),
+                Column("model", "weights alone, MiB"),
             ),
             "rate",
             True,
@@ -85,7 +85,7 @@ PARTS = {
 
 
 def check_document(document: Path, names: Sequence[str]) -> None:
-    """Raise UserError unless the document is there, with the marks of these parts."""
+    """Raise UserError unless the document exists and has the markers of these parts."""
     if not document.is_file():
         raise UserError(f"--document {document}: no such file")
     text = document.read_text(encoding="utf-8")
@@ -98,14 +98,14 @@ def check_document(document: Path, names: Sequence[str]) -> None:
         raise UserError(*problems)
 
 
-def report(document: Path, images: Path, found: Mapping[str, Sequence[Row]], *, origin: str) -> None:
-    """Put a table, a plot and `origin`, which says how it was measured, between the marks of each part in `found`."""
+def report(document: Path, images: Path, measured: Mapping[str, Sequence[Row]], *, origin: str) -> None:
+    """Put a table, a plot and `origin`, which says how it was measured, between the markers of each measured part."""
     text = document.read_text(encoding="utf-8")
-    for name, rows in found.items():
+    for name, rows in measured.items():
         part = PARTS[name]
         picture = images / f"scaling_{name}.png"
         plot(picture, part, rows)
-        link = Path(_relative(picture, document.parent)).as_posix()
+        link = Path(os.path.relpath(picture.resolve(), document.parent.resolve())).as_posix()
         columns = {column.key: column.title for column in part.columns}
         shown = f"![{columns[part.plotted]} by {part.columns[0].title}]({link})"
         block = "\n\n".join([_begin(name), table(part, rows), shown, origin, _end(name)])
@@ -115,7 +115,7 @@ def report(document: Path, images: Path, found: Mapping[str, Sequence[Row]], *, 
 
 
 def table(part: Part, rows: Sequence[Row]) -> str:
-    """The rows as a table of Markdown."""
+    """The rows as a Markdown table."""
     columns = part.present(rows)
     lines = [" | ".join(column.title for column in columns), " | ".join("---:" for _ in columns)]
     lines += [" | ".join(format(row[column.key], column.form) for column in columns) for row in rows]
@@ -128,7 +128,7 @@ def plot(path: Path, part: Part, rows: Sequence[Row]) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6, 3.5), layout="constrained")
-    canvas = FigureCanvasAgg(figure)  # no window, whatever the machine has
+    canvas = FigureCanvasAgg(figure)  # no window, whatever the machine offers
     axes = figure.add_subplot()
     across = part.columns[0]
     axes.plot([row[across.key] for row in rows], [row[part.plotted] for row in rows], marker="o", linewidth=2)
@@ -157,8 +157,3 @@ def _end(name: str) -> str:
 
 def _between(name: str) -> "re.Pattern[str]":
     return re.compile(f"{re.escape(_begin(name))}.*?{re.escape(_end(name))}", re.DOTALL)
-
-
-def _relative(path: Path, folder: Path) -> str:
-    """The path as a link in a document of `folder` has it."""
-    return os.path.relpath(path.resolve(), folder.resolve())

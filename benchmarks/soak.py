@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Soak: train and translate for half an hour, and see whether memory or speed drift.
+"""Soak test: train and translate for half an hour, and see whether memory or speed drifts.
 
     python benchmarks/soak.py --minutes 30
     python benchmarks/soak.py --minutes 30 train pipe
 
-runs nmt-train, nmt-translate with an endless pipe, and nmt-translate with a long file, all at the same time or only
-those that are named, each with one thread. After a warm-up it compares the last third of the time with the first:
-resident memory must be the same within 2 %, and work done per second of processor time within 5 %. Two more figures are
-shown: Pss, in which memory that several processes share is divided among them, and work per second of the clock; the
-latter is judged with --wall, for a machine with a core for each of the programs and nothing else to do.
+runs nmt-train, nmt-translate on an endless pipe, and nmt-translate on a long file, all at the same time or only those
+named, each with one thread. After a warm-up it compares the last third of the time with the first: resident memory must
+be the same within 2%, and work per second of processor time within 5%. It also shows Pss, which divides memory shared
+by several processes among them, and work per second of wall-clock time, which counts only with --wall, for a machine
+with a core for each program and nothing else to do.
 
-Everything it needs it makes in a folder of its own: the corpus of the demo, and a model trained on it for a minute.
-Exit code 1 when something is not flat. It reads /proc, so it runs on Linux only.
+It makes everything it needs in a temporary folder: the corpus of the demo, and a model trained on it for a minute. The
+exit code is 1 when something is not flat. It reads /proc, so it runs only on Linux.
 """
 
 import argparse
@@ -29,23 +29,23 @@ from typing import Any, NamedTuple
 
 import yaml
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a file, too, it finds its neighbours
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find its neighbors when run as a file
 
 from benchmarks.reference_task import ROOT
 from nmt.cli.common import run
 from nmt.errors import UserError
 
-WARM_UP = 0.1  # of the time: first lines, first validations, memory that is taken once
-MEMORY, SPEED = 0.02, 0.05  # how far the last third may be from the first
-EVERY = 900  # times that each process is looked at
-TEXT = 5000  # lines of the text that is translated again and again
-LINES_PER_SECOND = 2000  # more than are translated: the file must not end
+WARM_UP = 0.1  # share of the time: first lines, first validations, memory that is allocated once
+MEMORY, SPEED = 0.02, 0.05  # how much the last third may differ from the first
+SAMPLES = 900  # taken of each process
+TEXT = 5000  # lines of the text that is translated repeatedly
+LINES_PER_SECOND = 2000  # more than any translation: the file must not end
 PATIENCE = 60.0  # seconds that a program may take to end
 MEBIBYTE = 1 << 20
 
 
 class Sample(NamedTuple):
-    """A look at a process: seconds of the clock and of the processor, bytes, and the work done so far."""
+    """A sample of a process: seconds of wall clock and of processor time, bytes, and the work done so far."""
 
     clock: float
     processor: float
@@ -55,7 +55,7 @@ class Sample(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A stretch of time: its mean memory in MiB, and what was done a second."""
+    """A stretch of time: mean memory in MiB, and work per second."""
 
     resident: float
     shared_out: float
@@ -64,7 +64,7 @@ class Part(NamedTuple):
 
 
 class Program:
-    """One of the processes, and how much it has done."""
+    """One of the processes, and its work so far."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Program:
     def look(self, clock: float) -> None:
         """Take a sample. Raises UserError if the process has ended."""
         if self.process.poll() is not None:
-            raise UserError(f"{self.name}: ended by itself with code {self.process.returncode}, before its time")
+            raise UserError(f"{self.name}: ended early with code {self.process.returncode}")
         folder = Path("/proc") / str(self.process.pid)
         memory = dict(line.split(":", 1) for line in (folder / "smaps_rollup").read_text().splitlines()[1:])
         resident, shared_out = (int(memory[key].split()[0]) * 1024 for key in ("Rss", "Pss"))
@@ -94,7 +94,7 @@ class Program:
         self.samples.append(Sample(clock, processor, resident, shared_out, self._done()))
 
     def end(self) -> None:
-        """Have the process end, as Ctrl-C does."""
+        """End the process, as Ctrl-C does."""
         with suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGINT)
         try:
@@ -107,14 +107,14 @@ class Program:
 
 
 def start_training(folder: Path) -> Program:
-    """Train without an end, with a validation and a saved state every epoch; its work is its updates."""
+    """Train endlessly, validating and saving the state in every epoch; its work is counted in updates."""
     output = folder / "run"
     process = _start(folder, "train", "--config", folder / "config.yaml", "--output", output)
     return Program("training", "updates", process, lambda: _updates(output / "metrics.jsonl"))
 
 
 def start_pipe(folder: Path) -> Program:
-    """Translate what comes through a pipe that is always full; its work is the lines that come back."""
+    """Translate what comes through a pipe that is always full; its work is counted in lines that come back."""
     process = _start(folder, "translate", "--model", folder / "model", pipes=True)
     source, target = process.stdin, process.stdout
     assert source is not None
@@ -123,7 +123,7 @@ def start_pipe(folder: Path) -> Program:
     lines = 0
 
     def feed() -> None:
-        with suppress(BrokenPipeError), source:  # until it has ended
+        with suppress(BrokenPipeError), source:  # until the process has ended
             while True:
                 source.write(text)
 
@@ -140,7 +140,7 @@ def start_pipe(folder: Path) -> Program:
 
 
 def start_file(folder: Path, seconds: float) -> Program:
-    """Translate a file into a file; its work is the bytes that are written beside the file that it will be."""
+    """Translate a file into a file; its work is counted in bytes of the unfinished output."""
     text = (folder / "text.en").read_bytes()
     with open(folder / "long.en", "wb") as file:
         for _ in range(int(seconds * LINES_PER_SECOND / TEXT) + 1):
@@ -150,7 +150,7 @@ def start_file(folder: Path, seconds: float) -> Program:
     files = ("--input", folder / "long.en", "--output", output / "long.de")
     process = _start(folder, "translate", "--model", folder / "model", *files)
     return Program(
-        "translating a file", "bytes", process, lambda: sum(each.stat().st_size for each in output.iterdir())
+        "translating a file", "bytes", process, lambda: sum(file.stat().st_size for file in output.iterdir())
     )
 
 
@@ -158,7 +158,7 @@ PROGRAMS = ("train", "pipe", "file")
 
 
 def _start(folder: Path, program: str, *arguments: str | Path, pipes: bool = False) -> subprocess.Popen[bytes]:
-    """Start nmt-PROGRAM with one thread; what it says goes to a file."""
+    """Start nmt-PROGRAM with one thread; its messages go to a file."""
     stream = subprocess.PIPE if pipes else subprocess.DEVNULL
     with open(folder / f"{program}.log", "ab") as log:
         return subprocess.Popen(
@@ -176,7 +176,7 @@ def one_thread() -> dict[str, str]:
 
 
 def _updates(metrics: Path) -> int:
-    """The step of the last record, of which there may be none yet."""
+    """The step of the last record; 0 if there is none yet."""
     if not metrics.is_file():
         return 0
     with open(metrics, "rb") as file:
@@ -186,7 +186,7 @@ def _updates(metrics: Path) -> int:
 
 
 def prepare(folder: Path, updates: int) -> None:
-    """The corpus, the text to translate, the configuration of a training without an end, and a model."""
+    """Make the corpus, the text to translate, the configuration of endless training, and a model."""
     script = [sys.executable, str(ROOT / "scripts" / "make_synthetic_corpus.py")]
     _call([*script, "--output", str(folder), "--test", str(TEXT)])
     (folder / "test.en").rename(folder / "text.en")
@@ -208,7 +208,7 @@ def _call(command: Sequence[str]) -> None:
 
 
 def thirds(samples: Sequence[Sample]) -> tuple[Part, Part]:
-    """The first and the last third of the time after the warm-up. Raises UserError if nothing was done in one."""
+    """The first and last third of the time after the warm-up. Raises UserError if nothing was done in one of them."""
     start, end = samples[0].clock, samples[-1].clock
     start += WARM_UP * (end - start)
     length = (end - start) / 3
@@ -219,7 +219,7 @@ def thirds(samples: Sequence[Sample]) -> tuple[Part, Part]:
 
 def _part(samples: Sequence[Sample]) -> Part:
     if len(samples) < 2 or samples[0].done == samples[-1].done:
-        raise UserError("nothing was done for a third of the time; give it more --minutes")
+        raise UserError("nothing was done for a third of the time; give more --minutes")
     done = samples[-1].done - samples[0].done
     return Part(
         sum(sample.resident for sample in samples) / len(samples) / MEBIBYTE,
@@ -230,13 +230,13 @@ def _part(samples: Sequence[Sample]) -> Part:
 
 
 class Row(NamedTuple):
-    """A line of the table: what was measured, in which unit, in both thirds, and how far they may be apart."""
+    """A line of the table: what was measured, its unit, both thirds, and how far they may be apart."""
 
     what: str
     unit: str
     first: float
     last: float
-    limit: float | None  # None: shown only
+    limit: float | None  # None: only shown
 
     @property
     def drift(self) -> float:
@@ -248,7 +248,7 @@ class Row(NamedTuple):
 
 
 def rows(unit: str, samples: Sequence[Sample], *, wall: bool) -> list[Row]:
-    """What is compared for a program."""
+    """The lines of the table for one program."""
     first, last = thirds(samples)
     return [
         Row("resident memory", "MiB", first.resident, last.resident, MEMORY),
@@ -258,13 +258,13 @@ def rows(unit: str, samples: Sequence[Sample], *, wall: bool) -> list[Row]:
     ]
 
 
-def table(found: Sequence[tuple[str, Row]]) -> str:
-    """A Markdown table."""
+def table(named_rows: Sequence[tuple[str, Row]]) -> str:
+    """A Markdown table of (program, row)."""
     lines = [
         "| Program | Measured | First third | Last third | Drift | Allowed | |",
         "|---|---|---:|---:|---:|---:|---|",
     ]
-    for name, row in found:
+    for name, row in named_rows:
         allowed, verdict = ("", "") if row.limit is None else (f"{row.limit:.0%}", "flat" if row.flat else "NOT FLAT")
         figures = f"{row.first:,.1f} | {row.last:,.1f} | {100 * row.drift:+.2f} %"
         lines.append(f"| {name} | {row.what}, {row.unit} | {figures} | {allowed} | {verdict} |")
@@ -272,13 +272,13 @@ def table(found: Sequence[tuple[str, Row]]) -> str:
 
 
 def soak(folder: Path, names: Sequence[str], seconds: float) -> list[Program]:
-    """Run the named programs at the same time for so long; returns them with their samples."""
+    """Run the named programs at the same time for this long; returns them with their samples."""
     starts = {"train": start_training, "pipe": start_pipe, "file": lambda folder: start_file(folder, seconds)}
     programs: list[Program] = []
     try:
         programs += (starts[name](folder) for name in names)
         while not all(program.samples and program.samples[-1].done for program in programs):
-            time.sleep(0.5)  # until all of them have begun
+            time.sleep(0.5)  # until all of them have started working
             for program in programs:
                 program.look(0.0)
                 program.samples = program.samples[-1:]
@@ -288,7 +288,7 @@ def soak(folder: Path, names: Sequence[str], seconds: float) -> list[Program]:
         while (clock := time.monotonic() - begun) < seconds:
             for program in programs:
                 program.look(clock)
-            time.sleep(max(0.2, seconds / EVERY))
+            time.sleep(max(0.2, seconds / SAMPLES))
     finally:
         for program in programs:
             program.end()
@@ -301,23 +301,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=f"{', '.join(PROGRAMS)} (default: all of them)")
     parser.add_argument("--minutes", type=float, default=30.0, help="default: %(default)s")
-    parser.add_argument("--updates", type=int, default=600, help="of the model that translates (default: %(default)s)")
-    parser.add_argument("--wall", action="store_true", help="judge speed by the clock, too")
-    given = parser.parse_args(arguments)
-    if unknown := [name for name in given.programs if name not in PROGRAMS]:
+    parser.add_argument("--updates", type=int, default=600, help="of the translating model (default: %(default)s)")
+    parser.add_argument("--wall", action="store_true", help="judge wall-clock speed too")
+    options = parser.parse_args(arguments)
+    if unknown := [name for name in options.programs if name not in PROGRAMS]:
         parser.error(f"{', '.join(unknown)}: not among {', '.join(PROGRAMS)}")
-    if not 0 < given.minutes <= 10_000:
-        parser.error(f"--minutes {given.minutes:g}: must be more than 0 and at most 10,000")
+    if not 0 < options.minutes <= 10_000:
+        parser.error(f"--minutes {options.minutes:g}: must be more than 0 and at most 10,000")
 
     def body() -> int:
         if not Path("/proc/self/smaps_rollup").exists():
-            raise UserError("the soak reads /proc/PID/smaps_rollup, which Linux has since 4.14")
+            raise UserError("the soak test reads /proc/PID/smaps_rollup, which needs Linux 4.14 or newer")
         with tempfile.TemporaryDirectory() as folder:
-            prepare(Path(folder), given.updates)
-            programs = soak(Path(folder), list(dict.fromkeys(given.programs)) or PROGRAMS, 60 * given.minutes)
-        found = [(each.name, row) for each in programs for row in rows(each.unit, each.samples, wall=given.wall)]
-        print(table(found))
-        return 0 if all(row.flat for _, row in found) else 1
+            prepare(Path(folder), options.updates)
+            programs = soak(Path(folder), list(dict.fromkeys(options.programs)) or PROGRAMS, 60 * options.minutes)
+        wall = options.wall
+        named_rows = [
+            (program.name, row) for program in programs for row in rows(program.unit, program.samples, wall=wall)
+        ]
+        print(table(named_rows))
+        return 0 if all(row.flat for _, row in named_rows) else 1
 
     return run("soak", body)
 

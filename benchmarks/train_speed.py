@@ -5,10 +5,10 @@
     python benchmarks/train_speed.py --updates 150
     python benchmarks/train_speed.py --variant lstm_luong_general --precision bfloat16 --threads 1
 
-prints one JSON line. An update counts from fetching its batches to the end of the optimizer's step; the first ones warm
-up. `--against COMMAND` runs another program in turn with this one, `--runs` times each: the last line that it prints
-must be a JSON object with `target_tokens_per_second`. Machines are noisy: compare medians of runs in turn on one
-machine.
+prints one JSON line. An update is timed from fetching its batches to the end of the optimizer's step; the first ones
+are a warm-up. `--against COMMAND` runs another program in turn with this one, `--runs` times each: its last line of
+output must be a JSON object with `target_tokens_per_second`. Machines are noisy: compare medians of runs in turn on the
+same machine.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a file, too, it finds its neighbours
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find its neighbors when run as a file
 
 from benchmarks.in_turn import MEBIBYTE, add_rival_options, compare, own_peak_resident_mib, run_command
 from benchmarks.reference_task import Task, add_task_options, chosen_task, positive
@@ -44,7 +44,7 @@ FIELD = "target_tokens_per_second"
 
 
 class Timed(NamedTuple):
-    """An update."""
+    """A timed update."""
 
     tokens: int  # target tokens
     seconds: float
@@ -52,7 +52,7 @@ class Timed(NamedTuple):
 
 
 def measure(task: Task, updates: int, *, save: Path | None = None) -> dict[str, Any]:
-    """Train for WARM_UP + `updates` updates, and time each of the latter. `save`: a file for the model afterwards."""
+    """Train for WARM_UP + `updates` updates, and time the latter. `save`: a file to write the model to afterwards."""
     config = task.load([model_problems])
     device = choose_device(task.device)
     if task.threads is not None:
@@ -65,14 +65,14 @@ def measure(task: Task, updates: int, *, save: Path | None = None) -> dict[str, 
         torch.manual_seed(config.seed)
         source, target = prepared.vocabularies
         model = build_model(config.model, source_size=source.size, target_size=target.size).to(device).train()
-        every = list(islice(timed_updates(model, config, prepared, device), WARM_UP + updates))
+        all_updates = list(islice(timed_updates(model, config, prepared, device), WARM_UP + updates))
         memory = {"peak_resident_mib": round(own_peak_resident_mib(), 1)}
         if device.type == "cuda":
             memory["peak_device_mib"] = round(torch.cuda.max_memory_allocated() / MEBIBYTE, 1)
         if save is not None:
             sizes = source.size, target.size
             save_model(save, ModelFile(config, model.state_dict(), source.model, target.model, sizes, {}))
-    timed = every[WARM_UP:]
+    timed = all_updates[WARM_UP:]
     return {
         "task": config.name,
         "variant": task.variant,
@@ -83,20 +83,20 @@ def measure(task: Task, updates: int, *, save: Path | None = None) -> dict[str, 
         "threads": torch.get_num_threads(),
         "pytorch": torch.__version__,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "parameters_mib": round(sum(each.nbytes for each in model.parameters()) / MEBIBYTE, 1),
+        "parameters_mib": round(sum(parameter.nbytes for parameter in model.parameters()) / MEBIBYTE, 1),
         "pieces": [source.size, target.size],
         "pairs": len(prepared.train),
         "preparation_seconds": round(preparation, 3),
-        "first_update_at": every[0].ended,
+        "first_update_at": all_updates[0].ended,
         "updates": updates,
-        FIELD: round(statistics.median(each.tokens / each.seconds for each in timed), 1),
-        f"overall_{FIELD}": round(sum(each.tokens for each in timed) / sum(each.seconds for each in timed), 1),
+        FIELD: round(statistics.median(tokens / seconds for tokens, seconds, _ in timed), 1),
+        f"overall_{FIELD}": round(sum(tokens for tokens, _, _ in timed) / sum(seconds for _, seconds, _ in timed), 1),
         **memory,
     }
 
 
 def timed_updates(model: Seq2Seq, config: Config, prepared: Prepared, device: torch.device) -> Iterator[Timed]:
-    """Train on, epoch after epoch, at the configuration's first learning rate."""
+    """Train epoch after epoch at the configuration's initial learning rate."""
     optimizer = build_optimizer(model.parameters(), config.training)
     epoch = 0
     while True:
@@ -122,13 +122,13 @@ def timed_updates(model: Seq2Seq, config: Config, prepared: Prepared, device: to
 
 
 def _wait_for(device: torch.device) -> None:
-    """Return when all is computed: a GPU computes on while Python goes on."""
+    """Return once everything is computed: a GPU computes while Python goes on."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def compared(task: Task, updates: int, rival: str, runs: int) -> dict[str, Any]:
-    """Run this benchmark and the rival in turn, each in a process of its own."""
+    """Run this benchmark and the rival in turn, each in a separate process."""
     ours = [sys.executable, __file__, *task.arguments, "--updates", str(updates)]
     figures = compare(
         ours,
@@ -146,20 +146,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser.add_argument("--updates", type=positive, default=150, help="updates that are timed (default: 150)")
-    parser.add_argument("--save", type=Path, metavar="FILE", help="write the model to a file when all is measured")
+    parser.add_argument("--updates", type=positive, default=150, help="updates to time (default: 150)")
+    parser.add_argument("--save", type=Path, metavar="FILE", help="write the model to a file afterwards")
     add_task_options(parser)
     add_rival_options(parser, prints=f"its last line is a JSON object with {FIELD}", runs=5)
-    given = parser.parse_args(arguments)
-    if given.save and given.against:
+    options = parser.parse_args(arguments)
+    if options.save and options.against:
         parser.error("--save has no effect with --against")
-    task = chosen_task(given)
+    task = chosen_task(options)
 
     def body() -> None:
-        if given.against:
-            result = compared(task, given.updates, given.against, given.runs)
+        if options.against:
+            result = compared(task, options.updates, options.against, options.runs)
         else:
-            result = measure(task, given.updates, save=given.save)
+            result = measure(task, options.updates, save=options.save)
         print(json.dumps(result))
 
     return run("train_speed", body)

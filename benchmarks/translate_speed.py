@@ -3,11 +3,11 @@
 
     python benchmarks/translate_speed.py --model runs/multi30k_en_de --beam 5 --batch 64
 
-translates Multi30k's test_2016_flickr, or --source, and prints one JSON line. The time runs from the lines to their
-translations, the model being loaded; nothing warms up. A batch is `--batch` sentences of like length, so `--batch 1`
-is one sentence at a time. `--against COMMAND` runs another program in turn with this one, `--runs` times each: the last
-line that it prints must be a JSON object with `sentences_per_second`. Machines are noisy: compare medians of runs in
-turn on one machine.
+translates Multi30k's test_2016_flickr, or --source, and prints one JSON line. The time is from lines to translations,
+with the model already loaded but nothing warmed up. A batch has `--batch` sentences of similar length, so `--batch 1`
+is one sentence at a time. `--against COMMAND` runs another program in turn with this one, `--runs` times each: its last
+line of output must be a JSON object with `sentences_per_second`. Machines are noisy: compare medians of runs in turn on
+the same machine.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # run as a file, too, it finds its neighbours
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find its neighbors when run as a file
 
 from benchmarks.in_turn import MEBIBYTE, add_rival_options, compare, own_peak_resident_mib, run_command
 from benchmarks.reference_task import DEVICES, ROOT, add_threads_option, positive
@@ -33,11 +33,11 @@ from nmt.evaluation.metrics import corpus_scores
 
 FIELD = "sentences_per_second"
 SOURCE, REFERENCE = (ROOT / "data" / "multi30k" / f"test_2016_flickr.{side}" for side in ("en", "de"))
-ANY_TOKENS = 10**9  # the translator's limit in pieces, out of the way: here a batch is a number of sentences
+ANY_TOKENS = 10**9  # switches off the translator's limit in pieces: here a batch is a number of sentences
 
 
 def translate_in_batches(translator: Translator, lines: Sequence[str], *, beam: int, batch: int) -> list[str]:
-    """The translation of each line; `batch` lines of like length are computed together, one line by itself."""
+    """The translation of each line; `batch` lines of similar length are computed together."""
     together = [lines] if batch > 1 else [[line] for line in lines]
     return [
         best[0].text
@@ -46,22 +46,22 @@ def translate_in_batches(translator: Translator, lines: Sequence[str], *, beam: 
     ]
 
 
-def measure(given: argparse.Namespace) -> dict[str, Any]:
-    """Translate the source once, and score it."""
-    lines, references = _both(given.source, given.reference)
-    device = choose_device(given.device)
-    if given.threads is not None:
-        torch.set_num_threads(given.threads)
-    translator = Translator.load(given.model, device=device, precision=given.precision, shortlist=given.shortlist)
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Translate the source once, and score the translations."""
+    lines, references = _both(options.source, options.reference)
+    device = choose_device(options.device)
+    if options.threads is not None:
+        torch.set_num_threads(options.threads)
+    translator = Translator.load(options.model, device=device, precision=options.precision, shortlist=options.shortlist)
     began = time.perf_counter()
-    translations = translate_in_batches(translator, lines, beam=given.beam, batch=given.batch)
+    translations = translate_in_batches(translator, lines, beam=options.beam, batch=options.batch)
     seconds = time.perf_counter() - began
     memory = {"peak_resident_mib": round(own_peak_resident_mib(), 1)}
     if device.type == "cuda":
         memory["peak_device_mib"] = round(torch.cuda.max_memory_allocated() / MEBIBYTE, 1)
     bleu = corpus_scores(translations, references, metrics=("bleu",))["bleu"]
     return {
-        **_described(given),
+        **_described(options),
         "threads": torch.get_num_threads(),
         "pytorch": torch.__version__,
         "parameters": sum(parameter.numel() for parameter in translator.model.parameters()),
@@ -89,32 +89,32 @@ def _both(source: Path, reference: Path) -> tuple[list[str], list[str]]:
     lines, references = sides
     if not lines or len(lines) != len(references):
         raise UserError(
-            f"--source {source} has {len(lines)} lines and --reference {reference} has {len(references)}: equally "
-            "many are needed, and one at least"
+            f"--source {source} has {len(lines)} lines and --reference {reference} has {len(references)}: they need "
+            "the same number, and at least one"
         )
     return lines, references
 
 
-def _described(given: argparse.Namespace) -> dict[str, Any]:
-    """What was asked for."""
+def _described(options: argparse.Namespace) -> dict[str, Any]:
+    """The options that describe the measurement."""
     return {
-        "model": str(given.model),
-        "source": given.source.name,
-        "device": given.device,
-        "precision": given.precision,
-        "shortlist": given.shortlist is not None,
-        "beam": given.beam,
-        "batch": given.batch,
+        "model": str(options.model),
+        "source": options.source.name,
+        "device": options.device,
+        "precision": options.precision,
+        "shortlist": options.shortlist is not None,
+        "beam": options.beam,
+        "batch": options.batch,
     }
 
 
-def compared(given: argparse.Namespace) -> dict[str, Any]:
-    """Run this benchmark and the rival in turn, each in a process of its own; with the BLEU of each, if it tells."""
-    ours = [sys.executable, __file__, "--model", str(given.model), "--beam", str(given.beam)]
-    ours += ["--batch", str(given.batch), "--precision", given.precision, "--device", given.device]
-    ours += ["--source", str(given.source), "--reference", str(given.reference)]
-    ours += [] if given.threads is None else ["--threads", str(given.threads)]
-    ours += [] if given.shortlist is None else ["--shortlist", str(given.shortlist)]
+def compared(options: argparse.Namespace) -> dict[str, Any]:
+    """Run this benchmark and the rival in turn in separate processes; with the BLEU of each, if it reports one."""
+    ours = [sys.executable, __file__, "--model", str(options.model), "--beam", str(options.beam)]
+    ours += ["--batch", str(options.batch), "--precision", options.precision, "--device", options.device]
+    ours += ["--source", str(options.source), "--reference", str(options.reference)]
+    ours += [] if options.threads is None else ["--threads", str(options.threads)]
+    ours += [] if options.shortlist is None else ["--shortlist", str(options.shortlist)]
     bleu: dict[str, float] = {}
 
     def speed(command: Sequence[str]) -> float:
@@ -123,8 +123,8 @@ def compared(given: argparse.Namespace) -> dict[str, Any]:
             bleu["bleu" if command is ours else "rival_bleu"] = ran.result["bleu"]
         return ran.number(FIELD, command)
 
-    figures = compare(ours, given.against, runs=given.runs, field=FIELD, unit="sentences/s", measure=speed)
-    return {**_described(given), **figures, **bleu}
+    figures = compare(ours, options.against, runs=options.runs, field=FIELD, unit="sentences/s", measure=speed)
+    return {**_described(options), **figures, **bleu}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -133,18 +133,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--model", type=Path, required=True, metavar="PATH", help="model file or run folder")
     parser.add_argument("--beam", type=positive, default=5, help="beam size; 1 is greedy search (default: 5)")
-    parser.add_argument("--batch", type=positive, default=64, metavar="N", help="sentences a batch (default: 64)")
+    parser.add_argument("--batch", type=positive, default=64, metavar="N", help="sentences per batch (default: 64)")
     parser.add_argument("--precision", choices=PRECISIONS, default="float32", help="default: float32")
-    parser.add_argument("--shortlist", type=Path, metavar="FILE", help="a file of nmt-shortlist")
+    parser.add_argument("--shortlist", type=Path, metavar="FILE", help="a file from nmt-shortlist")
     parser.add_argument("--device", choices=DEVICES, default="cpu", help="default: cpu")
     add_threads_option(parser)
     parser.add_argument("--source", type=Path, default=SOURCE, metavar="FILE", help="default: Multi30k's test set")
     parser.add_argument("--reference", type=Path, default=REFERENCE, metavar="FILE", help="its translations")
     add_rival_options(parser, prints=f"its last line is a JSON object with {FIELD}", runs=5)
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
 
     def body() -> None:
-        print(json.dumps(compared(given) if given.against else measure(given)))
+        print(json.dumps(compared(options) if options.against else measure(options)))
 
     return run("translate_speed", body)
 

@@ -190,9 +190,9 @@ def test_list(tmp_path: Path, capsys: pytest.CaptureFixture[str], runner: Callab
     assert attention_table.main(arguments) == 0
     assert capsys.readouterr().out.splitlines() == [
         "none  seed 1  multi30k  done",
-        "none  seed 1  synthetic  not begun",
-        "global-dot  seed 1  multi30k  not begun",
-        "global-dot  seed 1  synthetic  not begun",
+        "none  seed 1  synthetic  not started",
+        "global-dot  seed 1  multi30k  not started",
+        "global-dot  seed 1  synthetic  not started",
     ]
 
 
@@ -225,5 +225,5 @@ def test_one_row_from_end_to_end(tmp_path: Path, capfd: pytest.CaptureFixture[st
     shutil.rmtree(runs)  # on another machine, with what was kept
     assert attention_table.main(arguments) == 0
     said = capfd.readouterr().out
-    assert said.count("done already") == 2
+    assert said.count("already done") == 2
     assert "nmt-train" not in said

@@ -40,9 +40,9 @@ def test_our_own_memory_grows_with_what_we_hold() -> None:
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("pass", "without a last line"),
-        ("print('words')", "without a last line"),
-        ("print('[1, 2]')", "without a last line"),
+        ("pass", "its last line must be"),
+        ("print('words')", "its last line must be"),
+        ("print('[1, 2]')", "its last line must be"),
         ("print('{\"other\": 1}')", "with speed, a number above 0"),
         ("print('{\"speed\": 0}')", "with speed, a number above 0"),
         ("print('{\"speed\": true}')", "with speed, a number above 0"),
@@ -77,7 +77,7 @@ def test_in_turn(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.splitlines()[:2] == ["ours: 3.0 m/s", "rival: 2.0 m/s"]
 
 
-@pytest.mark.parametrize(("rival", "message"), [("'open", "no command line"), (" ", "empty")])
+@pytest.mark.parametrize(("rival", "message"), [("'open", "not a command line"), (" ", "empty")])
 def test_a_rival_that_is_no_command(rival: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         compare(["ours"], rival, runs=1, field="speed", unit="m/s", measure=lambda command: 1.0)

@@ -50,7 +50,7 @@ def test_a_vocabulary_without_words(tmp_path: Path) -> None:
 
 def test_a_table_has_the_columns_that_every_row_has() -> None:
     assert table(PARTS["length"], ROWS["length"]).splitlines() == [
-        "| words a sentence | target tokens/s | µs a target token | peak resident, MiB |",
+        "| words per sentence | target tokens/s | µs per target token | peak resident, MiB |",
         "| ---: | ---: | ---: | ---: |",
         "| 10 | 900 | 7 | 1,234 |",
         "| 20 | 450 | 7 | 1,234 |",
@@ -197,7 +197,7 @@ def test_what_was_measured_is_kept_when_a_later_part_fails(
     ("arguments", "message"),
     [
         (["--parts", "length,size"], "'size': choose from length, vocabulary, corpus, processes"),
-        (["--parts", "length,length"], "each once"),
+        (["--parts", "length,length"], "without repetitions"),
         (["--lengths", "3,0"], "'0' is not a whole number"),
         (["--work", "absent"], "--work absent: no such folder"),
     ],
