@@ -24,7 +24,7 @@ import torch
 from benchmarks.attention_rows import Row
 from nmt.config import load_config
 from nmt.data.corpus import digests, read_lines
-from nmt.decoding.text.alignment import align
+from nmt.decoding.scoring import score
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.evaluation.alignments import Link, alignment_error_rate
@@ -195,7 +195,7 @@ def measure(training: Training) -> Result:
         perplexity=load_model(folder).training["validation"]["perplexity"],
         bleu=bleu["score"],
         signature=bleu["signature"],
-        parameters=sum(parameter.numel() for parameter in translator.model.parameters()),
+        parameters=sum(parameter.numel() for parameter in translator.models[0].parameters()),
         minutes=records[-1]["seconds"] / 60,
         target_tokens_per_second=statistics.median(speeds),
         alignment_error_rate=alignment_error(translator, task) if aligned else None,
@@ -210,11 +210,10 @@ def measure(training: Training) -> Result:
 def alignment_error(translator: Translator, task: Task) -> float:
     """AER of the model's hard alignments of the test set, from forced decoding of the references, against the gold."""
     assert task.gold is not None
-    predicted = []
-    for lines in zip(read_lines(task.source), read_lines(task.reference), strict=True):
-        ids = [subwords.encode(line) for subwords, line in zip(translator.vocabularies, lines, strict=True)]
-        pieces = [subwords.pieces(each) for subwords, each in zip(translator.vocabularies, ids, strict=True)]
-        predicted.append(align(translator.model, (ids[0], pieces[0]), (ids[1], pieces[1])))
+    pairs = zip(read_lines(task.source), read_lines(task.reference), strict=True)
+    batch_tokens = translator.decoding.batch_tokens
+    scores = score(translator.scorer, translator.vocabularies, pairs, batch_tokens=batch_tokens, alignments=True)
+    predicted = [scored.alignment.links for scored in scores if scored.alignment is not None]
     return alignment_error_rate(predicted, [gold_links(line) for line in read_lines(task.gold)])
 
 

@@ -27,7 +27,7 @@ from benchmarks.reference_task import DEVICES, ROOT, add_threads_option, positiv
 from nmt.cli.common import choose_device, run
 from nmt.cli.models import PRECISIONS
 from nmt.data.corpus import read_lines
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
 from nmt.evaluation.metrics import corpus_scores
 
@@ -39,11 +39,8 @@ ANY_TOKENS = 10**9  # switches off the translator's limit in pieces: here a batc
 def translate_in_batches(translator: Translator, lines: Sequence[str], *, beam: int, batch: int) -> list[str]:
     """The translation of each line; `batch` lines of similar length are computed together."""
     together = [lines] if batch > 1 else [[line] for line in lines]
-    return [
-        best[0].text
-        for some in together
-        for best in translator.translate(some, beam_size=beam, batch_tokens=ANY_TOKENS, batch_sentences=batch)
-    ]
+    options = TranslationOptions(beam_size=beam, batch_tokens=ANY_TOKENS, batch_sentences=batch)
+    return [best[0].text for some in together for best in translator.translate(some, options)]
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -64,7 +61,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         **_described(options),
         "threads": torch.get_num_threads(),
         "pytorch": torch.__version__,
-        "parameters": sum(parameter.numel() for parameter in translator.model.parameters()),
+        "parameters": sum(weight.numel() for model in translator.models for weight in model.parameters()),
         "sentences": len(lines),
         "seconds": round(seconds, 3),
         FIELD: round(len(lines) / seconds, 3),

@@ -7,15 +7,15 @@ names in `__all__` are loaded on first use.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nmt.decoding.translator import Translation, Translator
+    from nmt.decoding.translator import Translation, TranslationOptions, Translator
     from nmt.errors import UserError
 
 __version__ = "0.1.0"
-__all__ = ["Translation", "Translator", "UserError"]
+__all__ = ["Translation", "TranslationOptions", "Translator", "UserError"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("Translation", "Translator"):
+    if name in ("Translation", "TranslationOptions", "Translator"):
         from nmt.decoding import translator
 
         return getattr(translator, name)

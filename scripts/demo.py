@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 from textwrap import indent
@@ -81,24 +82,36 @@ def command(program: str, *arguments: str) -> None:
 
 def show_translations() -> None:
     # Here, not above: importing torch would delay the first line that the user sees.
-    from nmt.decoding.text.alignment import align, describe_alignment, words
+    from nmt.decoding.scoring import score
     from nmt.decoding.translator import Translator
 
     heading("Translations, each word with the source word that attention read it from")
     translator = Translator.load(ROOT / RUN)
     sides = (CORPUS / "test.en", RUN / "test.de", CORPUS / "test.de")
     rows = zip(*(read(ROOT / side) for side in sides), strict=True)
-    fitting = (row for row in rows if FEWEST_WORDS <= len(row[0].split()) <= MOST_WORDS)
-    for source, hypothesis, reference in islice(fitting, SHOWN):
-        source_ids = translator.vocabularies.source.encode(source)
-        target_ids = translator.vocabularies.target.encode(hypothesis)
-        source_pieces = translator.vocabularies.source.pieces(source_ids)
-        target_pieces = translator.vocabularies.target.pieces(target_ids)
-        links = align(translator.model, (source_ids, source_pieces), (target_ids, target_pieces))
+    shown = list(islice((row for row in rows if FEWEST_WORDS <= len(row[0].split()) <= MOST_WORDS), SHOWN))
+    pairs = [(source, hypothesis) for source, hypothesis, _ in shown]
+    scores = score(translator.scorer, translator.vocabularies, pairs, batch_tokens=1000, alignments=True)
+    for (source, hypothesis, reference), scored in zip(shown, scores, strict=True):
+        assert scored.alignment is not None
+        source_words, target_words, _ = scored.alignment
         print(f"source       {source}")
         print(f"translation  {hypothesis}")
         print(f"reference    {'the same' if reference == hypothesis else reference}")
-        print(indent(describe_alignment(words(source_pieces), words(target_pieces), links), " " * 13), end="\n\n")
+        print(indent(describe_alignment(source_words, target_words, scored.alignment.links), " " * 13), end="\n\n")
+
+
+def describe_alignment(
+    source_words: Sequence[str], target_words: Sequence[str], links: Iterable[tuple[int, int]]
+) -> str:
+    """A line for each target word, with the source words it is linked to: "Hund ← dog"."""
+    linked: list[list[str]] = [[] for _ in target_words]
+    for source, target in sorted(links):
+        linked[target].append(source_words[source])
+    width = max(map(len, target_words), default=0)
+    return "\n".join(
+        f"{word:<{width}} ← {' '.join(sources)}".rstrip() for word, sources in zip(target_words, linked, strict=True)
+    )
 
 
 def read(path: Path) -> list[str]:

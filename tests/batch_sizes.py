@@ -9,6 +9,7 @@ import pytest
 from nmt.data.corpus import read_lines
 from nmt.decoding.translator import Translation, Translator
 from tests.conftest import ROOT
+from tests.translating import translate
 
 SIZES = (1, 7, 64)  # the first is what the others are compared with
 TEST_SET = Path("multi30k") / "tok" / "test_2016_flickr.lc.norm.tok.en"
@@ -28,7 +29,7 @@ def test_set() -> Path:
 def in_batches(translator: Translator, lines: Sequence[str], size: int, **options: object) -> Found:
     """The translations of `lines`, each batch being the next `size` of them, whatever their lengths."""
     asked = iter(range(1, len(lines) + 1))
-    return list(translator.translate(lines, batch_tokens=ENOUGH, waiting=lambda: next(asked) % size == 0, **options))
+    return list(translate(translator, lines, batch_tokens=ENOUGH, waiting=lambda: next(asked) % size == 0, **options))
 
 
 def every_way(translator: Translator, lines: Sequence[str], **options: object) -> Iterator[tuple[str, Found]]:
@@ -39,7 +40,7 @@ def every_way(translator: Translator, lines: Sequence[str], **options: object) -
     found = in_batches(translator, [lines[place] for place in order], SIZES[-1], **options)
     back = sorted(range(len(lines)), key=order.__getitem__)
     yield "another order", [found[place] for place in back]
-    yield "batches of like length", list(translator.translate(lines, **options))
+    yield "batches of like length", list(translate(translator, lines, **options))
 
 
 def sentences(count: int | None = None) -> list[str]:

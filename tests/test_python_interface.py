@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import nmt
-from nmt.decoding.translator import Translation, Translator
+from nmt.decoding.translator import Translation, TranslationOptions, Translator
 from nmt.errors import UserError
 from tests.known_model import save_known_model
 
@@ -19,8 +19,9 @@ LINKS = [(0, 0), (3, 1), (1, 2), (2, 3), (4, 4), (5, 5)]
 def test_what_the_package_offers() -> None:
     assert nmt.Translator is Translator
     assert nmt.Translation is Translation
+    assert nmt.TranslationOptions is TranslationOptions
     assert nmt.UserError is UserError
-    assert set(nmt.__all__) == {"Translation", "Translator", "UserError"}
+    assert set(nmt.__all__) == {"Translation", "TranslationOptions", "Translator", "UserError"}
     with pytest.raises(AttributeError, match="module 'nmt' has no attribute 'Transformer'"):
         nmt.Transformer  # noqa: B018
 

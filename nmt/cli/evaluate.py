@@ -184,8 +184,11 @@ def _evaluate(request: Request) -> None:
     """Translate if asked to, score and report."""
     hypotheses, references = request.lines, request.references
     if request.models.paths:
+        from nmt.decoding.options import TranslationOptions  # only here: scoring needs no PyTorch
+
         translator = request.models.load(advice=MEMORY)
-        translations = within_memory(translator.translate(request.lines, **request.how), advice=MEMORY)
+        options = TranslationOptions(**request.how)
+        translations = within_memory(translator.translate(request.lines, options), advice=MEMORY)
         watched = tqdm(translations, total=len(request.lines), unit=" sentences", disable=None)
         hypotheses = [best.text for best, *_ in watched]
     if request.output:

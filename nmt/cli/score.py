@@ -129,7 +129,7 @@ def _score(request: Request) -> None:
     """Load, score, report."""
     translator = request.models.load(advice=MEMORY)
     scores = score(
-        translator.model,
+        translator.scorer,
         translator.vocabularies,
         read_pairs(request.source, request.target),
         batch_tokens=request.batch_tokens or translator.decoding.batch_tokens,

@@ -18,14 +18,14 @@ from tqdm import tqdm
 
 from nmt.cli.alignment_outputs import FILES, AlignmentOutputs
 from nmt.cli.common import run
-from nmt.cli.memory import within_memory
+from nmt.cli.memory import enough_memory
 from nmt.cli.numbered_lines import NumberedLines
 from nmt.cli.outputs import opened_for_writing
 from nmt.cli.parts_request import PartsRequest, outputs_inside, parts_folder
 from nmt.cli.standard_input import standard_input
 from nmt.cli.translation_request import PROGRAM, Request, parser, read_request
 from nmt.data.corpus import lines_of, read_lines
-from nmt.decoding.translator import Translation
+from nmt.decoding.translator import Translation, TranslationOptions
 from nmt.errors import UserError, checked
 from nmt.jobs.in_parts import translate_in_parts
 from nmt.jobs.parts import MAIN
@@ -92,7 +92,7 @@ def _load(request: Request) -> Translate:
             f"--n-best {n_best}: must be at most the beam size, {beam_size} from the model; give --beam-size {n_best} "
             "or more"
         )
-    return lambda lines, **more: within_memory(translator.translate(lines, **request.how, **more), advice=MEMORY)
+    return partial(translator.translate, options=TranslationOptions(**request.how))
 
 
 def _load_for_chunks(request: Request) -> Callable[[int, int], Iterator[list[Translation]]]:
@@ -115,6 +115,7 @@ def _write(request: Request, translations: Iterable[list[Translation]], files: M
     hard, soft = (files.get(kind) for kind in FILES)
     alignments = AlignmentOutputs(hard, soft, request.alignments.plot_alignments)
     with (
+        enough_memory(MEMORY),
         opened_for_writing(files[MAIN]) as file,
         alignments.opened(program=PROGRAM, first=first) as write_alignments,
     ):

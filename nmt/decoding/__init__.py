@@ -1,1 +1,1 @@
-"""From a trained model to text: beam, segments, grouping, inference, translator, unknown words, and alignment."""
+"""From a trained model to text: the translator, its options, what scores and searches, and the text around it."""

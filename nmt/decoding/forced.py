@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from nmt.data.batching import make_batch
-from nmt.decoding.inference import inference
+from nmt.decoding.scorer import Scorer, mean
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.stepwise import LARGEST_AREA, stepwise_log_probability
@@ -37,28 +37,42 @@ class Forced(NamedTuple):
 
 
 def forced_decoding(
-    model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids], *, batch_tokens: int, attention: bool = False
+    scorer: Scorer, sources: Sequence[Ids], targets: Sequence[Ids], *, batch_tokens: int, attention: bool = False
 ) -> list[Forced]:
-    """What `model` says about each target given its source, both without END; with `attention` its weights as well.
+    """What `scorer` says about each target given its source, both without END; with `attention` its weights as well.
 
-    `batch_tokens`: sentences × longest source of a batch, padding included; fewer where the targets are long, since
-    the memory for all steps of an attention grows with source × target. A batch that the memory does not hold is
-    halved. The result does not depend on it, beyond the rounding of float32.
+    Of several models it is the mean of their log-probabilities, and of their weights. `batch_tokens`: sentences ×
+    longest source of a batch, padding included; fewer where the targets are long, since the memory for all steps of an
+    attention grows with source × target. A batch that the memory does not hold is halved. The result does not depend on
+    it, beyond the rounding of float32.
 
     Raises UserError when a log-probability is no finite number.
     """
-    found: dict[int, Forced] = {}
+    results: dict[int, Forced] = {}
 
     def decoded(batch: Sequence[int]) -> list[Forced]:
         together = [sources[index] for index in batch], [targets[index] for index in batch]
         area = (len(together[0][0]) + 1) * (len(together[1][0]) + 1)
         decode = _step_by_step if len(batch) == 1 and area > LARGEST_AREA else _at_once
-        return list(decode(model, *together, attention))
+        by_model = [list(decode(model, *together, attention)) for model in scorer.models]
+        return [_mean(pair) for pair in zip(*by_model, strict=True)]
 
-    with inference(model):
+    with scorer.inference():
         for batch in _batches(sources, targets, batch_tokens * _USUAL_LENGTH):
-            found.update(zip(batch, in_halves(decoded, batch), strict=True))
-    return [found[index] for index in range(len(sources))]
+            results.update(zip(batch, in_halves(decoded, batch), strict=True))
+    return [results[index] for index in range(len(sources))]
+
+
+def _mean(of_models: Sequence[Forced]) -> Forced:
+    """What models say together about one target."""
+    log_probability = sum(forced.log_probability for forced in of_models) / len(of_models)
+    if not math.isfinite(log_probability):
+        raise UserError(
+            "the model's log-probabilities are no finite numbers: its weights are not finite, or far too large, as "
+            "after a training that diverged; give an earlier model"
+        )
+    weights = [forced.weights for forced in of_models if forced.weights is not None]
+    return Forced(log_probability, of_models[0].tokens, mean(weights) if weights else None)
 
 
 def _batches(sources: Sequence[Ids], targets: Sequence[Ids], area: int) -> Iterator[list[int]]:
@@ -85,16 +99,16 @@ def _at_once(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids], att
     batch = make_batch(sources, targets, np.arange(len(sources))).to(model.output_weight.device)
     outputs = model(batch.source, batch.source_lengths, batch.target_input)
     mask = length_mask(batch.target_lengths, batch.target_output.size(1))
-    vectors, wanted = outputs.vectors[mask], batch.target_output[mask]
+    vectors, tokens = outputs.vectors[mask], batch.target_output[mask]
     chosen = []
-    for start in range(0, len(wanted), CHUNK):  # no tensor (all tokens, vocabulary)
+    for start in range(0, len(tokens), CHUNK):  # no tensor (all tokens, vocabulary)
         log_probabilities = torch.log_softmax(linear(vectors[start : start + CHUNK], model.output_weight), dim=1)
-        chosen.append(log_probabilities.gather(1, wanted[start : start + CHUNK].unsqueeze(1)).squeeze(1))
+        chosen.append(log_probabilities.gather(1, tokens[start : start + CHUNK].unsqueeze(1)).squeeze(1))
     sums = [float(part.sum()) for part in torch.cat(chosen).double().split(batch.target_lengths.tolist())]
     all_weights = outputs.weights.cpu() if attention else [None] * len(sums)
     for total, weights, source, target in zip(sums, all_weights, sources, targets, strict=True):
-        own = None if weights is None else weights[: len(target), : len(source)].clone()
-        yield Forced(_finite(total), len(target) + 1, own)
+        cut = None if weights is None else weights[: len(target), : len(source)].clone()
+        yield Forced(total, len(target) + 1, cut)
 
 
 def _step_by_step(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids], attention: bool) -> Iterator[Forced]:
@@ -102,14 +116,5 @@ def _step_by_step(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids]
     ((source,), (target,)) = sources, targets
     pair = make_batch(sources, targets, np.arange(1))
     total, weights = stepwise_log_probability(model, pair.source, pair.target, attention=attention)
-    own = None if weights is None else weights[: len(target), : len(source)]
-    yield Forced(_finite(total), len(target) + 1, own)
-
-
-def _finite(log_probability: float) -> float:
-    if not math.isfinite(log_probability):
-        raise UserError(
-            "the model's log-probabilities are no finite numbers: its weights are not finite, or far too large, as "
-            "after a training that diverged; give an earlier model"
-        )
-    return log_probability
+    cut = None if weights is None else weights[: len(target), : len(source)]
+    yield Forced(total, len(target) + 1, cut)

@@ -5,13 +5,15 @@ stream. A score does not depend on the lines around it, beyond the rounding of f
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 from nmt.data.subwords import Vocabularies
-from nmt.decoding.ensemble import Model, forced_by_all
-from nmt.decoding.forced import Forced
-from nmt.decoding.text.alignment import SoftAlignment, check_attention, soft_alignment
+from nmt.decoding.forced import Forced, forced_decoding
+from nmt.decoding.scorer import Scorer
+from nmt.decoding.text.alignment import SoftAlignment, soft_alignment
 from nmt.decoding.text.words import words_of_line
+from nmt.errors import UserError
 
 _CHUNK_PAIRS = 2000  # read at once: enough to sort by length with little padding
 
@@ -27,7 +29,7 @@ class Scored(NamedTuple):
 
 
 def score(
-    model: Model,
+    scorer: Scorer,
     vocabularies: Vocabularies,
     pairs: Iterable[Pair],
     *,
@@ -38,48 +40,35 @@ def score(
 
     A pair of two blank lines scores 0 without asking the model, as `Translator.translate` has it. Of a blank target
     alone the model says how probable it is to write nothing; of a blank source alone, it reads END and nothing else.
-    The log-probability of an ensemble is the mean of its members', and so is its attention.
+    The log-probability of an ensemble is the mean of its models', and so is its attention.
     `batch_tokens`: as for `forced_decoding`.
 
     Raises UserError when the model computes no finite numbers, or has no attention and `alignments` are asked for.
     """
-    if alignments:
-        check_attention(model)
-    return _scores(model, vocabularies, pairs, batch_tokens, alignments)
+    if alignments and (problems := list(scorer.no_alignments())):
+        raise UserError(*problems)
+    return _scores(scorer, vocabularies, iter(pairs), batch_tokens, alignments)
 
 
 def _scores(
-    model: Model, vocabularies: Vocabularies, pairs: Iterable[Pair], batch_tokens: int, alignments: bool
+    scorer: Scorer, vocabularies: Vocabularies, pairs: Iterator[Pair], batch_tokens: int, alignments: bool
 ) -> Iterator[Scored]:
-    for chunk in _chunks(pairs):
+    while chunk := list(islice(pairs, _CHUNK_PAIRS)):
         sources = vocabularies.source.encode_batch([source for source, _ in chunk])
         targets = vocabularies.target.encode_batch([target for _, target in chunk])
         asked = [index for index in range(len(chunk)) if sources[index] or targets[index]]
-        forced = forced_by_all(
-            model,
+        forced = forced_decoding(
+            scorer,
             [sources[index] for index in asked],
             [targets[index] for index in asked],
             batch_tokens=batch_tokens,
             attention=alignments,
         )
-        found = dict(zip(asked, forced, strict=True))
+        by_pair = dict(zip(asked, forced, strict=True))
         for index, pair in enumerate(chunk):
-            yield _scored(found.get(index, Forced(0.0, 0, None)), pair, vocabularies, alignments)
-
-
-def _scored(forced: Forced, pair: Pair, vocabularies: Vocabularies, aligned: bool) -> Scored:
-    if not aligned:
-        return Scored(forced.log_probability, forced.tokens)
-    source, target = (words_of_line(line, subwords) for line, subwords in zip(pair, vocabularies, strict=True))
-    return Scored(forced.log_probability, forced.tokens, soft_alignment(forced.weights, source, target))
-
-
-def _chunks(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
-    chunk: list[Pair] = []
-    for pair in pairs:
-        chunk.append(pair)
-        if len(chunk) == _CHUNK_PAIRS:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
+            log_probability, tokens, weights = by_pair.get(index, Forced(0.0, 0, None))
+            alignment = None
+            if alignments:
+                source, target = (words_of_line(*side) for side in zip(pair, vocabularies, strict=True))
+                alignment = soft_alignment(weights, source, target)
+            yield Scored(log_probability, tokens, alignment)

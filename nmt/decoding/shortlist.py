@@ -3,13 +3,13 @@
 A sentence may be translated with the most probable translations of its pieces, by IBM Model 1 (see
 `nmt.ops.translation_table`), with the most frequent target pieces, and with the four special symbols; where one
 vocabulary serves both sides also with its own pieces, as names are copied. So the output layer computes hundreds of
-logits in place of all. The search among them is in `columns.py`; here are the table, its training and its file.
+logits in place of all. Here are the table, its training, its file, and what it gives the sentences of a batch.
 
 Jean et al. (2015), ACL P15-1001, section 3.3; Mi, Wang & Ittycheriah (2016), ACL P16-2021.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -22,12 +22,13 @@ from nmt.config.schema import SubwordSampling
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError
 from nmt.ops.translation_table import Pair, ibm_model_1, most_probable
-from nmt.symbols import PAD
+from nmt.symbols import BEGIN, END, PAD, UNKNOWN
 from nmt.tensor_file import read_tensors, write_tensors
 
 KIND = "shortlist"
 TRANSLATIONS, MOST_FREQUENT = 100, 100  # the defaults
 LONGEST = 100  # pieces of a side; longer pairs say little about which piece translates which, and cost most
+MULTIPLE = 64  # columns are filled up to a multiple of this: a library keeps a kernel for each size of a product
 _SIDES = ("source", "target")
 _CHUNK = 8192  # pairs encoded at once
 
@@ -53,6 +54,39 @@ class Shortlist(NamedTuple):
                 f"{name} was made for another model: the {vocabularies_differ}; make one with nmt-shortlist for this "
                 "model"
             )
+
+    def columns(self, source: Tensor, required: Sequence[list[int]], device: torch.device | str) -> "Columns":
+        """Those of sentences `source` (sentences, length), ids with END and PAD, with the ids `required` by each."""
+        allowed = torch.zeros(len(source), self.target_size, dtype=torch.bool)
+        allowed[:, [PAD, UNKNOWN, BEGIN, END]] = True
+        allowed[:, self.frequent] = True
+        allowed.scatter_(1, self.translations[source].flatten(1), True)
+        for sentence, pieces in enumerate(required):
+            if pieces:
+                allowed[sentence, pieces] = True
+        used = allowed.any(dim=0).nonzero().squeeze(1)
+        ids = torch.nn.functional.pad(used, (0, -len(used) % MULTIPLE), value=PAD)
+        barred = ~allowed[:, ids]
+        barred[:, len(used) :] = True
+        return Columns(ids.to(device), barred.to(device), len(used))
+
+
+class Columns(NamedTuple):
+    """The target pieces of a batch: all that one of its sentences may be translated with, in the order of their ids.
+
+    To a search they are a small vocabulary, in which the special symbols are at their own places. Each sentence has its
+    own of them, so that its translations do not depend on its batch.
+    """
+
+    ids: Tensor  # (columns,), of which the first `used` ascend; behind them PAD fills up
+    barred: Tensor  # (sentences, columns), True where a sentence does not have the piece
+    used: int
+
+    def places(self, ids: Sequence[int]) -> list[int]:
+        """The columns of `ids`, which are among them."""
+        used = self.ids[: self.used]
+        places: list[int] = torch.searchsorted(used, torch.tensor(ids, dtype=torch.long, device=used.device)).tolist()
+        return places
 
 
 class Trained(NamedTuple):

@@ -6,7 +6,7 @@ both. PyTorch computes while Python does not wait for it, so threads are enough.
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from threading import Event, Lock
 from typing import TypeVar
 
@@ -14,24 +14,23 @@ import torch
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Check = Callable[[], None]
-"""Raises an exception when the work is not wanted any more; to be called often."""
 
 MOST = 4  # pieces at once: each needs memory
 _busy = Lock()  # the number of threads is the whole process's business, so one call at a time shares them out
+_stopped: ContextVar[Event | None] = ContextVar("_stopped", default=None)  # of the piece of work that reads it
 
 
-def side_by_side(work: Callable[[Item, Check], Result], items: Sequence[Item], *, most: int = MOST) -> list[Result]:
+def side_by_side(work: Callable[[Item], Result], items: Sequence[Item], *, most: int = MOST) -> list[Result]:
     """The result of `work` for each of `items`, up to `most` at once where PyTorch has as many threads.
 
-    What `work` raises is raised here, as is an interruption; what has not begun by then is left, and the rest ends at
-    its next `Check`. It must not change what the others read. While this runs, calls from other threads compute one
-    item after the other, and a thread that begins sees the share of one item as PyTorch's number of threads.
+    What `work` raises is raised here, as is an interruption; what has not begun by then is left, and the rest ends when
+    it next calls `check`. It must not change what the others read. While this runs, calls from other threads compute
+    one item after the other, and a thread that begins sees the share of one item as PyTorch's number of threads.
     """
     threads = torch.get_num_threads()
     workers = min(threads, len(items), most)
     if workers < 2 or not _busy.acquire(blocking=False):
-        return [work(item, _go_on) for item in items]
+        return list(map(work, items))
     try:
         return _in_threads(work, items, workers, threads // workers)
     finally:
@@ -39,17 +38,21 @@ def side_by_side(work: Callable[[Item, Check], Result], items: Sequence[Item], *
         _busy.release()
 
 
-def _in_threads(work: Callable[[Item, Check], Result], items: Sequence[Item], workers: int, share: int) -> list[Result]:
+def check() -> None:
+    """Raise CancelledError where the result of the work that calls it is not wanted any more; to be called often."""
+    stopped = _stopped.get()
+    if stopped is not None and stopped.is_set():
+        raise CancelledError
+
+
+def _in_threads(work: Callable[[Item], Result], items: Sequence[Item], workers: int, share: int) -> list[Result]:
     inference, stopped = torch.is_inference_mode_enabled(), Event()
 
-    def check() -> None:
-        if stopped.is_set():
-            raise CancelledError
-
     def alone(item: Item) -> Result:
+        _stopped.set(stopped)
         check()
         with torch.inference_mode(inference):
-            return work(item, check)
+            return work(item)
 
     with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(share,)) as pool:
         try:
@@ -57,7 +60,3 @@ def _in_threads(work: Callable[[Item, Check], Result], items: Sequence[Item], wo
             return [future.result() for future in futures]
         finally:
             stopped.set()  # without an exception all are done
-
-
-def _go_on() -> None:
-    pass

@@ -1,33 +1,35 @@
-"""Text in, text out: lines → pieces → batches → beam search → detokenised lines, one for each, in their order.
+"""Text in, text out: lines → pieces → batches → beam search → detokenized lines, one for each, in their order.
 
 It knows models and subwords; it knows no files but the model's and no terminal. Lines are read a chunk at a time, so a
 text larger than memory streams. A line's result does not depend on the lines around it, beyond the rounding of float32:
 batches only share the work.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from textwrap import shorten
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
-from nmt.config.schema import DecodingConfig, SamplingConfig
-from nmt.data.subwords import Vocabularies
-from nmt.decoding.checks import check_options
-from nmt.decoding.ensemble import Ensemble, Model, difference, members
-from nmt.decoding.grouping import alongside, chunks
+from nmt.config.schema import DecodingConfig
+from nmt.data.subwords import Subwords, Vocabularies
+from nmt.decoding.batches import alongside, chunks
+from nmt.decoding.options import TranslationOptions, contradictions
+from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import LengthPenalty
 from nmt.decoding.shortlist import Shortlist, load_shortlist
-from nmt.decoding.tasks import Options, Task, longest_translation, search
-from nmt.decoding.text.constraints import encoded_constraints, impossible
-from nmt.decoding.text.prefixes import check_prefix, encoded, word_continuations
-from nmt.decoding.text.segments import LONGEST_SEGMENT, longest_segment, segment
-from nmt.decoding.text.spelling import Segment, Spelled, Translation, spelled, whole_line
+from nmt.decoding.tasks import Search, longest_translation
+from nmt.decoding.text.required import encoded_constraints, encoded_prefixes, impossible, word_continuations
+from nmt.decoding.text.segments import LONGEST_SEGMENT, Segment, longest_segment, segment
+from nmt.decoding.text.writing import Translation, Writer
 from nmt.errors import UserError
 from nmt.models.model_file import load_model, rebuild
+from nmt.models.seq2seq import Seq2Seq
 
-__all__ = ["Translation", "Translator"]
+__all__ = ["Translation", "TranslationOptions", "Translator"]
 
 CHUNK_BATCHES = 10  # batches a chunk of lines holds: enough to sort by length with little padding
 PREFIXES, CONSTRAINTS = "prefixes", "constraint lines"  # what goes beside lines, as messages call it
@@ -35,18 +37,12 @@ MOST_CHARACTERS = 1 << 24  # of a chunk, however large a batch may be
 CHARACTERS_A_PIECE = 4  # a rough mean, to know how many lines are enough before they are cut into pieces
 
 
-class _Wanted(NamedTuple):
-    options: Options
-    replace_unknown: Mapping[str, str] | None
-    alignments: bool
-
-
 class Translator:
-    """A model with its vocabularies, ready to translate. `decoding` holds the defaults of `translate`."""
+    """One or more models with their vocabularies, ready to translate. `decoding` holds the defaults of `translate`."""
 
     def __init__(
         self,
-        model: Model,
+        model: Seq2Seq | Sequence[Seq2Seq],
         vocabularies: Vocabularies,
         *,
         decoding: DecodingConfig | None = None,
@@ -56,12 +52,12 @@ class Translator:
     ) -> None:
         """`model` is on `device`; lines of more than `longest_segment` pieces are translated in several segments.
 
-        `shortlist`: write only its pieces for a source, and those of prefixes and constraints. Raises UserError when it
-        is one for other vocabularies.
+        Several models are an ensemble (see `scorer`). `shortlist`: write only its pieces for a source, and those of
+        prefixes and constraints. Raises UserError when it is one for other vocabularies.
         """
         if shortlist is not None:
             shortlist.check(vocabularies)
-        self.model = model
+        self.scorer = Scorer([model] if isinstance(model, torch.nn.Module) else model)
         self.vocabularies = vocabularies
         self.decoding = decoding or DecodingConfig()
         self.device = torch.device(device)
@@ -79,11 +75,11 @@ class Translator:
     ) -> "Translator":
         """Load a model file, or the best model of a run folder; its configuration gives the defaults of `translate`.
 
-        Several paths make an ensemble (see `ensemble`); the first model's configuration gives the defaults, and a line
-        is cut where it is too long for any of them. `precision`: float32, or bfloat16 or int8 for weights rounded to
-        it, which translates faster and a little differently. The model's weights are packed (`nmt.ops.packed_weights`):
-        whoever changes them calls its `pack_weights` again. `shortlist`: a file of
-        nmt-shortlist with the pieces that may translate a source, for faster translation (see `shortlist`).
+        Several paths make an ensemble (see `scorer`); the first model's configuration gives the defaults, and a line is
+        cut where it is too long for any of them. `precision`: float32, or bfloat16 or int8 for weights rounded to it,
+        which translates faster and a little differently. The models' weights are packed (`nmt.ops.packed_weights`):
+        whoever changes them calls their `pack_weights` again. `shortlist`: a file of nmt-shortlist with the pieces that
+        may translate a source, for faster translation (see `shortlist`).
 
         Raises UserError when there is no such file, it is damaged, or holds no model of this toolkit; and when the
         vocabularies of several, or of the shortlist, are not the same.
@@ -93,187 +89,156 @@ class Translator:
             raise UserError("there is no model to load: the list of paths is empty")
         loaded: list[_Loaded] = []
         problems: list[str] = []
-        for each in paths:
+        for file in paths:
             try:
-                loaded.append(_load(Path(each), device, precision))
+                loaded.append(_load(Path(file), device, precision))
             except UserError as error:
                 problems.extend(error.messages)
         if problems:
             raise UserError(*problems)
         first = loaded[0]
-        for other, translator in zip(paths[1:], loaded[1:], strict=True):
-            if differing := difference(first.vocabularies, translator.vocabularies):
-                problems.append(f"{paths[0]} and {other} cannot translate together: {differing}")
+        for file, other in zip(paths[1:], loaded[1:], strict=True):
+            if differing := difference(first.vocabularies, other.vocabularies):
+                problems.append(f"{paths[0]} and {file} cannot translate together: {differing}")
         if problems:
             raise UserError(*problems)
-        listed = None if shortlist is None else load_shortlist(Path(shortlist), first.vocabularies)
-        if len(loaded) > 1:
-            together = Ensemble([member for each in loaded for member in members(each.model)])
-            longest = min(each.longest_segment for each in loaded)
-            first = first._replace(model=together, longest_segment=longest)
-        return cls(**first._asdict(), device=device, shortlist=listed)
+        return cls(
+            [one.model for one in loaded],
+            first.vocabularies,
+            decoding=first.decoding,
+            device=device,
+            longest_segment=min(one.longest_segment for one in loaded),
+            shortlist=None if shortlist is None else load_shortlist(Path(shortlist), first.vocabularies),
+        )
+
+    @property
+    def models(self) -> tuple[Seq2Seq, ...]:
+        return self.scorer.models
 
     def translate(
         self,
         lines: Iterable[str],
+        options: TranslationOptions | None = None,
         *,
         beam_size: int | None = None,
         length_penalty: LengthPenalty | None = None,
-        max_length_ratio: float | None = None,
-        batch_tokens: int | None = None,
-        batch_sentences: int | None = None,
-        minimum_length: int | None = None,
-        no_repeat_ngram_size: int | None = None,
-        suppress_unknown: bool | None = None,
-        coverage_penalty: float | None = None,
-        n_best: int = 1,
-        diversity: float = 0.0,
-        sampling: SamplingConfig | None = None,
+        n_best: int | None = None,
+        alignments: bool | None = None,
         prefixes: Iterable[str] | None = None,
         constraints: Iterable[str] | None = None,
-        replace_unknown: Mapping[str, str] | None = None,
-        alignments: bool = False,
         first: int = 0,
         waiting: Callable[[], bool] | None = None,
     ) -> Iterator[list[Translation]]:
         """For each line and in order, its `n_best` best translations, best first; fewer if fewer exist.
 
-        None: as `decoding` says. A blank line gives one empty translation without asking the model. A translation has
-        at most max_length_ratio × the source's pieces (END counted) + 10 tokens. `batch_tokens`: sentences × longest
-        source of a batch, padding included; a longer source is a batch of its own. A larger beam, whose memory grows
-        with it, makes smaller batches (see `search`). `batch_sentences`: sentences of a batch, at most. A line of more
-        than `longest_segment` pieces is cut (see `segment`), its segments' translations are joined with a space, and
-        its score is that of all their tokens together.
-
-        A translation has at least `minimum_length` pieces, or as many as its maximal length allows; no sequence of
-        `no_repeat_ngram_size` pieces twice, 0 for off; and no unknown piece with `suppress_unknown`. Where this leaves
-        nothing to go on with, the translation ends. Of a line that is cut it holds for each segment.
-
-        `coverage_penalty`: β of what is added to the score of a translation that attends too little to parts of the
-        source (see `coverage`), 0 for off.
-
-        `diversity`: how much the translations of an n-best list must differ from each other, 0 for not at all (see
-        `diverse`): the beam is divided into `n_best` groups, and each gives its best; fewer where they find the same.
-        Neither with sampling nor with constraints.
-
-        `sampling`: draw `n_best` translations from the model's distribution instead of searching for the best. They are
-        independent of each other and may be equal. What is drawn for a line depends on the seed and the line's place
-        in the text only. `beam_size` and `coverage_penalty` then have no effect.
+        `options` says how; the keywords `beam_size` to `alignments` come before it. A blank line gives one empty
+        translation without asking the model. A line of more than `longest_segment` pieces is cut (see `segment`), its
+        segments' translations are joined with a space, and its score is that of all their tokens together.
 
         `prefixes`: for each line what its translation begins with, or "". Its pieces are forced as the subword model
-        cuts it, and the text has it as it was given; its last word is complete (see `prefixes`). Of a line that is cut
+        cuts it, and the text has it as it was given; its last word is complete (see `required`). Of a line that is cut
         the first segment's translation begins with it.
 
         `constraints`: for each line the phrases that its translations must contain, with tabs between them, or "" (see
-        `constraints` and `constrained`). Of a line that is cut the first segment's translation has them all. Unknown
-        words stay where they would be replaced together with a phrase.
-
-        `replace_unknown`: a dictionary, which may be empty, with which unknown words are replaced by the source words
-        that they attend to (see `unknown_words`); None leaves them as "⁇". `tokens` stay what the model wrote.
-
-        `alignments`: fill in `alignment` and `soft_alignment`, from the attention with which the model writes each word
-        when it is made to write the translation again. Words are those of the line and of the text, `str.split()`.
-
-        Raises UserError when unknown words are to be replaced, or alignments asked for, and the model has no attention;
-        and, where the first line is asked for, when the model computes NaN, as with weights that are not finite.
+        `required` and `constrained`). Of a line that is cut the first segment's translation has them all. Unknown words
+        stay where they would be replaced together with a phrase.
 
         `first`: the place in the text of the first of `lines`, where they are only a part of it.
 
         `waiting` is asked after each line whether the next one would have to be waited for. If so, what was read is
         translated at once, instead of when a chunk is full.
+
+        Raises UserError when options contradict each other, or need attention that the model does not have; and, where
+        the first line is asked for, when the model computes NaN, as with weights that are not finite.
         """
-        given = {
+        everyday: dict[str, Any] = {
             "beam_size": beam_size,
             "length_penalty": length_penalty,
-            "max_length_ratio": max_length_ratio,
-            "batch_tokens": batch_tokens,
-            "batch_sentences": batch_sentences,
-            "minimum_length": minimum_length,
-            "no_repeat_ngram_size": no_repeat_ngram_size,
-            "suppress_unknown": suppress_unknown,
-            "coverage_penalty": coverage_penalty,
+            "n_best": n_best,
+            "alignments": alignments,
         }
-        given = {name: value for name, value in given.items() if value is not None}
-        bound = prefixes is not None or constraints is not None
-        continuing = word_continuations(self.vocabularies.target) if bound else None
-        decoding = self.decoding.model_copy(update=given)
-        options = Options(decoding, n_best, sampling, diversity, continuing, shortlist=self.shortlist)
-        check_options(
-            self.model,
-            options,
-            replace_unknown=replace_unknown is not None,
-            constraints=constraints is not None,
-            alignments=alignments,
+        overriding = {name: value for name, value in everyday.items() if value is not None}
+        options = replace(options or TranslationOptions(), **overriding)
+        decoding = options.decoding(self.decoding)
+        if problems := list(contradictions(options, decoding, self.scorer, constraints=constraints is not None)):
+            raise UserError(*problems)
+        required = prefixes is not None or constraints is not None
+        search = Search(
+            scorer=self.scorer,
+            decoding=decoding,
+            n_best=options.n_best,
+            sampling=options.sampling,
+            diversity=options.diversity,
+            shortlist=self.shortlist,
+            continuing=word_continuations(self.vocabularies.target) if required else None,
+            device=self.device,
         )
-        characters = min(CHUNK_BATCHES * CHARACTERS_A_PIECE * options.decoding.batch_tokens, MOST_CHARACTERS)
+        writer = Writer(
+            scorer=self.scorer,
+            vocabularies=self.vocabularies,
+            dictionary=options.replace_unknown,
+            alignments=options.alignments,
+            length_penalty=decoding.length_penalty,
+            batch_tokens=decoding.batch_tokens,
+        )
+        characters = min(CHUNK_BATCHES * CHARACTERS_A_PIECE * decoding.batch_tokens, MOST_CHARACTERS)
         read = alongside(chunks(lines, characters, waiting), {PREFIXES: prefixes, CONSTRAINTS: constraints})
-        return self._translations(read, first, _Wanted(options, replace_unknown, alignments))
+        return self._translations(read, first, search, writer)
 
     def _translations(
-        self, chunks: Iterable[tuple[list[str], dict[str, list[str] | None]]], first: int, wanted: _Wanted
+        self,
+        chunks: Iterable[tuple[list[str], dict[str, list[str] | None]]],
+        first: int,
+        search: Search,
+        writer: Writer,
     ) -> Iterator[list[Translation]]:
+        """The translations of all lines, which come in chunks with what goes beside them, from line `first` on."""
         for lines, beside in chunks:
-            yield from self._translate_chunk(lines, beside, first, wanted)
+            nothing = [""] * len(lines)
+            segments = self._segments(
+                lines, beside[PREFIXES] or nothing, beside[CONSTRAINTS] or nothing, first, search.decoding
+            )
+            yield from writer.translations(segments, search.hypotheses(list(chain(*segments))))
             first += len(lines)
 
-    def _translate_chunk(
-        self, lines: Sequence[str], beside: Mapping[str, Sequence[str] | None], first: int, wanted: _Wanted
-    ) -> list[list[Translation]]:
-        """The translations of `lines`, from line `first` of the text on; `beside` is what goes with each."""
-        segments: list[Segment] = []
-        tasks: list[Task] = []
+    def _segments(
+        self,
+        lines: Sequence[str],
+        prefixes: Sequence[str],
+        constraints: Sequence[str],
+        first: int,
+        decoding: DecodingConfig,
+    ) -> list[list[Segment]]:
+        """The segments of each line, of which a blank one has none. Raises UserError for what none can begin with or
+        contain."""
+        source, target = self.vocabularies
+        segments: list[list[Segment]] = []
         problems: list[str] = []
-        counts = []  # segments of each line; a blank line has none
-        nothing, target = [""] * len(lines), self.vocabularies.target
-        prefixes = encoded(beside[PREFIXES] or nothing, target)
-        phrases = encoded_constraints(beside[CONSTRAINTS] or nothing, target)
-        encoded_lines = self.vocabularies.source.encode_batch(lines)
-        for number, (line, ids, prefix, own) in enumerate(
-            zip(lines, encoded_lines, prefixes, phrases, strict=True), first
-        ):
-            parts = self._segments(line, ids) if ids and not line.isspace() else []
-            longest = longest_translation(len(parts[0].ids) + 1 if parts else 1, wanted.options.decoding)
-            check_prefix(prefix, line=number, blank=not parts, longest=longest)
-            problems += impossible(own, line=number, blank=not parts, longest=longest, prefix=prefix)
-            segments += parts
-            tasks += [Task(part.ids, (number, index), prefix, own) for index, part in enumerate(parts[:1])]
-            tasks += [Task(part.ids, (number, index)) for index, part in enumerate(parts[1:], 1)]
-            counts.append(len(parts))
+        together = zip(
+            lines,
+            source.encode_batch(lines),
+            encoded_prefixes(prefixes, target),
+            encoded_constraints(constraints, target),
+            strict=True,
+        )
+        for number, (line, ids, prefix, phrases) in enumerate(together, first):
+            cuts: list[slice] = []
+            if ids and not line.isspace():
+                cuts = segment(source.pieces(ids), self.longest_segment)
+            parts = [Segment(ids[cut], (number, index), line=line, first=cut.start) for index, cut in enumerate(cuts)]
+            longest = longest_translation(len(parts[0].source) + 1 if parts else 1, decoding)
+            problems += impossible(prefix, phrases, line=number, blank=not parts, longest=longest)
+            parts[:1] = [part._replace(prefix=prefix, phrases=phrases) for part in parts[:1]]
+            segments.append(parts)
         if problems:
             raise UserError(*problems)
-        found = search(self.model, tasks, wanted.options, device=self.device)
-        hypotheses = iter(
-            spelled(
-                self.model,
-                self.vocabularies,
-                segments,
-                [task.prefix for task in tasks],
-                [task.phrases for task in tasks],
-                found,
-                replace_unknown=wanted.replace_unknown,
-                alignments=wanted.alignments,
-                batch_tokens=wanted.options.decoding.batch_tokens,
-            )
-        )
-        return [self._joined([next(hypotheses) for _ in range(count)], wanted) for count in counts]
-
-    def _joined(self, segments: Sequence[Sequence[Spelled]], wanted: _Wanted) -> list[Translation]:
-        length_penalty = wanted.options.decoding.length_penalty
-        return whole_line(
-            segments, self.vocabularies.target, length_penalty=length_penalty, alignments=wanted.alignments
-        )
-
-    def _segments(self, line: str, ids: list[int]) -> list[Segment]:
-        if len(ids) <= self.longest_segment:
-            return [Segment(line, 0, ids)]
-        slices = segment(self.vocabularies.source.pieces(ids), self.longest_segment)
-        return [Segment(line, part.start, ids[part]) for part in slices]
+        return segments
 
 
 class _Loaded(NamedTuple):
-    """What a translator is made of."""
+    """What a model file gives to a translator."""
 
-    model: Model
+    model: Seq2Seq
     vocabularies: Vocabularies
     decoding: DecodingConfig
     longest_segment: int
@@ -291,3 +256,21 @@ def _load(path: Path, device: torch.device | str, precision: str) -> _Loaded:
     model = model.to(device)
     model.pack_weights(precision)
     return _Loaded(model, vocabularies, file.config.decoding, longest)
+
+
+def difference(one: Vocabularies, other: Vocabularies) -> str | None:
+    """What is different between the vocabularies of two models; None where they are the same."""
+    for side, first, second in zip(("source", "target"), one, other, strict=True):
+        if first.model != second.model:
+            return f"their {side} vocabularies differ: {_difference(first, second)}"
+    return None
+
+
+def _difference(one: Subwords, other: Subwords) -> str:
+    if one.size != other.size:
+        return f"{one.size} and {other.size} pieces"
+    pairs = zip(one.pieces(range(one.size)), other.pieces(range(other.size)), strict=True)
+    for number, (first, second) in enumerate(pairs):
+        if first != second:
+            return f"piece {number} is {first!r} in the one and {second!r} in the other"
+    return "they have the same pieces, but cut text differently (other scores or normalization)"

@@ -34,16 +34,16 @@ def test_batches_are_sentences(
 ) -> None:
     lines = list(read_lines(tiny_corpus / "test.en"))
     translator = Translator.load(model)
-    translator.model.double()
+    translator.models[0].double()
     plain = [best[0].text for best in translator.translate(lines, beam_size=3)]
     found = []
-    start = translator.model.start
+    start = translator.models[0].start
 
     def counted(source: Any, *rest: Any, **options: Any) -> Any:
         found.append(len(source))
         return start(source, *rest, **options)
 
-    monkeypatch.setattr(translator.model, "start", counted)
+    monkeypatch.setattr(translator.models[0], "start", counted)
     assert translate_in_batches(translator, lines, beam=3, batch=batch) == plain
     assert found == sizes
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.data.batching import make_batch
-from nmt.decoding.coverage import coverage_penalty, with_coverage
+from nmt.decoding.scorer import Scorer, coverage_penalty
 from nmt.decoding.search.beam import beam_search
 from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty
 from nmt.decoding.translator import Translator
@@ -18,6 +18,7 @@ from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.symbols import BEGIN, END, PAD
 from tests.decoding.tables import plain_beam_search
+from tests.translating import translate
 
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.0, 0.6, 2.0]
 BETA, LIMIT = 0.7, 5
@@ -140,10 +141,11 @@ def network(size: int, **attention: object) -> Seq2Seq:
 
 def test_the_penalty_by_hand() -> None:
     model = network(13)
-    state = with_coverage(model.start(torch.tensor([[4, 5, 3], [4, 3, PAD]]), torch.tensor([3, 2])))
+    start = Scorer([model]).start(torch.tensor([[4, 5, 3], [4, 3, PAD]]), torch.tensor([3, 2]), coverage=True)
+    (state,) = start.models
     coverage = torch.tensor([[0.5, 2.0, 0.25], [1.0, 1.0, 0.0], [0.5, 1.5, 0.0], [0.0, 1.0, 0.0]]).double()
     past = state.decoder.past._replace(coverage=coverage)
-    found = coverage_penalty(state._replace(decoder=state.decoder._replace(past=past)), 2.0)
+    found = coverage_penalty(start._replace(models=(state._replace(decoder=state.decoder._replace(past=past)),)), 2.0)
     # two rows a sentence; what is padding of the second has no part in it, and more than 1 counts as 1
     expected = [2 * math.log(0.5 * 0.25), 2 * math.log(1e-10), 2 * math.log(0.5), 2 * math.log(1e-10)]
     torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64))
@@ -166,7 +168,7 @@ def test_the_weights_are_those_of_all_steps(vocabularies, text, attention) -> No
     translator = Translator(model, vocabularies)
     lines = list(text)
     options = {"beam_size": 4, "n_best": 4, "length_penalty": 0.6, "coverage_penalty": BETA, "max_length_ratio": 0.5}
-    for line, several in zip(lines, translator.translate(lines, **options), strict=True):
+    for line, several in zip(lines, translate(translator, lines, **options), strict=True):
         assert [each.score for each in several] == sorted((each.score for each in several), reverse=True)
         for each in several:
             source = vocabularies.source.encode(line)
@@ -184,9 +186,9 @@ def test_the_weights_are_those_of_all_steps(vocabularies, text, attention) -> No
 def test_neither_batch_size_nor_order_changes_a_translation(vocabularies, text, rules) -> None:
     translator = Translator(network(vocabularies.source.size), vocabularies)
     options = {"beam_size": 3, "n_best": 3, "max_length_ratio": 0.5, "coverage_penalty": BETA, **rules}
-    alone = list(translator.translate(text, batch_tokens=1, **options))
+    alone = list(translate(translator, text, batch_tokens=1, **options))
     for batch_tokens in (50, 200, 5000):
-        together = list(translator.translate(reversed(text), batch_tokens=batch_tokens, **options))
+        together = list(translate(translator, reversed(text), batch_tokens=batch_tokens, **options))
         for expected, found in zip(alone, reversed(together), strict=True):
             assert [each.tokens for each in found] == [each.tokens for each in expected]
             assert [each.score for each in found] == pytest.approx([each.score for each in expected], abs=1e-9)
@@ -197,18 +199,18 @@ def test_the_penalties_of_a_line_s_segments_are_added(vocabularies, text) -> Non
     line = " ".join(text[:2])
     cut = Translator(model, vocabularies, longest_segment=40)
     options = {"beam_size": 3, "max_length_ratio": 0.5, "length_penalty": "none"}
-    (plain,), (penalised,) = (next(cut.translate([line], coverage_penalty=beta, **options)) for beta in (0.0, 1e-9))
+    (plain,), (penalised,) = (next(translate(cut, [line], coverage_penalty=beta, **options)) for beta in (0.0, 1e-9))
     assert plain.tokens == penalised.tokens
     assert -1e-6 < penalised.score - plain.score < 0
-    parts = [next(cut.translate([part], coverage_penalty=BETA, **options))[0].score for part in text[:2]]
-    assert next(cut.translate([line], coverage_penalty=BETA, **options))[0].score == pytest.approx(sum(parts))
+    parts = [next(translate(cut, [part], coverage_penalty=BETA, **options))[0].score for part in text[:2]]
+    assert next(translate(cut, [line], coverage_penalty=BETA, **options))[0].score == pytest.approx(sum(parts))
 
 
 def test_a_model_without_attention_is_refused(vocabularies, text) -> None:
     model = network(vocabularies.source.size, score="none")
     with pytest.raises(UserError, match="coverage_penalty needs attention, and the model has none"):
-        Translator(model, vocabularies).translate(text, coverage_penalty=0.1)
+        translate(Translator(model, vocabularies), text, coverage_penalty=0.1)
     configured = Translator(model, vocabularies, decoding=DecodingConfig(coverage_penalty=0.1))
     with pytest.raises(UserError, match="coverage_penalty needs attention"):
         configured.translate(text)
-    assert len(list(configured.translate(text, coverage_penalty=0.0))) == len(text)
+    assert len(list(translate(configured, text, coverage_penalty=0.0))) == len(text)

@@ -10,15 +10,16 @@ from torch import Tensor, nn
 
 from nmt.config.schema import Config, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.decoding.ensemble import Ensemble, difference, forced_by_all
+from nmt.decoding.forced import forced_decoding
+from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.beam import beam_search
-from nmt.decoding.text.alignment import attention_weights
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import Translator, difference
 from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.symbols import BEGIN, END
 from tests.decoding.conftest import TEXT, network
+from tests.translating import translate
 
 OPTIONS: list[dict[str, object]] = [
     {},
@@ -54,7 +55,7 @@ def test_three_tables_equal_an_exhaustive_search_over_their_mean() -> None:
     generator = torch.Generator().manual_seed(17)
     scores = 2 * torch.randn(3, sentences, vocabulary, vocabulary, generator=generator, dtype=torch.float64)
     tables = scores.log_softmax(dim=-1)
-    ensemble = Ensemble([Table(table) for table in tables])
+    ensemble = Scorer([Table(table) for table in tables])  # type: ignore[misc]
     found = beam_search(
         ensemble.step,
         ensemble.start(torch.zeros(sentences, 1), torch.ones(sentences)),
@@ -96,8 +97,8 @@ def of_size(vocabularies: Vocabularies, kind: str, **options: str) -> Seq2Seq:
 def test_a_model_twice_gives_the_results_of_the_model(vocabularies, options) -> None:
     model = of_size(vocabularies, "bahdanau").float()
     options = {"alignments": True, **options}
-    once = list(Translator(model, vocabularies).translate(TEXT, **options))
-    twice = list(Translator(Ensemble([model, model]), vocabularies).translate(TEXT, **options))
+    once = list(translate(Translator(model, vocabularies), TEXT, **options))
+    twice = list(translate(Translator([model, model], vocabularies), TEXT, **options))
     for one, other in zip(once, twice, strict=True):
         assert [each[:4] for each in one] == [each[:4] for each in other]
         for each, same in zip(one, other, strict=True):
@@ -106,19 +107,19 @@ def test_a_model_twice_gives_the_results_of_the_model(vocabularies, options) -> 
 
 def test_the_score_is_the_mean_of_the_members_log_probabilities_and_so_is_the_attention(vocabularies) -> None:
     models = [of_size(vocabularies, "bahdanau"), of_size(vocabularies, "luong", score="general")]
-    ensemble = Ensemble(models)
     for line, (best,) in zip(
-        TEXT, Translator(ensemble, vocabularies).translate(TEXT, length_penalty="none"), strict=True
+        TEXT, Translator(models, vocabularies).translate(TEXT, length_penalty="none"), strict=True
     ):
         ids = [_id(vocabularies.target, piece) for piece in best.tokens]
         source = vocabularies.source.encode(line)
-        each = [forced_by_all(model, [source], [ids], batch_tokens=100, attention=True)[0] for model in models]
+        each, both = (
+            [forced_decoding(Scorer(some), [source], [ids], batch_tokens=100, attention=True)[0] for some in together]
+            for together in ([[model] for model in models], [models])
+        )
         assert best.score == pytest.approx((each[0].log_probability + each[1].log_probability) / 2, abs=1e-9)
         weights = (each[0].weights + each[1].weights) / 2
-        assert torch.allclose(attention_weights(ensemble, source, ids), weights)
-        assert torch.allclose(
-            forced_by_all(ensemble, [source], [ids], batch_tokens=100, attention=True)[0].weights, weights
-        )
+        assert torch.allclose(both[0].weights, weights)
+        assert both[0].log_probability == pytest.approx(best.score, abs=1e-9)
 
 
 def _id(subwords: Subwords, piece: str) -> int:
@@ -132,9 +133,9 @@ def test_batches_change_nothing(vocabularies, options) -> None:
         of_size(vocabularies, "luong"),
         of_size(vocabularies, "bahdanau"),
     ]
-    translator = Translator(Ensemble(models), vocabularies)
-    alone = list(translator.translate(TEXT, batch_tokens=1, **options))
-    together = list(translator.translate(TEXT, batch_tokens=1000, **options))
+    translator = Translator(models, vocabularies)
+    alone = list(translate(translator, TEXT, batch_tokens=1, **options))
+    together = list(translate(translator, TEXT, batch_tokens=1000, **options))
     assert [[each.tokens for each in best] for best in alone] == [[each.tokens for each in best] for best in together]
     for one, other in zip(alone, together, strict=True):
         assert [each.score for each in one] == pytest.approx([each.score for each in other], abs=1e-9)
@@ -144,7 +145,7 @@ def test_batches_change_nothing(vocabularies, options) -> None:
 def test_a_member_without_attention_is_named(vocabularies, options) -> None:
     models = [of_size(vocabularies, "luong"), of_size(vocabularies, "luong", score="none")]
     with pytest.raises(UserError, match=r"model 2 of the ensemble's 2 has (no|none)"):
-        Translator(Ensemble(models), vocabularies).translate(TEXT, **options)
+        translate(Translator(models, vocabularies), TEXT, **options)
 
 
 def test_what_is_different_between_vocabularies() -> None:
@@ -195,8 +196,8 @@ def test_loading(tmp_path, vocabularies) -> None:
     other = save(tmp_path / "other", seed=2, subwords=subwords, decoder="bahdanau")
     translator = Translator.load([one, str(other)])
     assert translator.decoding.max_length_ratio == 0.5  # the first one's
-    models = [Translator.load(path).model for path in (one, other)]
-    expected = Translator(Ensemble(models), vocabularies, decoding=translator.decoding)
+    models = [*Translator.load(one).models, *Translator.load(other).models]
+    expected = Translator(models, vocabularies, decoding=translator.decoding)
     assert list(translator.translate(TEXT)) == list(expected.translate(TEXT))
     assert list(translator.translate(TEXT)) != list(Translator.load(one).translate(TEXT))
     assert list(Translator.load([one]).translate(TEXT)) == list(Translator.load(one).translate(TEXT))

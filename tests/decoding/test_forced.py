@@ -9,9 +9,8 @@ import torch
 from nmt.data.batching import make_batch
 from nmt.decoding import forced as forced_module
 from nmt.decoding.forced import forced_decoding
-from nmt.decoding.inference import inference
+from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.beam import beam_search
-from nmt.decoding.text.alignment import attention_weights
 from nmt.errors import UserError
 from nmt.training.update import batch_loss
 from tests.decoding.conftest import DECODERS, network
@@ -23,9 +22,9 @@ TARGETS = [[8, 9, 10], [4, 5, 6, 7, 8, 9, 10, 11], [], [5], [16]]
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_the_log_probability_is_the_models_negative_loss(decoder: str) -> None:
     model = network(decoder)
-    forced = forced_decoding(model, SOURCES, TARGETS, batch_tokens=1000)
+    forced = forced_decoding(Scorer([model]), SOURCES, TARGETS, batch_tokens=1000)
     assert [each.tokens for each in forced] == [4, 9, 1, 2, 2]
-    with inference(model):
+    with Scorer([model]).inference():
         for found, source, target in zip(forced, SOURCES, TARGETS, strict=True):
             pair = make_batch([source], [target], torch.zeros(1).long().numpy())
             _, nll = batch_loss(model, pair, smoothing=0.0)
@@ -35,7 +34,7 @@ def test_the_log_probability_is_the_models_negative_loss(decoder: str) -> None:
 
 def test_a_translation_scores_what_beam_search_says() -> None:
     model = network()
-    with inference(model):
+    with Scorer([model]).inference():
         pairs = make_batch(SOURCES, TARGETS, torch.arange(5).numpy())
         found = beam_search(
             model.step,
@@ -48,7 +47,7 @@ def test_a_translation_scores_what_beam_search_says() -> None:
     hypotheses = [(source, each) for source, best in zip(SOURCES, found, strict=True) for each in best]
     assert len({len(each.tokens) for _, each in hypotheses}) > 1
     forced = forced_decoding(
-        model, [source for source, _ in hypotheses], [each.tokens for _, each in hypotheses], batch_tokens=30
+        Scorer([model]), [source for source, _ in hypotheses], [each.tokens for _, each in hypotheses], batch_tokens=30
     )
     for scored, (_, hypothesis) in zip(forced, hypotheses, strict=True):
         assert scored.log_probability == pytest.approx(hypothesis.log_probability, abs=1e-9)
@@ -59,17 +58,28 @@ def test_a_translation_scores_what_beam_search_says() -> None:
 def test_step_by_step_is_the_same(decoder: str, attention_score: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = network(decoder, score=attention_score)
     sources, targets = [SOURCES[index] for index in (0, 1, 4)], [TARGETS[index] for index in (0, 1, 4)]
-    at_once = forced_decoding(model, sources, targets, batch_tokens=1, attention=True)
+    at_once = forced_decoding(Scorer([model]), sources, targets, batch_tokens=1, attention=True)
     monkeypatch.setattr(forced_module, "LARGEST_AREA", 0)
     monkeypatch.setattr(forced_module, "_at_once", None)
-    stepwise = forced_decoding(model, sources, targets, batch_tokens=1000, attention=True)
+    stepwise = forced_decoding(Scorer([model]), sources, targets, batch_tokens=1000, attention=True)
     for left, right, source, target in zip(at_once, stepwise, sources, targets, strict=True):
         assert left.log_probability == pytest.approx(right.log_probability, abs=1e-9)
         assert left.weights is not None
         assert left.weights.shape == (len(target), len(source))
         torch.testing.assert_close(left.weights, right.weights)
-        torch.testing.assert_close(left.weights, attention_weights(model, source, target))
     assert not model.decoder.attention._forward_hooks
+
+
+def test_attention_belongs_to_the_step_that_predicts_the_piece() -> None:
+    model, source, target = network(), [4, 5, 6, 7], [8, 9, 10]
+    one, other = forced_decoding(Scorer([model]), [source] * 2, [target, [11]], batch_tokens=1000, attention=True)
+    pair = make_batch([source], [target], torch.zeros(1).long().numpy())
+    full = model.eval()(pair.source, pair.source_lengths, pair.target_input).weights[0].detach()
+    assert full.shape == (4, 5)  # with END on both sides
+    assert one.weights is not None
+    assert other.weights is not None
+    torch.testing.assert_close(one.weights, full[:3, :4])
+    torch.testing.assert_close(other.weights[0], one.weights[0])  # which does not depend on the pieces of the target
 
 
 def test_neither_batches_nor_order_change_a_score() -> None:
@@ -77,9 +87,11 @@ def test_neither_batches_nor_order_change_a_score() -> None:
     sources = [generator.choices(range(4, 13), k=generator.randrange(20)) for _ in range(40)]
     targets = [generator.choices(range(4, 17), k=generator.randrange(20)) for _ in range(40)]
     model = network()
-    alone = forced_decoding(model, sources, targets, batch_tokens=1, attention=True)
+    alone = forced_decoding(Scorer([model]), sources, targets, batch_tokens=1, attention=True)
     for batch_tokens in (40, 10_000):
-        together = forced_decoding(model, sources[::-1], targets[::-1], batch_tokens=batch_tokens, attention=True)
+        together = forced_decoding(
+            Scorer([model]), sources[::-1], targets[::-1], batch_tokens=batch_tokens, attention=True
+        )
         for left, right in zip(alone, reversed(together), strict=True):
             assert left.log_probability == pytest.approx(right.log_probability, abs=1e-9)
             torch.testing.assert_close(left.weights, right.weights)
@@ -101,11 +113,11 @@ def test_a_model_whose_weights_are_not_finite() -> None:
     with torch.no_grad():
         next(model.parameters()).fill_(math.nan)
     with pytest.raises(UserError, match="no finite numbers: its weights are not finite"):
-        forced_decoding(model, SOURCES, TARGETS, batch_tokens=100)
+        forced_decoding(Scorer([model]), SOURCES, TARGETS, batch_tokens=100)
 
 
 def test_the_model_s_mode_is_left_as_it_was() -> None:
     model = network().train()
-    first, second = (forced_decoding(model, SOURCES, TARGETS, batch_tokens=100) for _ in range(2))
+    first, second = (forced_decoding(Scorer([model]), SOURCES, TARGETS, batch_tokens=100) for _ in range(2))
     assert first == second  # no dropout
     assert model.training

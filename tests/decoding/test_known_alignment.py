@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from nmt.decoding.scoring import score
-from nmt.decoding.text.alignment import align, attention_weights
 from nmt.decoding.translator import Translator
 from nmt.models.decoders import DECODERS as TYPES
 from tests.known_model import DECODERS, save_known_model
+from tests.translating import translate
 
 SOURCE = ["today", "she", "reads", "the", "old", "book", "."]
 TARGET = ["heute", "liest", "sie", "alte", "Bücher", "."]
@@ -48,18 +48,11 @@ def test_a_translation_has_the_alignment_that_made_it(translator: Translator, be
 def test_forced_decoding_finds_the_same(translator: Translator) -> None:
     """Also where the given target is not what the model would write: what was written before decides."""
     pairs = [(" ".join(SOURCE), " ".join(TARGET)), ("she reads", ""), ("", "liest sie"), ("", "")]
-    scored = list(score(translator.model, translator.vocabularies, pairs, batch_tokens=100, alignments=True))
+    scored = list(score(translator.scorer, translator.vocabularies, pairs, batch_tokens=100, alignments=True))
     assert [each.alignment.links for each in scored] == [LINKS, [], [], []]
     assert [tuple(each.alignment.weights.shape) for each in scored] == [(6, 7), (0, 2), (2, 0), (0, 0)]
     assert scored[0].log_probability == pytest.approx(0.0, abs=0.1)
     assert scored[2].log_probability < -5
-
-
-def test_pieces_and_ids_too(translator: Translator) -> None:
-    sides = zip(translator.vocabularies, (SOURCE, TARGET), strict=True)
-    source, target = ((subwords.encode(" ".join(words)), [f"▁{word}" for word in words]) for subwords, words in sides)
-    assert align(translator.model, source, target) == LINKS
-    assert attention_weights(translator.model, source[0], target[0]).argmax(1).tolist() == [0, 2, 1, 4, 5, 6]
 
 
 def test_segments_of_a_long_line_are_offset(translator: Translator) -> None:
@@ -79,14 +72,14 @@ def test_unknown_words_that_are_replaced_by_several(translator: Translator) -> N
     line = " ".join(SOURCE)
     unknown = translator.vocabularies.target.encode("unbekannt")
     assert unknown == [1]
-    model, place = translator.model, translator.vocabularies.target.encode("Bücher")[0]
+    (model,), place = translator.models, translator.vocabularies.target.encode("Bücher")[0]
     weight = model.output_weight.detach()
     weight[[1, place]] = weight[[place, 1]]  # what was "Bücher" is now unknown
     embedding = model.target_embedding.weight.detach()
     embedding[[1, place]] = embedding[[place, 1]]
     model.pack_weights("float32")
     dictionary = {"book": "dicke Bücher"}
-    (best,) = next(translator.translate([line], replace_unknown=dictionary, alignments=True))
+    (best,) = next(translate(translator, [line], replace_unknown=dictionary, alignments=True))
     assert best.text == "heute liest sie alte dicke Bücher ."
     assert best.alignment == [*LINKS[:5], (5, 5), (6, 6)]
     assert best.soft_alignment is not None

@@ -6,7 +6,7 @@ import torch
 from nmt.data.batching import make_batch
 from nmt.data.subwords import Vocabularies
 from nmt.decoding import scoring
-from nmt.decoding.inference import inference
+from nmt.decoding.scorer import Scorer
 from nmt.decoding.scoring import Scored, score
 from nmt.training.update import batch_loss
 from tests.decoding.conftest import network
@@ -22,7 +22,7 @@ def test_lines(vocabularies: Vocabularies) -> None:
         ("A dog runs.", ""),
         ("x" * 900, "men " * 700),
     ]
-    scored = list(score(model, vocabularies, iter(pairs), batch_tokens=100))
+    scored = list(score(Scorer([model]), vocabularies, iter(pairs), batch_tokens=100))
     assert scored[1] == Scored(0.0, 0)
     assert scored[3].tokens == 1
     for found, (source, target) in zip(scored, pairs, strict=True):
@@ -30,7 +30,7 @@ def test_lines(vocabularies: Vocabularies) -> None:
             continue
         ids = vocabularies.source.encode(source), vocabularies.target.encode(target)
         assert found.tokens == len(ids[1]) + 1  # nothing is cut
-        with inference(model):
+        with Scorer([model]).inference():
             _, nll = batch_loss(model, make_batch([ids[0]], [ids[1]], torch.zeros(1).long().numpy()), smoothing=0.0)
         assert found.log_probability == pytest.approx(-float(nll), rel=1e-9)
         assert found.log_probability < 0
@@ -40,9 +40,9 @@ def test_many_lines_stay_in_order(vocabularies: Vocabularies, monkeypatch: pytes
     size = vocabularies.source.size
     model = network(source_size=size, target_size=size)
     pairs = [("A dog runs."[:length], "Two men"[: 1 + length % 5]) for length in range(12)]
-    together = list(score(model, vocabularies, pairs, batch_tokens=50))
+    together = list(score(Scorer([model]), vocabularies, pairs, batch_tokens=50))
     monkeypatch.setattr(scoring, "_CHUNK_PAIRS", 5)
-    in_chunks = list(score(model, vocabularies, pairs, batch_tokens=50))
+    in_chunks = list(score(Scorer([model]), vocabularies, pairs, batch_tokens=50))
     assert [each.tokens for each in in_chunks] == [each.tokens for each in together]
     assert [each.log_probability for each in in_chunks] == pytest.approx([each.log_probability for each in together])
-    assert list(score(model, vocabularies, [], batch_tokens=50)) == []
+    assert list(score(Scorer([model]), vocabularies, [], batch_tokens=50)) == []

@@ -10,10 +10,9 @@ import torch
 from nmt.config.schema import SamplingConfig, SubwordSampling, SubwordsConfig
 from nmt.data.batching import make_batch
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.decoding.columns import MULTIPLE, Columns
-from nmt.decoding.ensemble import Ensemble, Model, members
 from nmt.decoding.shortlist import (
     LONGEST,
+    MULTIPLE,
     Shortlist,
     load_shortlist,
     save_shortlist,
@@ -21,11 +20,13 @@ from nmt.decoding.shortlist import (
 )
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
+from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.packed_weights import PRODUCTS
 from nmt.symbols import BEGIN, END, PAD, UNKNOWN
 from nmt.tensor_file import write_tensors
 from tests.decoding.conftest import DECODERS, TEXT, network
 from tests.known_model import save_known_model
+from tests.translating import translate
 
 SIZE = 71
 LINES = [*TEXT, "A dog.", "", "The boy sells the red ball!", "Two dogs", f"{TEXT[0]} {TEXT[1]}"]
@@ -62,10 +63,9 @@ def everything(vocabularies: Vocabularies, pairs: Pairs) -> Shortlist:
     return train_shortlist(pairs, vocabularies, most_frequent=SIZE).shortlist
 
 
-def model(kind: str = "luong") -> Model:
-    if kind == "ensemble":
-        return Ensemble([model("luong"), model("bahdanau")])
-    return network(kind, source_size=SIZE, target_size=SIZE)
+def models(kind: str = "luong") -> list[Seq2Seq]:
+    kinds = ["luong", "bahdanau"] if kind == "ensemble" else [kind]
+    return [network(kind, source_size=SIZE, target_size=SIZE) for kind in kinds]
 
 
 def allowed(shortlist: Shortlist, vocabularies: Vocabularies, line: str, *more: str) -> set[int]:
@@ -93,7 +93,7 @@ def assert_equal(
 
 def in_batches(translator: Translator, lines: Sequence[str], size: int, **options: object) -> list[list[Translation]]:
     asked = iter(range(1, len(lines) + 1))
-    return list(translator.translate(lines, batch_tokens=10**7, waiting=lambda: next(asked) % size == 0, **options))
+    return list(translate(translator, lines, batch_tokens=10**7, waiting=lambda: next(asked) % size == 0, **options))
 
 
 # --------------------------------------------------------------------------------------------------- the search with it
@@ -104,9 +104,9 @@ def in_batches(translator: Translator, lines: Sequence[str], size: int, **option
 def test_a_shortlist_of_all_pieces_changes_nothing(
     kind: str, options: dict[str, object], vocabularies: Vocabularies, everything: Shortlist
 ) -> None:
-    together = model(kind)
-    expected = list(Translator(together, vocabularies).translate(LINES, **options))
-    found = list(Translator(together, vocabularies, shortlist=everything).translate(LINES, **options))
+    together = models(kind)
+    expected = list(translate(Translator(together, vocabularies), LINES, **options))
+    found = list(translate(Translator(together, vocabularies, shortlist=everything), LINES, **options))
     assert_equal(found, expected)
     assert len({best[0].text for best in found}) > 5
 
@@ -116,9 +116,9 @@ def test_a_shortlist_of_all_pieces_changes_nothing(
 def test_only_the_pieces_of_a_line_are_written_whatever_its_batch(
     kind: str, options: dict[str, object], vocabularies: Vocabularies, small: Shortlist
 ) -> None:
-    together = model(kind)
+    together = models(kind)
     translator = Translator(together, vocabularies, shortlist=small)
-    found = list(translator.translate(LINES, **options))
+    found = list(translate(translator, LINES, **options))
     outside = 0
     for place, (line, best) in enumerate(zip(LINES, found, strict=True)):
         more = [str(options[name][place]) for name in ("prefixes", "constraints") if name in options]  # type: ignore[index]
@@ -135,7 +135,7 @@ def test_only_the_pieces_of_a_line_are_written_whatever_its_batch(
     assert outside or not {"prefixes", "constraints"} & options.keys()
     if outside:
         return
-    free = Translator(together, vocabularies).translate(LINES, **options)
+    free = translate(Translator(together, vocabularies), LINES, **options)
     assert [best[0].text for best in free] != [best[0].text for best in found]
 
 
@@ -151,17 +151,17 @@ def test_phrases_do_not_ask_what_the_neighbours_may_write(vocabularies: Vocabula
         for token in vocabularies.source.encode(line):
             translations[token] = torch.tensor(allowed_pieces[:8])
     by_hand = small._replace(translations=translations, frequent=small.frequent[:0])
-    translator = Translator(model(), vocabularies, shortlist=by_hand)
+    translator = Translator(models(), vocabularies, shortlist=by_hand)
     for token in begin:
         word = pieces[token].removeprefix("\u2581")
         options: dict[str, Any] = {"beam_size": 5, "n_best": 5, "max_length_ratio": 0.3}
-        together = list(translator.translate(lines, constraints=[word, word], **options))
-        assert_equal(together[:1], list(translator.translate(lines[:1], constraints=[word], **options)))
+        together = list(translate(translator, lines, constraints=[word, word], **options))
+        assert_equal(together[:1], list(translate(translator, lines[:1], constraints=[word], **options)))
 
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_no_batch_changes_a_translation(name: str, vocabularies: Vocabularies, small: Shortlist) -> None:
-    translator = Translator(model("bahdanau"), vocabularies, shortlist=small)
+    translator = Translator(models("bahdanau"), vocabularies, shortlist=small)
     options = OPTIONS[name]
     alone = in_batches(translator, LINES, 1, **options)
     for size in (7, 64):
@@ -177,21 +177,21 @@ def test_no_batch_changes_a_translation(name: str, vocabularies: Vocabularies, s
 def test_probabilities_are_those_of_the_softmax_over_the_lines_own_pieces(
     kind: str, vocabularies: Vocabularies, small: Shortlist
 ) -> None:
-    together = model(kind)
+    together = models(kind)
     translator = Translator(together, vocabularies, shortlist=small)
     options: dict[str, Any] = {"max_length_ratio": 0.3, "n_best": 2, "beam_size": 4, "length_penalty": "none"}
-    for line, best in zip(TEXT, translator.translate(TEXT, **options), strict=True):
+    for line, best in zip(TEXT, translate(translator, TEXT, **options), strict=True):
         ids = sorted(allowed(small, vocabularies, line))
         for each in best:
             written = tokens(vocabularies, each)
             batch = make_batch([vocabularies.source.encode(line)], [written], torch.zeros(1).numpy())
             expected = 0.0
-            for member in members(together):
+            for member in together:
                 member.eval()
                 vectors = member(batch.source, batch.source_lengths, batch.target_input).vectors[0].detach()
                 logits = (vectors @ member.output_weight.detach().t())[:, ids].log_softmax(dim=1)
                 own = [ids.index(token) for token in [*written, END]]
-                expected += float(logits[range(len(own)), own].sum()) / len(members(together))
+                expected += float(logits[range(len(own)), own].sum()) / len(together)
             assert each.score == pytest.approx(expected, rel=1e-9)
 
 
@@ -202,9 +202,9 @@ def test_every_precision(
     rounded = network("conditional_gru", source_size=SIZE, target_size=SIZE).float()
     if precision is not None:
         rounded.pack_weights(precision)
-    expected = list(Translator(rounded, vocabularies).translate(LINES, beam_size=5, max_length_ratio=0.3))
+    expected = list(translate(Translator(rounded, vocabularies), LINES, beam_size=5, max_length_ratio=0.3))
     found = list(
-        Translator(rounded, vocabularies, shortlist=everything).translate(LINES, beam_size=5, max_length_ratio=0.3)
+        translate(Translator(rounded, vocabularies, shortlist=everything), LINES, beam_size=5, max_length_ratio=0.3)
     )
     assert_equal(found, expected, rel=1e-4)
     columns = torch.tensor([0, 3, 40, 7, 64])
@@ -243,7 +243,7 @@ def test_columns_by_hand() -> None:
     translations[5] = torch.tensor([20, 11])
     translations[6] = torch.tensor([7, PAD])
     shortlist = Shortlist(translations, torch.tensor([30]), 33, ("", ""))
-    found = Columns.of(shortlist, torch.tensor([[5, 6, END], [6, END, PAD]]), [[], [25]], "cpu")
+    found = shortlist.columns(torch.tensor([[5, 6, END], [6, END, PAD]]), [[], [25]], "cpu")
     assert found.ids.tolist() == [0, 1, 2, 3, 7, 11, 20, 25, 30] + [PAD] * (MULTIPLE - 9)
     own = [found.ids[~row].tolist() for row in found.barred]
     assert own == [[0, 1, 2, 3, 7, 11, 20, 30], [0, 1, 2, 3, 7, 25, 30]]

@@ -9,11 +9,12 @@ import pytest
 import torch
 
 from nmt.data.subwords import Vocabularies
-from nmt.decoding.inference import inference
-from nmt.decoding.threads import MOST, Check, side_by_side
+from nmt.decoding.scorer import Scorer
+from nmt.decoding.threads import MOST, check, side_by_side
 from nmt.ops.computing import computing, now
 from tests.batch_sizes import sentences
 from tests.decoding.conftest import random_translator
+from tests.translating import translate
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def threads() -> Iterator[Callable[[int], None]]:
     torch.set_num_threads(former)
 
 
-def until_told(check: Check) -> None:
+def until_told() -> None:
     """Work for a minute, or until it is told that it is not wanted any more."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
@@ -37,7 +38,7 @@ def test_as_many_at_once_as_there_are_threads(count: int, expected: int, threads
     threads(count)
     barrier = threading.Barrier(expected, timeout=60)
 
-    def work(item: int, check: Check) -> tuple[int, int]:
+    def work(item: int) -> tuple[int, int]:
         barrier.wait()
         return item, torch.get_num_threads()
 
@@ -49,10 +50,10 @@ def test_as_many_at_once_as_there_are_threads(count: int, expected: int, threads
 def test_threads_compute_as_their_caller_does(threads: Callable[[int], None]) -> None:
     threads(2)
 
-    def work(item: int, check: Check) -> tuple[object, ...]:
+    def work(item: int) -> tuple[object, ...]:
         return now(), torch.is_inference_mode_enabled()
 
-    with inference(torch.nn.Linear(1, 1)), computing(fused=False, precision=torch.bfloat16):
+    with Scorer([torch.nn.Linear(1, 1)]).inference(), computing(fused=False, precision=torch.bfloat16):
         assert side_by_side(work, [0, 1]) == [(now(), True)] * 2
     assert side_by_side(work, [0, 1]) == [(now(), False)] * 2
 
@@ -61,11 +62,11 @@ def test_what_one_raises_is_raised_and_what_has_not_begun_is_left(threads: Calla
     threads(2)
     begun = []
 
-    def work(item: int, check: Check) -> None:
+    def work(item: int) -> None:
         begun.append(item)
         if item == 0:
             raise ValueError("the first one fails")
-        until_told(check)
+        until_told()
 
     with pytest.raises(ValueError, match="the first one fails"):
         side_by_side(work, list(range(20)))
@@ -78,10 +79,10 @@ def test_an_interruption_ends_what_is_running(threads: Callable[[int], None]) ->
     running, waiting = threading.Barrier(2, timeout=60), threading.main_thread().ident
     assert waiting is not None
 
-    def work(item: int, check: Check) -> None:
+    def work(item: int) -> None:
         if running.wait() == 0:
             signal.pthread_kill(waiting, signal.SIGINT)  # as a terminal does: it wakes the thread that waits
-        until_told(check)
+        until_told()
 
     former = signal.signal(signal.SIGINT, signal.default_int_handler)  # a worker of pytest-xdist ignores it
     try:
@@ -96,10 +97,10 @@ def test_calls_within_a_call_compute_one_after_the_other(threads: Callable[[int]
     threads(4)
     outer = threading.Barrier(2, timeout=60)
 
-    def inner(item: int, check: Check) -> str:
+    def inner(item: int) -> str:
         return threading.current_thread().name
 
-    def work(item: int, check: Check) -> list[str]:
+    def work(item: int) -> list[str]:
         outer.wait()
         return side_by_side(inner, [0, 1, 2])
 
@@ -116,14 +117,15 @@ def test_translations_do_not_depend_on_the_threads(
     threads: Callable[[int], None],
 ) -> None:
     translator, lines = random_translator(vocabularies, scale=3.0, longest_segment=60), sentences()[:40]
-    translator.model.float()
+    (model,) = translator.models
+    model.float()
     found = []
     for count, packed in ((1, False), (1, True), (3, True)):
         if packed:
-            translator.model.pack_weights("float32")
-        assert translator.model.is_packed == packed
+            model.pack_weights("float32")
+        assert model.is_packed == packed
         threads(count)
-        found.append(list(translator.translate(lines, batch_sentences=7, max_length_ratio=0.3, **options)))
+        found.append(list(translate(translator, lines, batch_sentences=7, max_length_ratio=0.3, **options)))
     for other in found[1:]:
         for mine, theirs in zip(found[0], other, strict=True):
             assert [each.text for each in mine] == [each.text for each in theirs]

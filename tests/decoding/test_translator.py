@@ -14,6 +14,7 @@ from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.symbols import BEGIN, END, UNKNOWN
+from tests.translating import translate
 
 TEXT = ["A dog runs across the green field.", "Two men are sitting on a bench.", "Is the boy playing?"]
 STRANGE = [
@@ -72,7 +73,7 @@ def likes(model: Seq2Seq, token: int, vocabularies: Vocabularies, *, strength: f
 
 
 def translated(translator: Translator, lines: list[str], **options: object) -> list[str]:
-    return [best[0].text for best in translator.translate(lines, **options)]
+    return [best[0].text for best in translate(translator, lines, **options)]
 
 
 def test_the_copying_model_gives_back_the_text_in_order(copy_model, vocabularies, text) -> None:
@@ -124,7 +125,7 @@ def test_a_thousand_hostile_lines_give_a_thousand_lines(copy_model, vocabularies
 def test_a_random_network_survives_hostile_lines(vocabularies) -> None:
     lines = hostile(80)
     translator = Translator(network(vocabularies), vocabularies)
-    results = list(translator.translate(lines, beam_size=3, n_best=2, max_length_ratio=0.1))
+    results = list(translate(translator, lines, beam_size=3, n_best=2, max_length_ratio=0.1))
     assert len(results) == 80
     assert all(1 <= len(best) <= 2 for best in results)
 
@@ -140,16 +141,16 @@ def test_a_long_line_is_translated_in_full(copy_model, vocabularies) -> None:
 
 def test_batches_stay_within_batch_tokens_and_one_long_line_is_its_own(copy_model, vocabularies, text) -> None:
     lengths = [len(vocabularies.source.encode(line)) + 1 for line in text]
-    list(Translator(copy_model, vocabularies).translate(list(text) * 5, batch_tokens=60))
+    list(translate(Translator(copy_model, vocabularies), list(text) * 5, batch_tokens=60))
     assert sum(sentences for sentences, _ in copy_model.batches) == 30
     assert all(sentences * length <= 60 or sentences == 1 for sentences, length in copy_model.batches)
     copy_model.batches.clear()
-    list(Translator(copy_model, vocabularies).translate(text, batch_tokens=1))
+    list(translate(Translator(copy_model, vocabularies), text, batch_tokens=1))
     assert sorted(copy_model.batches) == sorted((1, length) for length in lengths)
 
 
 def test_batches_have_at_most_batch_sentences(copy_model, vocabularies, text) -> None:
-    list(Translator(copy_model, vocabularies).translate(text, batch_tokens=10**6, batch_sentences=3))
+    list(translate(Translator(copy_model, vocabularies), text, batch_tokens=10**6, batch_sentences=3))
     sizes = [sentences for sentences, _ in copy_model.batches]
     assert sizes[:-1] == [3] * (len(sizes) - 1)
     assert 1 <= sizes[-1] <= 3
@@ -161,7 +162,7 @@ def test_large_beams_make_small_batches(copy_model, vocabularies, text) -> None:
     batches = {}
     for beam_size in (1, 5, 50):
         copy_model.batches.clear()
-        list(translator.translate([*text, *["a"] * 200], beam_size=beam_size, batch_tokens=200))
+        list(translate(translator, [*text, *["a"] * 200], beam_size=beam_size, batch_tokens=200))
         batches[beam_size] = list(copy_model.batches)
         assert sum(sentences for sentences, _ in batches[beam_size]) == len(text) + 200
     assert batches[1] == batches[5]
@@ -178,10 +179,10 @@ def test_neither_batch_size_nor_order_changes_a_translation(vocabularies, text, 
     translator = Translator(model, vocabularies)
     lines = [*text, *(line[: len(line) // 2] for line in text)]
     options = {"beam_size": beam_size, "n_best": beam_size, "max_length_ratio": 1.3, **rules}
-    alone = list(translator.translate(lines, batch_tokens=1, **options))
+    alone = list(translate(translator, lines, batch_tokens=1, **options))
     assert len({best[0].text for best in alone}) > 3
     for batch_tokens in (50, 200, 5000):
-        together = list(translator.translate(reversed(lines), batch_tokens=batch_tokens, **options))
+        together = list(translate(translator, reversed(lines), batch_tokens=batch_tokens, **options))
         for expected, found in zip(alone, reversed(together), strict=True):
             assert [each.tokens for each in found] == [each.tokens for each in expected]
             assert [each.score for each in found] == pytest.approx([each.score for each in expected], abs=1e-9)
@@ -199,6 +200,8 @@ def test_n_best_lists_are_sorted_and_start_with_the_best(vocabularies, text) -> 
 
 def test_the_maximal_length(vocabularies, text) -> None:
     class Endless(torch.nn.Module):
+        is_packed = False
+
         def start(self, source, source_lengths):
             return self
 
@@ -212,7 +215,7 @@ def test_the_maximal_length(vocabularies, text) -> None:
 
     line = text[0]
     length = len(vocabularies.source.encode(line)) + 1
-    (best,) = next(Translator(Endless(), vocabularies).translate([line], beam_size=1, max_length_ratio=1.5))
+    (best,) = next(translate(Translator(Endless(), vocabularies), [line], beam_size=1, max_length_ratio=1.5))
     assert len(best.tokens) + 1 == math.ceil(1.5 * length) + 10
 
 
@@ -224,7 +227,7 @@ def test_the_minimal_length_gives_way_to_the_maximal_one(copy_model, vocabularie
     lengths = [len(vocabularies.source.encode(line)) for line in text]
     assert len(set(lengths)) > 2
     for minimum in (0, sorted(lengths)[2], max(lengths) + 5, 1000):
-        found = [len(best.tokens) for best, *_ in translator.translate(text, minimum_length=minimum)]
+        found = [len(best.tokens) for best, *_ in translate(translator, text, minimum_length=minimum)]
         assert found == [max(length, min(minimum, length + 10)) for length in lengths]
 
 
@@ -233,7 +236,7 @@ def test_no_ngram_occurs_twice(vocabularies, text) -> None:
 
     def repeated(size: int, **options: object) -> int:
         count = 0
-        for best, *_ in translator.translate(text, **options):
+        for best, *_ in translate(translator, text, **options):
             ngrams = list(zip(*(best.tokens[start:] for start in range(size)), strict=False))
             count += len(ngrams) - len(set(ngrams))
         return count
@@ -247,22 +250,22 @@ def test_no_piece_is_unknown(vocabularies, text) -> None:
     model = network(vocabularies)
     likes(model, UNKNOWN, vocabularies)
     translator = Translator(model, vocabularies)
-    assert any("<unk>" in best.tokens for best, *_ in translator.translate(text, minimum_length=9))
-    for every in translator.translate(text, minimum_length=9, n_best=5, suppress_unknown=True):
+    assert any("<unk>" in best.tokens for best, *_ in translate(translator, text, minimum_length=9))
+    for every in translate(translator, text, minimum_length=9, n_best=5, suppress_unknown=True):
         assert not any("<unk>" in translation.tokens for translation in every)
 
 
 def test_unknown_words_cannot_be_replaced_where_there_are_none(vocabularies, text) -> None:
     translator = Translator(network(vocabularies), vocabularies, decoding=DecodingConfig(suppress_unknown=True))
     with pytest.raises(UserError, match="suppress_unknown leaves no unknown word to replace"):
-        translator.translate(text, replace_unknown={})
+        translate(translator, text, replace_unknown={})
 
 
 @pytest.mark.parametrize("rules", RULES, ids=str)
 def test_one_line_for_each_under_every_rule(vocabularies, rules) -> None:
     lines = hostile(60)
     translator = Translator(network(vocabularies), vocabularies)
-    results = list(translator.translate(lines, beam_size=2, n_best=2, max_length_ratio=0.1, **rules))
+    results = list(translate(translator, lines, beam_size=2, n_best=2, max_length_ratio=0.1, **rules))
     assert len(results) == 60
     assert all(1 <= len(best) <= 2 for best in results)
 
@@ -275,7 +278,7 @@ def test_lines_stream(copy_model, vocabularies) -> None:
             read.append("A dog runs.")
             yield "A dog runs."
 
-    translations = Translator(copy_model, vocabularies).translate(endless(), batch_tokens=100)
+    translations = translate(Translator(copy_model, vocabularies), endless(), batch_tokens=100)
     assert next(translations)[0].text == "A dog runs."
     assert len(read) < 1000
 
@@ -314,13 +317,15 @@ def test_a_line_always_has_a_translation(vocabularies, text, options, bound) -> 
         likes(model, END, vocabularies, strength=strength)
         beside = {name: [phrases] * len(lines) for name, phrases in bound.items()}
         ratios = {"max_length_ratio": 0.1 if not bound else 3.0}
-        found = Translator(model, vocabularies).translate(lines, **{**HARD, **ratios, **options, **beside})
+        found = translate(Translator(model, vocabularies), lines, **{**HARD, **ratios, **options, **beside})
         assert all(found)
         assert len(lines) > 30
 
 
 class Never(torch.nn.Module):
     """Gives all pieces but `only` the probability 0, as weights of 1e38 may."""
+
+    is_packed = False
 
     def __init__(self, only: int, size: int) -> None:
         super().__init__()
@@ -345,10 +350,10 @@ def test_a_model_that_gives_every_translation_the_probability_0(vocabularies, te
     if (
         "sampling" in options and only != BEGIN
     ):  # what is drawn is cut at the maximal length, whatever END's probability
-        assert all(best[0].score == -math.inf for best in translator.translate(text, **options))
+        assert all(best[0].score == -math.inf for best in translate(translator, text, **options))
         return
     with pytest.raises(UserError, match=r"the probability 0: its weights are not finite, or far too large"):
-        list(translator.translate(text, **options))
+        list(translate(translator, text, **options))
 
 
 def test_the_model_s_mode_and_the_random_state_are_left_as_they_were(copy_model, vocabularies, text) -> None:
@@ -370,5 +375,5 @@ def test_what_is_not_given_comes_from_the_configuration(copy_model, vocabularies
     configured = list(Translator(copy_model, vocabularies, decoding=decoding).translate(text))
     assert len(copy_model.batches) == len(text)
     assert configured == list(
-        Translator(copy_model, vocabularies).translate(text, beam_size=2, batch_tokens=1, length_penalty="none")
+        translate(Translator(copy_model, vocabularies), text, beam_size=2, batch_tokens=1, length_penalty="none")
     )

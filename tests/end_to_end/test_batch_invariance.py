@@ -78,7 +78,7 @@ def test_no_translation_depends_on_its_batch(
 ) -> None:
     translator = Translator.load(model)
     if precision == "float64":
-        translator.model.double()
+        translator.models[0].double()
     ways = every_way(translator, lines)
     _, alone = next(ways)
     texts = [best.text for best, *_ in alone]

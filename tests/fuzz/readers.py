@@ -8,6 +8,7 @@ of the file that is damaged, a line end, and its new content.
 import shutil
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import RLock
@@ -27,7 +28,7 @@ from nmt.data.dictionary import read_dictionary
 from nmt.data.preparation import prepare
 from nmt.data.subwords import Subwords
 from nmt.decoding.shortlist import load_shortlist
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
 from nmt.evaluation.alignments import read_gold, read_links
 from nmt.models.checks import model_problems
@@ -39,7 +40,7 @@ from tests.random_model import SENTENCES
 
 tqdm.set_lock(RLock())  # its own is one of the system, which processes that crash would leave behind
 LINE = SENTENCES[0]
-SHORT = {"beam_size": 2, "max_length_ratio": 1.0}  # of translations, whatever a model asks for
+SHORT = TranslationOptions(beam_size=2, max_length_ratio=1.0)  # of translations, whatever a model asks for
 
 LONGEST_MESSAGE = 200_000  # characters of what an error says
 
@@ -122,7 +123,7 @@ def prepare_dictionary(folder: Path) -> OneCase:
         found: dict[str, str] = {}
         if not refused(lambda: found.update(read_dictionary(path))):
             words = " ".join(list(found)[:3])
-            refused(lambda: list(model.translate([f"a {words} ä"], replace_unknown=found, **SHORT)))
+            refused(lambda: list(model.translate([f"a {words} ä"], replace(SHORT, replace_unknown=found))))
 
     return one_case
 
@@ -136,8 +137,8 @@ def prepare_constraints(folder: Path) -> OneCase:
         lines: list[str] = []
         if not refused(lambda: lines.extend(read_lines(path))) and lines:
             few = lines[:2]
-            refused(lambda: list(model.translate([LINE] * len(few), constraints=few, **SHORT)))
-            refused(lambda: list(model.translate([LINE] * len(few), prefixes=few, **SHORT)))
+            refused(lambda: list(model.translate([LINE] * len(few), SHORT, constraints=few)))
+            refused(lambda: list(model.translate([LINE] * len(few), SHORT, prefixes=few)))
 
     return one_case
 
@@ -210,7 +211,7 @@ def prepare_model(folder: Path) -> OneCase:
         path.write_bytes(case)
         found: list[Translator] = []
         if not refused(lambda: found.append(Translator.load(path))):
-            refused(lambda: list(found[0].translate([LINE], **SHORT)))
+            refused(lambda: list(found[0].translate([LINE], SHORT)))
             refused(lambda: load_origin(path))
 
     return one_case
@@ -246,8 +247,8 @@ def prepare_shortlist(folder: Path) -> OneCase:
         path.write_bytes(case)
         if not refused(lambda: load_shortlist(path, translator.vocabularies)):
             listed = load_shortlist(path, translator.vocabularies)
-            narrow = Translator(translator.model, translator.vocabularies, shortlist=listed)
-            refused(lambda: list(narrow.translate([LINE], **SHORT)))
+            narrow = Translator(translator.models, translator.vocabularies, shortlist=listed)
+            refused(lambda: list(narrow.translate([LINE], SHORT)))
 
     return one_case
 

@@ -50,3 +50,8 @@ def test_only_the_model_of_an_earlier_demo_is_replaced(
     monkeypatch.setattr(demo, "command", lambda *words: None)
     demo.train_translate_score()
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["other"]
+
+
+def test_a_readable_alignment(demo: ModuleType) -> None:
+    described = demo.describe_alignment(["the", "house"], ["Haus", "da", "!"], [(1, 0), (0, 0), (1, 2)])
+    assert described.splitlines() == ["Haus ← the house", "da   ←", "!    ← house"]

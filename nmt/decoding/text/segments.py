@@ -1,11 +1,15 @@
-"""Cutting a line that is longer than any sentence into segments that are translated one by one.
+"""Segments, what is translated at once: a line, or one of the parts into which a line of many sentences is cut.
 
 A recurrent model has seen sentences of some tens of pieces. Given a paragraph of thousands it translates the beginning
-and loses the rest, and its time and memory grow with the square of the length. It knows pieces, not ids or models.
+and loses the rest, and its time and memory grow with the square of the length. It knows pieces, no models.
 """
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
+
+from nmt.decoding.text.required import Required
+from nmt.decoding.text.words import WORD_START
 
 LONGEST_SEGMENT = 250
 """Pieces of the longest segment: no sentence of the usual corpora is longer, since training leaves them out from some
@@ -14,9 +18,19 @@ LONGEST_SEGMENT = 250
 LONGEST_POSSIBLE_SEGMENT = 500
 """Pieces beyond which every line is cut, whatever the model was trained on: time and memory must stay bounded."""
 
-WORD_START = "▁"  # sentencepiece's mark of a word's first piece
 _SENTENCE_END = re.compile(r"[.!?…。!?][\"'”’»)\]」』]*$")
 _WITHOUT_SPACES = re.compile(r"[。!?][”’」』]*$")  # scripts that write no space after a sentence
+
+
+class Segment(NamedTuple):
+    """A line, or a part of one, with what its translations must have."""
+
+    source: list[int]  # the ids of its pieces, without END
+    place: tuple[int, int]  # of the line in the text, of the segment in the line: what is drawn depends on it
+    prefix: Required = Required()
+    phrases: Sequence[Required] = ()  # not for sampling
+    line: str = ""  # the whole of it
+    first: int = 0  # the place of the first source piece in the line
 
 
 def longest_segment(max_length: int) -> int:

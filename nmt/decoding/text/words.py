@@ -1,7 +1,7 @@
-"""Which word each piece belongs to, in a line as it was given and in a text as it is written.
+"""Which words each piece stands for, in a line as it was given and in a text as it is written.
 
 A word is what stands between white space: `line.split()`. Pieces are matched by the characters that they stand for, so
-normalisation, unknown pieces and the type of the subword model make no difference. It knows subwords and text only.
+normalization, unknown pieces and the type of the subword model make no difference. It knows subwords and text only.
 """
 
 import re
@@ -11,39 +11,53 @@ from typing import NamedTuple
 
 from nmt.data.subwords import Subwords
 
+WORD_START = "▁"  # sentencepiece's mark of a word's first piece
 UNKNOWN_MARK = "\ud800"  # stands for an unknown piece inside a text; half a surrogate pair, which no text can hold
 
 
 class PieceWords(NamedTuple):
-    """The words of a text, and for each of its pieces the place of its word, from 0; no words, no place counts."""
+    """The words of a text, and for each of its pieces the place of its first and last word, from 0.
+
+    Where there are no words, no place counts.
+    """
 
     words: list[str]
     places: list[int]
+    lasts: list[int]
+
+    def part(self, first: int, pieces: int) -> "PieceWords":
+        """Those of `pieces` pieces from piece `first` on; the words stay those of the whole text."""
+        chosen = slice(first, first + pieces)
+        return PieceWords(self.words, self.places[chosen], self.lasts[chosen])
 
 
 def words_of_line(line: str, subwords: Subwords) -> PieceWords:
     """The words of a line, for the pieces that `subwords` cuts it into."""
-    return PieceWords(line.split(), word_places(line, subwords.spans(line)))
+    return words_of_parts(line, subwords.spans(line))
 
 
 def words_of_tokens(tokens: Sequence[int], subwords: Subwords, *, mark: str | None = None) -> PieceWords:
     """The words of the text that `tokens` spell, in which `mark`, if given, stands for each unknown piece."""
     parts = subwords.text_parts(tokens, mark)
-    text = "".join(parts)
     ends = list(accumulate(map(len, parts)))
-    return PieceWords(text.split(), word_places(text, zip([0, *ends], ends, strict=False)))
+    return words_of_parts("".join(parts), zip([0, *ends], ends, strict=False))
 
 
-def word_places(text: str, spans: Iterable[tuple[int, int]]) -> list[int]:
-    """For each part [start, stop) of `text`, in order, the place of the first word that ends after its start.
+def words_of_parts(text: str, spans: Iterable[tuple[int, int]]) -> PieceWords:
+    """The words of `text`, for its parts [start, stop) in order: the first that ends after a part's start, and the last
+    that begins before its stop.
 
     So white space belongs to the word behind it, and behind the last word to the last.
     """
-    ends = [word.end() for word in re.finditer(r"\S+", text)]
-    places = []
+    words = list(re.finditer(r"\S+", text))
+    found = PieceWords([word[0] for word in words], [], [])
     place = 0
-    for start, _ in spans:
-        while place < len(ends) - 1 and ends[place] <= start:
+    for start, stop in spans:
+        while place < len(words) - 1 and words[place].end() <= start:
             place += 1
-        places.append(place)
-    return places
+        last = place
+        while last < len(words) - 1 and words[last + 1].start() < stop:
+            last += 1
+        found.places.append(place)
+        found.lasts.append(last)
+    return found

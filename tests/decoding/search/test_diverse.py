@@ -17,6 +17,7 @@ from nmt.symbols import BEGIN, END, PAD
 from tests.decoding.conftest import TEXT, network
 from tests.decoding.search.test_beam import GARDEN_PATH, A, B, C, table
 from tests.decoding.tables import Rows, random_tables, table_beam_search, table_step
+from tests.translating import translate
 
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.6]
 
@@ -140,17 +141,17 @@ def test_text(vocabularies) -> None:
     translator = Translator(network("luong", source_size=size, target_size=size), vocabularies)
     plain = list(translator.translate(TEXT, n_best=4, beam_size=8))
     options = {"n_best": 4, "beam_size": 8, "diversity": 2.0}
-    diverse = list(translator.translate(TEXT, **options))
+    diverse = list(translate(translator, TEXT, **options))
     assert sum(map(different_pieces, diverse)) > 1.2 * sum(map(different_pieces, plain))
     for best in diverse:
         assert len({each.text for each in best}) == len(best) == 4
         assert [each.score for each in best] == sorted((each.score for each in best), reverse=True)
     for how in ({"batch_tokens": 1}, {"batch_tokens": 1000}):
-        again = list(translator.translate(TEXT, **options, **how))
+        again = list(translate(translator, TEXT, **options, **how))
         assert [[each.tokens for each in best] for best in again] == [
             [each.tokens for each in best] for best in diverse
         ]
-    ruled = translator.translate(TEXT, **options, no_repeat_ngram_size=1, coverage_penalty=0.2, minimum_length=5)
+    ruled = translate(translator, TEXT, **options, no_repeat_ngram_size=1, coverage_penalty=0.2, minimum_length=5)
     for best in ruled:
         assert all(len(set(each.tokens)) == len(each.tokens) >= 5 for each in best)
 
@@ -168,4 +169,4 @@ def test_what_it_does_not_go_with(vocabularies, options, message) -> None:
     size = vocabularies.source.size
     translator = Translator(network("luong", source_size=size, target_size=size), vocabularies)
     with pytest.raises(UserError, match=message):
-        translator.translate(TEXT, **options)
+        translate(translator, TEXT, **options)

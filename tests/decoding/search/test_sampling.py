@@ -17,6 +17,7 @@ from nmt.decoding.translator import Translation, Translator
 from nmt.symbols import BEGIN, END, PAD
 from tests.decoding.conftest import random_translator
 from tests.decoding.tables import Rows, random_tables, table_step
+from tests.translating import translate
 
 A, B, C = 4, 5, 6
 #        PAD  UNK  BEGIN END   A    B     C
@@ -173,10 +174,10 @@ def test_neither_batches_nor_other_lines_change_what_is_drawn_for_a_line(transla
     for _ in range(3):
         generator.shuffle(lines)
         alone = [
-            next(reversed(list(translator.translate([""] * i + [line], **options)))) for i, line in enumerate(lines)
+            next(reversed(list(translate(translator, [""] * i + [line], **options)))) for i, line in enumerate(lines)
         ]
         for size in (1, 7, 64):  # sentences of a batch, or so
-            together = list(translator.translate(lines, batch_tokens=31 * size, **options))
+            together = list(translate(translator, lines, batch_tokens=31 * size, **options))
             assert pieces(together) == pieces(alone)
             for found, expected in zip(together, alone, strict=True):
                 assert [each.score for each in found] == pytest.approx([each.score for each in expected], abs=1e-9)
@@ -185,7 +186,7 @@ def test_neither_batches_nor_other_lines_change_what_is_drawn_for_a_line(transla
 def test_the_seed_and_the_place_of_a_line_decide(translator, text) -> None:
     def drawn(seed: int, lines: list[str]) -> list[str]:
         sampling = SamplingConfig(seed=seed)
-        return [best.text for best, *_ in translator.translate(lines, sampling=sampling, max_length_ratio=0.5)]
+        return [best.text for best, *_ in translate(translator, lines, sampling=sampling, max_length_ratio=0.5)]
 
     assert drawn(1, text) == drawn(1, text)
     assert all(one != other for one, other in zip(drawn(1, text), drawn(2, text), strict=True))
@@ -193,16 +194,16 @@ def test_the_seed_and_the_place_of_a_line_decide(translator, text) -> None:
 
 
 def test_samples_are_sorted_by_score(translator, text) -> None:
-    single = pieces(list(translator.translate(text, **OPTIONS)))
-    for several, (one,) in zip(translator.translate(text, n_best=9, **OPTIONS), single, strict=True):
+    single = pieces(list(translate(translator, text, **OPTIONS)))
+    for several, (one,) in zip(translate(translator, text, n_best=9, **OPTIONS), single, strict=True):
         assert len(several) == 9
         assert [each.score for each in several] == sorted((each.score for each in several), reverse=True)
         assert one in [each.tokens for each in several]  # the first sample is the one that is drawn alone
 
 
 def test_the_most_probable_piece_of_every_step_is_greedy_search(translator, text) -> None:
-    greedy = list(translator.translate(text, beam_size=1, max_length_ratio=0.5))
-    drawn = list(translator.translate(text, sampling=SamplingConfig(top_k=1), max_length_ratio=0.5))
+    greedy = list(translate(translator, text, beam_size=1, max_length_ratio=0.5))
+    drawn = list(translate(translator, text, sampling=SamplingConfig(top_k=1), max_length_ratio=0.5))
     assert pieces(drawn) == pieces(greedy)
     for (one,), (other,) in zip(drawn, greedy, strict=True):
         assert one.score == pytest.approx(other.score)
@@ -210,13 +211,13 @@ def test_the_most_probable_piece_of_every_step_is_greedy_search(translator, text
 
 def test_rules_hold_for_samples(translator, text) -> None:
     rules = {"minimum_length": 12, "no_repeat_ngram_size": 1, "suppress_unknown": True}
-    free = [best.tokens for best, *_ in translator.translate(text, **OPTIONS)]
+    free = [best.tokens for best, *_ in translate(translator, text, **OPTIONS)]
     assert any(len(tokens) > len(set(tokens)) for tokens in free)
-    for several in translator.translate(text, n_best=3, **OPTIONS, **rules):
+    for several in translate(translator, text, n_best=3, **OPTIONS, **rules):
         for translation in several:
             assert len(translation.tokens) == len(set(translation.tokens)) >= 12
             assert "<unk>" not in translation.tokens
 
 
 def test_a_blank_line_stays_blank(translator) -> None:
-    assert list(translator.translate(["", " "], n_best=3, **OPTIONS)) == [[Translation("", 0.0, [])]] * 2
+    assert list(translate(translator, ["", " "], n_best=3, **OPTIONS)) == [[Translation("", 0.0, [])]] * 2

@@ -7,11 +7,11 @@ import torch
 
 from nmt.config.schema import SamplingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.text.constraints import encoded_constraints
+from nmt.decoding.text.required import encoded_constraints
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
 from tests.decoding.conftest import TEXT, network
+from tests.translating import translate
 
 LINES = [*TEXT, ""]
 CONSTRAINTS = ["dog", "", "red dress\tboy", "ball", "", "old man\tmarket\tcold water of the", ""]
@@ -42,7 +42,7 @@ def words(text: str) -> str:
     ids=str,
 )
 def test_every_translation_contains_the_phrases_as_words(translator, options) -> None:
-    results = list(translator.translate(LINES, constraints=CONSTRAINTS, **options))
+    results = list(translate(translator, LINES, constraints=CONSTRAINTS, **options))
     assert len(results) == len(LINES)
     if "replace_unknown" in options:
         assert any("<unk>" in best.tokens for best, *_ in results)
@@ -51,7 +51,7 @@ def test_every_translation_contains_the_phrases_as_words(translator, options) ->
             for phrase in filter(None, line.split("\t")):
                 assert f" {phrase} " in words(translation.text), translation.text
     options = {name: value for name, value in options.items() if name != "replace_unknown"}
-    free = [best.text for best, *_ in translator.translate(LINES, **options)]
+    free = [best.text for best, *_ in translate(translator, LINES, **options)]
     assert not any(f" {phrase} " in words(text) for text in free for phrase in ("dog", "red dress", "ball", "market"))
     assert results[-1][0].text == ""
 
@@ -67,7 +67,7 @@ def test_lines_without_constraints_are_translated_as_ever(translator) -> None:
 @pytest.mark.parametrize("options", [{}, {"beam_size": 1}, {"n_best": 4, "no_repeat_ngram_size": 2}], ids=str)
 def test_batches_change_nothing(translator, options) -> None:
     def found(**how: int) -> list[list[Translation]]:
-        return list(translator.translate(LINES, constraints=CONSTRAINTS, **options, **how))
+        return list(translate(translator, LINES, constraints=CONSTRAINTS, **options, **how))
 
     for one, other in zip(found(batch_tokens=1), found(batch_tokens=1000), strict=True):
         assert [each.tokens for each in one] == [each.tokens for each in other]
@@ -75,18 +75,18 @@ def test_batches_change_nothing(translator, options) -> None:
 
 
 def test_with_a_prefix_and_an_ensemble(translator) -> None:
-    ensemble = Translator(Ensemble([translator.model, translator.model]), translator.vocabularies)
+    ensemble = Translator([*translator.models, *translator.models], translator.vocabularies)
     prefixes = ["Two men", "", "The woman in the red", "", "", "An old", ""]
     given = {"constraints": CONSTRAINTS, "prefixes": prefixes}
-    found = [best.text for best, *_ in translator.translate(LINES, **given)]
-    assert found == [best.text for best, *_ in ensemble.translate(LINES, **given)]
+    found = [best.text for best, *_ in translate(translator, LINES, **given)]
+    assert found == [best.text for best, *_ in translate(ensemble, LINES, **given)]
     for text, prefix, line in zip(found, prefixes, CONSTRAINTS, strict=True):
         assert text.startswith(prefix)
         assert all(f" {phrase} " in words(text) for phrase in filter(None, line.split("\t")))
 
 
 def test_a_line_that_is_cut(translator) -> None:
-    short = Translator(translator.model, translator.vocabularies, longest_segment=40)
+    short = Translator(translator.models, translator.vocabularies, longest_segment=40)
     (best,) = next(short.translate([" ".join(TEXT)], constraints=["ball\told man"]))
     assert " ball " in words(best.text)
     assert " old man " in words(best.text)
@@ -104,25 +104,25 @@ def test_phrases_of_a_line(vocabularies) -> None:
 
 
 def test_constraints_that_cannot_be_met(translator) -> None:
-    def translate(lines: list[str], constraints: list[str], **options: object) -> list[list[Translation]]:
-        return list(translator.translate(lines, constraints=constraints, **options))
+    def constrained(lines: list[str], constraints: list[str], **options: object) -> list[list[Translation]]:
+        return list(translate(translator, lines, constraints=constraints, **options))
 
     with pytest.raises(UserError, match=r"the constraints of line 2 need \d+ pieces, and .* has at most 10; shorten"):
-        translate(["A dog", "A dog"], ["dog", "Two men\tred dress\told man"], max_length_ratio=0.1)
+        constrained(["A dog", "A dog"], ["dog", "Two men\tred dress\told man"], max_length_ratio=0.1)
     with pytest.raises(UserError, match=r"line 1 need \d pieces after its prefix, and .* has at most \d; shorten"):
-        translate(["A dog"], ["Two men\told man"], prefixes=["red dress"], max_length_ratio=0.1)
+        constrained(["A dog"], ["Two men\told man"], prefixes=["red dress"], max_length_ratio=0.1)
     with pytest.raises(UserError, match="the constraint 'Ж' of line 1 cannot be written: it has characters"):
-        translate(["A dog"], ["dog\tЖ"])
+        constrained(["A dog"], ["dog\tЖ"])
     with pytest.raises(UserError, match="line 2 is blank and has constraints, 'dog', 'man'; do the files go together"):
-        translate(["A dog", ""], ["", "dog\tman"])
+        constrained(["A dog", ""], ["", "dog\tman"])
     with pytest.raises(UserError, match="there are only 1 constraint lines: line 2 has none"):
-        translate(["A dog", "A man"], ["dog"])
+        constrained(["A dog", "A man"], ["dog"])
     with pytest.raises(UserError, match="there are more constraint lines than lines"):
-        translate(["A dog"], ["dog", "man"])
+        constrained(["A dog"], ["dog", "man"])
     with pytest.raises(UserError, match="constraints need a search"):
-        translate(["A dog"], ["dog"], sampling=SamplingConfig())
+        constrained(["A dog"], ["dog"], sampling=SamplingConfig())
     with pytest.raises(UserError) as caught:  # all that is wrong
-        translate(["", "A dog"], ["dog\tЖ", "Ж"])
+        constrained(["", "A dog"], ["dog\tЖ", "Ж"])
     assert len(caught.value.messages) == 3
 
 

@@ -6,11 +6,12 @@ import pytest
 
 from nmt.config.schema import SamplingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.decoding.grouping import alongside
-from nmt.decoding.text.prefixes import Prefix, as_given, encoded, word_continuations
+from nmt.decoding.batches import alongside
+from nmt.decoding.text.required import Required, as_given, encoded_prefixes, word_continuations
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
 from tests.decoding.conftest import random_translator
+from tests.translating import translate
 
 GIVEN = ["An old man", "", "dancing!", "The", "Zo\u00eb A", "A dog runs across the"]
 
@@ -42,7 +43,7 @@ def texts(translations: list[list[Translation]]) -> list[list[str]]:
     ],
 )
 def test_whether_the_last_word_is_complete(vocabularies: Vocabularies, text: str, complete: bool) -> None:
-    (prefix,) = encoded([text], vocabularies.target)
+    (prefix,) = encoded_prefixes([text], vocabularies.target)
     assert prefix == (text.strip(), vocabularies.target.encode(text), complete)
 
 
@@ -58,13 +59,13 @@ def test_the_pieces_that_make_a_word_longer() -> None:
 
 def test_the_text_is_as_it_was_given() -> None:
     subwords = Subwords.train(["a dog runs"], settings=SubwordsConfig(lowercase=True), size=14)
-    (prefix,) = encoded(["A Dog\u00ff"], subwords)
+    (prefix,) = encoded_prefixes(["A Dog\u00ff"], subwords)
     text = subwords.decode([*prefix.tokens, *subwords.encode("runs")])
     assert text.startswith("a dog \u2047")
     assert as_given(text, prefix, subwords, same_words=False) == "A Dog\u00ff runs"
     assert as_given(text, prefix, subwords, same_words=True) == text  # the unknown piece is a word in it
     assert as_given("other", prefix, subwords, same_words=False) == "other"
-    assert as_given(text, Prefix(), subwords, same_words=False) == text
+    assert as_given(text, Required(), subwords, same_words=False) == text
 
 
 @pytest.mark.parametrize(
@@ -72,11 +73,11 @@ def test_the_text_is_as_it_was_given() -> None:
 )
 def test_translations_begin_with_their_prefixes(translator, text, options) -> None:
     options = {"max_length_ratio": 0.6, **options}
-    free = list(translator.translate(text, **options))
-    forced = list(translator.translate(text, prefixes=GIVEN, **options))
+    free = list(translate(translator, text, **options))
+    forced = list(translate(translator, text, prefixes=GIVEN, **options))
     assert texts(forced)[1] == texts(free)[1]  # an empty prefix forces nothing
     for given, several in zip(GIVEN, forced, strict=True):
-        (prefix,) = encoded([given], translator.vocabularies.target)
+        (prefix,) = encoded_prefixes([given], translator.vocabularies.target)
         for translation in several:
             assert translation.text.startswith(given)
             pieces = translator.vocabularies.target.pieces(prefix.tokens)
@@ -89,7 +90,7 @@ def test_a_word_goes_on_where_it_may(translator, text) -> None:
     """The same prefix with and without an end of its word: this network likes to go on with a letter."""
     follow = Counter()
     for given in ("A dog", "A dog-"):
-        for (best,) in translator.translate(text, prefixes=[given] * len(text), beam_size=1, max_length_ratio=0.6):
+        for (best,) in translate(translator, text, prefixes=[given] * len(text), beam_size=1, max_length_ratio=0.6):
             follow[given] += best.text[len(given) : len(given) + 1].isalnum()
     assert follow["A dog"] == 0
     assert follow["A dog-"] > 0
@@ -98,25 +99,26 @@ def test_a_word_goes_on_where_it_may(translator, text) -> None:
 def test_neither_batch_size_nor_order_changes_a_translation(translator, text) -> None:
     options = {"beam_size": 3, "n_best": 3, "max_length_ratio": 0.6}
     alone = [
-        next(translator.translate([line], prefixes=[given], **options)) for line, given in zip(text, GIVEN, strict=True)
+        next(translate(translator, [line], prefixes=[given], **options))
+        for line, given in zip(text, GIVEN, strict=True)
     ]
     for batch_tokens in (1, 200, 5000):
-        together = list(translator.translate(text, prefixes=GIVEN, batch_tokens=batch_tokens, **options))
+        together = list(translate(translator, text, prefixes=GIVEN, batch_tokens=batch_tokens, **options))
         assert texts(together) == texts(alone)
-        back = list(translator.translate(text[::-1], prefixes=GIVEN[::-1], batch_tokens=batch_tokens, **options))
+        back = list(translate(translator, text[::-1], prefixes=GIVEN[::-1], batch_tokens=batch_tokens, **options))
         assert texts(back[::-1]) == texts(alone)
 
 
 def test_a_line_that_is_cut_begins_with_its_prefix_once(translator, text) -> None:
     line = " ".join(text)
-    (best,) = next(translator.translate([line], prefixes=["The old dog"], max_length_ratio=0.3))
+    (best,) = next(translate(translator, [line], prefixes=["The old dog"], max_length_ratio=0.3))
     assert best.text.startswith("The old dog")
     assert best.text.count("The old dog") == 1
 
 
 def test_words_of_the_alignment_are_those_of_the_text(translator, text) -> None:
     options = {"max_length_ratio": 0.6, "alignments": True, "replace_unknown": {}}
-    for (best,) in translator.translate(text, prefixes=GIVEN, **options):
+    for (best,) in translate(translator, text, prefixes=GIVEN, **options):
         assert best.soft_alignment.target_words == best.text.split()
         assert len(best.soft_alignment.weights) == len(best.text.split())
 
@@ -147,7 +149,7 @@ def test_a_prefix_that_no_translation_can_have(translator, text) -> None:
     with pytest.raises(
         UserError, match=r"the prefix of line 2 has \d+ pieces, and the line's translation at most \d+; "
     ):
-        list(translator.translate(text, prefixes=["", long, "", "", "", ""], max_length_ratio=0.5))
+        list(translate(translator, text, prefixes=["", long, "", "", "", ""], max_length_ratio=0.5))
     with pytest.raises(UserError, match=r"line 2 is blank and has a prefix, 'A'"):
         list(translator.translate(["a", " "], prefixes=["", "A"]))
     assert texts(translator.translate(["", " "], prefixes=["", " "])) == [[""], [""]]

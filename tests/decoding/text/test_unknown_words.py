@@ -5,11 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.decoding.text.unknown_words import SourceWord, source_words, with_unknown_replaced
+from nmt.decoding.text.unknown_words import with_unknown_replaced
+from nmt.decoding.text.words import PieceWords, words_of_line
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.models.decoders.base import Outputs
@@ -17,6 +18,7 @@ from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.symbols import UNKNOWN
 from tests.decoding.conftest import TEXT, CopyModel
 from tests.decoding.test_translator import STRANGE
+from tests.translating import translate
 
 SIZES = {"word": 51, "char": 60, "bpe": 71, "unigram": 60}
 KNOWN = "A dog runs across the green field."  # a line of TEXT
@@ -39,6 +41,7 @@ class DiagonalModel(CopyModel):
     def __init__(self, vocabulary: int) -> None:
         super().__init__(vocabulary)
         self.decoder = SimpleNamespace(attention=SimpleNamespace(score=SimpleNamespace(context=True)))
+        self.output_weight = nn.Parameter(torch.zeros(vocabulary, 1))
         self.forced: list[tuple[int, int]] = []
 
     def forward(self, source: Tensor, source_lengths: Tensor, target_input: Tensor) -> Outputs:
@@ -48,7 +51,7 @@ class DiagonalModel(CopyModel):
         weights.diagonal(dim1=1, dim2=2).fill_(0.5)
         for row, length in enumerate(source_lengths.tolist()):
             weights[row, :, length - 1 :] = 0.9
-        return Outputs(torch.zeros(()), weights)
+        return Outputs(torch.zeros(*target_input.shape, 1), weights)
 
 
 def diagonal(pieces: Subwords, **options: object) -> Translator:
@@ -56,7 +59,7 @@ def diagonal(pieces: Subwords, **options: object) -> Translator:
 
 
 def translated(translator: Translator, lines: Sequence[str], **options: object) -> list[str]:
-    return [best[0].text for best in translator.translate(lines, **options)]
+    return [best[0].text for best in translate(translator, lines, **options)]
 
 
 # ------------------------------------------------------------------------------------------ from pieces to source words
@@ -65,38 +68,36 @@ def translated(translator: Translator, lines: Sequence[str], **options: object) 
 @pytest.mark.parametrize("kind", SIZES)
 def test_each_piece_belongs_to_a_word_of_the_line(models: dict[str, Subwords], kind: str) -> None:
     line = " A\tdog  runs\u3000Zürich across "
-    found = source_words(line, models[kind])
-    assert len(found) == len(models[kind].encode(line))
-    assert list(dict.fromkeys(found)) == [SourceWord(place, word) for place, word in enumerate(line.split())]
+    found = words_of_line(line, models[kind])
+    assert len(found.places) == len(models[kind].encode(line))
+    assert sorted(set(found.places)) == list(range(5))
+    assert found.lasts == found.places
     spelled = ["", "", "", "", ""]
-    for word, piece in zip(found, models[kind].pieces(models[kind].encode(line)), strict=True):
-        spelled[word.place] += piece
+    for place, piece in zip(found.places, models[kind].pieces(models[kind].encode(line)), strict=True):
+        spelled[place] += piece
     assert spelled[:3] == ["▁A", "▁dog", "▁runs"]
 
 
 def test_normalisation_and_case_are_undone() -> None:
     line = "THE ﬁeld ﷺ ＤＯＧ Ⅻ ½x"
-    found = source_words(line, subwords("bpe", lowercase=True))
-    assert list(dict.fromkeys(found)) == [SourceWord(place, word) for place, word in enumerate(line.split())]
+    found = words_of_line(line, subwords("bpe", lowercase=True))
+    assert sorted(set(found.places)) == list(range(6))
+    assert found.lasts == found.places
 
 
 def test_unknown_words_in_a_row_have_a_piece_each_in_a_word_model(models: dict[str, Subwords]) -> None:
-    assert source_words("A Q7 Q8 dog Q9", models["word"]) == [
-        SourceWord(0, "A"),
-        SourceWord(1, "Q7"),
-        SourceWord(2, "Q8"),
-        SourceWord(3, "dog"),
-        SourceWord(4, "Q9"),
-    ]
+    words = ["A", "Q7", "Q8", "dog", "Q9"]
+    assert words_of_line(" ".join(words), models["word"]) == PieceWords(words, [0, 1, 2, 3, 4], [0, 1, 2, 3, 4])
 
 
 @pytest.mark.parametrize("kind", SIZES)
 def test_strange_lines_have_a_word_for_each_piece(models: dict[str, Subwords], kind: str) -> None:
     for line in [*STRANGE, "\x1c", "a\x1cb", "\ufeff", "¿ ¿¿ ¿", "e\u0301 \u0301"]:
-        found = source_words(line, models[kind])
-        assert len(found) == len(models[kind].encode(line))
-        assert [word.place for word in found] == sorted(word.place for word in found)
-        assert all(len(word.text.splitlines()) <= 1 for word in found)
+        words, places, lasts = words_of_line(line, models[kind])
+        assert len(places) == len(lasts) == len(models[kind].encode(line))
+        assert places == sorted(places)
+        assert all(first <= last < max(len(words), 1) for first, last in zip(places, lasts, strict=True))
+        assert all(len(word.splitlines()) <= 1 for word in words)
 
 
 # ---------------------------------------------------------------------------------------------------- weights by hand
@@ -108,10 +109,11 @@ def replaced(
     """`text`, in which "X" is an unknown character, with the attention of its unknown pieces to the source words."""
     tokens = pieces.encode(text)
     assert tokens.count(UNKNOWN) == len(weights)
-    words = [SourceWord(place, word) for place, word in enumerate(source.split())]
-    return with_unknown_replaced(
-        tokens, torch.tensor(weights), words, subwords=pieces, dictionary=dictionary if dictionary is not None else {}
-    ).text
+    places = list(range(len(source.split())))
+    words = PieceWords(source.split(), places, places)
+    rows = torch.zeros(len(tokens), len(weights[0]))
+    rows[[token == UNKNOWN for token in tokens]] = torch.tensor(weights)
+    return with_unknown_replaced(tokens, rows, words, subwords=pieces, dictionary=dictionary or {}).text
 
 
 @pytest.mark.parametrize("kind", ["char", "bpe", "unigram"])
@@ -131,23 +133,24 @@ def test_each_word_has_its_own_source_word(models: dict[str, Subwords], kind: st
 def test_in_a_word_model_each_unknown_piece_is_a_word(models: dict[str, Subwords]) -> None:
     pieces = models["word"]
     (a, dog) = pieces.encode("A dog")
-    words = [SourceWord(0, "eins"), SourceWord(1, "zwei drei")]
-    weights = torch.tensor([[0.1, 0.9], [0.8, 0.2]])
+    words = PieceWords(["eins", "zwei", "drei"], [0, 1], [0, 2])
+    weights = torch.tensor([[0.1, 0.9], [0.8, 0.2], [0.7, 0.3]])
     text, counts = with_unknown_replaced([UNKNOWN, UNKNOWN, a], weights, words, subwords=pieces, dictionary={})
     assert (text, counts) == ("zwei drei eins A", [2, 1, 1])
     text, counts = with_unknown_replaced(
-        [dog, UNKNOWN], weights[:1], words, subwords=pieces, dictionary={"drei": "three"}
+        [dog, UNKNOWN], weights[[2, 0]], words, subwords=pieces, dictionary={"drei": "three"}
     )
     assert (text, counts) == ("dog zwei three", [1, 2])
     assert with_unknown_replaced([], weights[:0], words, subwords=pieces, dictionary={}) == ("", [])
 
 
 def test_the_weights_of_the_pieces_of_a_source_word_are_added(models: dict[str, Subwords]) -> None:
-    words = [SourceWord(0, "Haus"), SourceWord(1, "Ala"), SourceWord(1, "Ala")]
+    words = PieceWords(["Haus", "Ala"], [0, 1, 1], [0, 1, 1])
     tokens = models["bpe"].encode("X")
-    weights = torch.tensor([[0.4, 0.3, 0.2]])
+    assert tokens[1:] == [UNKNOWN]
+    weights = torch.tensor([[0.9, 0.0, 0.0], [0.4, 0.3, 0.2]])
     assert with_unknown_replaced(tokens, weights, words, subwords=models["bpe"], dictionary={}).text == "Ala"
-    weights = torch.tensor([[0.4, 0.25, 0.15]])  # of equals the first
+    weights = torch.tensor([[0.0, 0.9, 0.0], [0.4, 0.25, 0.15]])  # of equals the first
     assert with_unknown_replaced(tokens, weights, words, subwords=models["bpe"], dictionary={}).text == "Haus"
 
 
@@ -230,12 +233,12 @@ def test_lines_that_are_cut_into_segments(models: dict[str, Subwords], kind: str
     line = " ".join(f"A dog X{number} runs." for number in range(100))
     translator = diagonal(models[kind], longest_segment=11)
     assert translated(translator, [line, "the Q"], replace_unknown={}) == [line, "the Q"]
-    assert sum(sentences for sentences, _ in translator.model.batches) > 20
+    assert sum(sentences for sentences, _ in translator.models[0].batches) > 20
 
 
 def test_a_dictionary_and_n_best_lists(models: dict[str, Subwords]) -> None:
     translator = diagonal(models["bpe"])
-    (line,) = translator.translate(["the X1 dog"], replace_unknown={"X1": "first"}, n_best=3, beam_size=3)
+    (line,) = translate(translator, ["the X1 dog"], replace_unknown={"X1": "first"}, n_best=3, beam_size=3)
     assert line[0].text == "the first dog"
     assert all("⁇" not in each.text for each in line)
     assert UNKNOWN in [models["bpe"]._processor.piece_to_id(piece) for piece in line[0].tokens]  # what the model wrote
@@ -244,10 +247,10 @@ def test_a_dictionary_and_n_best_lists(models: dict[str, Subwords]) -> None:
 def test_only_translations_with_unknown_words_are_decoded_again(models: dict[str, Subwords]) -> None:
     translator = diagonal(models["bpe"])
     assert translated(translator, [KNOWN] * 20 + ["the X"], replace_unknown={}) == [KNOWN] * 20 + ["the X"]
-    assert translator.model.forced == [(1, len(models["bpe"].encode("the X")) + 1)]
-    translator.model.forced.clear()
+    assert translator.models[0].forced == [(1, len(models["bpe"].encode("the X")) + 1)]
+    translator.models[0].forced.clear()
     translated(translator, ["the X"])
-    assert translator.model.forced == []
+    assert translator.models[0].forced == []
 
 
 def test_strange_lines_stay_lines(models: dict[str, Subwords]) -> None:
@@ -279,13 +282,13 @@ def test_neither_batch_nor_neighbours_change_a_replacement(models: dict[str, Sub
     translator = Translator(network(pieces), Vocabularies(pieces, pieces))
     lines = [f"{line[: 7 * number + 7]} w{number}" for number, line in enumerate(TEXT * 2)]
     options = {"replace_unknown": {}, "beam_size": 3, "n_best": 3, "max_length_ratio": 1.0}
-    alone = [next(iter(translator.translate([line], **options))) for line in lines]
+    alone = [next(iter(translate(translator, [line], **options))) for line in lines]
     texts = [each.text for best in alone for each in best]
     assert sum("⁇" in each.text for best in translator.translate(lines) for each in best) > 5
     assert not any("⁇" in text for text in texts)
     assert len(set(texts)) > 10
     for batch_tokens in (1, 50, 5000):
-        together = list(translator.translate(lines[::-1], batch_tokens=batch_tokens, **options))
+        together = list(translate(translator, lines[::-1], batch_tokens=batch_tokens, **options))
         assert [[each.text for each in best] for best in together[::-1]] == [
             [each.text for each in best] for best in alone
         ]
@@ -295,5 +298,5 @@ def test_a_model_without_attention_refuses_at_once(models: dict[str, Subwords]) 
     pieces = models["bpe"]
     translator = Translator(network(pieces, "none"), Vocabularies(pieces, pieces))
     with pytest.raises(UserError, match=r"the model has no attention \(model.attention.score: none\)"):
-        translator.translate([KNOWN], replace_unknown={})
+        translate(translator, [KNOWN], replace_unknown={})
     assert len(list(translator.translate([KNOWN]))) == 1

@@ -4,11 +4,12 @@ import pytest
 
 from nmt.config.schema import SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.decoding.text.words import UNKNOWN_MARK, PieceWords, word_places, words_of_line, words_of_tokens
+from nmt.decoding.text.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_parts, words_of_tokens
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from tests.decoding.conftest import TEXT, network
 from tests.decoding.test_translator import STRANGE
+from tests.translating import translate
 
 KINDS = {
     "bpe": {"size": 71},
@@ -27,21 +28,32 @@ def subwords(request: pytest.FixtureRequest) -> Subwords:
 
 
 def test_white_space_belongs_to_the_word_behind_it() -> None:
-    assert word_places("ab  c ", [(0, 1), (1, 2), (2, 3), (3, 5), (5, 6)]) == [0, 0, 1, 1, 1]
-    assert word_places(" ", [(0, 0), (0, 1)]) == [0, 0]
+    assert words_of_parts("ab  c ", [(0, 1), (1, 2), (2, 3), (3, 5), (5, 6)]).places == [0, 0, 1, 1, 1]
+    assert words_of_parts(" ", [(0, 0), (0, 1)]) == PieceWords([], [0, 0], [0, 0])
+
+
+def test_a_part_may_stand_for_several_words() -> None:
+    assert words_of_parts("ab c d ef", [(0, 2), (2, 6), (6, 9)]) == PieceWords(
+        ["ab", "c", "d", "ef"], [0, 1, 3], [0, 2, 3]
+    )
 
 
 def test_pieces_of_a_line_and_of_what_is_written() -> None:
     subwords = Subwords.train(TEXT, settings=SubwordsConfig(type="char"), size=40)
     line = "A dog\u3000Q"
-    assert words_of_line(line, subwords) == PieceWords(["A", "dog", "Q"], [0, 0, 1, 1, 1, 1, 2, 2])
+    assert words_of_line(line, subwords) == _words("A dog Q", [0, 0, 1, 1, 1, 1, 2, 2])
     tokens = subwords.encode(line)
     assert subwords.pieces(tokens) == ["▁", "A", "▁", "d", "o", "g", "▁", "<unk>"]
-    assert words_of_tokens(tokens, subwords) == PieceWords(["A", "dog", "⁇"], [0, 0, 1, 1, 1, 1, 2, 2])
+    assert words_of_tokens(tokens, subwords) == _words("A dog ⁇", [0, 0, 1, 1, 1, 1, 2, 2])
     tokens = subwords.encode("dQg")  # sentencepiece writes an unknown piece as a word of its own
-    assert words_of_tokens(tokens, subwords) == PieceWords(["d", "⁇", "g"], [0, 0, 1, 2])
-    assert words_of_tokens(tokens, subwords, mark=UNKNOWN_MARK) == PieceWords([f"d{UNKNOWN_MARK}g"], [0, 0, 0, 0])
-    assert words_of_tokens([], subwords) == PieceWords([], [])
+    assert words_of_tokens(tokens, subwords) == _words("d ⁇ g", [0, 0, 1, 2])
+    assert words_of_tokens(tokens, subwords, mark=UNKNOWN_MARK) == _words(f"d{UNKNOWN_MARK}g", [0, 0, 0, 0])
+    assert words_of_tokens([], subwords) == _words("", [])
+
+
+def _words(text: str, places: list[int]) -> PieceWords:
+    """Of pieces that stand for a word or a part of one."""
+    return PieceWords(text.split(), places, places)
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -64,8 +76,8 @@ def test_strange_lines_are_aligned(subwords: Subwords, replaced: bool) -> None:
     translator = Translator(model, Vocabularies(subwords, subwords), longest_segment=50)
     options = {"beam_size": 2, "n_best": 2, "max_length_ratio": 0.1, "replace_unknown": {} if replaced else None}
     lines = [line[:300] for line in LINES]
-    plain = translator.translate(lines, **options)
-    aligned = translator.translate(lines, alignments=True, **options)
+    plain = translate(translator, lines, **options)
+    aligned = translate(translator, lines, alignments=True, **options)
     linked = 0
     for line, before, after in zip(lines, plain, aligned, strict=True):
         assert [each[:3] for each in after] == [each[:3] for each in before]

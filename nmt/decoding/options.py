@@ -1,0 +1,103 @@
+"""What a translation may be told: one frozen set of options, and what of it contradicts itself or the model.
+
+It knows the configuration's names and meanings; it knows no text.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from nmt.config.schema import DecodingConfig, SamplingConfig
+from nmt.decoding.scorer import Scorer
+from nmt.decoding.search.hypotheses import LengthPenalty
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationOptions:
+    """How to translate. None: as the model's configuration has it, under `decoding`.
+
+    The rules, `minimum_length` to `suppress_unknown`: where they leave nothing to go on with, the translation ends. Of
+    a line that is cut into segments they hold for each segment.
+    """
+
+    beam_size: int | None = None
+    length_penalty: LengthPenalty | None = None
+
+    max_length_ratio: float | None = None
+    """A translation has at most max_length_ratio × the source's pieces (END counted) + 10 tokens."""
+
+    batch_tokens: int | None = None
+    """Sentences × longest source of a batch, padding included; a longer source is a batch of its own. A larger beam,
+    whose memory grows with it, makes smaller batches."""
+
+    batch_sentences: int | None = None
+    """Sentences of a batch, at most."""
+
+    minimum_length: int | None = None
+    """A translation has at least so many pieces, or as many as its maximal length allows."""
+
+    no_repeat_ngram_size: int | None = None
+    """A translation has no sequence of so many pieces twice; 0: off."""
+
+    suppress_unknown: bool | None = None
+    """A translation has no unknown piece."""
+
+    coverage_penalty: float | None = None
+    """β of what is added to the score of a translation that attends too little to parts of the source; 0: off. See
+    `scorer.coverage_penalty`."""
+
+    n_best: int = 1
+    """Translations of a line; there are fewer where fewer exist."""
+
+    diversity: float = 0.0
+    """How much the translations of an n-best list must differ from each other; 0: not at all. The beam is divided into
+    `n_best` groups, and each gives its best; fewer where they find the same. Neither with sampling nor with
+    constraints. See `search.diverse`."""
+
+    sampling: SamplingConfig | None = None
+    """Draw `n_best` translations from the model's distribution instead of searching for the best. They are independent
+    of each other and may be equal. What is drawn for a line depends on the seed and the line's place in the text only.
+    `beam_size` and `coverage_penalty` then have no effect."""
+
+    replace_unknown: Mapping[str, str] | None = None
+    """A dictionary, which may be empty, with which unknown words are replaced by the source words that they attend to
+    (see `text.unknown_words`); None leaves them as "⁇". `Translation.tokens` stay what the model wrote."""
+
+    alignments: bool = False
+    """Fill in `alignment` and `soft_alignment`, from the attention with which the model writes each word when it is
+    made to write the translation again. Words are those of the line and of the text, `str.split()`."""
+
+    def decoding(self, default: DecodingConfig) -> DecodingConfig:
+        """The configuration's section `decoding`, with `default` where an option is None."""
+        options = {name: getattr(self, name) for name in DecodingConfig.model_fields}
+        return default.model_copy(update={name: value for name, value in options.items() if value is not None})
+
+
+def contradictions(
+    options: TranslationOptions, decoding: DecodingConfig, scorer: Scorer, *, constraints: bool
+) -> Iterator[str]:
+    """Problems of options that resolve to `decoding`; `constraints` says whether there are any."""
+    if options.replace_unknown is not None and decoding.suppress_unknown:
+        yield "suppress_unknown leaves no unknown word to replace; choose one of the two"
+    if constraints and options.sampling is not None:
+        yield "constraints need a search; leave out either them or the sampling"
+    if not 0 <= options.diversity < math.inf:
+        yield f"diversity is {options.diversity}; it must be a number of at least 0"
+    elif options.diversity:
+        if options.n_best < 2:
+            yield "diversity has an effect only on n-best lists: ask for at least 2 translations"
+        if options.sampling is not None:
+            yield "diversity does not go with sampling; leave out one of the two"
+        if constraints:
+            yield "diversity does not go with constraints; leave out one of the two"
+    attends = decoding.coverage_penalty or options.replace_unknown is not None or options.alignments
+    which = scorer.without_attention if attends else None
+    if which and decoding.coverage_penalty:
+        yield f"coverage_penalty needs attention, and {which} has none (model.attention.score: none); set it to 0"
+    if which and options.replace_unknown is not None:
+        yield (
+            f"unknown words cannot be replaced: {which} has no attention (model.attention.score: none), which would "
+            "say what source word each stands for"
+        )
+    if options.alignments:
+        yield from scorer.no_alignments()

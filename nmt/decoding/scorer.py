@@ -1,0 +1,147 @@
+"""What scores the next word: one model, or several together, over the whole vocabulary or the columns of a shortlist.
+
+Each model reads the source, and each step has the mean of what they say; of one model, what it says:
+
+    log p(y_t | y_<t, x) = 1/M Σ_m log p_m(y_t | y_<t, x)
+
+The mean is the arithmetic mean of log-probabilities, the geometric mean of probabilities: what one model holds for
+impossible is not written because the others like it. It is not made to sum to 1 again, so the log-probability of a
+translation is exactly the mean of those that the models give it, and it still only falls with every token. The models
+need equal vocabularies, and nothing else in common. It knows models and ids; it knows no search, no files, no text.
+
+Sutskever et al. (2014), arXiv 1409.3215, section 3.6, translate with an ensemble.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from nmt.decoding.shortlist import Columns
+from nmt.models.seq2seq import SearchState, Seq2Seq
+
+LEAST = 1e-10  # the least coverage that is told from none: with local attention a token may have none, and log(0) is -∞
+
+
+class ScorerState(NamedTuple):
+    """Where a batch of hypotheses stands in each model."""
+
+    models: tuple[SearchState, ...]
+    barred: Tensor | None  # (sentences, columns), True at pieces that a sentence does not have; None: no shortlist
+    beam: int  # hypotheses of a sentence
+
+    def select(self, rows: Tensor) -> "ScorerState":
+        """The hypotheses `rows` (sentences, beam), as `SearchState.select`."""
+        barred = self.barred
+        if barred is not None and len(rows) != len(barred):
+            barred = barred[torch.div(rows[:, 0], self.beam, rounding_mode="floor")]
+        return ScorerState(tuple(state.select(rows) for state in self.models), barred, rows.size(1))
+
+
+class Scorer:
+    """Models with equal vocabularies, at least one, on one device. With `columns`, tokens are places among these."""
+
+    def __init__(self, models: Iterable[Seq2Seq], columns: Columns | None = None) -> None:
+        self.models = tuple(models)
+        self.columns = columns
+        self._outputs = [] if columns is None else [model.output_for(columns.ids) for model in self.models]
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether several threads may compute with it (see `Seq2Seq.is_packed`)."""
+        return all(model.is_packed for model in self.models)
+
+    @property
+    def without_attention(self) -> str | None:
+        """What to call the first model that has no attention; None where all have it."""
+        for number, model in enumerate(self.models, 1):
+            if not model.decoder.attention.score.context:
+                return "the model" if len(self.models) == 1 else f"model {number} of the ensemble's {len(self.models)}"
+        return None
+
+    def no_alignments(self) -> Iterator[str]:
+        """Why no alignments can be read from these models, if so."""
+        if which := self.without_attention:
+            yield f"there are no alignments: {which} has no attention (model.attention.score: none) to read them from"
+
+    def start(self, source: Tensor, source_lengths: Tensor, *, coverage: bool = False) -> ScorerState:
+        """Encode `source` (batch, source_length), ids with END. `coverage`: for `coverage_penalty`."""
+        states = [model.start(source, source_lengths) for model in self.models]
+        if coverage:
+            states = [_with_coverage(state) for state in states]
+        return ScorerState(tuple(states), None if self.columns is None else self.columns.barred, 1)
+
+    def step(self, tokens: Tensor, state: ScorerState) -> tuple[Tensor, ScorerState]:
+        """The mean log-probabilities (rows, vocabulary) of what may follow `tokens` (rows,), and the next state.
+
+        Over columns c those of a sentence, and -inf for what it does not have (z: the logits of a model):
+
+            log p(c | y_<t, x) = z_c - log Σ_{c' of the sentence} exp(z_c')
+        """
+        if self.columns is None:
+            steps = [model.step(tokens, own) for model, own in zip(self.models, state.models, strict=True)]
+        else:
+            steps = list(self._steps_over(self.columns, tokens, state))
+        log_probabilities = mean([of_model for of_model, _ in steps])
+        return log_probabilities, ScorerState(tuple(following for _, following in steps), state.barred, state.beam)
+
+    def _steps_over(self, columns: Columns, tokens: Tensor, state: ScorerState) -> Iterator[tuple[Tensor, SearchState]]:
+        assert state.barred is not None
+        words, barred = columns.ids[tokens], state.barred.unsqueeze(1)
+        for model, output, before in zip(self.models, self._outputs, state.models, strict=True):
+            vectors, following = model.advance(words, before)
+            logits = output(vectors).view(len(barred), -1, barred.size(2))
+            yield logits.masked_fill_(barred, -math.inf).flatten(0, 1).log_softmax(dim=1), following
+
+    @contextmanager
+    def inference(self) -> Iterator[None]:
+        """Run the block without gradients and with all models in evaluation; then each module has its own mode again.
+
+        So a model may translate in the middle of its training.
+        """
+        modules: list[nn.Module] = [module for model in self.models for module in model.modules() if module.training]
+        for module in modules:
+            module.training = False
+        try:
+            with torch.inference_mode():
+                yield
+        finally:
+            for module in modules:
+                module.training = True
+
+
+def mean(parts: Sequence[Tensor]) -> Tensor:
+    """The mean of tensors of one shape; of one it is itself, and of two equal ones exactly the one."""
+    return parts[0] if len(parts) == 1 else torch.stack(tuple(parts)).sum(dim=0) / len(parts)
+
+
+def coverage_penalty(state: ScorerState, beta: float) -> Tensor:
+    """cp (rows,), in float64, of hypotheses that end with the step after which `state` is.
+
+        cp(X; Y) = β Σ_j log(min(Σ_i a_ij, 1))
+
+    a_ij is the attention of target token i to source token j, END counted on both sides; that of an ensemble is the
+    mean of its models'. cp is at most 0, so translations lose that leave words out. It only grows while a translation
+    does, so 0 bounds it for every hypothesis that is not finished. Wu et al. (2016), arXiv 1609.08144, equation 14.
+    """
+    coverage = mean([_coverage(of_model) for of_model in state.models])
+    covered, mask = coverage.double().clamp(LEAST, 1.0).log(), state.models[0].memory.mask
+    if mask is not None:
+        covered = covered.masked_fill(~mask.repeat_interleave(len(covered) // len(mask), dim=0), 0.0)
+    return beta * covered.sum(dim=1)
+
+
+def _with_coverage(state: SearchState) -> SearchState:
+    """The state before the first step, remembering the sum of the weights of all steps whatever the score needs."""
+    nothing = state.memory.values.new_zeros(state.memory.values.shape[:2])
+    past = state.decoder.past._replace(coverage=nothing)
+    return state._replace(decoder=state.decoder._replace(past=past))
+
+
+def _coverage(state: SearchState) -> Tensor:
+    coverage = state.decoder.past.coverage
+    assert coverage is not None
+    return coverage

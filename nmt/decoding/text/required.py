@@ -1,0 +1,126 @@
+"""What the user requires of translations: the prefixes they begin with, and the phrases they contain (constraints).
+
+This is the text side; how a search keeps to them is in `search/rules.py` and `search/constrained.py`. A line of
+constraints holds the phrases for one line of the text, separated by tabs; it may be empty. Prefixes and phrases are cut
+into pieces as the subword model cuts them by themselves, so a phrase begins a word. Their last word is complete: what
+follows begins a new word or is punctuation, unless they end with something else than a letter or digit, such as a
+hyphen or an opening bracket. Scripts that are written without spaces have no such end of a word.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from nmt.data.subwords import Subwords
+from nmt.decoding.search.phrases import left_after
+from nmt.decoding.text.words import WORD_START
+from nmt.symbols import UNKNOWN
+
+_BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # a piece of a model with byte fallback
+_WITHOUT_SPACES = frozenset(
+    ("CJK", "HIRAGANA", "KATAKANA", "HALFWIDTH", "BOPOMOFO", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
+)  # the first words of the Unicode names of their characters
+
+
+class Required(NamedTuple):
+    """A prefix, or one of the phrases of a line."""
+
+    text: str = ""
+    tokens: list[int] = []  # noqa: RUF012 - of a tuple, never changed
+    complete: bool = False  # whether the last word is
+
+
+def encoded_prefixes(texts: Sequence[str], target: Subwords) -> list[Required]:
+    """The prefixes with these texts; a blank one forces nothing."""
+    lines = [" ".join(text.splitlines()).strip() for text in texts]
+    return [
+        Required(text, tokens, in_word(text[-1:]))
+        for text, tokens in zip(lines, target.encode_batch(lines), strict=True)
+    ]
+
+
+def encoded_constraints(lines: Sequence[str], target: Subwords) -> list[list[Required]]:
+    """The phrases of each line of constraints, each once; what is blank between two tabs is none."""
+    texts = [[" ".join(text.split()) for text in line.split("\t")] for line in lines]
+    tokens = iter(target.encode_batch([text for line in texts for text in line]))
+    found = []
+    for line in texts:
+        phrases = {text: Required(text, _begun(next(tokens), text, target), in_word(text[-1:])) for text in line}
+        phrases.pop("", None)
+        found.append(list(phrases.values()))
+    return found
+
+
+def _begun(tokens: list[int], text: str, target: Subwords) -> list[int]:
+    """The pieces without a space by itself before what begins no word, such as punctuation."""
+    apart = len(tokens) > 1 and not in_word(text[:1]) and target.pieces(tokens[:1]) == [WORD_START]
+    return tokens[1:] if apart else tokens
+
+
+def word_continuations(target: Subwords) -> Tensor:
+    """Whether each piece (vocabulary,), written after a word, would make it longer."""
+    pieces = target.pieces(range(target.size))
+    return torch.tensor(
+        [bool(_BYTE.fullmatch(piece)) or (not piece.startswith(WORD_START) and in_word(piece[:1])) for piece in pieces]
+    )
+
+
+def in_word(character: str) -> bool:
+    """Whether it is a letter, a digit or a mark of a script whose words are separated by spaces; "" is nothing."""
+    if not character:
+        return False
+    script = unicodedata.name(character, "").partition(" ")[0]
+    return unicodedata.category(character)[0] in "LMN" and script not in _WITHOUT_SPACES
+
+
+def as_given(text: str, prefix: Required, target: Subwords, *, same_words: bool) -> str:
+    """`text` with the prefix's own text at its beginning, where the subword model has changed it or does not know it.
+
+    A normalized, lowercased or unknown character of the prefix comes back so. A text that does not begin as the
+    prefix's pieces are spelled, since unknown words in it were replaced, is left as it is; with `same_words` also one
+    whose number of words would change.
+    """
+    if not prefix.tokens or not text.startswith(spelled := target.decode(prefix.tokens)):
+        return text
+    rest = text[len(spelled) :]
+    if prefix.tokens[-1] == UNKNOWN:
+        rest = rest.removeprefix(" ")  # which sentencepiece writes behind an unknown piece
+    given = prefix.text + rest
+    return text if same_words and len(given.split()) != len(text.split()) else given
+
+
+def impossible(prefix: Required, phrases: Sequence[Required], *, line: int, blank: bool, longest: int) -> Iterator[str]:
+    """Why the translation of line `line`, counted from 0, cannot begin with its prefix or contain its phrases, if so.
+
+    `blank`: whether the line is. `longest`: the most tokens of its translation, END counted.
+    """
+    room = longest - 1 - len(prefix.tokens)
+    if prefix.tokens and blank:
+        yield f"line {line + 1} is blank and has a prefix, {prefix.text!r}; do the files go together?"
+    elif room < 0:
+        yield (
+            f"the prefix of line {line + 1} has {len(prefix.tokens)} pieces, and the line's translation at most "
+            f"{longest - 1}; shorten it, or raise max_length_ratio"
+        )
+    if phrases and blank:
+        shown = ", ".join(repr(phrase.text) for phrase in phrases)
+        yield f"line {line + 1} is blank and has constraints, {shown}; do the files go together?"
+    for phrase in phrases:
+        if UNKNOWN in phrase.tokens or not phrase.tokens:
+            yield (
+                f"the constraint {phrase.text!r} of line {line + 1} cannot be written: it has characters or words that "
+                "the model's vocabulary lacks"
+            )
+    if not phrases or blank or room < 0:
+        return
+    needed = left_after([phrase.tokens for phrase in phrases if phrase.tokens], prefix.tokens)
+    if needed > room:
+        after = " after its prefix" if prefix.tokens else ""
+        yield (
+            f"the constraints of line {line + 1} need {needed} pieces{after}, and the line's translation has at most "
+            f"{room}; shorten them, or raise max_length_ratio"
+        )

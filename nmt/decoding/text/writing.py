@@ -1,0 +1,140 @@
+"""The text side of a search: hypotheses → texts, with prefixes as given, unknown words replaced and words aligned.
+
+A line that was cut is put together again here: the translations of its segments are joined to one. It asks models for
+attention only, in one forced pass for all that needs it; it knows subwords and text, no search and no files.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import compress
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from nmt.data.subwords import Vocabularies
+from nmt.decoding.forced import forced_decoding
+from nmt.decoding.scorer import Scorer
+from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty
+from nmt.decoding.text.alignment import SoftAlignment, joined, soft_alignment
+from nmt.decoding.text.required import as_given
+from nmt.decoding.text.segments import Segment
+from nmt.decoding.text.unknown_words import with_unknown_replaced
+from nmt.decoding.text.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_tokens
+from nmt.evaluation.alignments import Link
+from nmt.symbols import UNKNOWN
+
+
+class Translation(NamedTuple):
+    """One translation of a line."""
+
+    text: str  # detokenized, on one line
+    score: float  # log-probability / length penalty + coverage penalty; 0.0 for a blank line
+    tokens: list[str]  # the pieces of the translation
+    alignment: list[Link] | None = None  # (source word, target word), from 0; None where it was not asked for
+    soft_alignment: SoftAlignment | None = None  # how much each target word attends to each source word, likewise
+
+
+class Written(NamedTuple):
+    """A translation of a segment."""
+
+    hypothesis: Hypothesis
+    text: str
+    alignment: SoftAlignment | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writer:
+    """Writes the texts of hypotheses that `scorer` has given."""
+
+    scorer: Scorer
+    vocabularies: Vocabularies
+    dictionary: Mapping[str, str] | None  # to replace unknown words with; None: they are left
+    alignments: bool  # whether words are aligned
+    length_penalty: LengthPenalty
+    batch_tokens: int  # as `forced_decoding` has it
+
+    def translations(
+        self, lines: Sequence[Sequence[Segment]], hypotheses: Sequence[Sequence[Hypothesis]]
+    ) -> Iterator[list[Translation]]:
+        """The translations of each line, best first, from the `hypotheses` of the segments of all lines, in order."""
+        segments = [segment for line in lines for segment in line]
+        pairs = [(segment, one) for segment, several in zip(segments, hypotheses, strict=True) for one in several]
+        words = cache(partial(words_of_line, subwords=self.vocabularies.source))
+        attention = self._attention(pairs)
+        written = iter([self._written(*pair, weights, words) for pair, weights in zip(pairs, attention, strict=True)])
+        by_segment = iter([[next(written) for _ in several] for several in hypotheses])
+        for line in lines:
+            yield self._whole_line([next(by_segment) for _ in line])
+
+    def _attention(self, pairs: Sequence[tuple[Segment, Hypothesis]]) -> list[Tensor | None]:
+        """The weights with which each hypothesis was written, from one forced pass; None where nothing needs them."""
+        needed = [self.alignments or self._replaces_unknown(*pair) for pair in pairs]
+        chosen = list(compress(pairs, needed))
+        forced = iter(
+            forced_decoding(
+                self.scorer,
+                [segment.source for segment, _ in chosen],
+                [hypothesis.tokens for _, hypothesis in chosen],
+                batch_tokens=self.batch_tokens,
+                attention=True,
+            )
+        )
+        return [next(forced).weights if needs else None for needs in needed]
+
+    def _replaces_unknown(self, segment: Segment, hypothesis: Hypothesis) -> bool:
+        """Whether there are unknown words to replace; those of the prefix stay."""
+        return self.dictionary is not None and UNKNOWN in hypothesis.tokens[len(segment.prefix.tokens) :]
+
+    def _written(
+        self,
+        segment: Segment,
+        hypothesis: Hypothesis,
+        weights: Tensor | None,
+        words: Callable[[str], PieceWords],
+    ) -> Written:
+        """The hypothesis with its text; `words` gives those of a line.
+
+        It keeps its unknown words where one of the phrases would be replaced with them.
+        """
+        target, tokens = self.vocabularies.target, hypothesis.tokens
+        text, mark, counts = target.decode(tokens), None, None
+        if weights is None:
+            return Written(hypothesis, as_given(text, segment.prefix, target, same_words=False), None)
+        source = words(segment.line).part(segment.first, len(segment.source))
+        if self.dictionary is not None and self._replaces_unknown(segment, hypothesis):
+            replaced = with_unknown_replaced(tokens, weights, source, subwords=target, dictionary=self.dictionary)
+            if all(target.decode(phrase.tokens) in replaced.text for phrase in segment.phrases):
+                text, mark, counts = replaced.text, UNKNOWN_MARK, torch.tensor(replaced.words, dtype=torch.long)
+        text = as_given(text, segment.prefix, target, same_words=self.alignments)
+        if not self.alignments:
+            return Written(hypothesis, text, None)
+        aligned = soft_alignment(weights, source, words_of_tokens(tokens, target, mark=mark))
+        of_words = aligned.weights if counts is None else aligned.weights.repeat_interleave(counts, dim=0)
+        return Written(hypothesis, text, SoftAlignment(aligned.source_words, text.split(), of_words))
+
+    def _whole_line(self, segments: Sequence[Sequence[Written]]) -> list[Translation]:
+        """The translations of a line: its segments' best, second best … hypotheses, each joined to one."""
+        if not segments:
+            nothing = Translation("", 0.0, [])
+            return [_aligned(nothing, SoftAlignment([], [], torch.zeros(0, 0))) if self.alignments else nothing]
+        translations = [self._joined(parts) for parts in zip(*segments, strict=False)]
+        return sorted(translations, key=lambda translation: -translation.score)
+
+    def _joined(self, parts: Sequence[Written]) -> Translation:
+        hypotheses = [part.hypothesis for part in parts]
+        length = sum(len(hypothesis.tokens) + 1 for hypothesis in hypotheses)
+        log_probability = sum(hypothesis.log_probability for hypothesis in hypotheses)
+        supplement = sum(hypothesis.supplement for hypothesis in hypotheses)
+        translation = Translation(
+            " ".join(part.text for part in parts if part.text),
+            log_probability / penalty(length, self.length_penalty) + supplement,
+            self.vocabularies.target.pieces([token for hypothesis in hypotheses for token in hypothesis.tokens]),
+        )
+        alignments = [part.alignment for part in parts if part.alignment is not None]
+        return _aligned(translation, joined(alignments)) if alignments else translation
+
+
+def _aligned(translation: Translation, alignment: SoftAlignment) -> Translation:
+    return translation._replace(alignment=alignment.links, soft_alignment=alignment)
