@@ -51,7 +51,7 @@ def search(
     *,
     max_lengths: Tensor,
     length_penalty: LengthPenalty,
-    n_best: int = 1,
+    n_best: int,
     rules: Sequence[Rule] = (),
     supplement: Callable[[State], Tensor] | None = None,
 ) -> list[list[Hypothesis]]:
@@ -144,6 +144,8 @@ def is_done(
 class Lanes:
     """The lanes that are still searched: their live hypotheses, and what has ended in them."""
 
+    time: int  # how many tokens the live hypotheses have
+
     def __init__(self, limits: Tensor, length_penalty: LengthPenalty, beam_size: int, n_best: int) -> None:
         """Before the first token; `limits` (lanes,) are the maximal lengths."""
         device = limits.device
@@ -151,7 +153,6 @@ class Lanes:
         self.active: Places = ALL
         self.limits = limits  # (active,)
         self.live = torch.zeros(len(limits), 1, dtype=torch.float64, device=device)  # (active, width) log-probabilities
-        self.time = 0  # how many tokens the live hypotheses have
         table = penalties(int(limits.max()), length_penalty)
         self.penalties = torch.tensor(table, dtype=torch.float64, device=device)  # of the lengths from 1 on
         self.finished = Finished(len(limits), n_best, device)

@@ -72,7 +72,7 @@ def sample(
     truncation. Raises NotNumbersError for NaN log-probabilities, and where every token that may follow is impossible.
     """
     policy, samples = Draws(numbers.to(max_lengths.device), sampling), numbers.size(1)
-    lanes = search(step, state, policy, max_lengths=max_lengths, length_penalty=length_penalty, rules=rules)
+    lanes = search(step, state, policy, max_lengths=max_lengths, length_penalty=length_penalty, n_best=1, rules=rules)
     return [list(chain(*lanes[first : first + samples])) for first in range(0, len(lanes), samples)]
 
 
