@@ -90,9 +90,7 @@ def linked_atomically(existing: Path, path: Path) -> None:
     beside = name_beside(path)
     try:
         os.link(existing, beside)
-    except FileNotFoundError:
-        raise
-    except OSError:
+    except OSError:  # a file system without links; or there is no such file, which opening it tells
         with open(existing, "rb") as original, written_atomically(path, "wb") as copy:
             shutil.copyfileobj(original, copy)
         return
@@ -202,7 +200,7 @@ def _remove_abandoned(path: Path) -> None:
         try:
             descriptor = os.open(path, flags | os.O_RDWR)  # some network file systems lock only files open for writing
         except PermissionError:
-            descriptor = os.open(path, flags | os.O_RDONLY)
+            descriptor = os.open(path, flags)
         try:
             free = locked(descriptor)
             if free is None:

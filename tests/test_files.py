@@ -13,7 +13,14 @@ from pathlib import Path
 import pytest
 
 from nmt import files
-from nmt.files import is_unfinished, linked_atomically, open_refusing_links, remove_unfinished, written_atomically
+from nmt.files import (
+    first_foreign_name,
+    is_unfinished,
+    linked_atomically,
+    open_refusing_links,
+    remove_unfinished,
+    written_atomically,
+)
 from tests.conftest import ROOT
 
 TOKEN = "0123456789abcdef" * 2
@@ -30,6 +37,17 @@ def names(folder: Path) -> list[str]:
 
 def permissions(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
+
+
+def open_files() -> int:
+    return len([*Path("/dev/fd").iterdir()])
+
+
+def refuse_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", refused)
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -85,16 +103,18 @@ def test_a_link_in_place_of_the_file_is_replaced(tmp_path: Path) -> None:
     assert not (tmp_path / "out").is_symlink()
 
 
-def test_a_file_opened_itself_is_no_link(tmp_path: Path) -> None:
+def test_a_file_open_refusing_links_is_no_link(tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("mine", encoding="utf-8")
     (tmp_path / "log").symlink_to("victim")
     (tmp_path / "dangling").symlink_to("nowhere")
     for name in ("log", "dangling"):
         with pytest.raises(OSError, match=f"is a link, and links are not followed here: .*{name}"):
             open_refusing_links(tmp_path / name, "a")
-    with open_refusing_links(tmp_path / "victim", "a", encoding="utf-8") as file:
-        file.write(", longer")
-    assert (tmp_path / "victim").read_text(encoding="utf-8") == "mine, longer"
+    with open_refusing_links(tmp_path / "victim", "a", encoding="utf-8", newline="\r\n") as file:
+        file.write(", longer\n")
+    assert (tmp_path / "victim").read_bytes() == b"mine, longer\r\n"
+    with pytest.raises(FileNotFoundError):
+        open_refusing_links(tmp_path / "absent" / "log", "a")
     assert names(tmp_path) == ["dangling", "log", "victim"]
 
 
@@ -166,7 +186,8 @@ def test_without_locks_what_was_left_stays_for_a_day(tmp_path: Path, monkeypatch
     old, young = tmp_path / f"out.{'0' * 32}.partial", tmp_path / f"out.{'1' * 32}.partial"
     old.touch()
     young.touch()
-    os.utime(old, (time.time() - 90_000,) * 2)
+    for path, age in ((old, 86_500), (young, 86_300)):
+        os.utime(path, (time.time() - age,) * 2)
     write(tmp_path / "out")
     assert names(tmp_path) == sorted(["out", young.name])
 
@@ -190,15 +211,16 @@ def test_a_name_that_is_too_long_fails_before_anything_is_written(tmp_path: Path
     assert names(tmp_path) == []
 
 
+def test_names_of_64_bytes_are_not_shortened() -> None:
+    for length, is_whole in ((64, True), (65, False)):
+        assert is_unfinished(f"{'n' * length}.{TOKEN}.partial", of="n" * length) is is_whole
+
+
 @pytest.mark.parametrize("links", [True, False])
 def test_a_second_name_for_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool) -> None:
     """It takes the place of the older file at once; a file that is written anew leaves the second name its content."""
     if not links:
-
-        def refused(*_: object) -> None:
-            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
-
-        monkeypatch.setattr(os, "link", refused)
+        refuse_links(monkeypatch)
     newest, previous = tmp_path / "state", tmp_path / "state.1"
     for text in ("first", "second", "third"):
         write(newest, text)
@@ -212,13 +234,19 @@ def test_a_second_name_for_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_second_name_for_nothing(tmp_path: Path) -> None:
     write(tmp_path / "state.1", "old")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError) as raised:
         linked_atomically(tmp_path / "state", tmp_path / "state.1")
+    assert str(raised.value.filename) == str(tmp_path / "state")
     assert (tmp_path / "state.1").read_text(encoding="utf-8") == "old"
 
 
-def test_the_file_that_is_replaced_takes_another_name_once_the_new_one_is_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize("links", [True, False])
+def test_the_file_that_is_replaced_takes_another_name_once_the_new_one_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
     """So that at no time one damaged file is both."""
+    if not links:
+        refuse_links(monkeypatch)
     path, former = tmp_path / "state", tmp_path / "state.1"
     for content in ("oldest", "old"):
         with written_atomically(path, former=former) as file:
@@ -229,4 +257,148 @@ def test_the_file_that_is_replaced_takes_another_name_once_the_new_one_is_whole(
     with written_atomically(path, former=former) as file:
         file.write("new")
     assert (path.read_text(encoding="utf-8"), former.read_text(encoding="utf-8")) == ("new", "old")
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["state", "state.1"]
+    assert names(tmp_path) == ["state", "state.1"]
+
+
+def test_two_names_of_one_file_part_when_one_is_written(tmp_path: Path) -> None:
+    path, former = tmp_path / "state", tmp_path / "state.1"
+    write(path, "old")
+    linked_atomically(path, former)
+    with written_atomically(path, former=former) as file:
+        file.write("new")
+    assert (path.read_text(encoding="utf-8"), former.read_text(encoding="utf-8")) == ("new", "old")
+    assert names(tmp_path) == ["state", "state.1"]
+
+
+# ------------------------------------------------------------------------------------------------- when things go wrong
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And then the name: a power failure leaves no name without its content."""
+    synced: list[object] = []
+
+    def sync(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        synced.append(names(tmp_path) if stat.S_ISDIR(status.st_mode) else status.st_size)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    path = tmp_path / "state"
+    write(path, "old")
+    with written_atomically(path, former=tmp_path / "state.1") as file:
+        file.write("newer")
+    linked_atomically(path, tmp_path / "state.2")
+    first, with_both, with_third = ["state"], ["state", "state.1"], ["state", "state.1", "state.2"]
+    assert [*synced[:3], *synced[4:]] == [3, first, 5, with_both, with_third]
+
+
+@pytest.mark.parametrize(("number", "left"), [(1, ("old", "oldest")), (2, ("new", "oldest")), (3, ("new", "old"))])
+def test_a_disk_that_fails_is_told_and_leaves_whole_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, left: tuple[str, str]
+) -> None:
+    """The disk fails at the new file, at its name, and at the second name of the old one."""
+    path, former = tmp_path / "state", tmp_path / "state.1"
+    write(former, "oldest")
+    write(path, "old")
+    failures = iter(range(1, 9))
+
+    def fail(_: int) -> None:
+        if next(failures) == number:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)), written_atomically(path, former=former) as file:
+        file.write("new")
+    assert (path.read_text(encoding="utf-8"), former.read_text(encoding="utf-8")) == left
+    failures = iter([number])
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        linked_atomically(path, tmp_path / "state.2")
+    assert names(tmp_path) == ["state", "state.1", "state.2"]
+
+
+def test_a_folder_in_place_of_the_second_name_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "state")
+    (tmp_path / "state.1").mkdir()
+    with pytest.raises(IsADirectoryError) as raised:
+        linked_atomically(tmp_path / "state", tmp_path / "state.1")
+    assert raised.value.filename == str(tmp_path / "state.1")
+    assert names(tmp_path) == ["state", "state.1"]
+
+
+def test_without_permissions_a_file_stays_its_owners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else opens it before it has those of the file that it replaces, which a file system may refuse."""
+
+    def refused(*_: object) -> None:
+        raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP))
+
+    write(tmp_path / "out", "old")
+    monkeypatch.setattr(os, "fchmod", refused)
+    write(tmp_path / "out")
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "new"
+    assert permissions(tmp_path / "out") == 0o600
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_file_that_another_process_takes_for_abandoned_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_gone: bool
+) -> None:
+    """Before it is locked; the other has removed it, or is about to."""
+    locked, taken, before = files.locked, [], open_files()
+
+    def locked_late(descriptor: int) -> bool | None:
+        if taken:
+            return locked(descriptor)
+        taken.extend(tmp_path.iterdir())
+        if is_gone:
+            taken[0].unlink()
+        return is_gone
+
+    monkeypatch.setattr(files, "locked", locked_late)
+    write(tmp_path / "out")
+    assert names(tmp_path) == (["out"] if is_gone else ["out", taken[0].name])
+    assert open_files() == before
+
+
+def test_what_is_written_and_removed_does_not_stay_open(tmp_path: Path) -> None:
+    (tmp_path / f"out.{TOKEN}.partial").touch()
+    before = open_files()
+    write(tmp_path / "out")
+    assert open_files() == before
+
+
+def test_what_cannot_be_removed_is_no_hindrance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as another user's file in a folder like /tmp: each is tried."""
+    left = [tmp_path / f"out.{digit * 32}.partial" for digit in "01"]
+    for path in left:
+        path.touch()
+    tried = []
+
+    def refused(path: Path, **_: object) -> None:
+        tried.append(path)
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    remove_unfinished(tmp_path / "out")
+    assert sorted(tried) == left
+
+
+def test_an_abandoned_file_that_may_only_be_read_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / f"out.{TOKEN}.partial").touch()
+    usual = os.open
+
+    def for_reading_only(path: Path, flags: int) -> int:
+        if flags & os.O_RDWR:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return usual(path, flags)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", for_reading_only)
+        remove_unfinished(tmp_path / "out")
+    assert names(tmp_path) == []
+
+
+def test_the_first_name_that_is_not_ours(tmp_path: Path) -> None:
+    for name in ("a", "b.1.partial", "c"):
+        (tmp_path / name).touch()
+    assert first_foreign_name(tmp_path) == "a"
+    assert first_foreign_name(tmp_path, "a", "b.*") == "c"
+    assert first_foreign_name(tmp_path, "a", "b.*", "c") is None
