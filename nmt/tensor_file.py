@@ -138,7 +138,7 @@ def _check_kind(path: Path, texts: dict[str, str], kind: str) -> None:
 def _header(file: IO[bytes], size: int) -> tuple[dict[str, str], dict[str, DeclaredTensor]]:
     """The texts, and the declared tensors in the order of the file. Raises ValueError or RecursionError."""
     length = int.from_bytes(file.read(_LENGTH), "little")
-    if size < _LENGTH or length > size - _LENGTH:
+    if length > size - _LENGTH:
         raise ValueError(f"it has {size:,} bytes, too few for its header")
     if length > LARGEST_HEADER:
         raise ValueError(f"its header has {length:,} bytes, more than {LARGEST_HEADER:,}")
@@ -167,13 +167,15 @@ def _entry(name: str, entry: Any) -> tuple[DeclaredTensor, int, int]:
     kind, shape, place = (entry.get(key) if isinstance(entry, dict) else None for key in keys)
     if not (_are_counts(shape) and _are_counts(place) and len(shape) <= _MOST_AXES and len(place) == 2):
         raise ValueError(f"{name[:100]}: no type, shape and place in the header")
+    if math.prod(filter(None, shape)) >= 1 << 63:  # more than PyTorch can count, even where another size is 0
+        raise ValueError(f"{name[:100]}: a shape too large to count")
     if not isinstance(kind, str) or kind not in _TYPES:
         raise ValueError(f"{name[:100]}: unknown type {str(kind)[:50]}; known: {', '.join(_TYPES)}")
     return DeclaredTensor(_TYPES[kind], tuple(shape)), place[0], place[1]
 
 
 def _are_counts(numbers: Any) -> TypeGuard[list[int]]:
-    return isinstance(numbers, list) and all(type(number) is int and 0 <= number < 1 << 63 for number in numbers)
+    return isinstance(numbers, list) and all(type(number) is int and number >= 0 for number in numbers)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -186,9 +188,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _texts(metadata: Any) -> dict[str, str]:
     """The texts given to `write_tensors`; empty for a file of another program."""
-    if not isinstance(metadata, dict) or not isinstance(metadata.get(_HEADER, ""), str):
+    text = metadata.get(_HEADER, "{}") if isinstance(metadata, dict) else None
+    if not isinstance(text, str):
         raise ValueError("its texts are not text")
-    texts = json.loads(metadata.get(_HEADER, "{}"), object_pairs_hook=_once)
+    texts = json.loads(text, object_pairs_hook=_once)
     if not isinstance(texts, dict) or not all(isinstance(text, str) for text in texts.values()):
         raise ValueError("its texts are not text")
     return texts

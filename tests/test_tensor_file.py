@@ -1,5 +1,6 @@
 """Files of tensors: what is written is read, and nothing else is."""
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ TENSORS = {
     "a.step": torch.tensor(7.0),
     "b": torch.tensor([1, 2, 255], dtype=torch.uint8),
     "empty": torch.zeros(0, 5, dtype=torch.int64),
+    "eight axes": torch.ones([1] * 8),
 }
 
 
@@ -34,6 +36,37 @@ def test_round_trip(path: Path) -> None:
     assert all(torch.equal(tensors[name], tensor) for name, tensor in TENSORS.items())
     assert texts["config"] == "name: ü\n"
     assert with_prefix(tensors, "a.").keys() == {"weight", "step"}
+
+
+def test_every_type_is_read_as_it_was(tmp_path: Path) -> None:
+    whole = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    kinds = (*whole, torch.float16, torch.bfloat16, torch.float32, torch.float64)
+    tensors = {str(kind): torch.tensor([0, 1, 1]).to(kind) for kind in kinds}
+    write_tensors(tmp_path / "types", tensors, kind="model", texts={})
+    found, _ = read_tensors(tmp_path / "types", kind="model")
+    assert all(found[name].dtype == tensor.dtype for name, tensor in tensors.items())
+    assert all(torch.equal(found[name], tensor) for name, tensor in tensors.items())
+
+
+def test_no_tensors(tmp_path: Path) -> None:
+    write_tensors(tmp_path / "none", {}, kind="model", texts={})
+    assert read_tensors(tmp_path / "none", kind="model")[0] == {}
+
+
+def test_a_file_of_an_earlier_release(tmp_path: Path) -> None:
+    """What it is called there, and how its checksum is computed, stay as they are."""
+    texts = {"kind": "model", "version": "1", "toolkit": "0.1.0", "config": "x"}
+    metadata = {"nmt-toolkit": json.dumps({**texts, "digest": "58314989d6008191cfdfb87add33ae64"})}
+    header = {"__metadata__": metadata, "b": {"dtype": "U8", "shape": [3], "data_offsets": [0, 3]}}
+    write_parts(tmp_path / "old", header, bytes([1, 2, 255]))
+    tensors, _ = read_tensors(tmp_path / "old", kind="model")
+    assert tensors["b"].tolist() == [1, 2, 255]
+
+
+def test_the_file_that_is_replaced_takes_another_name(path: Path, tmp_path: Path) -> None:
+    write_tensors(path, {}, kind="model", texts={}, former=tmp_path / "former")
+    assert read_tensors(path, kind="model")[0] == {}
+    assert read_tensors(tmp_path / "former", kind="model")[0].keys() == TENSORS.keys()
 
 
 def test_equal_content_gives_equal_bytes(path: Path, tmp_path: Path) -> None:
@@ -55,7 +88,7 @@ def test_other_kinds_are_named(path: Path, tmp_path: Path) -> None:
         read_tensors(path, kind="training state")
     foreign = tmp_path / "foreign.safetensors"
     save_file(TENSORS, foreign)
-    with pytest.raises(UserError, match="not a model of this toolkit, but a safetensors file of another program"):
+    with pytest.raises(UserError, match=r"not a model of this toolkit, but a safetensors file of another program$"):
         read_tensors(foreign, kind="model")
 
 
@@ -71,19 +104,34 @@ def test_the_version_of_the_toolkit_is_in_the_file(path: Path) -> None:
     [
         (
             "2",
-            r"written by a newer version of the toolkit \(9\.8\.7\), in format 2; this one .* reads format 1: upgrade",
+            r"by a newer version of the toolkit \(9\.8\.7\), in format 2; .* reads format 1: upgrade to read it$",
         ),
         (
             "0",
-            r"written by an older version of the toolkit \(9\.8\.7\), in format 0; this one .*: read it with that one",
+            r"by an older version of the toolkit \(9\.8\.7\), in format 0; this one .*: read it with that one$",
         ),
         ("1.5", r"damaged: its format version is 1\.5; this toolkit reads version 1"),
-        ("9" * 5000, r"written by a newer version of the toolkit"),
+        ("9" * 5000, rf"written by a newer version of the toolkit .* in format {'9' * 50};"),
     ],
 )
 def test_other_versions_are_named(path: Path, version: str, message: str) -> None:
     """Also where the newer version writes what this one would take for damage."""
     rewrite(path, "model", lambda tensors, texts: texts.update(version=version, toolkit="9.8.7"))
+    with pytest.raises(UserError, match=message):
+        read_tensors(path, kind="model")
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ({"version": "1"}, "not a model of this toolkit, but a safetensors file of another program"),
+        ({"kind": "model"}, "damaged: its format version is none; this toolkit"),
+        ({"kind": "model", "version": "2"}, "written by a newer version of the toolkit, in format 2;"),
+        ({"kind": "model", "version": "1"}, "the checksums differ"),
+    ],
+)
+def test_texts_that_are_absent(path: Path, texts: dict[str, str], message: str) -> None:
+    write_parts(path, {"__metadata__": {"nmt-toolkit": json.dumps(texts)}}, b"")
     with pytest.raises(UserError, match=message):
         read_tensors(path, kind="model")
 
@@ -95,13 +143,17 @@ HEADERS: dict[str, Any] = {
     "a list": [],
     "a number": 5,
     "nested": b"[" * 100_000,
-    "nested texts": {"__metadata__": {"nmt-toolkit": "[" * 100_000}},
-    "a name twice": b'{"a": 1, "a": 2}',
+    "nested texts": {"a": ENTRY, "__metadata__": {"nmt-toolkit": "[" * 100_000}},
+    "a name twice": f'{{"a": {json.dumps(ENTRY)}, "a": {json.dumps(ENTRY)}}}'.encode(),
     "a large number": b'{"a": ' + b"1" * 5000 + b"}",
-    "texts a list": {"__metadata__": []},
-    "texts no text": {"__metadata__": {"nmt-toolkit": 5}},
-    "texts a number": {"__metadata__": {"nmt-toolkit": "5"}},
-    "texts of numbers": {"__metadata__": {"nmt-toolkit": '{"kind": 5}'}},
+    "texts a list": {"a": ENTRY, "__metadata__": []},
+    "texts no text": {"a": ENTRY, "__metadata__": {"nmt-toolkit": 5}},
+    "texts a number": {"a": ENTRY, "__metadata__": {"nmt-toolkit": "5"}},
+    "texts of numbers": {"a": ENTRY, "__metadata__": {"nmt-toolkit": '{"kind": 5}'}},
+    "a number among texts": {
+        "a": ENTRY,
+        "__metadata__": {"nmt-toolkit": '{"kind": "model", "more": 5}'},
+    },
     "an entry a number": {"a": 5},
     "an entry without a type": {"a": {"shape": [2, 3], "data_offsets": [0, 24]}},
     "an unknown type": {"a": {**ENTRY, "dtype": "Q7"}},
@@ -111,7 +163,9 @@ HEADERS: dict[str, Any] = {
     "a shape of booleans": {"a": {**ENTRY, "shape": [True, 6]}},
     "a shape of fractions": {"a": {**ENTRY, "shape": [2.0, 3.0]}},
     "many axes": {"a": {**ENTRY, "shape": [2, 3, *[1] * 1000]}},
+    "nine axes": {"a": {**ENTRY, "shape": [2, 3, *[1] * 7]}},
     "a shape beyond counting": {"a": {**ENTRY, "shape": [1 << 62] * 8}},
+    "none, but beyond counting": {"a": ENTRY, "b": {**ENTRY, "shape": [1 << 62, 2, 0], "data_offsets": [24, 24]}},
     "a shape of more than the bytes": {"a": {**ENTRY, "shape": [2, 4]}},
     "a place beyond the file": {"a": {**ENTRY, "data_offsets": [0, 1 << 40], "shape": [1 << 38]}},
     "a place with a gap": {"a": {**ENTRY, "data_offsets": [4, 28]}},
@@ -130,7 +184,25 @@ def test_what_is_no_header_is_refused(header: Any, tmp_path: Path) -> None:
         read_tensors(path, kind="model")
 
 
+def test_a_header_in_another_order(path: Path) -> None:
+    write_parts(path, {"b": {**ENTRY, "shape": [0], "data_offsets": [24, 24]}, "a": ENTRY}, bytes(24))
+    with pytest.raises(UserError, match="a safetensors file of another program"):
+        read_tensors(path, kind="model")
+
+
+def test_a_file_that_ends_in_its_header(path: Path) -> None:
+    content = path.read_bytes()
+    end = 8 + int.from_bytes(content[:8], "little")
+    for size in (0, 7, 8, end - 1):
+        path.write_bytes(content[:size])
+        with pytest.raises(UserError, match=f"it has {size:,} bytes, too few for its header"):
+            read_tensors(path, kind="model")
+
+
 def test_a_header_has_a_limit(path: Path) -> None:
+    write_parts(path, b"{" + b" " * (LARGEST_HEADER - 2) + b"}", b"")
+    with pytest.raises(UserError, match="a safetensors file of another program"):
+        read_tensors(path, kind="model")
     content = b"{" + b" " * LARGEST_HEADER
     write_parts(path, content, b"")
     with pytest.raises(UserError, match=r"its header has 8,388,609 bytes, more than 8,388,608"):
