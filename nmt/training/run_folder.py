@@ -125,7 +125,7 @@ class RunFolder:
             path.unlink()
         self._lock.seek(0)
         again = start.job is not None and self._lock.read() == start.job
-        if overwrite and not again:
+        if overwrite and not (again and _has_state(self.path)):
             _check_spared(self.path, start, begun=begun, overwrite=True)
             self._instead = start
         elif not _has_state(self.path):
@@ -277,7 +277,7 @@ def _check_spared(path: Path, start: _Start, *, begun: bool, overwrite: bool) ->
                 )
     if overwrite:
         gone = run_files.removable(path)
-        if start.origin is not None and any(each.exists() and each.samefile(start.origin) for each in gone):
+        if start.origin is not None and any(file.samefile(start.origin) for file in gone):
             raise UserError(f"--init-from {start.origin}: --overwrite would remove this model; give another --output")
         return
     found = run_files.at_stake(path, begun=begun, text=start.text)

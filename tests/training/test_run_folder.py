@@ -67,7 +67,16 @@ def test_a_failed_start_leaves_nothing(tmp_path: Path) -> None:
     folder = RunFolder.open(tmp_path / "run", config(), resume=False, origin=origin)
     folder.log_path.write_text("started\n", encoding="utf-8")
     fail(folder)
+    fail(RunFolder.open(tmp_path / "other", config(), resume=False))  # without a log and without a model
     assert names(tmp_path) == ["model"]
+
+
+def test_another_process_of_a_training_changes_nothing(tmp_path: Path) -> None:
+    with RunFolder.open(tmp_path / "run", config(), resume=False) as folder:
+        with RunFolder.follow(folder.path) as followed:
+            assert followed.config_path == folder.config_path
+        fail(RunFolder.follow(folder.path))
+        assert names(folder.path) == [".lock", "checkpoints", "config.yaml"]
 
 
 @pytest.mark.parametrize("file", ["metrics.jsonl", "mine.txt"])
@@ -94,9 +103,36 @@ def test_a_run_is_resumed_by_its_configuration_only(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds a run of this configuration already; continue it with --resume"):
         RunFolder.open(path, config(seed=1), resume=False)
     for resume in (True, False):
-        with pytest.raises(UserError, match=r"another configuration(.|\n)*The differences:\n  seed: 1 there, 2 here$"):
-            RunFolder.open(path, config(seed=2), resume=resume)
+        with pytest.raises(UserError) as raised:
+            RunFolder.open(path, config(seed=2, name="other"), resume=resume)
+        assert str(raised.value) == (
+            f"{path}: holds a run of another configuration; give another --output, or --overwrite to remove that run. "
+            "The differences:\n  name: 'run' there, 'other' here\n  seed: 1 there, 2 here"
+        )
     assert parse_config((path / "config.yaml").read_text(encoding="utf-8")).seed == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_of_a_model"),
+    [
+        ({"model": {"embedding_size": 7}}, True),
+        ({"subwords": {"size": 9}}, True),
+        ({"model": {"embedding_size": 7}, "subwords": {"size": 9}}, True),
+        ({"model": {"embedding_size": 7}, "seed": 5}, False),
+    ],
+)
+def test_keys_that_may_have_come_from_a_model_that_is_gone(
+    tmp_path: Path, changes: dict[str, Any], is_of_a_model: bool
+) -> None:
+    path = with_state(tmp_path / "run", config())
+    hint = f"(or, if it began with --init-from, put back {path / 'init_from.safetensors'}, from which these keys came)"
+    with pytest.raises(UserError, match="another configuration") as raised:
+        RunFolder.open(path, config(**changes), resume=True)
+    assert (hint in str(raised.value)) is is_of_a_model
+    (path / "init_from.safetensors").write_bytes(b"weights")
+    with pytest.raises(UserError, match="another configuration") as raised:
+        RunFolder.open(path, config(**changes), resume=True)
+    assert hint not in str(raised.value)
 
 
 def test_strangers_are_left_alone(tmp_path: Path) -> None:
@@ -152,6 +188,40 @@ def test_what_is_more_than_a_start_leaves_is_spared(tmp_path: Path, name: str, c
     with pytest.raises(UserError) as raised:
         RunFolder.open(path, config(), resume=False)
     assert ("holds models" in str(raised.value)) is name.endswith(".safetensors")
+    (path / "zzz").touch()  # beside others, too
+    with pytest.raises(UserError) as raised:
+        RunFolder.open(path, config(), resume=False)
+    assert ("holds models" in str(raised.value)) is name.endswith(".safetensors")
+
+
+def test_what_another_start_left_before_the_folder_was_locked_is_spared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take = RunFolder._take
+
+    def take_late(folder: RunFolder) -> None:
+        folder.best_path.write_bytes(b"model")
+        take(folder)
+
+    monkeypatch.setattr(RunFolder, "_take", take_late)
+    with pytest.raises(UserError, match=r"holds models .* \(found best\.safetensors\)"):
+        RunFolder.open(tmp_path / "run", config(), resume=False)
+
+
+def test_the_file_given_as_configuration_is_not_replaced_by_another_text(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    path.mkdir()
+    text = dump_config(config())
+    for content in (b"name: run\n", b"\xff", text.replace("\n", "\r\n").encode()):
+        (path / "config.yaml").write_bytes(content)
+        with pytest.raises(UserError, match=r"config\.yaml: is the file given as --config"):
+            RunFolder.open(path, config(), resume=False, overwrite=True, given=path / "config.yaml")
+        assert names(path) == ["config.yaml"]
+        assert (path / "config.yaml").read_bytes() == content
+    (path / "config.yaml").write_text(text, encoding="utf-8")
+    leave(RunFolder.open(path, config(), resume=False, given=path / "config.yaml"))
+    (tmp_path / "mine.yaml").write_bytes(b"name: run\n")
+    leave(RunFolder.open(path, config(seed=2), resume=False, given=tmp_path / "mine.yaml"))
 
 
 def test_a_configuration_beside_no_lock_is_spared(tmp_path: Path) -> None:
@@ -204,6 +274,52 @@ def test_overwriting_removes_what_is_of_a_run(tmp_path: Path) -> None:
     assert left == {".lock", "config.yaml", "train.log", *mine}
     assert parse_config((path / "config.yaml").read_text(encoding="utf-8")).seed == 2
     assert (tmp_path / "victim").read_text(encoding="utf-8") == "mine"
+
+
+def test_what_is_overwritten_is_told_in_a_line(tmp_path: Path) -> None:
+    path = with_state(tmp_path / "run", config())
+    with RunFolder.open(path, config(), resume=False, overwrite=True) as folder:
+        assert folder.overwrite() == f"overwriting {path}: removed state.safetensors"
+    for number in range(12):
+        (path / "checkpoints" / f"update-{number:08d}.safetensors").touch()
+    (path / "notes.txt").touch()
+    with RunFolder.open(path, config(), resume=False, overwrite=True) as folder:
+        shown = ", ".join(f"checkpoints/update-{number:08d}.safetensors" for number in range(10))
+        assert folder.overwrite() == f"overwriting {path}: removed {shown} and 2 more; left alone notes.txt"
+
+
+def test_the_model_to_start_from_is_not_overwritten(tmp_path: Path) -> None:
+    path = with_state(tmp_path / "run", config())
+    (path / "best.safetensors").write_bytes(b"weights")
+    (tmp_path / "elsewhere").write_bytes(b"weights")
+    with pytest.raises(UserError, match=r"best\.safetensors: --overwrite would remove this model"):
+        RunFolder.open(path, config(), resume=False, overwrite=True, origin=path / "best.safetensors")
+    assert (path / "best.safetensors").read_bytes() == b"weights"
+    with RunFolder.open(path, config(), resume=False, overwrite=True, origin=tmp_path / "elsewhere") as folder:
+        assert folder.overwrite() is not None
+        assert folder.origin_path.read_bytes() == b"weights"
+
+
+def test_a_run_is_of_the_job_that_resumed_it_last(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with RunFolder.open(path, config(), resume=False, job="17") as folder:
+        assert (path / ".lock").read_text(encoding="utf-8") == "17"
+        folder.state_path.write_bytes(b"state")
+    with RunFolder.open(path, config(), resume=True, job="8"):
+        assert (path / ".lock").read_text(encoding="utf-8") == "8"
+    leave(RunFolder.open(path, config(), resume=False, job="8"))
+    with pytest.raises(UserError, match="holds a run of this configuration already"):
+        RunFolder.open(path, config(), resume=False, job="17")
+    leave(RunFolder.open(path, config(), resume=True))
+    assert (path / ".lock").read_text(encoding="utf-8") == ""
+
+
+def test_a_job_that_is_started_again_before_its_first_state_overwrites_as_before(tmp_path: Path) -> None:
+    path = with_state(tmp_path / "run", config())
+    (path / "notes.txt").write_text("mine", encoding="utf-8")
+    for gone in ("state.safetensors", "nothing"):
+        with RunFolder.open(path, config(), resume=False, overwrite=True, job="7") as folder:
+            assert folder.overwrite() == f"overwriting {path}: removed {gone}; left alone notes.txt"
 
 
 def test_a_lock_that_holds_no_text_is_of_no_job(tmp_path: Path) -> None:
@@ -319,6 +435,7 @@ def test_the_model_that_a_run_starts_from(tmp_path: Path) -> None:
     copy = recorded_origin(path)
     assert copy is not None
     assert copy.read_bytes() == b"weights"
+    os.utime(other, ns=(copy.stat().st_mtime_ns,) * 2)  # as of the same age and size
     for origin in (first, equal, copy, None):
         leave(RunFolder.open(path, config(), resume=True, origin=origin))
     with pytest.raises(
@@ -327,7 +444,7 @@ def test_the_model_that_a_run_starts_from(tmp_path: Path) -> None:
         RunFolder.open(path, config(), resume=True, origin=other)
     scratch = with_state(tmp_path / "scratch", config())
     assert recorded_origin(scratch) is None
-    with pytest.raises(UserError, match=f"--init-from {other}: .* but without --init-from"):
+    with pytest.raises(UserError, match=f"--init-from {other}: .* but without --init-from; leave"):
         RunFolder.open(scratch, config(), resume=True, origin=other)
 
 
