@@ -13,7 +13,8 @@ from torch import nn
 
 from nmt.config.schema import TrainingConfig
 from nmt.errors import DamagedFile, UserError
-from nmt.training.checkpoint import KIND, random_state, read_state, restore, write_state
+from nmt.tensor_file import read_tensors
+from nmt.training.checkpoint import KIND, random_state, read_state, restore, seed_process, write_state
 from nmt.training.distributed import ALONE
 from nmt.training.optim import build_optimizer, build_schedule
 from nmt.training.progress import Progress
@@ -63,6 +64,15 @@ def test_continues_bit_for_bit(tmp_path: Path, settings: dict[str, Any]) -> None
     assert all(torch.equal(mine, theirs) for mine, theirs in zip(model.parameters(), other.parameters(), strict=True))
 
 
+def test_a_process_without_a_state_draws_numbers_of_its_own() -> None:
+    drawn = []
+    for seed, rank, update in ((1, 0, 0), (1, 1, 0), (1, 0, 5), (2, 0, 0), (1, 0, 0)):
+        seed_process(seed, rank, update)
+        drawn.append(torch.rand(1).item())
+    assert len(set(drawn[:4])) == 4
+    assert drawn[0] == drawn[4]
+
+
 def test_damaged_and_foreign_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "state.safetensors"
     model = nn.Linear(3, 2)
@@ -104,6 +114,50 @@ def saved(tmp_path: Path) -> Path:
     train(model, optimizer, 1)
     write_state(path, model=model, optimizer=optimizer, numbers=NUMBERS, random_states=[random_state()])
     return path
+
+
+def test_the_names_in_the_file(saved: Path) -> None:
+    """By which later versions find what is in it."""
+    tensors, texts = read_tensors(saved, kind="training state")
+    moments = {f"optimizer.{index}.{name}" for index in range(2) for name in ("step", "exp_avg", "exp_avg_sq")}
+    assert tensors.keys() == {"model.weight", "model.bias", "random.0.cpu"} | moments
+    assert json.loads(texts["numbers"]) == json.loads(json.dumps(NUMBERS))
+
+
+@pytest.mark.parametrize(
+    ("name", "rank", "is_restored"),
+    [
+        ("random.0.cpu", 0, True),
+        ("random.1.cpu", 1, True),
+        ("random.0.cpu", 1, False),
+        ("random.cpu", 0, True),
+        ("random.cpu", 1, False),
+    ],
+)
+def test_a_random_state_is_that_of_one_process(saved: Path, name: str, rank: int, is_restored: bool) -> None:
+    """Without a rank, as in the files of early versions, of the first."""
+    rewrite(saved, KIND, lambda tensors, _: tensors.update({name: tensors.pop("random.0.cpu")}))
+    model, state = nn.Linear(3, 2), read_state(saved)
+    before = torch.get_rng_state()
+    restore(state, model=model, optimizer=build_optimizer(model.parameters(), TrainingConfig()), rank=rank)
+    assert torch.equal(torch.get_rng_state(), state.tensors[name] if is_restored else before)
+
+
+def test_the_random_states_of_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On as many as there were; more or fewer draw numbers of their own."""
+    model, path = nn.Linear(3, 2), tmp_path / "state.safetensors"
+    optimizer = build_optimizer(model.parameters(), TrainingConfig())
+    states = [torch.tensor([number, 2], dtype=torch.uint8) for number in range(2)]
+    restored: list[list[torch.Tensor]] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: len(states))
+    monkeypatch.setattr(torch.cuda, "get_rng_state_all", lambda: states)
+    monkeypatch.setattr(torch.cuda, "set_rng_state_all", restored.append)
+    write_state(path, model=model, optimizer=optimizer, numbers=NUMBERS, random_states=[random_state()])
+    for count in (2, 3, 1):
+        states = states[:1] * count
+        restore(read_state(path), model=model, optimizer=optimizer)
+    assert [[state.tolist() for state in every] for every in restored] == [[[0, 2], [1, 2]]]
 
 
 WRONG: list[Any] = [None, True, "text", -1, 1e400, [], {}, [[]], {"a": 1}, "9" * 5000]
@@ -183,6 +237,7 @@ TENSORS: dict[str, Callable[[dict[str, torch.Tensor]], Any]] = {
     "a moment of no number": lambda tensors: tensors.update({"optimizer.x.exp_avg": torch.zeros(2)}),
     "a moment without a name": lambda tensors: tensors.update({"optimizer.1": torch.zeros(2)}),
     "a step of several": lambda tensors: tensors.update({"optimizer.0.step": torch.zeros(2)}),
+    "a step of another type": lambda tensors: tensors.update({"optimizer.0.step": torch.tensor(1.0).double()}),
     "a random state of another size": lambda tensors: tensors.update(
         {"random.0.cpu": torch.zeros(3, dtype=torch.uint8)}
     ),
@@ -199,6 +254,13 @@ def test_tensors_of_another_model_or_optimizer(saved: Path, change: Callable[[di
     with pytest.raises(DamagedFile, match=r"state\.safetensors: damaged, training cannot resume from it"):
         restore(read_state(saved), model=model, optimizer=build_optimizer(model.parameters(), TrainingConfig()))
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_the_tensor_that_does_not_fit_is_named(saved: Path) -> None:
+    rewrite(saved, KIND, lambda tensors, _: tensors.update({"random.0.cpu": torch.zeros(3, dtype=torch.uint8)}))
+    model = nn.Linear(3, 2)
+    with pytest.raises(DamagedFile, match=r"random\.cpu: torch\.uint8 \(3,\) instead of torch\.uint8 \(\d+,\)"):
+        restore(read_state(saved), model=model, optimizer=build_optimizer(model.parameters(), TrainingConfig()))
 
 
 def test_a_schedule_that_lacks_its_numbers() -> None:
