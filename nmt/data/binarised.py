@@ -122,12 +122,12 @@ class PairedIds:
     @cached_property
     def longest_source(self) -> int:
         """Pieces in the longest source."""
-        return int(self.source_lengths.max(initial=0))
+        return int(self.source_lengths.max())
 
     @cached_property
     def longest_target(self) -> int:
         """Pieces in the longest target."""
-        return int(self.target_lengths.max(initial=0))
+        return int(self.target_lengths.max())
 
     def source(self, row: int) -> npt.NDArray[np.integer]:
         """Ids of a source, without special symbols."""
@@ -173,7 +173,7 @@ class _Rows:
 
     def lengths(self) -> npt.NDArray[np.int32]:
         lengths = np.empty(len(self._offsets) - 1, dtype=np.int32)
-        np.subtract(self._offsets[1:], self._offsets[:-1], out=lengths, casting="same_kind")
+        np.subtract(self._offsets[1:], self._offsets[:-1], out=lengths)
         self._release()
         return lengths
 
@@ -223,12 +223,12 @@ def _opened_rows(folder: Path, meta: dict[str, Any], pieces: Sequence[int], *, w
 def _check(file: IO[bytes], name: str, seal: Seal, item_type: str, below: int | None) -> None:
     """Raise ValueError if a file is not as it was written, or has a value that is not below `below`."""
     check_size(file, name, seal)
-    checksum, buffer, largest = new_checksum(), bytearray(_CHUNK), -1
+    checksum, buffer = new_checksum(), bytearray(_CHUNK)
+    items, largest = np.frombuffer(buffer, dtype=item_type), 0  # those that are not overwritten have been looked at
     while count := file.readinto(buffer):  # type: ignore[attr-defined]
         checksum.update(memoryview(buffer)[:count])
         if below is not None:
-            items = np.frombuffer(buffer, dtype=item_type, count=count // np.dtype(item_type).itemsize)
-            largest = max(largest, int(items.max(initial=0)))
+            largest = max(largest, int(items.max()))
     if checksum.hexdigest() != seal.checksum:
         raise ValueError(f"{name} is not as it was written")
     if below is not None and largest >= below:

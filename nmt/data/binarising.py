@@ -63,7 +63,7 @@ def binarise(
             "report": report._asdict(),
             "files": {name: seal for writer in writers for name, seal in writer.seals().items()},
         }
-        write_sealed(partial / META, json.dumps(meta, indent=2).encode())
+        write_sealed(partial / META, json.dumps(meta).encode())
         corpus = PairedIds(partial)  # checked before other processes, which discard a damaged one, see the folder
     corpus.folder = folder
     return corpus

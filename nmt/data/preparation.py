@@ -173,7 +173,7 @@ def _trained_on(
         size=settings.size,
         corpus="this corpus" if len(sides) == 2 else f"the {name} side of this corpus",
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(exist_ok=True)
     write_sealed(path, subwords.model)
     lines = "every line" if stride == 1 else f"one line in {stride}"
     seconds = time.monotonic() - began

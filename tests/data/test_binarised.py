@@ -1,21 +1,26 @@
 """Binarised corpora: the same ids as before writing, the filters and their counts, and builds that are cut short."""
 
+import errno
+import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from nmt.config.schema import SubwordsConfig
-from nmt.data import binarising
+from nmt.data import binarised, binarising
 from nmt.data.binarised import CorpusReport, Filters, PairedIds, _Mapped, _mapped, _Rows
 from nmt.data.binarising import binarise
+from nmt.data.sealed import read_sealed, write_sealed
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError
 
@@ -36,6 +41,8 @@ def vocabularies() -> Vocabularies:
 def test_what_was_written_is_read(tmp_path: Path, vocabularies: Vocabularies) -> None:
     ids = binarise(iter(PAIRS), tmp_path / "ids", vocabularies=vocabularies, filters=None, with_text=True)
     for opened in (ids, PairedIds(tmp_path / "ids")):
+        assert opened.folder == tmp_path / "ids"
+        assert opened.source_lengths.dtype == np.int32
         assert len(opened) == len(PAIRS)  # without filters the empty ones are kept
         for row, (source, target) in enumerate(PAIRS):
             assert opened.source(row).tolist() == vocabularies.source.encode(source)
@@ -44,6 +51,65 @@ def test_what_was_written_is_read(tmp_path: Path, vocabularies: Vocabularies) ->
         assert opened.source_lengths.tolist() == [source for source, _ in PIECES]
         assert opened.target_lengths.tolist() == [target for _, target in PIECES]
         assert (opened.longest_source, opened.longest_target) == (10, 4)
+
+
+def test_all_of_a_corpus_is_on_the_disk(
+    tmp_path: Path, vocabularies: Vocabularies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: dict[int, int] = {}
+
+    def sync(descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        synced[status.st_ino] = status.st_size
+
+    monkeypatch.setattr(os, "fsync", sync)
+    folder = binarise(PAIRS, tmp_path / "ids", vocabularies=vocabularies, filters=None, with_text=True).folder
+    files = [path.stat() for path in folder.iterdir()]
+    assert len(files) == 10
+    assert [synced.get(status.st_ino) for status in files] == [status.st_size for status in files]
+
+
+DESCRIPTIONS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "another format": (lambda meta: meta.update(format=3), r"meta\.json is of format 3, not 2"),
+    "no report": (lambda meta: meta.pop("report"), r"meta\.json is not as it was written"),
+    "a report of more": (lambda meta: meta["report"].update(more=1), r"meta\.json is not as it was written"),
+    "another number of pairs": (lambda meta: meta["report"].update(kept=5), "the rows do not fill their files"),
+    "fewer pieces": (lambda meta: meta.update(pieces=[4, 9]), r"source\.ids has the piece \d of a vocabulary of 4"),
+    "another size": (lambda meta: meta["files"]["target.text"].__setitem__(0, 1), r"target\.text has \d+ bytes"),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), DESCRIPTIONS.values(), ids=DESCRIPTIONS)
+def test_a_description_of_another_corpus(
+    tmp_path: Path, vocabularies: Vocabularies, change: Callable[[dict[str, Any]], object], message: str
+) -> None:
+    """Its seal is right."""
+    folder = binarise(PAIRS, tmp_path / "ids", vocabularies=vocabularies, filters=None, with_text=True).folder
+    meta = json.loads(read_sealed(folder / "meta.json"))
+    assert meta["format"] == 2
+    change(meta)
+    write_sealed(folder / "meta.json", json.dumps(meta).encode())
+    with pytest.raises(ValueError, match=message):
+        PairedIds(folder)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path, vocabularies: Vocabularies, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is damaged is told as that, but not what the process lacks."""
+    folder = binarise(PAIRS, tmp_path / "ids", vocabularies=vocabularies, filters=None).folder
+    content = (folder / "source.ids").read_bytes()
+    (folder / "source.ids").write_bytes(bytes(len(content)))
+    with pytest.raises(ValueError, match=r"^source\.ids is not as it was written"):
+        PairedIds(folder)
+    (folder / "source.ids").unlink()
+    with pytest.raises(ValueError, match=f"^source.ids: {os.strerror(errno.ENOENT)}"):
+        PairedIds(folder)
+
+    def refused(path: Path) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(binarised, "opened", refused)
+    with pytest.raises(PermissionError):
+        PairedIds(folder)
 
 
 def test_pairs_without_pieces(tmp_path: Path, vocabularies: Vocabularies) -> None:
@@ -77,11 +143,11 @@ def test_rows_lie_one_after_the_other(offsets: list[int], problem: str | None) -
 def test_of_huge_lines_only_a_few_are_encoded_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binarising, "_CHUNK", 3)
     monkeypatch.setattr(binarising, "_CHUNK_CHARACTERS", 10)
-    pairs = iter([("a", "b"), ("aaaa", "bbbb"), ("a", "b"), ("a", "b"), ("a" * 5, "b" * 9), ("a", "b")])
+    pairs = iter([("a", "b"), ("aaaaa", "bbb"), ("a", "b"), ("aaaa", "bbb"), ("a", "b"), ("a" * 20, ""), ("a", "b")])
     chunks = []
     while chunk := binarising._chunk(pairs):
         chunks.append([len(source) for source, _ in chunk])
-    assert chunks == [[1, 4], [1, 1, 5], [1]]
+    assert chunks == [[1, 5], [1, 4, 1], [20], [1]]  # of 10, 11, 20 and 2 characters
 
 
 def test_a_place_that_is_taken_by_a_file_stays_it(tmp_path: Path, vocabularies: Vocabularies) -> None:
@@ -92,7 +158,9 @@ def test_a_place_that_is_taken_by_a_file_stays_it(tmp_path: Path, vocabularies: 
     assert (tmp_path / "ids").read_text() == "somebody's"
 
 
-def test_only_folders_of_ours_that_are_abandoned_are_removed(tmp_path: Path, vocabularies: Vocabularies) -> None:
+def test_only_folders_of_ours_that_are_abandoned_are_removed(
+    tmp_path: Path, vocabularies: Vocabularies, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ours = [f"old{number}.{'0123456789abcdef' * 2}.partial" for number in range(5)]
     theirs = [f"their{number}.partial" for number in range(5)]
     for name in (*ours, *theirs):
@@ -104,13 +172,24 @@ def test_only_folders_of_ours_that_are_abandoned_are_removed(tmp_path: Path, voc
     link.symlink_to(tmp_path / theirs[0])
     recent = tmp_path / f"recent.{'0' * 32}.partial"
     recent.mkdir()
+    (recent / "source.ids").touch()
+    os.utime(recent / "source.ids", (0, 0))
+    remove = shutil.rmtree
+
+    def remove_twice(path: Path, ignore_errors: bool = False) -> None:
+        remove(path)  # as another process does at the same time
+        remove(path, ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", remove_twice)
     binarise(PAIRS, tmp_path / "ids", vocabularies=vocabularies, filters=None)
     assert {each.name for each in tmp_path.iterdir()} == {*theirs, file.name, link.name, recent.name, "ids"}
 
 
 def test_text_is_kept_only_when_asked_for(tmp_path: Path, vocabularies: Vocabularies) -> None:
-    ids = binarise(PAIRS, tmp_path / "ids", vocabularies=vocabularies, filters=None)
-    assert not list((tmp_path / "ids").glob("*.text*"))
+    ids = binarise(PAIRS, tmp_path / "new" / "cache" / "ids", vocabularies=vocabularies, filters=None)
+    assert sorted(path.name for path in ids.folder.iterdir()) == [
+        *("meta.json", "meta.json.seal", "source.ids", "source.offsets", "target.ids", "target.offsets")
+    ]
     with pytest.raises(ValueError, match="without its text"):
         ids.text(0)
 
@@ -179,6 +258,7 @@ def test_everything_filtered_away_says_by_which_filter(tmp_path: Path, vocabular
 def test_a_corpus_of_blank_lines_can_be_opened(tmp_path: Path, vocabularies: Vocabularies) -> None:
     ids = binarise([("", ""), (" ", "")], tmp_path / "ids", vocabularies=vocabularies, filters=None)
     assert ids.source(1).tolist() == []
+    assert ids.source(1).dtype == np.uint16
     assert ids.target_lengths.tolist() == [0, 0]
 
 
@@ -186,12 +266,12 @@ def test_two_bytes_an_id_while_the_vocabulary_allows(tmp_path: Path) -> None:
     words = [f"w{number}" for number in range(65_560)]
     large = Subwords.train(words, settings=SubwordsConfig(type="word"), size=65_537)
     small = Subwords.train(words, settings=SubwordsConfig(type="word"), size=65_536)
-    pairs = [(word, "w1") for word in words]
-    for subwords, item_type in ((large, np.uint32), (small, np.uint16)):
-        folder = tmp_path / str(subwords.size)
-        ids = binarise(pairs, folder, vocabularies=Vocabularies(subwords, subwords), filters=None)
-        assert ids.source(0).dtype == item_type
-        assert max(int(ids.source(row)[0]) for row in range(len(ids))) == subwords.size - 1
+    for target, item_type in ((large, np.uint32), (small, np.uint16)):
+        last, folder = target.size - 1, tmp_path / str(target.size)
+        pairs = [("w1", target.decode([last]))]
+        ids = binarise(pairs, folder, vocabularies=Vocabularies(small, target), filters=None)
+        assert ids.target(0).dtype == item_type
+        assert ids.target(0).tolist() == [last]
 
 
 # ------------------------------------------------------------------------------------------------------- interruptions
@@ -242,6 +322,17 @@ def test_an_exception_leaves_nothing(tmp_path: Path, vocabularies: Vocabularies)
     assert not list(tmp_path.iterdir())
 
 
+def test_an_exception_is_told_although_the_folder_is_gone(tmp_path: Path, vocabularies: Vocabularies) -> None:
+    def pairs() -> Iterator[tuple[str, str]]:
+        yield "a", "b"
+        (partial,) = tmp_path.iterdir()
+        shutil.rmtree(partial)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        binarise(pairs(), tmp_path / "ids", vocabularies=vocabularies, filters=None)
+
+
 def test_two_builders_of_one_corpus(tmp_path: Path, vocabularies: Vocabularies) -> None:
     def pairs() -> Iterator[tuple[str, str]]:
         yield from PAIRS[:3]
@@ -261,15 +352,28 @@ def test_a_damaged_folder_is_refused(tmp_path: Path, vocabularies: Vocabularies,
         PairedIds(folder)
 
 
-def test_reading_a_corpus_to_its_end_keeps_little_of_it(tmp_path: Path) -> None:
-    """What was read of the files does not stay with the process, as it would with a mapping never given back."""
+def kept_of_files() -> float:
+    """MiB of files that count as memory of this process."""
     status = Path("/proc/self/status")
     if not status.exists():
         pytest.skip("this system does not tell what a process keeps of its files")
+    return int(re.search(r"RssFile:\s+(\d+)", status.read_text())[1]) / 1024  # type: ignore[index]
 
-    def kept_of_files() -> float:
-        return int(re.search(r"RssFile:\s+(\d+)", status.read_text())[1]) / 1024  # type: ignore[index]
 
+def test_looking_at_all_offsets_keeps_little_of_them(tmp_path: Path) -> None:
+    rows = 3_000_000
+    np.zeros(rows + 1, dtype="<i8").tofile(tmp_path / "offsets")
+    with (tmp_path / "offsets").open("rb") as file:
+        corpus = _Rows(_Mapped(np.empty(0, dtype="<u2"), None), _mapped(file, "<i8"))
+    before = kept_of_files()
+    corpus.check(rows)
+    assert kept_of_files() - before < 5
+    assert corpus.lengths().sum() == 0
+    assert kept_of_files() - before < 5
+
+
+def test_reading_a_corpus_to_its_end_keeps_little_of_it(tmp_path: Path) -> None:
+    """What was read of the files does not stay with the process, as it would with a mapping never given back."""
     rows, length = 30_011, 1021
     values = np.arange(rows * length, dtype="<u4")
     values.tofile(tmp_path / "values")

@@ -161,6 +161,7 @@ NOT_OURS = {
     "a list": b"[1, 2, 3]",
     "a list of a text": b'["2"]',
     "a list of true": b"[true]",
+    "a list of a number and a text": b'[1, "2"]',
     "an object": b"{}",
     "an object of null": b'{"format": null, "report": null, "files": null, "pieces": null, "id_type": null}',
     "nested deeply": b"[" * 100_000 + b"]" * 100_000,

@@ -1,7 +1,11 @@
 """From a configuration to open corpora: what is made once, what is reused, and what makes it anew."""
 
+import hashlib
 import io
+import json
+import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +14,9 @@ import sentencepiece
 
 from nmt.config.schema import Config, SubwordsConfig
 from nmt.data import preparation
+from nmt.data.corpus import digests, read_lines
 from nmt.data.preparation import Prepared, prepare
-from nmt.data.subwords import Subwords
+from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError
 from tests.conftest import data_section
 
@@ -65,7 +70,9 @@ def test_train_is_filtered_and_valid_is_not(folder: Path) -> None:
     assert kept == [SOURCE[row] for row in (0, 1, 2, 4)]
     assert [joint.decode(prepared.valid.target(row)) for row in range(len(prepared.valid))] == VALID[1]
     assert len(log) == 3
-    assert log[0].startswith("subwords: joint bpe, 60 pieces, trained on every line in ")
+    said = re.fullmatch(r"subwords: joint bpe, 60 pieces, trained on every line in (\d+\.\d) s", log[0])
+    assert said is not None
+    assert float(said[1]) < 60
     assert log[1].startswith(
         "training corpus: 6 pairs read, 4 kept "
         "(left out: 1 empty on one side, 1 longer than data.max_length = 50 pieces); source: "
@@ -88,6 +95,39 @@ def test_a_second_preparation_reuses_everything(folder: Path, monkeypatch: pytes
     assert [second.train.target(row).tolist() for row in range(len(second.train))] == [
         first.train.target(row).tolist() for row in range(len(first.train))
     ]
+
+
+def test_entries_are_named_by_what_they_are_made_from(folder: Path) -> None:
+    """A run finds its data by these names when it is resumed, by another version too."""
+
+    def key(*made_from: Any) -> str:
+        return hashlib.blake2b(json.dumps(made_from).encode(), digest_size=16).hexdigest()
+
+    def digest(model: bytes) -> str:
+        return hashlib.blake2b(model, digest_size=20).hexdigest()
+
+    hashes = digests(folder / name for name in ("train.en", "train.de", "valid.en", "valid.de"))
+    train, valid = [*hashes.values()][:2], [*hashes.values()][2:]
+    made_by = {"type": "bpe", "size": 60, "lowercase": False, "normalisation": "nmt_nfkc", "character_coverage": 1.0}
+    made_by |= {"byte_fallback": False}
+    prepared = run(folder, data__max_length=50)
+    assert prepared.valid_digests == tuple(valid)
+    model = digest(prepared.vocabularies.source.model)
+    ids = [key(1, [train], [model] * 2, [50, None], False), key(1, [valid], [model] * 2, None, False)]
+    assert [prepared.train.folder.name, prepared.valid.folder.name] == ids
+    assert {path.relative_to(folder / "cache").as_posix() for path in written(folder) if path.suffix != ".seal"} == {
+        f"checked/{key(train, valid)}.json",
+        f"subwords/{key(1, made_by, [train])}.model",
+        *(f"ids/{name}/{file}" for name in ids for file in ("meta.json", "source.ids", "source.offsets")),
+        *(f"ids/{name}/{file}" for name in ids for file in ("target.ids", "target.offsets")),
+    }
+    joint = prepared.vocabularies.source
+    words = Subwords.train(SOURCE, settings=SubwordsConfig(type="word"), size=20)
+    settings = config(folder, data__max_length_ratio=4.0)
+    prepared = prepare(settings, cache=folder / "cache", log=print, vocabularies=Vocabularies(words, joint))
+    models, filters = [digest(words.model), model], [settings.data.max_length, 4.0]
+    rule = "one unknown piece for each unknown word"
+    assert prepared.train.folder.name == key(1, [train], models, filters, False, rule)
 
 
 @pytest.mark.parametrize(
@@ -137,10 +177,13 @@ def test_several_pairs_of_files_are_read_one_after_the_other(folder: Path) -> No
     sources = [prepared.vocabularies.source.decode(prepared.train.source(row)) for row in range(len(prepared.train))]
     kept = [" ".join(SOURCE[row].split()) for row in (0, 1, 2, 4, 5)]
     assert sources == [*kept, "the men run", *kept]
+    assert len(prepared.valid) == len(VALID[0])
 
 
 def test_a_model_a_side(folder: Path) -> None:
-    vocabularies = run(folder, subwords__joint=False, subwords__size=40).vocabularies
+    log: list[str] = []
+    vocabularies = run(folder, log, subwords__joint=False, subwords__size=40).vocabularies
+    assert [line.split(",")[0] for line in log[:2]] == ["subwords: source bpe", "subwords: target bpe"]
     assert vocabularies.source.model != vocabularies.target.model
     assert vocabularies.source.decode(vocabularies.source.encode("ö")) != "ö"  # no source line has it
     alone = Subwords.train(SOURCE, settings=config(folder).subwords, size=40)
@@ -182,7 +225,9 @@ def test_existing_models(folder: Path) -> None:
     given = run(folder, log, subwords__joint=False, **both).vocabularies
     assert [subwords.model for subwords in given] == [subwords.model for subwords in trained]
     assert log[0] == f"subwords: 40 pieces, source_model {folder / 'source.model'}"
-    joint = run(folder, subwords__model=str(folder / "target.model")).vocabularies
+    log.clear()
+    joint = run(folder, log, subwords__model=str(folder / "target.model")).vocabularies
+    assert log[0] == f"subwords: 40 pieces, model {folder / 'target.model'}"
     assert joint.source is joint.target
     assert joint.source.model == trained.target.model
 
@@ -218,6 +263,35 @@ def test_damaged_cache_entries_are_made_again(folder: Path) -> None:
     assert ["reused" in line for line in log] == [False, False, False, False, True]
     assert again.vocabularies.source.model == first.vocabularies.source.model
     assert again.train.report == first.train.report
+
+
+@pytest.mark.parametrize("changes", [{"subwords__size": 61}, {"subwords__sampling": {"alpha": 0.1}}])
+def test_ids_of_others_are_not_used(folder: Path, changes: dict[str, Any]) -> None:
+    first, others = run(folder).train, run(folder, **changes).train
+    shutil.rmtree(first.folder)
+    shutil.copytree(others.folder, first.folder)
+    log: list[str] = []
+    assert run(folder, log).train.report == first.report
+    assert [line.rsplit("(", 1)[1] for line in log if "made anew" in line] == ["made with other vocabularies)"]
+
+
+def test_a_side_that_changes_while_its_model_is_trained(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def changed(path: Path, *, expected: str | None = None) -> Iterator[str]:
+        path.write_text("".join(f"{line}!\n" for line in SOURCE), encoding="utf-8")
+        return read_lines(path, expected=expected)
+
+    monkeypatch.setattr(preparation, "read_lines", changed)
+    with pytest.raises(UserError, match=r"train\.en: was changed while it was being read"):
+        run(folder, subwords__joint=False, subwords__size=40)
+
+
+def test_a_file_that_could_not_be_read_for_a_moment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(paths: Iterator[Path]) -> None:
+        raise UserError(f"{next(paths)}: cannot be read")
+
+    monkeypatch.setattr(preparation, "digests", refused)
+    with pytest.raises(UserError, match=r"train\.en: cannot be read"):
+        run(folder)
 
 
 def test_every_problem_of_the_files_is_reported_at_once(folder: Path) -> None:
@@ -266,11 +340,5 @@ def test_nbest_size_needs_a_model_that_reads_it(folder: Path) -> None:
     message = r"subwords\.sampling\.nbest_size: 4 has no effect on a subword model of type bpe"
     with pytest.raises(UserError, match=message):
         run(folder, subwords__model=folder / "bpe.model", subwords__sampling=sampling)
-    prepared = run(folder, subwords__model=folder / "unigram.model", subwords__sampling=sampling)
-    assert prepared.train.text(0) == (SOURCE[0], TARGET[0])
-
-
-def test_a_cache_folder_that_cannot_be_written(folder: Path) -> None:
-    (folder / "cache").write_text("a file", encoding="utf-8")
-    with pytest.raises(UserError, match=r"the data cache cannot be used .*another data\.cache_folder"):
-        run(folder)
+    sides = {"subwords__source_model": folder / "bpe.model", "subwords__target_model": folder / "unigram.model"}
+    run(folder, subwords__joint=False, subwords__sampling=sampling, **sides)  # one of the two reads it
