@@ -3,10 +3,9 @@
 MODELS = ("kernels", "against_numpy", "decoders", "attention", "encoder", "seq2seq")
 OPS = ("tests/ops", *(f"tests/models/test_{name}.py" for name in MODELS))
 SEARCH = ("tests/decoding",)
-TRAIN = ("train", "train_failures", "train_mistakes")
 FILES = ("tests/test_tensor_file.py", "tests/test_files.py")
-RUNS = ("tests/training", *FILES, *(f"tests/cli/test_{name}.py" for name in TRAIN))
-CACHE = ("tests/data",)
+RUNS = tuple(f"tests/training/test_{name}.py" for name in ("checkpoint", "states", "run_folder"))
+CACHE = tuple(f"tests/data/test_{name}.py" for name in ("sealed", "binarised", "damaged_cache", "preparation"))
 
 # file → the test file that is its own, whose tests are run first, and all that have to do with it
 TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -33,11 +32,11 @@ TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
     "nmt/decoding/search/rules.py": ("tests/decoding/search/test_rules.py", SEARCH),
     "nmt/training/checkpoint.py": ("tests/training/test_checkpoint.py", RUNS),
     "nmt/training/run_folder.py": ("tests/training/test_run_folder.py", RUNS),
-    "nmt/training/states.py": ("tests/training/test_checkpoint.py", RUNS),
-    "nmt/tensor_file.py": ("tests/test_tensor_file.py", RUNS),
-    "nmt/files.py": ("tests/test_files.py", RUNS),
+    "nmt/training/states.py": ("tests/training/test_states.py", RUNS),
+    "nmt/tensor_file.py": ("tests/test_tensor_file.py", FILES),
+    "nmt/files.py": ("tests/test_files.py", FILES),
     "nmt/data/binarised.py": ("tests/data/test_binarised.py", CACHE),
     "nmt/data/binarising.py": ("tests/data/test_binarised.py", CACHE),
     "nmt/data/preparation.py": ("tests/data/test_preparation.py", CACHE),
-    "nmt/data/sealed.py": ("tests/data/test_damaged_cache.py", CACHE),
+    "nmt/data/sealed.py": ("tests/data/test_sealed.py", CACHE),
 }
