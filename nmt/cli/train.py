@@ -36,14 +36,14 @@ from nmt.jobs.torchrun import is_silent, job
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_model
-from nmt.training.best_model import mend_best
 from nmt.training.distributed import LostProcess, Processes, joined
 from nmt.training.dry_run import describe, parameters
 from nmt.training.finetuning import freeze, load_weights
 from nmt.training.optim import build_optimizer, build_schedule
+from nmt.training.records import Records
 from nmt.training.run_files import STATES
 from nmt.training.run_folder import RunFolder
-from nmt.training.states import saved_state
+from nmt.training.states import SavedStates, saved_state
 from nmt.training.trainer import Trainer
 from nmt.training.update import chosen_computing
 
@@ -150,29 +150,38 @@ def _run(request: Request, folder: RunFolder, log: Log, processes: Processes, pr
         log(line)
     if origin is not None and state is None:
         log(f"starting from the weights of {origin.path}")
+    optimizer, schedule = build_optimizer(model.parameters(), config.training), build_schedule(config.training)
+    states = SavedStates(
+        folder,
+        config=config,
+        model=model,
+        optimizer=optimizer,
+        schedule=schedule,
+        data=_fingerprint(prepared),
+        processes=processes,
+    )
+    progress = states.start(state, log)
+    saved = {} if state is None else state.numbers
     trainer = Trainer(
         config=config,
         model=model,
-        optimizer=build_optimizer(model.parameters(), config.training),
-        schedule=build_schedule(config.training),
+        optimizer=optimizer,
+        schedule=schedule,
         corpus=prepared.train,
         vocabularies=prepared.vocabularies,
-        data=_fingerprint(prepared),
         folder=folder,
-        state=state,
+        states=states,
+        progress=progress,
+        records=Records(folder.path, saved, progress.is_after, log) if processes.is_first else None,
         validate=build_validation(config, prepared, device, processes),
         write_model=_model_writer(config, prepared.vocabularies),
         log=log,
         progress_bar=partial(_progress_bar, shown=processes.is_first),
         processes=processes,
     )
-    if state is not None:
-        log(f"resuming after update {trainer.progress.update:,}")
-        if processes.is_first:
-            mend_best(folder, trainer.progress, log, is_averaged=config.training.average_best > 1)
     try:
         with handled(leaving(PROGRAM)):
-            progress = trainer.train()
+            trainer.train()
     except Interrupted as interruption:
         with telling():
             log(f"{interruption}; the state is saved, continue with --resume")

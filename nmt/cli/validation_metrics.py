@@ -14,8 +14,8 @@ from nmt.decoding.text.segments import longest_segment
 from nmt.decoding.translator import Translator
 from nmt.evaluation.metrics import corpus_scores
 from nmt.models.seq2seq import Seq2Seq
+from nmt.training.corpus_loss import Validate, corpus_loss, plan_validation
 from nmt.training.distributed import ALONE, Processes
-from nmt.training.validation import Validate, corpus_loss, plan_validation
 
 
 def build_validation(

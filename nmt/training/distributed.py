@@ -1,9 +1,8 @@
-"""One training by several processes, as torchrun starts them: what they tell one another, and their common gradient.
+"""One training by several processes, as torchrun starts them: how they meet, and what they tell one another.
 
 Every process has the whole model and computes its share of each batch, the rows that `share_rows` gives it. Losses are
-divided by the tokens (or sentences) of all shares before the gradients are added up, so N processes make the update
-that one would make. Only the first process writes. PyTorch's DistributedDataParallel adds up the gradients, by gloo on
-CPUs and by NCCL on GPUs.
+divided by the tokens (or sentences) of all shares before the gradients are added up (see `update`), so N processes make
+the update that one would make. Only the first process writes.
 
 They tell one another numbers, and texts as JSON, in tensors: nothing is ever unpickled. A process that does not answer
 for `patience` ends the others.
@@ -16,7 +15,7 @@ import gc
 import json
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from textwrap import shorten
@@ -24,13 +23,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor, distributed, nn
-from torch.nn.parallel import DistributedDataParallel
 
-from nmt.data.batching import Batch
 from nmt.errors import UserError
 from nmt.jobs import torchrun
-from nmt.models.seq2seq import Seq2Seq
-from nmt.training.objective import batch_loss
 
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import PrefixStore
@@ -85,6 +80,14 @@ class Processes:
         totals = torch.tensor(numbers, dtype=torch.float64, device=self.device)
         distributed.all_reduce(totals)
         return totals.tolist()
+
+    def largest(self, number: int) -> int:
+        """The largest of the processes' numbers."""
+        if self.size == 1:
+            return number
+        largest = torch.tensor(number, device=self.device)
+        distributed.all_reduce(largest, op=distributed.ReduceOp.MAX)
+        return int(largest)
 
     def check_same(self, what: str, value: str) -> None:
         """Raise UserError unless all processes have the same value."""
@@ -165,56 +168,3 @@ def _lost(error: RuntimeError) -> bool:
 
 def _timed_out(error: RuntimeError) -> bool:
     return "Timed out" in str(error) or "timeout" in str(error)
-
-
-class Parallel:
-    """A model whose gradients are summed over processes."""
-
-    def __init__(self, model: Seq2Seq, processes: Processes, *, example: Batch, smoothing: float) -> None:
-        """`example` is a batch by which to find the weights that no loss depends on; nothing is trained with it."""
-        self.processes = processes
-        frozen = _unread(model, example, smoothing=smoothing)
-        for parameter in frozen:
-            parameter.requires_grad_(False)  # DistributedDataParallel would wait for their gradients
-        ids = [model.output_weight.device] if model.output_weight.device.type == "cuda" else None
-        self._wrapped = DistributedDataParallel(_BatchLoss(model, smoothing), device_ids=ids)
-
-    def backward(self, batches: Sequence[Batch | None], share: float) -> Tensor:
-        """Leave in every process the gradient of Σ loss / `share` over the batches of all processes.
-
-        Returns the negative log-likelihood of this process's batches. None stands for an empty share.
-        """
-        total = torch.zeros((), device=next(self._wrapped.parameters()).device)
-        for batch in batches[:-1]:
-            with self._wrapped.no_sync():
-                total += self._backward(batch, share)
-        return total + self._backward(batches[-1], share)
-
-    def _backward(self, batch: Batch | None, share: float) -> Tensor:
-        loss, nll = self._wrapped(batch)
-        (loss * (self.processes.size / share)).backward()  # the processes' gradients are averaged
-        return nll.detach()
-
-
-class _BatchLoss(nn.Module):
-    """`batch_loss` as a module; of an empty share it is 0, with gradients that are 0."""
-
-    def __init__(self, model: Seq2Seq, smoothing: float) -> None:
-        super().__init__()
-        self.model, self.smoothing = model, smoothing
-
-    def forward(self, batch: Batch | None) -> tuple[Tensor, Tensor]:
-        if batch is not None:
-            return batch_loss(self.model, batch, smoothing=self.smoothing)
-        nothing = torch.stack([each.sum() * 0.0 for each in self.model.parameters() if each.requires_grad]).sum()
-        return nothing, nothing
-
-
-def _unread(model: Seq2Seq, example: Batch, *, smoothing: float) -> list[nn.Parameter]:
-    """The weights whose gradient is None; random states stay as they are."""
-    device = model.output_weight.device
-    with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        batch_loss(model, example.to(device), smoothing=smoothing)[0].backward()
-    unread = [each for each in model.parameters() if each.requires_grad and each.grad is None]
-    model.zero_grad(set_to_none=True)
-    return unread

@@ -1,42 +1,102 @@
-"""The saved states of a run: the newest, and the one before it for the day the newest is damaged.
+"""The saved states of a run: the newest, the one before it for the day the newest is damaged, and how a run goes on.
 
-It knows their files, and which checkpoints they count on; what is in a state is the business of `checkpoint`.
+It knows what a state says of a run, and the run's files; how a state is written and read is the business of
+`checkpoint`.
 """
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
-from torch import nn
+import torch
 from torch.optim import Optimizer
 
+from nmt.config import Config
 from nmt.errors import DamagedFile, UserError
-from nmt.files import linked_atomically
-from nmt.training.checkpoint import State, random_state, read_state, write_state
+from nmt.files import linked_atomically, written_atomically
+from nmt.models.model_file import load_model
+from nmt.models.seq2seq import Seq2Seq
+from nmt.ops.products import onednn_is_exact
+from nmt.training.checkpoint import State, random_state, read_state, restore, seed_process, write_state
 from nmt.training.distributed import Processes
 from nmt.training.divergence import Diverged, not_finite
+from nmt.training.optim import Schedule
+from nmt.training.progress import Progress
+from nmt.training.records import Records
 from nmt.training.run_folder import RunFolder
+from nmt.training.update import chosen_computing
+
+Log = Callable[[str], None]
 
 
 class SavedStates:
-    """Writes the states of one run. A checkpoint that either of the two counts on is kept."""
+    """The states of one run. A checkpoint that either of the two counts on is kept."""
 
     def __init__(
-        self, folder: RunFolder, *, model: nn.Module, optimizer: Optimizer, processes: Processes, kept: set[int]
+        self,
+        folder: RunFolder,
+        *,
+        config: Config,
+        model: Seq2Seq,
+        optimizer: Optimizer,
+        schedule: Schedule,
+        data: str,
+        processes: Processes,
     ) -> None:
-        """`kept`: the updates whose checkpoints the state counts on that the run is resumed from."""
-        self._folder, self._processes = folder, processes
-        self._model, self._optimizer = model, optimizer
-        self._kept = kept
+        """`data` is a fingerprint of the corpora and vocabularies."""
+        self._folder, self._config, self._processes = folder, config, processes
+        self._model, self._optimizer, self._schedule = model, optimizer, schedule
+        self._data = data
+        self._kept: set[int] = set()  # the updates whose checkpoints the newest state counts on
         self.update: int | None = None  # of the newest state
 
-    def write(self, numbers: dict[str, Any], *, kept: set[int], where: str) -> None:
-        """Write the state, and keep the one before it; to be called in all processes.
+    def start(self, state: State | None, log: Log) -> Progress:
+        """Put back what `state` holds, and return how far the run had come; None: the run begins.
+
+        To be called in all processes. Raises UserError for a run that began with other data: its weights stand for
+        other pieces, and its position for other batches.
+        """
+        rank = self._processes.rank
+        if state is None:
+            if rank:
+                seed_process(self._config.seed, rank, 0)
+            return Progress()
+        if state.numbers.get("data") != self._data:
+            raise UserError(
+                f"{self._folder.path}: the corpus files or subword models are no longer those that this run began "
+                "with; put them back to resume it, or give another --output"
+            )
+        restore(state, model=self._model, optimizer=self._optimizer, rank=rank)
+        for warning in _take_over(state.numbers["surroundings"], self._surroundings()):
+            log(warning)
+        progress = Progress.from_json(state.numbers["progress"], rank=rank)
+        if rank and rank >= state.numbers["surroundings"].get("processes", 1):
+            seed_process(self._config.seed, rank, progress.update)
+        self._schedule.restore(state.numbers["schedule"])
+        self.update, self._kept = progress.update, progress.kept(self._config.training)
+        log(f"resuming after update {progress.update:,}")
+        if self._processes.is_first:
+            if progress.finished is not None:
+                self._remove_checkpoints(self._kept)  # what a kill left between saving and removing
+            self._mend_best(progress, log)
+        return progress
+
+    def write(self, progress: Progress, records: Records | None, *, where: str) -> None:
+        """Write the state, and keep the one before it; to be called in all processes, the first of which has records.
 
         Raises Diverged, with `where`, when the weights or the optimizer are not finite; nothing is written then.
         """
+        numbers = {
+            "progress": progress.as_json(self._processes),
+            "schedule": self._schedule.state(),
+            **({} if records is None else records.saved()),
+            "data": self._data,
+            "surroundings": self._surroundings(),
+        }
         if (found := not_finite(self._model, self._optimizer)) is not None:
             raise Diverged(found, where=where)
-        self.update = numbers["progress"]["update"]
+        self.update = progress.update
         random_states = self._processes.gather_states(random_state())
         if not self._processes.is_first:
             return
@@ -48,15 +108,63 @@ class SavedStates:
             random_states=random_states,
             former=self._folder.previous_state_path,
         )
-        self.remove_checkpoints(kept)
+        former, self._kept = self._kept, progress.kept(self._config.training)
+        self._remove_checkpoints(former | self._kept)
 
-    def remove_checkpoints(self, kept: set[int]) -> None:
-        """Remove the checkpoints that neither the newest state, which counts on `kept`, nor the one before needs."""
-        needed, self._kept = self._kept | kept, kept
+    def _mend_best(self, progress: Progress, log: Log) -> None:
+        """Make the best model anew from its checkpoint, which has the same bytes, if it cannot be read.
+
+        The log says so, or why that is not possible. That of a finished run may be an average, and is left to the user.
+        """
+        if not progress.best:
+            return
+        _, update = progress.best[0]
+        best, checkpoint = self._folder.best_path, self._folder.checkpoint_path(update)
+        if (problem := _why_unreadable(best)) is None:
+            return
+        if (other := _why_unreadable(checkpoint)) is not None:
+            log(f"warning: {problem}; nor can it be made anew from its checkpoint ({other})")
+        elif progress.finished is not None and self._config.training.average_best > 1:
+            source = f"the best of the checkpoints, of which it may have been an average, is {checkpoint}"
+            log(f"warning: {problem}; {source}")
+        else:
+            with open(checkpoint, "rb") as model, written_atomically(best, "wb") as copy:
+                shutil.copyfileobj(model, copy)
+            log(f"warning: {problem}; made anew from its checkpoint, of update {update:,}")
+
+    def _remove_checkpoints(self, needed: set[int]) -> None:
         self._folder.remove_checkpoints(lambda number: number in needed)
 
+    def _surroundings(self) -> dict[str, Any]:
+        """What the last bits of a training's numbers depend on besides its state."""
+        device = self._model.output_weight.device
+        computing = chosen_computing(self._config.training, device)
+        return {
+            "processes": self._processes.size,
+            "threads": torch.get_num_threads(),
+            "PyTorch": str(torch.__version__),
+            "device": device.type,
+            "oneDNN": onednn_is_exact(),
+            "fused kernels": computing.fused,
+            "precision": str(computing.precision).removeprefix("torch."),
+        }
 
-def saved_state(folder: RunFolder, processes: Processes, log: Callable[[str], None]) -> State | None:
+
+def _take_over(saved: dict[str, Any], present: dict[str, Any]) -> Iterator[str]:
+    """Set the saved number of threads; a warning for each of the other surroundings that has changed.
+
+    Threads are taken over for the sake of the last bits, which another number of processes changes anyway.
+    """
+    if saved.get("processes", 1) == present["processes"]:
+        torch.set_num_threads(saved["threads"])
+    if saved.keys() < present.keys():
+        yield "warning: the state was saved by an older version: the run continues, but not bit for bit"
+    for name, now in present.items():
+        if name != "threads" and saved.get(name, now) != now:
+            yield f"warning: {name} was {saved[name]} and is {now}: the run continues, but not bit for bit"
+
+
+def saved_state(folder: RunFolder, processes: Processes, log: Log) -> State | None:
     """The state that the run in the folder goes on from: the newest, or the one before it where that is damaged or
     gone, which then takes its place; None where there is none. To be called in all processes.
 
@@ -69,7 +177,7 @@ def saved_state(folder: RunFolder, processes: Processes, log: Callable[[str], No
     return read_state(folder.state_path)
 
 
-def _first_readable(folder: RunFolder, log: Callable[[str], None]) -> State | None:
+def _first_readable(folder: RunFolder, log: Log) -> State | None:
     newest, previous = folder.state_path, folder.previous_state_path
     if not newest.exists() and not previous.exists():
         return None
@@ -94,3 +202,11 @@ def _first_readable(folder: RunFolder, log: Callable[[str], None]) -> State | No
     linked_atomically(previous, newest)
     log(f"warning: {problem}; going on from the state before it, of update {state.numbers['progress']['update']:,}")
     return state
+
+
+def _why_unreadable(path: Path) -> str | None:
+    try:
+        load_model(path)
+    except UserError as error:
+        return str(error)
+    return None

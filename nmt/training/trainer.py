@@ -6,7 +6,8 @@ written between updates only, so no position inside an accumulation has to be re
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,90 +19,55 @@ from nmt.config import Config
 from nmt.data.batching import Batch, Indices, batches, padding_share, plan_epoch, shared_batches
 from nmt.data.binarised import PairedIds
 from nmt.data.subwords import Vocabularies
-from nmt.errors import UserError
 from nmt.jobs.stopping import Interrupted, StopRequest
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.computing import computing
 from nmt.training.averaging import whole_checkpoints, with_average
-from nmt.training.checkpoint import State, restore, seed_process
-from nmt.training.distributed import Parallel, Processes
+from nmt.training.corpus_loss import Validate
+from nmt.training.distributed import Processes
 from nmt.training.divergence import Diverged, beyond_start, bound, place
 from nmt.training.optim import Schedule, better
 from nmt.training.progress import Bar, Progress, Window
 from nmt.training.records import Records, readable
 from nmt.training.run_folder import RunFolder
 from nmt.training.states import SavedStates
-from nmt.training.surroundings import surroundings, take_over
-from nmt.training.update import UpdateResult, chosen_computing, update
-from nmt.training.validation import Validate
+from nmt.training.update import Parallel, UpdateResult, chosen_computing, update
 
 WriteModel = Callable[[Path, Seq2Seq, dict[str, Any]], None]
 """Writes a model file; the last argument says how the weights came about."""
 
 
+@dataclass(kw_only=True, eq=False)
 class Trainer:
-    """One run: from its first update, or from a saved state, to its end."""
+    """One run, from where its progress stands to its end.
 
-    def __init__(
-        self,
-        *,
-        config: Config,
-        model: Seq2Seq,
-        optimizer: Optimizer,
-        schedule: Schedule,
-        corpus: PairedIds,
-        vocabularies: Vocabularies,
-        data: str,
-        folder: RunFolder,
-        state: State | None,
-        validate: Validate,
-        write_model: WriteModel,
-        log: Callable[[str], None],
-        progress_bar: Callable[[int, int, int], Bar],
-        processes: Processes,
-    ) -> None:
-        """`state`: what to resume from, or None. `progress_bar`: a bar for (epoch, batches done, batches in all).
+    Of several processes each has a trainer of its own; the first one alone writes, and its log is the one to read.
+    """
 
-        Of several processes each has a trainer of its own; the first one alone writes, and its log is the one to read.
+    config: Config
+    model: Seq2Seq
+    optimizer: Optimizer
+    schedule: Schedule
+    corpus: PairedIds
+    vocabularies: Vocabularies
+    folder: RunFolder
+    states: SavedStates
+    progress: Progress
+    records: Records | None  # of the first process
+    validate: Validate
+    write_model: WriteModel
+    log: Callable[[str], None]
+    progress_bar: Callable[[int, int, int], Bar]  # for (epoch, batches done, batches in all)
+    processes: Processes
 
-        `data` is a fingerprint of the corpora and vocabularies; a run that began with another one is refused with a
-        UserError, because its weights stand for other pieces and its position for other batches.
-        """
-        self.config, self.settings = config, config.training
-        self.model, self.optimizer, self.schedule = model, optimizer, schedule
-        self.corpus, self.vocabularies, self.data = corpus, vocabularies, data
-        self.pieces = vocabularies.target.size
-        self.folder = folder
-        self.validate, self.write_model = validate, write_model
-        self.log, self.progress_bar = log, progress_bar
-        self.processes = processes
-        self.parallel = self._in_parallel() if processes.size > 1 else None
-        self.computing = chosen_computing(self.settings, model.output_weight.device)
+    def __post_init__(self) -> None:
+        self.settings = self.config.training
+        self.pieces = self.vocabularies.target.size
+        self.parallel = self._in_parallel() if self.processes.size > 1 else None
         self.stop = StopRequest()
-        self.progress = Progress()
         self.batches_in_epoch = 1  # known once the epoch is planned
-        self.place = "before the first update"
-        if state is not None:
-            if state.numbers.get("data") != data:
-                raise UserError(
-                    f"{folder.path}: the corpus files or subword models are no longer those that this run began with; "
-                    "put them back to resume it, or give another --output"
-                )
-            restore(state, model=model, optimizer=optimizer, rank=processes.rank)
-            for warning in take_over(state.numbers["surroundings"], self._surroundings()):
-                log(warning)
-            self.progress = Progress.from_json(state.numbers["progress"], rank=processes.rank)
-            self.place = f"after update {self.progress.update:,}"
-            self.schedule.restore(state.numbers["schedule"])
-        kept = self.progress.kept(self.settings)
-        self.states = SavedStates(folder, model=model, optimizer=optimizer, processes=processes, kept=kept)
-        self.states.update = None if state is None else self.progress.update
-        if self.progress.finished is not None and processes.is_first:  # what a kill left between saving and removing
-            self.states.remove_checkpoints(kept)
-        if processes.rank and (state is None or state.numbers["surroundings"].get("processes", 1) <= processes.rank):
-            seed_process(config.seed, processes.rank, self.progress.update)
-        saved = {} if state is None else state.numbers
-        self.records = Records(folder.path, saved, self.progress.is_after, log) if processes.is_first else None
+        update = self.progress.update
+        self.place = f"after update {update:,}" if update else "before the first update"
 
     def train(self) -> Progress:
         """Train to the end. Raises Interrupted, with the state saved, when a signal asks to stop."""
@@ -123,31 +89,28 @@ class Trainer:
         progress = self.progress
         plan = plan_epoch(self.corpus, self.config, epoch=progress.epoch)
         self.batches_in_epoch = progress.within(len(plan))
-        if progress.validated == progress.update:
-            self._finish_if_over()  # resumed after the last validation: no epoch begins
-            if progress.finished:
-                return
+        if progress.validated == progress.update and self._end_if_over():  # resumed after the last validation
+            return
         if progress.position == 0:
             share = padding_share(plan, self.corpus.source_lengths, self.corpus.target_lengths)
             self.log(f"epoch {progress.epoch + 1}: {len(plan):,} batches, {share:.1%} padding")
         groups = self._groups(plan)
-        bar = self.progress_bar(progress.epoch + 1, progress.position, len(plan))
-        try:
-            while True:
-                if self.progress.is_due(self.settings.validate_every) and progress.validated != progress.update:
-                    self._validate()
-                self._finish_if_over()
-                self._save_if_asked()
+        with closing(self.progress_bar(progress.epoch + 1, progress.position, len(plan))) as bar:
+            while self._goes_on():
                 began = time.perf_counter()
-                group = [] if progress.finished else next(groups, [])
-                if not group:
-                    return
+                if not (group := next(groups, [])):
+                    return  # the epoch has ended
                 self._update(group, began)
                 bar.update(len(group))
-                if progress.position == 0:
-                    groups = iter(())  # the epoch has ended; what is due at its end comes first
-        finally:
-            bar.close()
+
+    def _goes_on(self) -> bool:
+        """Between two updates: validate, end training and save where it is time to; whether training goes on."""
+        progress = self.progress
+        if progress.is_due(self.settings.validate_every) and progress.validated != progress.update:
+            self._validate()
+        is_over = self._end_if_over()
+        self._save_if_asked()
+        return not is_over
 
     def _groups(self, plan: list[Indices]) -> Iterator[list[Batch | None]]:
         """This process's shares of the batches from the current position on, as many together as one update takes."""
@@ -170,8 +133,7 @@ class Trainer:
         factor = self.schedule.factor(progress.update + 1, progress.epoch + 1)
         rate = self.settings.optimizer.learning_rate * factor
         result = update(self.model, self.optimizer, group, rate=rate, config=self.settings, parallel=self.parallel)
-        progress.update += 1
-        progress.rate = rate
+        progress.update, progress.rate = progress.update + 1, rate
         where = place(group, progress, self.processes)
         self.place = f"after {where}"
         if result.parts > len(group):
@@ -223,28 +185,32 @@ class Trainer:
         self._record("valid", metrics)
         if (message := self.schedule.validated(metrics)) is not None:
             self.log(message)
-        kept = progress.kept(self.settings)
-        training = {"updates": progress.update, "epochs": progress.epoch, "validation": metrics}
-        if progress.update in kept:
-            self._write_model(self.folder.checkpoint_path(progress.update), training)
+        if progress.update in progress.kept(self.settings):
+            self._write_model(self.folder.checkpoint_path(progress.update), metrics)
         if is_best:
-            self._write_model(self.folder.best_path, training)
+            self._write_model(self.folder.best_path, metrics)
         self._save()
 
     def _metrics(self) -> dict[str, float]:
         """What validation finds. A signal ends it at once; several processes leave together, before the next update."""
-        with computing(fused=self.computing.fused), self.stop.at_once() if self.processes.size == 1 else nullcontext():
+        fused = chosen_computing(self.settings, self.model.output_weight.device).fused
+        with computing(fused=fused), self.stop.at_once() if self.processes.size == 1 else nullcontext():
             try:
                 return self.validate(self.model)
             except Diverged as error:
                 raise Diverged(error.found, where=self.place) from error
 
-    def _write_model(self, path: Path, training: dict[str, Any]) -> None:
+    def _write_model(self, path: Path, metrics: dict[str, float], **more: Any) -> None:
+        """Write the model as it is, with how it came about."""
         if self.processes.is_first:
-            self.write_model(path, self.model, training)
+            training = {"updates": self.progress.update, "epochs": self.progress.epoch, "validation": metrics}
+            self.write_model(path, self.model, {**training, **more})
 
-    def _finish_if_over(self) -> None:
-        """At the end of training: a last validation, the average of the best, and the state that says it is over."""
+    def _end_if_over(self) -> bool:
+        """Whether training is over, which takes a last validation, the average of the best, and the state that says so.
+
+        Raises Diverged where the model is no better than at its start.
+        """
         reason = self.progress.end(self.settings)
         if reason is not None and self.progress.window.updates:
             self._report()
@@ -253,11 +219,12 @@ class Trainer:
         if (found := beyond_start(self.progress, self.settings, self.pieces, is_over=reason is not None)) is not None:
             raise Diverged(found, where=self.place)
         if reason is None:
-            return
+            return False
         if self.settings.average_best and len(self.progress.best) > 1:
             self._average()
         self.progress.finished = reason
         self._save()
+        return True
 
     def _average(self) -> None:
         """Average the best checkpoints; the average becomes the best model if it validates better than each of them."""
@@ -273,28 +240,17 @@ class Trainer:
             self._record("average", metrics)
             wins = better(metric, metrics[metric], progress.best[0][0])
             if wins:
-                training = {"updates": progress.update, "epochs": progress.epoch, "validation": metrics}
-                self._write_model(self.folder.best_path, {**training, "average_of_updates": sorted(paths)})
+                self._write_model(self.folder.best_path, metrics, average_of_updates=sorted(paths))
         verdict = "better, and now the best model" if wins else "no better than the best checkpoint"
         self.log(f"average of {len(paths)} checkpoints: {metric} {metrics[metric]:.4g}, {verdict}")
 
     def _save_if_asked(self) -> None:
         """Save the state when it is time to or a signal has come, unless it is saved; leave, in the latter case."""
-        asked = max(self.processes.gather(self.stop.number or 0))  # one process may have its signal before another
+        asked = self.processes.largest(self.stop.number or 0)  # one process may have its signal before another
         if (asked or self.progress.is_due(self.settings.save_every)) and self.states.update != self.progress.update:
             self._save()
         if asked:
             raise Interrupted(asked)
 
-    def _surroundings(self) -> dict[str, Any]:
-        return surroundings(self.model.output_weight.device, self.computing, self.processes.size)
-
     def _save(self) -> None:
-        numbers = {
-            "progress": self.progress.as_json(self.processes),
-            "schedule": self.schedule.state(),
-            **({} if self.records is None else self.records.saved()),
-            "data": self.data,
-            "surroundings": self._surroundings(),
-        }
-        self.states.write(numbers, kept=self.progress.kept(self.settings), where=self.place)
+        self.states.write(self.progress, self.records, where=self.place)

@@ -18,7 +18,7 @@ from nmt.models.model_file import load_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.averaging import whole_checkpoints
 from nmt.training.checkpoint import State, read_state
-from nmt.training.objective import batch_loss
+from nmt.training.update import batch_loss
 from nmt.training.update import update as real_update
 from tests.end_to_end.conftest import assert_same
 
@@ -119,7 +119,7 @@ def test_a_loss_that_rises_from_the_best_is_no_failure(
 def test_a_validation_loss_that_is_no_number(
     tmp_path: Path, tiny: Path, train: Train, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nmt.training.validation.batch_loss", lambda *_, **__: (None, torch.tensor(math.nan)))
+    monkeypatch.setattr("nmt.training.corpus_loss.batch_loss", lambda *_, **__: (None, torch.tensor(math.nan)))
     assert train(tiny, tmp_path / "run") == 2
     assert re.search(r"after update 9 \(epoch 1, .*learning rate 0\.02\): validation loss nan", complaint(capsys))
 

@@ -10,11 +10,10 @@ import torch
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batching import Batch, make_batch
 from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.training.corpus_loss import corpus_loss
 from nmt.training.divergence import Diverged
-from nmt.training.objective import batch_loss
 from nmt.training.optim import build_optimizer
-from nmt.training.update import update
-from nmt.training.validation import corpus_loss
+from nmt.training.update import batch_loss, update
 
 SIZES = {"embedding_size": 3, "encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 5}}
 

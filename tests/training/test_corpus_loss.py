@@ -12,9 +12,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from nmt.config.schema import ModelConfig
 from nmt.data.batching import make_batch, plan_batches
 from nmt.models.seq2seq import Seq2Seq, build_model
-from nmt.training import validation
-from nmt.training.objective import batch_loss
-from nmt.training.validation import corpus_loss, plan_validation
+from nmt.training import corpus_loss as module
+from nmt.training.corpus_loss import corpus_loss, plan_validation
+from nmt.training.update import batch_loss
 
 DECODERS = ({"type": "luong"}, {"type": "luong", "input_feeding": False}, {"type": "conditional_gru", "cell": "gru"})
 
@@ -60,8 +60,8 @@ def test_a_long_pair_costs_what_it_costs_at_once(decoder: dict[str, Any], monkey
     model = network(**decoder).double()
     pair = make_batch([[4, 5, 6, 7, 8]], [[9, 4, 5]], np.array([0]))
     at_once = corpus_loss(model, [pair])
-    monkeypatch.setattr(validation, "LARGEST_AREA", 6 * 4 - 1)  # END counted on both sides
-    monkeypatch.setattr(validation, "batch_loss", None)
+    monkeypatch.setattr(module, "LARGEST_AREA", 6 * 4 - 1)  # END counted on both sides
+    monkeypatch.setattr(module, "batch_loss", None)
     assert corpus_loss(model, [pair])["loss"] == pytest.approx(at_once["loss"], rel=1e-12)
 
 

@@ -16,7 +16,7 @@ from nmt.models.stepwise import LARGEST_AREA, stepwise_log_probability
 from nmt.ops.loss import perplexity
 from nmt.training.distributed import ALONE, Processes
 from nmt.training.divergence import Diverged
-from nmt.training.objective import batch_loss
+from nmt.training.update import batch_loss
 
 Validate = Callable[[Seq2Seq], dict[str, float]]
 """Scores a model on the validation corpus: loss, perplexity, bleu. It must leave all random states alone."""
