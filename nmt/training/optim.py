@@ -13,7 +13,6 @@ from torch.optim import Optimizer
 from nmt.config.schema import (
     AdadeltaConfig,
     AdamConfig,
-    ConstantSchedule,
     HalvingSchedule,
     PlateauSchedule,
     SGDConfig,
@@ -71,6 +70,9 @@ class Schedule:
 
     state_names: ClassVar[tuple[str, ...]] = ()
 
+    def __init__(self, config: Any, learning_rate: float) -> None:
+        self.config, self.learning_rate = config, learning_rate
+
     def factor(self, update: int, epoch: int) -> float:
         """The factor for the `update`-th update, in the `epoch`-th epoch."""
         raise NotImplementedError
@@ -94,9 +96,6 @@ class Schedule:
 class Constant(Schedule):
     """factor = 1."""
 
-    def __init__(self, config: ConstantSchedule, learning_rate: float) -> None:
-        del config, learning_rate
-
     def factor(self, update: int, epoch: int) -> float:
         return 1.0
 
@@ -104,25 +103,21 @@ class Constant(Schedule):
 class WarmupInverseSquareRoot(Schedule):
     """factor = min(u / w, sqrt(w / u)) at update u, with w warm-up updates (Vaswani et al. 2017, peak 1)."""
 
-    def __init__(self, config: WarmupSchedule, learning_rate: float) -> None:
-        del learning_rate
-        self.warmup = config.warmup_updates
+    config: WarmupSchedule
 
     def factor(self, update: int, epoch: int) -> float:
-        return float(min(update / self.warmup, (self.warmup / update) ** 0.5))
+        warmup = self.config.warmup_updates
+        return float(min(update / warmup, (warmup / update) ** 0.5))
 
 
 class Plateau(Schedule):
     """The factor is multiplied by `factor` once `patience` validations in a row, and one more, brought no new best."""
 
+    config: PlateauSchedule
     state_names = ("current", "best", "waited")
-
-    def __init__(self, config: PlateauSchedule, learning_rate: float) -> None:
-        self.config = config
-        self.learning_rate = learning_rate
-        self.current = 1.0
-        self.best: float | None = None
-        self.waited = 0
+    current = 1.0
+    best: float | None = None
+    waited = 0
 
     def factor(self, update: int, epoch: int) -> float:
         return self.current
@@ -146,9 +141,7 @@ class Plateau(Schedule):
 class Halving(Schedule):
     """factor = f ** max(0, epoch - after_epoch): Luong's "after 5 epochs, halve the learning rate every epoch"."""
 
-    def __init__(self, config: HalvingSchedule, learning_rate: float) -> None:
-        del learning_rate
-        self.config = config
+    config: HalvingSchedule
 
     def factor(self, update: int, epoch: int) -> float:
         return float(self.config.factor ** max(0, epoch - self.config.after_epoch))

@@ -15,8 +15,7 @@ from typing import Any
 
 from nmt.files import open_refusing_links, written_atomically
 from nmt.training.board import Board
-from nmt.training.measurements import measurement
-from nmt.training.run_files import DAMAGED, METRICS, TENSORBOARD
+from nmt.training.run_files import DAMAGED, METRICS, TENSORBOARD, measurement
 
 Saved = Callable[[int, str], bool]  # whether a state has the record of a step and split behind it
 Log = Callable[[str], None]

@@ -39,6 +39,10 @@ class RunFolder:
 
     def __init__(self, path: Path, lock: IO[str], *, is_new: bool) -> None:
         self.path = path
+        self.config_path, self.log_path, self.metrics_path = path / CONFIG, path / LOG, path / METRICS
+        self.state_path, self.previous_state_path = path / STATE, path / PREVIOUS_STATE
+        self.best_path = path / BEST
+        self.origin_path = path / ORIGIN  # a copy of the model that the run started from, where it is a fine-tuning
         self.warnings: list[str] = []  # to be told
         self._lock = lock
         self._is_new = is_new
@@ -212,36 +216,6 @@ class RunFolder:
 
     def _started_from(self, origin: Path) -> bool:
         return self.origin_path.exists() and filecmp.cmp(origin, self.origin_path, shallow=False)
-
-    @property
-    def config_path(self) -> Path:
-        return self.path / CONFIG
-
-    @property
-    def state_path(self) -> Path:
-        return self.path / STATE
-
-    @property
-    def previous_state_path(self) -> Path:
-        """The state before the newest."""
-        return self.path / PREVIOUS_STATE
-
-    @property
-    def log_path(self) -> Path:
-        return self.path / LOG
-
-    @property
-    def metrics_path(self) -> Path:
-        return self.path / METRICS
-
-    @property
-    def best_path(self) -> Path:
-        return self.path / BEST
-
-    @property
-    def origin_path(self) -> Path:
-        """A copy of the model that the run started from, where it is a fine-tuning."""
-        return self.path / ORIGIN
 
     def checkpoint_path(self, update: int) -> Path:
         """The checkpoint of that update."""
