@@ -32,7 +32,7 @@ from benchmarks.train_speed import WARM_UP, timed_updates
 from nmt.cli.common import run
 from nmt.data.preparation import prepare
 from nmt.errors import UserError
-from nmt.models.checks import model_problems
+from nmt.models.combinations import model_problems
 from nmt.models.seq2seq import build_model
 from nmt.ops.computing import computing, rounded
 from nmt.ops.products import product

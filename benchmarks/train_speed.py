@@ -33,7 +33,7 @@ from nmt.cli.common import choose_device, run
 from nmt.config import Config
 from nmt.data.batching import batches, plan_epoch
 from nmt.data.preparation import Prepared, prepare
-from nmt.models.checks import model_problems
+from nmt.models.combinations import model_problems
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.optim import build_optimizer

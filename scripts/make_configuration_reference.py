@@ -15,11 +15,13 @@ from nmt.config import json_schema
 from nmt.config.allowed import Place, allowed, choices, default_name, dotted, places, resolved, variants
 from nmt.config.yaml_text import KeyPath
 from nmt.files import written_atomically
-from nmt.models.scores import SCORES
+from nmt.models.combinations import FAMILIES
+from nmt.training.optim import steering_metrics
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = ROOT / "docs" / "configuration.md"
 SCHEMA = ROOT / "configs" / "schema.json"
+NAMES = {**FAMILIES, "metric": steering_metrics()}
 
 INTRODUCTION = """\
 # Configuration reference
@@ -79,7 +81,7 @@ def main() -> None:
 
 def files() -> dict[Path, str]:
     """Each file and what it must contain."""
-    schema = json.dumps(json_schema(list(SCORES)), indent=2, ensure_ascii=False) + "\n"
+    schema = json.dumps(json_schema(NAMES), indent=2, ensure_ascii=False) + "\n"
     return {REFERENCE: reference(), SCHEMA: schema}
 
 
@@ -120,8 +122,8 @@ def _row(place: Place) -> str:
 
 
 def _allowed(place: Place, node: dict[str, Any]) -> str:
-    if place.path == ("model", "attention", "score"):
-        return ", ".join(SCORES)
+    if family := node.get("x-family"):
+        return ", ".join(NAMES[family])
     if variants(node):
         return f"section with `name`: {', '.join(variants(node))}"
     if "properties" in node:

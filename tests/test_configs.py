@@ -7,7 +7,7 @@ import pytest
 
 from nmt.cli.train import main
 from nmt.config import dump_config, load_config, parse_config
-from nmt.models.checks import model_problems
+from nmt.models.combinations import model_problems
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))

@@ -33,13 +33,13 @@ from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError, checked
 from nmt.jobs.stopping import Interrupted, handled, leaving, telling
 from nmt.jobs.torchrun import is_silent, job
+from nmt.models.combinations import FAMILIES
 from nmt.models.model_file import ModelFile, save_model
-from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.distributed import LostProcess, Processes, joined
 from nmt.training.dry_run import describe, parameters
 from nmt.training.finetuning import freeze, load_weights
-from nmt.training.optim import build_optimizer, build_schedule
+from nmt.training.optim import build_optimizer, build_schedule, steering_metrics
 from nmt.training.records import Records
 from nmt.training.run_files import STATES
 from nmt.training.run_folder import RunFolder
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _command(given: argparse.Namespace) -> int | None:
     if given.print_schema:
-        _print(json.dumps(json_schema(list(SCORES)), indent=2, ensure_ascii=False))
+        _print(json.dumps(json_schema({**FAMILIES, "metric": steering_metrics()}), indent=2, ensure_ascii=False))
         return None
     if given.config is None:
         raise UserError("--config FILE is missing; configs/ has examples")

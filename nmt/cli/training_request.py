@@ -14,12 +14,13 @@ from textwrap import shorten
 import torch
 
 from nmt.cli.common import DEVICES, choose_device
-from nmt.config import Check, Config, Inheritance, Problem, load_config
+from nmt.config import Check, Config, Inheritance, Problem, load_config, unknown_names
 from nmt.errors import Checking, UserError, caught, checked
 from nmt.evaluation.metrics import check_tokenizer
-from nmt.models.checks import model_problems
+from nmt.models.combinations import model_problems
 from nmt.training.distributed import PATIENCE
 from nmt.training.finetuning import Origin, inherited, load_origin
+from nmt.training.optim import steering_metrics
 from nmt.training.run_folder import recorded_origin
 
 PROGRAM = "nmt-train"
@@ -100,7 +101,7 @@ def read_request(given: argparse.Namespace) -> Checking[Request]:
         yield "--resume and --overwrite contradict each other: continue the run, or begin another"
     start = _Start(given.init_from, resumed=given.resume, output=given.output)
     try:
-        checks: list[Check] = [model_problems, _tokenizer_problem, start.freeze_problem]
+        checks: list[Check] = [model_problems, _metric_problems, _tokenizer_problem, start.freeze_problem]
         config = load_config(given.config, given.overrides, checks, start.inherit)
     finally:
         yield from start.problems
@@ -131,6 +132,11 @@ def rank_timeout(text: str) -> timedelta:
 
 def _run_folder(output: Path | None, config: Config) -> Path:
     return output or Path("runs") / config.name
+
+
+def _metric_problems(config: Config) -> Iterator[Problem]:
+    """Metrics by which no training can be steered."""
+    yield from unknown_names(config.training, {"metric": steering_metrics()}, ("training",))
 
 
 def _tokenizer_problem(config: Config) -> Iterator[Problem]:

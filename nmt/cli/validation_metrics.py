@@ -12,7 +12,7 @@ from nmt.data.corpus import read_lines
 from nmt.data.preparation import Prepared
 from nmt.decoding.text.segments import longest_segment
 from nmt.decoding.translator import Translator
-from nmt.evaluation.metrics import corpus_scores
+from nmt.evaluation.metrics import METRICS, corpus_scores
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.corpus_loss import Validate, corpus_loss, plan_validation
 from nmt.training.distributed import ALONE, Processes
@@ -31,6 +31,7 @@ def build_validation(
         list(read_lines(path, expected=digest)) for path, digest in zip(files, prepared.valid_digests, strict=True)
     )
     valid = prepared.valid
+    steering = [name for name, metric in METRICS.items() if metric.steers]
     plan = plan_validation(valid, batch_tokens=config.decoding.batch_tokens)
     advice = _advice(config, prepared)
 
@@ -50,9 +51,9 @@ def build_validation(
         for other, texts in enumerate(processes.gather(mine)):
             hypotheses[other::size] = texts
         scores = corpus_scores(
-            hypotheses, references, tokenize=settings.tokenize, lowercase=settings.lowercase, metrics=("bleu",)
+            hypotheses, references, tokenize=settings.tokenize, lowercase=settings.lowercase, metrics=steering
         )
-        return {**metrics, "bleu": scores["bleu"].score}
+        return {**metrics, **{name: score.score for name, score in scores.items()}}
 
     return validate
 

@@ -3,7 +3,7 @@
 from nmt.config.allowed import json_schema
 from nmt.config.key_checks import checked_value
 from nmt.config.loading import Check, Inheritance, differences, dump_config, load_config, parse_config
-from nmt.config.problems import Problem, unknown_choice
+from nmt.config.problems import Problem, unknown_choice, unknown_names
 from nmt.config.schema import Config, ModelConfig
 
 __all__ = [
@@ -19,4 +19,5 @@ __all__ = [
     "load_config",
     "parse_config",
     "unknown_choice",
+    "unknown_names",
 ]

@@ -4,7 +4,7 @@ It reads the JSON schema that pydantic derives from `schema.py`, so that choices
 once. It knows nothing about YAML or files.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from nmt.config.schema import Config
 from nmt.config.yaml_text import KeyPath
 
 Schema = dict[str, Any]  # one node of the JSON schema
+Families = Mapping[str, Iterable[str]]  # the names that layers above give their members, by family, such as the scores
 _NULL = {"type": "null"}
 
 
@@ -22,15 +23,14 @@ def whole_schema() -> Schema:
     return Config.model_json_schema()
 
 
-def json_schema(score_names: Sequence[str]) -> Schema:
-    """The JSON schema (draft 2020-12) of a configuration file, with which editors complete and check it.
-
-    `score_names` are the existing attention scores; the configuration is a layer below them and cannot know them.
-    """
+def json_schema(families: Families) -> Schema:
+    """The JSON schema (draft 2020-12) of a configuration file, with which editors complete and check it."""
     schema = Config.model_json_schema()
-    schema["$defs"]["AttentionConfig"]["properties"]["score"]["enum"] = list(score_names)
     for section in list(schema["$defs"].values()):
         for node in section.get("properties", {}).values():
+            if family := node.pop("x-family", None):
+                del node["$comment"]
+                node["enum"] = list(families[family])
             if name := default_name(node):  # a section without a name then matches the default variant only
                 reference = node["discriminator"]["mapping"][name]
                 schema["$defs"][reference.rpartition("/")[2]]["required"].remove("name")

@@ -1,10 +1,11 @@
-"""One mistake in a configuration, and how values read in a message. It knows neither files nor the schema."""
+"""One mistake in a configuration, a name that nothing has, and how values read in a message. It knows no files."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from nmt.config.allowed import nearest
+from nmt.config.allowed import Families, nearest
+from nmt.config.schema import Section
 from nmt.config.yaml_text import KeyPath
 
 _KEYS_SHOWN = 10  # of a section where something else was expected
@@ -26,6 +27,17 @@ def unknown_choice(path: KeyPath, value: object, choices: Sequence[str]) -> Prob
     """The problem of a value that is not among the choices."""
     clauses = (f"given {in_words(value)}", nearest_hint(value, choices), f"allowed: {', '.join(choices)}")
     return Problem(path, joined(*clauses))
+
+
+def unknown_names(section: Section, families: Families, path: KeyPath = ()) -> Iterator[Problem]:
+    """The problems of names in a section of the configuration that no member of their family has."""
+    for key, field in type(section).model_fields.items():
+        value, extra = getattr(section, key), field.json_schema_extra
+        names = list(families.get(str(extra.get("x-family")), ())) if isinstance(extra, dict) else []
+        if isinstance(value, Section):
+            yield from unknown_names(value, families, (*path, key))
+        elif names and value not in names:
+            yield unknown_choice((*path, key), value, names)
 
 
 def nearest_hint(value: object, names: Sequence[str]) -> str:

@@ -21,7 +21,17 @@ from pydantic import (
 )
 from pydantic_core import CoreSchema, core_schema
 
-Metric = Literal["bleu", "loss", "perplexity"]
+
+def _name_of(family: str, examples: str) -> Any:
+    """A key whose values are the names of a family; they stand beside its members, in a layer above this one."""
+    return Field(json_schema_extra={"x-family": family, "$comment": f"the name of a {family}, such as {examples}"})
+
+
+Metric = Annotated[str, _name_of("metric", "bleu or loss")]
+CellName = Literal["gru", "lstm"]
+DirectionsName = Literal["concatenate", "sum"]
+ScopeName = Literal["global", "local-m", "local-p"]
+InitialStateName = Literal["final", "mean", "copy", "zeros"]
 Tokenizer = Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "flores200"]
 
 
@@ -176,7 +186,7 @@ class SubwordsConfig(Section):
 
 
 class EncoderConfig(Section):
-    cell: Literal["gru", "lstm"] = "gru"
+    cell: CellName = "gru"
     """The recurrent cell."""
     hidden_size: Size = 256
     """Units per layer and direction."""
@@ -184,7 +194,7 @@ class EncoderConfig(Section):
     """Number of stacked layers."""
     bidirectional: bool = True
     """Read the source in both directions."""
-    directions: Literal["concatenate", "sum"] = "concatenate"
+    directions: DirectionsName = "concatenate"
     """How the two directions become one memory: concatenated, 2 × hidden_size units per position, or summed,
     hidden_size units. Between layers they are always concatenated."""
     reverse_source: bool = False
@@ -199,11 +209,9 @@ class EncoderConfig(Section):
 
 
 class AttentionConfig(Section):
-    score: str = Field(
-        default="additive", json_schema_extra={"$comment": "the name of a score, such as additive or dot"}
-    )
+    score: Annotated[str, _name_of("score", "additive or dot")] = "additive"
     """The function that scores how well a query matches a source position; see nmt/models/scores.py."""
-    scope: Literal["global", "local-m", "local-p"] = "global"
+    scope: ScopeName = "global"
     """Which source positions get attention. global: all; local-m: half_width positions on either side of the target
     position; local-p: the same around a predicted position, weighted by a Gaussian."""
     half_width: Size = 10
@@ -225,11 +233,11 @@ class AttentionConfig(Section):
 
 
 class DecoderConfig(Section):
-    type: Literal["luong", "bahdanau", "conditional_gru"] = "luong"
+    type: Annotated[str, _name_of("decoder", "luong or bahdanau")] = "luong"
     """luong: a cell, attention with its new state, the attentional vector. bahdanau: attention with the old state, a
     cell that reads the context, a maxout layer. conditional_gru: a cell, attention with its new state, a second cell
     that reads the context, a tanh layer."""
-    cell: Literal["gru", "lstm"] = "gru"
+    cell: CellName = "gru"
     """The recurrent cell."""
     hidden_size: Size = 512
     """Units per layer."""
@@ -243,7 +251,7 @@ class DecoderConfig(Section):
     layer; null: hidden_size."""
     layer_normalisation: bool = False
     """Layer normalization inside the cells, of the input's part and of the previous state's part separately."""
-    initial_state: Literal["final", "mean", "copy", "zeros"] = "final"
+    initial_state: InitialStateName = "final"
     """final: tanh(W h), h the last state of the encoder's top layer (of its backward direction, if it has two); mean:
     tanh(W mean of the memory); copy: the encoder's last states, layer by layer; zeros."""
     dropout: Probability = 0.0

@@ -63,15 +63,16 @@ class Metric(NamedTuple):
 
     title: str
     better: Literal["higher", "lower"]
+    steers: bool  # whether training measures it at every validation, so that it may choose models, rates and the end
     build: Callable[[str, bool, Callable[[], object]], BLEU | CHRF | TER]
 
 
 # All other settings are sacreBLEU's defaults. chrF counts characters and TER splits at spaces, so only BLEU has a
 # tokenizer. TER always ignores case, as published TER does, and its signature says case:lc.
 METRICS = {
-    "bleu": Metric("BLEU", "higher", lambda tokenize, lowercase, begin: _bleu(tokenize, lowercase)),
-    "chrf": Metric("chrF2", "higher", lambda tokenize, lowercase, begin: CHRF(lowercase=lowercase)),
-    "ter": Metric("TER", "lower", lambda tokenize, lowercase, begin: _Watched(begin)),
+    "bleu": Metric("BLEU", "higher", True, lambda tokenize, lowercase, begin: _bleu(tokenize, lowercase)),
+    "chrf": Metric("chrF2", "higher", False, lambda tokenize, lowercase, begin: CHRF(lowercase=lowercase)),
+    "ter": Metric("TER", "lower", False, lambda tokenize, lowercase, begin: _Watched(begin)),
 }
 
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from nmt.config.schema import CellName
 from nmt.models.initialisation import Role, Weight
 from nmt.ops.recurrence import gru_step, lstm_step
 from nmt.ops.sequence import gru_sequence, lstm_sequence
@@ -104,4 +105,4 @@ class LSTMCell(Cell):
         return states.squeeze(1)
 
 
-CELLS: dict[str, type[GRUCell] | type[LSTMCell]] = {"gru": GRUCell, "lstm": LSTMCell}
+CELLS: dict[CellName, type[GRUCell] | type[LSTMCell]] = {"gru": GRUCell, "lstm": LSTMCell}

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from nmt.config.schema import CellName, DirectionsName
 from nmt.models.initialisation import Role, Weight
 from nmt.ops.computing import fused
 from nmt.ops.dropout import dropout
@@ -22,7 +23,7 @@ from nmt.ops.products import MakeProduct, Product
 from nmt.ops.sequence import gru_sequence, lstm_sequence, packed_gru_sequence, packed_lstm_sequence
 
 FEW = 4  # sentences; from 5 on the fused kernels are as fast as the library's
-LIBRARY_CELLS: dict[str, type[nn.GRU] | type[nn.LSTM]] = {"gru": nn.GRU, "lstm": nn.LSTM}
+LIBRARY_CELLS: dict[CellName, type[nn.GRU] | type[nn.LSTM]] = {"gru": nn.GRU, "lstm": nn.LSTM}
 
 
 def concatenate(directions: Sequence[Tensor]) -> Tensor:
@@ -35,7 +36,7 @@ def add(directions: Sequence[Tensor]) -> Tensor:
     return torch.stack(tuple(directions)).sum(0)
 
 
-DIRECTIONS: dict[str, Callable[[Sequence[Tensor]], Tensor]] = {"concatenate": concatenate, "sum": add}
+DIRECTIONS: dict[DirectionsName, Callable[[Sequence[Tensor]], Tensor]] = {"concatenate": concatenate, "sum": add}
 
 
 class Encoded(NamedTuple):
@@ -72,12 +73,12 @@ class Encoder(KeepsPacked[list[list[_Packed]]]):
     def __init__(
         self,
         *,
-        cell: str,
+        cell: CellName,
         input_size: int,
         size: int,
         layers: int,
         bidirectional: bool,
-        directions: str,
+        directions: DirectionsName,
         reverse_source: bool,
         layer_normalisation: bool,
         dropout: float,

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.config import Config, dump_config, parse_config
+from nmt.config import Config, dump_config, parse_config, unknown_names
 from nmt.errors import UserError
-from nmt.models.scores import SCORES
+from nmt.models.combinations import FAMILIES
 from nmt.models.seq2seq import Seq2Seq, build_model, weight_shapes
 from nmt.ops.memory import out_of_memory
 from nmt.symbols import BEGIN, END
@@ -99,8 +99,8 @@ def _described(texts: Mapping[str, str]) -> tuple[Config, tuple[int, int], dict[
     if not isinstance(training, dict):
         raise ValueError("what it says about its training is no JSON object")
     config = parse_config(texts["config"])
-    if config.model.attention.score not in SCORES:
-        raise UserError(f"model.attention.score: {config.model.attention.score}, which this version does not have")
+    for problem in unknown_names(config.model, FAMILIES, ("model",)):
+        raise UserError(f"{'.'.join(map(str, problem.path))}: {problem.message} in this version")
     return config, (sizes[0], sizes[1]), training
 
 

@@ -11,6 +11,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from nmt.config.schema import ScopeName
 from nmt.models.memory import Memory, Past
 from nmt.ops.steps import StepLinear
 
@@ -106,7 +107,7 @@ def _real(inside: Tensor, memory: Memory) -> Tensor:
     return inside if memory.mask is None else inside & memory.mask.unsqueeze(1)
 
 
-SCOPES: dict[str, type[GlobalScope] | type[LocalMonotonicScope] | type[LocalPredictiveScope]] = {
+SCOPES: dict[ScopeName, type[GlobalScope] | type[LocalMonotonicScope] | type[LocalPredictiveScope]] = {
     "global": GlobalScope,
     "local-m": LocalMonotonicScope,
     "local-p": LocalPredictiveScope,

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from nmt.config.schema import ModelConfig
 from nmt.models.attention import Attention
 from nmt.models.cells import CELLS
-from nmt.models.decoders import DECODERS, Decoder, DecoderState, Outputs
-from nmt.models.decoders.base import DecoderShape
+from nmt.models.decoder import Decoder, DecoderShape, DecoderState, Outputs
+from nmt.models.decoders import DECODERS
 from nmt.models.encoder import Encoder
 from nmt.models.initial_state import INITIAL_STATES, InitialState, StateSizes
 from nmt.models.initialisation import Role, Weight, initialise

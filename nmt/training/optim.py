@@ -20,6 +20,7 @@ from nmt.config.schema import (
     WarmupSchedule,
 )
 from nmt.errors import UserError
+from nmt.evaluation.metrics import METRICS
 
 
 def _sgd(parameters: Iterable[nn.Parameter], config: SGDConfig) -> Optimizer:
@@ -55,14 +56,21 @@ def build_optimizer(parameters: Iterable[nn.Parameter], config: TrainingConfig) 
     return OPTIMIZERS[config.optimizer.name]([each for each in parameters if each.requires_grad], config.optimizer)
 
 
-HIGHER_IS_BETTER = {"bleu": True, "loss": False, "perplexity": False}  # the metrics that may steer a run
+def steering_metrics() -> list[str]:
+    """The metrics that may steer a run: those of translations that say so, and the losses, of which less is better."""
+    return [*(name for name, metric in METRICS.items() if metric.steers), "loss", "perplexity"]
+
+
+def higher_is_better(metric: str) -> bool:
+    """Which way a metric that steers goes."""
+    return metric in METRICS and METRICS[metric].better == "higher"
 
 
 def better(metric: str, new: float, old: float | None) -> bool:
     """Whether `new` improves on `old` (None: nothing yet). A value that is no number never does."""
     if new != new:
         return False
-    return old is None or (new > old if HIGHER_IS_BETTER[metric] else new < old)
+    return old is None or (new > old if higher_is_better(metric) else new < old)
 
 
 class Schedule:

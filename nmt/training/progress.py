@@ -13,7 +13,7 @@ from nmt.data.batching import Batch
 from nmt.errors import UserError
 from nmt.ops.loss import perplexity
 from nmt.training.distributed import Processes
-from nmt.training.optim import HIGHER_IS_BETTER, better
+from nmt.training.optim import better, higher_is_better
 from nmt.training.update import UpdateResult
 
 
@@ -111,7 +111,7 @@ class Progress:
         is_best = better(config.validation.metric, value, self.best[0][0] if self.best else None)
         if value == value:
             self.best.append((value, self.update))
-        sign = -1 if HIGHER_IS_BETTER[config.validation.metric] else 1
+        sign = -1 if higher_is_better(config.validation.metric) else 1
         self.best.sort(key=lambda entry: (sign * entry[0], entry[1]))
         del self.best[max(config.keep_best, 1) :]
         self.last.insert(0, self.update)

@@ -13,6 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from nmt.evaluation import metrics
 from nmt.files import open_refusing_links, written_atomically
 from nmt.training.board import Board
 from nmt.training.run_files import DAMAGED, METRICS, TENSORBOARD, measurement
@@ -110,7 +111,7 @@ def readable(record: dict[str, Any]) -> str:
     words.append(f"loss {record['loss']:.4f}")
     words.append(f"perplexity {record['perplexity']:.2f}")
     formats = {
-        "bleu": "BLEU {:.2f}",
+        **{name: f"{metric.title} {{:.2f}}" for name, metric in metrics.METRICS.items()},
         "learning_rate": "rate {:.3g}",
         "gradient_norm": "gradient {:.2f}",
         "target_tokens_per_second": "{:,.0f} tokens/s",

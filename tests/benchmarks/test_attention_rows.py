@@ -8,7 +8,7 @@ from benchmarks.attention_rows import PUBLISHED, ROWS, chosen, concordance
 from benchmarks.attention_tasks import MULTI30K, SYNTHETIC, Task
 from nmt.config import differences, load_config
 from nmt.errors import UserError
-from nmt.models.checks import model_problems
+from nmt.models.combinations import model_problems
 from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES

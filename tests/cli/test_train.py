@@ -7,9 +7,10 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from nmt.cli import validation_metrics
 from nmt.cli.logs import logging_to
 from nmt.cli.train import main
 from nmt.config import parse_config
+from nmt.evaluation.metrics import METRICS, Metric
 from nmt.models.model_file import load_model
 from nmt.training.checkpoint import read_state
 
@@ -195,6 +197,37 @@ def test_average_of_the_best_checkpoints(
 
 
 # -------------------------------------------------------------------------------------------------------- the command
+
+
+class SameLength:
+    """100 minus the mean difference in words, as sacreBLEU's metrics are asked."""
+
+    def corpus_score(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Any:
+        pairs = zip(hypotheses, references[0], strict=True)
+        differences = [abs(len(hypothesis.split()) - len(reference.split())) for hypothesis, reference in pairs]
+        return SimpleNamespace(score=100.0 - sum(differences) / len(differences))
+
+    def get_signature(self) -> str:
+        return "words"
+
+
+def test_adding_a_metric(tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A metric that steers training is a line in METRICS of nmt/evaluation/metrics.py; nothing else knows its name."""
+    monkeypatch.setitem(METRICS, "words", Metric("words", "higher", True, lambda *_: SameLength()))  # type: ignore[arg-type, return-value]
+    steered = ["training.validation.metric=words", "training.schedule={name: plateau, metric: words, patience: 0}"]
+    assert train(tiny, tmp_path / "run", *steered, "training.keep_best=3") == 0
+    found = [record["words"] for record in records(tmp_path / "run") if record["split"] == "valid"]
+    assert len(found) == 3
+    best = load_model(tmp_path / "run" / "best.safetensors").training["validation"]["words"]
+    assert best == max(found)
+    assert f" · words {best:.2f}" in (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
+
+
+def test_a_metric_that_does_not_steer(
+    tmp_path: Path, tiny: Path, train: Train, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train(tiny, tmp_path / "run", "training.validation.metric=chrf") == 2
+    assert "training.validation.metric=chrf: given 'chrf'; allowed: bleu, loss, perplexity" in capsys.readouterr().err
 
 
 def test_dry_run(tmp_path: Path, tiny: Path, train: Train, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from nmt.config.schema import Interval
 from nmt.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
+NAMES = {"score": ["additive", "general"], "decoder": ["luong"], "metric": ["bleu"]}
 SCRIPT = ROOT / "scripts" / "make_configuration_reference.py"
 
 
@@ -62,10 +63,10 @@ def test_what_is_no_interval(written: object) -> None:
 
 
 def test_json_schema_offers_the_attention_scores() -> None:
-    schema = json_schema(["additive", "general"])
+    schema = json_schema(NAMES)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema["$defs"]["AttentionConfig"]["properties"]["score"]["enum"] == ["additive", "general"]
-    assert choices(json_schema(["additive"])["$defs"]["DecoderConfig"]["properties"]["cell"]) == ["gru", "lstm"]
+    assert choices(schema["$defs"]["DecoderConfig"]["properties"]["cell"]) == ["gru", "lstm"]
     assert "enum" not in whole_schema()["$defs"]["AttentionConfig"]["properties"]["score"], (
         "the original stays as it is"
     )
@@ -76,7 +77,7 @@ def test_json_schema_offers_the_attention_scores() -> None:
 
 
 def test_json_schema_lets_the_default_name_be_left_out() -> None:
-    sections = json_schema(["additive"])["$defs"]
+    sections = json_schema(NAMES)["$defs"]
     required = {name: "name" in section.get("required", []) for name, section in sections.items()}
     for name in ("AdamConfig", "ConstantSchedule", "UniformInitialisation"):
         assert not required[name]

@@ -31,7 +31,7 @@ from nmt.decoding.shortlist import load_shortlist
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
 from nmt.evaluation.alignments import read_gold, read_links
-from nmt.models.checks import model_problems
+from nmt.models.combinations import model_problems
 from nmt.training.checkpoint import read_state
 from nmt.training.finetuning import load_origin
 from tests.fuzz.samples import configuration, names, save_model_file, train_shortly, translate_partly, write_corpora

@@ -12,7 +12,7 @@ from hypothesis.strategies import SearchStrategy
 
 from nmt.config import json_schema
 from nmt.config.yaml_text import write_yaml
-from nmt.models.scores import SCORES
+from nmt.models.combinations import FAMILIES
 from tests.fuzz import readers, samples
 from tests.fuzz.strategies import (
     damaged,
@@ -54,7 +54,7 @@ def _keys() -> tuple[str, ...]:
             walk(value, f"{path}{name}.")
 
     walk(samples.configuration())
-    sections = json_schema(list(SCORES)).get("$defs", {}).values()
+    sections = json_schema({**FAMILIES, "metric": ["bleu"]}).get("$defs", {}).values()
     found.update(dict.fromkeys(name for section in sections for name in section.get("properties", {})))
     return tuple(found)
 

@@ -13,7 +13,7 @@ from nmt.config import load_config
 from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
 from nmt.models.attention import Attention
-from nmt.models.checks import model_problems
+from nmt.models.combinations import model_problems
 from nmt.models.memory import Past
 from nmt.models.scopes import GlobalScope
 from nmt.models.scores import (

@@ -3,14 +3,17 @@
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from nmt.config import dump_config, load_config
+from nmt.config import dump_config, load_config, schema
 from nmt.errors import UserError
-from nmt.models.checks import model_problems
+from nmt.models.cells import CELLS
+from nmt.models.combinations import model_problems
 from nmt.models.decoders import DECODERS
+from nmt.models.encoder import DIRECTIONS, LIBRARY_CELLS
+from nmt.models.initial_state import INITIAL_STATES
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
 
@@ -327,3 +330,23 @@ def test_values_and_combinations_in_one_report(refusals: Refusals) -> None:
     messages = refusals("attention: {score: location, scope: local-p, half_width: 0}, decoder: {initial_state: zero}")
     found: list[Any] = [any(part in message for message in messages) for part in ("half_width", "zeros", "use global")]
     assert found == [True, True, True], messages
+
+
+def test_every_name_of_the_schema_has_a_member() -> None:
+    """The names of these families stand in the schema; those of scores and decoders with their classes alone."""
+    families = {
+        schema.CellName: [CELLS, LIBRARY_CELLS],
+        schema.DirectionsName: [DIRECTIONS],
+        schema.ScopeName: [SCOPES],
+        schema.InitialStateName: [INITIAL_STATES],
+    }
+    for names, members in families.items():
+        assert all([*family] == [*get_args(names)] for family in members)
+
+
+def test_unknown_names_hide_nothing_but_their_consequences(refusals: Refusals) -> None:
+    messages = refusals(
+        "attention: {score: dott, coverage: true, half_width: 3}, decoder: {type: luon, initial_state: copy}"
+    )
+    keys = ["model.attention.half_width", "model.attention.score", "model.decoder.type"]
+    assert sorted(message.split(": ")[1] for message in messages) == keys

@@ -13,7 +13,7 @@ from nmt.decoding.text.unknown_words import with_unknown_replaced
 from nmt.decoding.text.words import PieceWords, words_of_line
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
-from nmt.models.decoders.base import Outputs
+from nmt.models.decoder import Outputs
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.symbols import UNKNOWN
 from tests.decoding.conftest import TEXT, CopyModel

@@ -1,11 +1,12 @@
-"""Checks of a configuration that need the model families: what goes together, and options that a member does not take.
+"""Which members of the model families go together, and which options they take: checks of a configuration.
 
 Each family's classes say what they take; nothing is listed here twice.
 """
 
 from collections.abc import Iterator
 
-from nmt.config import Config, Problem, unknown_choice
+from nmt.config import Config, Problem, unknown_names
+from nmt.config.allowed import Families
 from nmt.config.schema import AttentionConfig, DecoderConfig, ModelConfig, changed, memory_size
 from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
@@ -19,14 +20,30 @@ _BIDIRECTIONAL = ("model", "encoder", "bidirectional")
 _DIRECTIONS = (_BIDIRECTIONAL, ("model", "encoder", "directions"))
 
 
+FAMILIES: Families = {"score": SCORES, "decoder": DECODERS}
+"""The names that a configuration may give, by the families of its schema."""
+
+
 def model_problems(config: Config) -> Iterator[Problem]:
-    """What is wrong with `config.model` in the light of SCORES, SCOPES and DECODERS; to be passed to `load_config`."""
-    model = config.model
+    """What is wrong with `config.model` in the light of SCORES, SCOPES and DECODERS; to be passed to `load_config`.
+
+    A name that there is not counts as the default in all other checks, and what they find because of it is left out.
+    """
+    problems = list(unknown_names(config.model, FAMILIES, ("model",)))
+    yield from problems
+    model, unknown = config.model, {problem.path for problem in problems}
+    for _, part, key in (map(str, path) for path in unknown):
+        section = getattr(model, part)
+        known = section.model_copy(update={key: type(section).model_fields[key].default})
+        model = model.model_copy(update={part: known})
+    for problem in _together(model):
+        if not unknown & {problem.path, *problem.reads}:
+            yield problem
+
+
+def _together(model: ModelConfig) -> Iterator[Problem]:
     yield from _decoder(model.decoder)
     yield from _copied_state(model)
-    if model.attention.score not in SCORES:
-        yield unknown_choice(_SCORE, model.attention.score, list(SCORES))
-        return
     yield from _attention_options(model.attention)
     yield from _sizes(model)
     yield from _scope(model.attention)

@@ -1,4 +1,10 @@
-"""The decoder of Luong, Pham & Manning (2015), arXiv 1508.04025."""
+"""The decoders: what each puts between an embedded word and the vector that the output layer reads.
+
+A decoder is a class and a line in DECODERS, and no other source file; `decoder.py` has what they share.
+
+Luong, Pham & Manning (2015), arXiv 1508.04025; Bahdanau, Cho & Bengio (2014), arXiv 1409.0473; the conditional GRU of
+dl4mt (Firat & Cho, docs/cgru.tex) and Nematus (Sennrich et al. 2017, arXiv 1703.04357).
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,20 +12,21 @@ import torch
 from torch import Tensor
 
 from nmt.models.attention import Attention
-from nmt.models.cells import CELLS, CellState
-from nmt.models.decoders.base import Decoder, DecoderShape, DecoderState, Outputs
+from nmt.models.cells import CELLS, CellState, GRUCell
+from nmt.models.decoder import Decoder, DecoderShape, DecoderState, Outputs, ReadoutDecoder, Step
 from nmt.models.initialisation import Weight
 from nmt.models.memory import Memory
 from nmt.ops.activations import tanh
 from nmt.ops.computing import fused
 from nmt.ops.dropout import dropout, dropout_mask
 from nmt.ops.keeps_packed import KeepsPacked
+from nmt.ops.linear import Linear
 from nmt.ops.products import MakeProduct, Product
 from nmt.ops.steps import StepLinear, weight_gradients_at_once
 
 
 class LuongDecoder(KeepsPacked[Product], Decoder):
-    """Cell first, then attention with its new state, then the attentional vector (sections 3.1 and 3.3 of the paper):
+    """Luong et al. (2015), sections 3.1 and 3.3: cell first, attention with its new state, then the attentional vector:
 
         h_t = RNN([E y_{t-1}; h̃_{t-1}], h_{t-1})        h̃_{t-1} only with input feeding, h̃_0 = 0
         c_t = attention(h_t)                             h_t of the top layer is the query
@@ -131,3 +138,79 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
         if not self.training or self.output_dropout == 0.0:
             return [None] * length
         return dropout_mask((length, like.size(0), self.output_size), self.output_dropout, like=like).unbind(0)
+
+
+class BahdanauDecoder(ReadoutDecoder):
+    """Bahdanau et al. (2014), 3.1, A.2.2: attention with the old state, a cell that reads the context, a maxout layer:
+
+        c_i = attention(s_{i-1})                             s_{i-1} of the top layer is the query
+        s_i = RNN([E y_{i-1}; c_i], s_{i-1})
+        t̃_i = U_o s_i + V_o E y_{i-1} + C_o c_i + b          (2 × output_size,)
+        t_i = [max(t̃_{i,2j-1}, t̃_{i,2j})]_j                   the vector that the output layer reads
+
+    The readout is of s_i, as in the paper's equation 4, p(y_i | s_i, y_{i-1}, c_i); its appendix writes s_{i-1}, which
+    in the authors' code has read y_{i-1} already. A.1.1 allows an LSTM in place of the gated unit.
+    """
+
+    def __init__(self, attention: Attention, shape: DecoderShape) -> None:
+        super().__init__(attention, shape)
+        context_size, gates = attention.context_size, CELLS[shape.cell].gates * shape.size
+        self.context_layer = StepLinear(context_size, gates, bias=False) if context_size else None
+        self.readout = Linear(shape.size + shape.input_size + context_size, 2 * shape.output_size)
+
+    def declared(self) -> Iterator[tuple[Tensor, Weight]]:
+        if self.context_layer is not None:
+            yield self.context_layer.weight, Weight(gates=self._cell(0).gates)
+
+    def _recur(
+        self, from_input: Tensor, state: DecoderState, memory: Memory, masks: Sequence[Tensor]
+    ) -> tuple[Step, DecoderState]:
+        context, weights, past = self.attention.step(state.layers[-1][0], memory, state.past)
+        if self.context_layer is not None:
+            from_input = from_input + self.context_layer(context)
+        layers = self._stack(self._cell(0)(from_input, state.layers[0]), state.layers, masks)
+        return Step(layers[-1][0], context, weights), DecoderState(layers, past)
+
+    def _read_out(self, top: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        pairs = self.readout(torch.cat((top, embedded, context), dim=-1)).unflatten(-1, (self.output_size, 2))
+        return pairs.amax(dim=-1)
+
+
+class ConditionalGRUDecoder(ReadoutDecoder):
+    """A cell that reads the word, attention with its state, a second cell that reads the context, then a tanh layer:
+
+        s'_j = GRU_1(E y_{j-1}, s_{j-1})
+        c_j  = attention(s'_j)
+        s_j  = GRU_2(c_j, s'_j)
+        t_j  = tanh(W [s_j; E y_{j-1}; c_j] + b)              the vector that the output layer reads
+
+    Further layers are GRUs that each read the layer below; the readout is of the top one.
+    """
+
+    cell_names = ("gru",)
+    without_context = False
+
+    def __init__(self, attention: Attention, shape: DecoderShape) -> None:
+        super().__init__(attention, shape)
+        context_size = attention.context_size
+        self.context_cell = GRUCell(context_size, shape.size, layer_normalisation=shape.layer_normalisation)
+        self.readout = Linear(shape.size + shape.input_size + context_size, shape.output_size)
+
+    def _recur(
+        self, from_input: Tensor, state: DecoderState, memory: Memory, masks: Sequence[Tensor]
+    ) -> tuple[Step, DecoderState]:
+        between = self._cell(0)(from_input, state.layers[0])
+        context, weights, past = self.attention.step(between[0], memory, state.past)
+        bottom = self.context_cell(self.context_cell.project(context), between)
+        layers = self._stack(bottom, state.layers, masks)
+        return Step(layers[-1][0], context, weights), DecoderState(layers, past)
+
+    def _read_out(self, top: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        return tanh(self.readout(torch.cat((top, embedded, context), dim=-1)))
+
+
+DECODERS: dict[str, type[Decoder]] = {
+    "luong": LuongDecoder,
+    "bahdanau": BahdanauDecoder,
+    "conditional_gru": ConditionalGRUDecoder,
+}
