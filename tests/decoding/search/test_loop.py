@@ -144,6 +144,7 @@ def test_adding_a_search_policy() -> None:
         Dictated(padded),
         max_lengths=torch.tensor([9, 9, 9, 3]),
         length_penalty="average",
+        n_best=1,
     )
     assert rows == [4, 3, 3, 1]
     assert results.pop() == []  # no END at its limit
