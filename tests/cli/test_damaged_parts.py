@@ -51,7 +51,7 @@ def stopped(model: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     results = begun.results()
     begun.output.unlink()
     begun.hard.unlink()
-    before, calls = Translator._translate_chunk, iter(range(100))
+    before, calls = Translator._segments, iter(range(100))
 
     def stopping(self: Translator, *arguments: Any) -> Any:
         if next(calls) == STOPPED_AT:
@@ -59,7 +59,7 @@ def stopped(model: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
         return before(self, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Translator, "_translate_chunk", stopping)
+        patch.setattr(Translator, "_segments", stopping)
         assert begun.run("--chunk-lines", CHUNK) == 143
     return begun.folder, results
 

@@ -251,7 +251,7 @@ def test_flush_translates_each_line_by_itself(model: Path, source: Path, monkeyp
     """Lines that are there already make no difference: the first is answered when only it has been translated."""
     plain = translated(model, source)
     chunks: list[list[str]] = []
-    translate_chunk = Translator._translate_chunk
+    translate_chunk = Translator._segments
 
     def noted(translator: Translator, lines: list[str], *rest: object) -> object:
         written = output_file.read_bytes().count(b"\n")
@@ -259,7 +259,7 @@ def test_flush_translates_each_line_by_itself(model: Path, source: Path, monkeyp
         chunks.append(lines)
         return translate_chunk(translator, lines, *rest)
 
-    monkeypatch.setattr(Translator, "_translate_chunk", noted)
+    monkeypatch.setattr(Translator, "_segments", noted)
     output_file = source.with_name("stdout")
     with output_file.open("w") as stdout, source.open() as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)

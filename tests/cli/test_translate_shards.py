@@ -75,26 +75,26 @@ def command(model: Path, source: Path) -> Command:
 def translated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The lines of each call that translates some."""
     counts: list[int] = []
-    before = Translator._translate_chunk
+    before = Translator._segments
 
     def counted(self: Translator, lines: Any, *more: Any) -> Any:
         counts.append(len(lines))
         return before(self, lines, *more)
 
-    monkeypatch.setattr(Translator, "_translate_chunk", counted)
+    monkeypatch.setattr(Translator, "_segments", counted)
     return counts
 
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, chunk: int, stop: Callable[[], object]) -> None:
     """Call `stop` where the translation of a chunk, counted from 0 among those of this process, begins."""
-    before, calls = Translator._translate_chunk, iter(range(1000))
+    before, calls = Translator._segments, iter(range(1000))
 
     def stopping(self: Translator, *arguments: Any) -> Any:
         if next(calls) == chunk:
             stop()
         return before(self, *arguments)
 
-    monkeypatch.setattr(Translator, "_translate_chunk", stopping)
+    monkeypatch.setattr(Translator, "_segments", stopping)
 
 
 def killed_by(number: signal.Signals) -> Callable[[], object]:
