@@ -76,8 +76,8 @@ def heading(text: str) -> None:
 def command(program: str, *arguments: str) -> None:
     """Print a command and run it in the repository's folder; raises CalledProcessError when it fails."""
     print(f"$ {shlex.join([Path(program).name, *arguments])}", flush=True)
-    beside = Path(sys.executable).parent / program  # the virtual environment need not be activated
-    subprocess.run([beside, *arguments], cwd=ROOT, check=True)
+    installed = Path(sys.executable).parent / program  # works without activating the virtual environment
+    subprocess.run([installed, *arguments], cwd=ROOT, check=True)
 
 
 def show_translations() -> None:

@@ -135,13 +135,13 @@ def check(text: bytes, expected: Content, origin: str) -> None:
 def write(path: Path, data: bytes) -> None:
     """Write under a temporary name, then rename, so that an interrupted run leaves no incomplete file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f"{path.name}.{secrets.token_hex(16)}.partial")
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(16)}.partial")
     try:
-        with open(beside, "xb") as file:  # does not follow a link that somebody put there
+        with open(temporary, "xb") as file:  # does not follow a link that somebody put there
             file.write(data)
-        beside.replace(path)
+        temporary.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def place(output: Path, name: str) -> Path:

@@ -654,13 +654,13 @@ def make_pairs(count: int, seed: int) -> list[Pair]:
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write under a temporary name, then rename, so that an interrupted run leaves no incomplete file."""
-    beside = path.with_name(f"{path.name}.{secrets.token_hex(16)}.partial")
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(16)}.partial")
     try:
-        with open(beside, "xb") as file:  # does not follow a link that somebody put there
+        with open(temporary, "xb") as file:  # does not follow a link that somebody put there
             file.write("".join(f"{line}\n" for line in lines).encode("utf-8"))
-        beside.replace(path)
+        temporary.replace(path)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def write_split(folder: Path, name: str, pairs: Sequence[Pair]) -> None:

@@ -25,7 +25,7 @@ class Inheritance(NamedTuple):
 
     config: Config
     problems: Sequence[Problem] = ()  # keys that were given and contradict the other configuration
-    doubtful: Sequence[KeyPath] = ()  # keys whose values could not be had, so that nothing can be said about them
+    doubtful: Sequence[KeyPath] = ()  # keys with unknown values, about which nothing can be said
 
 
 class _Sources(NamedTuple):

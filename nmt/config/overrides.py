@@ -11,6 +11,7 @@ from nmt.config.allowed import Schema, allowed, child, dotted, resolved
 from nmt.config.key_checks import replaced, schema_at, value_at
 from nmt.config.problems import in_words
 from nmt.config.yaml_text import KeyPath, YamlError, read_yaml
+from nmt.errors import UserError
 
 _DEEPEST = 20  # names in a key; the schema is less deep
 _LONGEST_INDEX = 9  # digits
@@ -31,10 +32,6 @@ def _as_typed(text: str) -> str:
     return f"--set {text}" if len(text) <= _LONGEST_SHOWN else f"--set {text[:_LONGEST_SHOWN]}..."
 
 
-class _Refused(Exception):
-    """An override that cannot be applied; says why."""
-
-
 class Applied(NamedTuple):
     tree: Any
     overrides: list[Override]
@@ -48,7 +45,7 @@ def apply_overrides(tree: Any, texts: list[str]) -> Applied:
     for text in texts:
         try:
             path, value = _parsed(text, tree)
-        except _Refused as error:
+        except UserError as error:
             messages.append(f"{_as_typed(text)}: {error}")
             continue
         schema = schema_at(path, replaced(tree, path, value))  # with the value, which may name a variant
@@ -58,23 +55,24 @@ def apply_overrides(tree: Any, texts: list[str]) -> Applied:
 
 
 def _parsed(text: str, tree: Any) -> tuple[KeyPath, Any]:
+    """The key and the value of an override. Raises UserError that says why it cannot be applied."""
     key, equals, written = text.partition("=")
     if not equals:
-        raise _Refused('expected KEY=VALUE, such as training.batch_size=64, but there is no "="')
+        raise UserError('expected KEY=VALUE, such as training.batch_size=64, but there is no "="')
     parts = key.strip().split(".")
     if not all(parts):
-        raise _Refused("expected KEY=VALUE, with the names of the sections before the key: training.batch_size=64")
+        raise UserError("expected KEY=VALUE, with the names of the sections before the key: training.batch_size=64")
     if len(parts) > _DEEPEST:
-        raise _Refused(f"the key has {len(parts)} names; no key of the configuration has more than {_DEEPEST}")
+        raise UserError(f"the key has {len(parts)} names; no key of the configuration has more than {_DEEPEST}")
     path: KeyPath = ()
     for part in parts:
         path = (*path, _step(part, path, tree))
     try:
         document = read_yaml(written)
     except YamlError as error:
-        raise _Refused(error.message) from error
+        raise UserError(error.message) from error
     if document.repeated:
-        raise _Refused(document.repeated[0][1])
+        raise UserError(document.repeated[0][1])
     return path, document.value
 
 
@@ -84,14 +82,14 @@ def _step(part: str, path: KeyPath, tree: Any) -> str | int:
     is_list = isinstance(value, list) or (value is None and "items" in resolved(schema))
     if value is not None and not isinstance(value, dict | list):
         rule = f"; allowed: {allowed(schema)}" if schema else ""
-        raise _Refused(f"{dotted(path)} is {in_words(value)} and has no keys below it{rule}")
+        raise UserError(f"{dotted(path)} is {in_words(value)} and has no keys below it{rule}")
     if not is_list:
         return part
     length = len(value or [])
     if not part.isdecimal() or len(part) > _LONGEST_INDEX or int(part) > length:
         shown = part if len(part) <= 20 else f"{part[:17]}..."
         indices = f"0 to {length - 1} for its items, " if length > 1 else "0 for its item, " if length else ""
-        raise _Refused(f"{dotted(path)} is a list, so an index follows: {indices}{length} to add one; given {shown}")
+        raise UserError(f"{dotted(path)} is a list, so an index follows: {indices}{length} to add one; given {shown}")
     return int(part)
 
 

@@ -147,7 +147,7 @@ class DataConfig(Section):
     max_length_ratio: float | None = Field(default=None, ge=1.0)
     """Training pairs are dropped if one side has more than this many times the pieces of the other; null: off."""
     cache_folder: FilePath | None = None
-    """Where subword models and token ids are kept between runs; null: `.cache` beside the run folder."""
+    """Where subword models and token ids are kept between runs; null: `.cache` next to the run folder."""
 
 
 class SubwordSampling(Section):

@@ -1,4 +1,4 @@
-"""Bilingual dictionaries: files of words with their translations, one entry a line.
+"""Bilingual dictionaries: files of words with their translations, one entry per line.
 
     source target [weight]
 

@@ -64,7 +64,7 @@ class Subwords:
     def train(lines: Iterable[str], *, settings: SubwordsConfig, size: int, corpus: str = "this corpus") -> "Subwords":
         """Train a model on the lines, which are read once; equal lines give an equal model.
 
-        `corpus` names the text in messages.
+        `corpus` names the text in messages. The settings must not contradict each other; see `nmt.config`.
 
         Raises:
             UserError: the text is blank, or has too few or too many characters for `size`, or sentencepiece fails.
@@ -88,7 +88,7 @@ class Subwords:
                 hard_vocab_limit=settings.type in ("bpe", "unigram"),
                 character_coverage=settings.character_coverage,
                 byte_fallback=settings.byte_fallback,
-                normalization_rule_name=_normalisation(settings),
+                normalization_rule_name=settings.normalisation + ("_cf" if settings.lowercase else ""),  # case folding
                 max_sentence_length=_LINE_BYTES,
                 input_sentence_size=0,
                 num_threads=_THREADS,
@@ -254,17 +254,6 @@ def _blank(corpus: str) -> str:
     return f"{corpus} has no text to train subwords on: every line is blank"
 
 
-def _normalisation(settings: SubwordsConfig) -> str:
-    if not settings.lowercase:
-        return settings.normalisation
-    if settings.normalisation == "identity":
-        raise UserError(
-            "subwords.lowercase: true needs subwords.normalisation: nmt_nfkc or nfkc; "
-            "sentencepiece folds case as part of normalization, and identity does none"
-        )
-    return f"{settings.normalisation}_cf"
-
-
 def _wrong_ids(special_ids: tuple[int, ...]) -> str:
     present = ", ".join(f"{piece} {index}" for piece, index in zip(PIECES, special_ids, strict=True))
     needed = ", ".join(f"{piece} {index}" for index, piece in enumerate(PIECES))
@@ -284,8 +273,6 @@ def _explained(error: str, size: int, corpus: str) -> str:
             f"subwords.size is {size}, but {corpus} needs at least {match[1]}: its characters and the special pieces; "
             "raise it, or lower subwords.character_coverage"
         )
-    if "(vocab_size) >= (0)" in error:
-        return f"subwords.size is {size}, but subwords.byte_fallback needs more than 260: 256 bytes, 4 special pieces"
     if "sentences_.empty()" in error or "all_chars_count" in error:
         return _blank(corpus)
     return f"sentencepiece cannot train subwords on {corpus}: {error}"

@@ -80,11 +80,6 @@ def test_lowercase_folds_case() -> None:
     assert subwords.decode(subwords.encode("Ein Hund")) == "ein hund"
 
 
-def test_lowercase_without_normalisation_is_refused() -> None:
-    with pytest.raises(UserError, match=r"subwords\.lowercase"):
-        train(lowercase=True, normalisation="identity")
-
-
 def test_byte_fallback_writes_unknown_characters() -> None:
     subwords = train(size=360, byte_fallback=True)
     assert subwords.decode(subwords.encode("ein Ω 😀")) == "ein Ω 😀"
@@ -217,12 +212,6 @@ def test_too_small_a_vocabulary_names_the_smallest(kind: str) -> None:
     letters = {letter for line in LINES for letter in line if letter != " "}
     with pytest.raises(UserError, match=rf"subwords\.size is 9, but .* at least {len(letters) + len(PIECES) + 1}"):
         train(kind, 9)
-
-
-@pytest.mark.parametrize("kind", ["char", "word"])
-def test_too_small_a_vocabulary_for_bytes(kind: str) -> None:
-    with pytest.raises(UserError, match=r"subwords\.size is 99, but subwords\.byte_fallback needs more than 260"):
-        train(kind, 99, byte_fallback=True)
 
 
 @pytest.mark.parametrize("lines", [[], ["", "  ", "\u3000"], ["\x01", "\u200b"]])

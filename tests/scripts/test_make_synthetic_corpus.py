@@ -283,7 +283,7 @@ def test_a_seed_gives_the_same_bytes_in_every_process_and_python_version(corpus:
     [
         (["--train", "0"], "'0' is not a whole number above 0"),
         (["--test", "many"], "'many' is not a whole number above 0"),
-        (["--train", "200000"], "--train 200000 + --valid 300 + --test 500 = 200800 pairs: at most 200000, which the grammar"),
+        (["--train", "200000"], "--train 200000 + --valid 300 + --test 500 = 200800 pairs: at most 200000"),
     ],
 )
 def test_wrong_counts_are_refused(
