@@ -3,6 +3,7 @@
 import ast
 import itertools
 import math
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -49,6 +50,31 @@ def test_many_lanes_at_once_are_done_as_each_by_itself() -> None:
     assert is_done(**lanes, beam_size=2, length=2, limit=limits).tolist() == done.tolist()
     limits[2] = 2
     assert is_done(**lanes, beam_size=2, length=2, limit=limits).tolist() == [False, True, True, True, False, True]
+
+
+class LoggedRows(NamedTuple):
+    """The state of the tables, and what has been selected of it."""
+
+    table: Tensor
+    selections: list[list[list[int]]]
+
+    def select(self, rows: Tensor) -> "LoggedRows":
+        self.selections.append(rows.tolist())
+        return LoggedRows(self.table[rows.flatten()], self.selections)
+
+
+def test_a_sentence_leaves_with_the_last_of_its_lanes() -> None:
+    """Of three sentences with two samples each, the first has ended after a step, the last after two."""
+    tables = torch.full((3, 6, 6), NEVER)
+    tables[:, [BEGIN, END, 4], END] = tables[:, [BEGIN, END, 4], 4] = math.log(0.5)
+    end, on, logged = 0.1, 0.9, LoggedRows(torch.arange(3), [])
+    uniform = [[[end] * 4] * 2, [[end] * 4, [on, on, on, end]], [[on, end, on, on], [end, end, on, on]]]
+    options = {"length_penalty": "none", "max_lengths": torch.full((3,), 9), "sampling": SamplingConfig()}
+    results = sample(
+        lambda tokens, state: (tables[state.table, tokens], state), logged, numbers=torch.tensor(uniform), **options
+    )
+    assert [[hypothesis.tokens for hypothesis in drawn] for drawn in results] == [[[], []], [[], [4, 4, 4]], [[4], []]]
+    assert logged.selections == [[[0, 0], [1, 1], [2, 2]], [[2, 3], [4, 5]], [[0, 1]]]  # rows by sentence
 
 
 def test_the_search_knows_ids_only() -> None:
