@@ -1,4 +1,4 @@
-"""A configuration file from a snippet: what the snippet leaves out is filled in below it."""
+"""Configuration files from snippets: required sections that a snippet lacks are appended to it."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ REST = {
 
 @pytest.fixture
 def load(tmp_path: Path) -> Callable[..., Config]:
-    """load(snippet, *overrides, checks=()): the configuration of the file that the snippet completes to."""
+    """load(snippet, *overrides, checks=()): the configuration in the completed file."""
 
     def load(snippet: str, *overrides: str, checks: Sequence[Check] = ()) -> Config:
         rest = [text for key, text in REST.items() if not any(line.startswith(key) for line in snippet.splitlines())]
@@ -37,7 +37,7 @@ def load(tmp_path: Path) -> Callable[..., Config]:
 
 @pytest.fixture
 def messages(load: Callable[..., Config], tmp_path: Path) -> Callable[..., list[str]]:
-    """messages(snippet, *overrides, checks=()): what the user reads, with the folder of the file left out."""
+    """messages(snippet, *overrides, checks=()): what the user reads, without the folder of the file."""
 
     def messages(snippet: str, *overrides: str, checks: Sequence[Check] = ()) -> list[str]:
         try:

@@ -1,4 +1,4 @@
-"""Combinations of keys that contradict each other, and options without effect."""
+"""Keys that contradict each other, and options that have no effect."""
 
 from collections.abc import Callable
 

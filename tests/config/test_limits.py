@@ -1,4 +1,4 @@
-"""A configuration from a stranger costs no more than a second: what is too large, too deep or too much is refused."""
+"""No configuration takes more than a second, whoever wrote it: too large, too deep or too many is refused."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ BOMBS = {"aliases": ALIASES, "merges": MERGES, "wide merges": WIDE}
 
 @pytest.fixture(autouse=True)
 def _within_seconds() -> Iterator[None]:
-    """Of this process alone: other work on the machine does not count."""
+    """Processor time of this process alone: other work on the machine does not count."""
     began = time.process_time()
     yield
     assert time.process_time() - began < 5

@@ -1,4 +1,4 @@
-"""Mistakes in a configuration file: all at once, each with its line, the value, what is allowed, the nearest name."""
+"""Mistakes in a configuration file: all at once, with line, value, what is allowed, and the nearest name."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The schema itself: described, immutable, and as JSON schema for editors."""
+"""The schema itself: fully described, immutable, and available as a JSON schema for editors."""
 
 import importlib.util
 import re

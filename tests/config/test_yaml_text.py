@@ -1,4 +1,4 @@
-"""YAML read strictly, and written so that it reads back the same."""
+"""YAML is read strictly, and written so that it reads back equal."""
 
 from typing import Any
 

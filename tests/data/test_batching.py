@@ -1,4 +1,4 @@
-"""Batches: every pair once an epoch, limits kept, little padding, and the same after an interruption."""
+"""Batches: every pair once per epoch, within limits, with little padding, and the same after an interruption."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -92,7 +92,7 @@ def test_pairs_of_equal_lengths_meet_others_in_the_next_epoch() -> None:
 
 @pytest.mark.parametrize(("batch_by", "batch_size"), [("sentences", 7), ("tokens", 300)])
 def test_sorted_a_part_at_a_time(batch_by: str, batch_size: int) -> None:
-    """1,009 pairs by 70: 14 parts of chance with 70 pairs, sorted and cut each by itself, and one with 29."""
+    """1,009 pairs, 70 at a time: 14 random parts of 70 pairs and one of 29, each sorted and cut on its own."""
     source, target = lengths(1009)
     options = {"batch_size": batch_size, "batch_by": batch_by, "seed": 1, "epoch": 2}
     plan = plan_batches(source, target, sort_pairs=70, **options)
@@ -108,7 +108,7 @@ def test_sorted_a_part_at_a_time(batch_by: str, batch_size: int) -> None:
 
 
 def test_the_smaller_the_parts_the_more_mixed_the_batches() -> None:
-    """60 pairs of 1 to 60 pieces in batches of 5: sorted together they differ by 4, by themselves by chance."""
+    """60 pairs of 1 to 60 pieces in batches of 5: lengths differ by 4 if all are sorted, otherwise at random."""
     source = np.random.default_rng(4).permutation(60) + 1
 
     def spread(pairs: int) -> float:
@@ -261,7 +261,7 @@ def test_sampling_changes_some_segmentations(ids: PairedIds, vocabularies: Vocab
 
 
 def test_sampled_pairs_are_dealt_out_by_their_new_lengths(ids: PairedIds, vocabularies: Vocabularies) -> None:
-    """As many rows in each batch as planned, the shortest pairs where the plan has its shortest, and little padding."""
+    """Batches have their planned numbers of rows, the shortest pairs where planned, and little padding."""
     plan = plan_batches(ids.source_lengths, ids.target_lengths, batch_size=7, batch_by="sentences", seed=1, epoch=2)
     found = list(batches(ids, plan, sampling=SubwordSampling(alpha=0.4), vocabularies=vocabularies, seed=1))
     assert [len(batch.indices) for batch in found] == [len(rows) for rows in plan]

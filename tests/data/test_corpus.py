@@ -1,4 +1,4 @@
-"""Reading of parallel files: which bytes are a line, and what is said about files that cannot be a corpus."""
+"""Reading parallel files: which bytes make a line, and the messages about files that cannot be a corpus."""
 
 import gzip
 import os
@@ -222,7 +222,7 @@ def test_a_million_characters_of_any_kind_are_a_line(folder: Path) -> None:
 
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 def test_a_gzip_file_of_one_endless_line_takes_no_memory(folder: Path, read: Callable[[Path], object]) -> None:
-    """300 kB that unpack to 300 MB are refused once a line's worth of them is read."""
+    """300 kB that decompress to 300 MB are refused once a line's worth has been read."""
     packed = folder / "bomb.gz"
     with gzip.open(packed, "wb", compresslevel=1) as file:
         for _ in range(100):
@@ -243,7 +243,7 @@ def test_a_device_without_an_end_is_no_text() -> None:
 
 
 def test_standard_input_without_a_line_end_is_refused(folder: Path) -> None:
-    """The descriptor stays open: nothing waits for its end."""
+    """The descriptor stays open: nothing waits for the end of the stream."""
     reading, writing = os.pipe()
 
     def feed() -> None:
@@ -267,7 +267,7 @@ def test_standard_input_without_a_line_end_is_refused(folder: Path) -> None:
 
 
 def changed_after(path: Path, lines: Iterator[object], change: Callable[[Path], None]) -> str:
-    """Read some lines, change the file, read on to the end; the message."""
+    """Read some lines, change the file and read to the end; returns the message."""
     for _ in range(3):
         next(lines)
     change(path)

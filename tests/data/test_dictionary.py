@@ -1,4 +1,4 @@
-"""Dictionaries: two and three columns, tabs and spaces, and a message for every line that is no entry."""
+"""Dictionaries: two and three columns, tabs and spaces, and a message for every line that is not an entry."""
 
 import gzip
 from pathlib import Path

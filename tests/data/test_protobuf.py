@@ -1,4 +1,4 @@
-"""The wire format, by messages written byte by byte, and what is no message."""
+"""The wire format, in messages written byte by byte, and bytes that are not messages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Random segmentations: the best one where chance is shut out, and the probabilities that the papers promise."""
+"""Random segmentations: the best one when nothing is random, and otherwise the probabilities in the papers."""
 
 import io
 from collections import Counter
@@ -31,7 +31,7 @@ def models(kind: str, size: int, **options: object) -> tuple[Subwords, Segmenter
 
 
 def segmentations(pieces: dict[str, float], word: str) -> dict[tuple[str, ...], float]:
-    """Every segmentation of a word into known pieces, with its score: the reference, by trying every cut."""
+    """Every segmentation of a word into known pieces, with its score, found by trying every split."""
     found = {}
     for cuts in product((False, True), repeat=len(word) - 1):
         parts = "".join(letter + " " * cut for letter, cut in zip(word, (*cuts, False), strict=True)).split(" ")
@@ -143,7 +143,7 @@ def test_very_long_words_take_no_quadratic_time() -> None:
 
 
 def field(number: int, content: bytes) -> bytes:
-    """A field of a serialised message, of less than 128 bytes."""
+    """A field of a serialized message, of less than 128 bytes."""
     return bytes([number << 3 | 2, len(content)]) + content
 
 

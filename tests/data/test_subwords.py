@@ -1,4 +1,4 @@
-"""Subword models: special symbols, strange text, sampling as a pure function, and messages about bad settings."""
+"""Subword models: special symbols, strange text, sampling as a pure function, and messages about bad sizes."""
 
 import io
 import subprocess
@@ -187,7 +187,7 @@ def test_models_that_cannot_sample_say_so(kind: str) -> None:
 
 @pytest.mark.parametrize("raised", [UserError("the file was changed"), KeyboardInterrupt(), MemoryError()])
 def test_what_reading_the_text_raises_comes_through_as_it_is(raised: BaseException) -> None:
-    """Sentencepiece makes an error of its own of it."""
+    """sentencepiece would replace the exception with its own."""
 
     def lines() -> Iterator[str]:
         yield from ["a b c"] * 50
@@ -246,7 +246,7 @@ def test_a_model_with_other_special_ids_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_word_model_has_one_unknown_piece_for_each_unknown_word() -> None:
-    """sentencepiece by itself makes one piece of a run of them, so that all but one would be lost."""
+    """sentencepiece by itself merges a run of them into one piece, which would lose all but one."""
     subwords = train("word", 500, ["the cat sleeps", "the dog runs"])
     text = "the zebra\tgnu runs  okapi "
     assert [subwords.pieces([token])[0] for token in subwords.encode(text)] == [

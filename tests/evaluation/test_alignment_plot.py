@@ -1,4 +1,4 @@
-"""Pictures of alignments: what is drawn where, with which fonts, and without noise."""
+"""Pictures of alignments: what is drawn where, in which fonts, and without warnings."""
 
 import io
 import sys
@@ -19,7 +19,7 @@ WEIGHTS = np.array([[0.1, 0.7, 0.2], [0.6, 0.0, 0.4]])
 
 @pytest.fixture
 def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """Every figure that is saved, which is saved all the same."""
+    """Collects every figure that is saved, without preventing it from being saved."""
     saved: list[Figure] = []
     save = Figure.savefig
 

@@ -1,4 +1,4 @@
-"""Alignments on links few enough to count by hand."""
+"""Alignments with few enough links to count by hand."""
 
 import time
 
@@ -105,7 +105,7 @@ def test_the_reverse_direction_is_turned(how: str) -> None:
 
 
 def test_growing_goes_on_from_what_was_added() -> None:
-    """A staircase: each step is reached from the one before it, and only from there."""
+    """A staircase: every step can be reached only from the one before it."""
     forward, reverse = [[(0, 0), (2, 2), (4, 4)]], [[(0, 0), (1, 1), (3, 3)]]
     steps = [(place, place) for place in range(5)]
     assert symmetrised("grow-diag-final-and", forward, reverse) == [steps]
@@ -124,7 +124,7 @@ def test_without_a_common_link_the_forward_direction_comes_first() -> None:
 
 
 def grown_plainly(forward: Links, reverse: Links) -> set[Link]:
-    """grow-diag-final-and as it is published: sweeps over all links until one adds nothing."""
+    """grow-diag-final-and as published: sweeps over all links until a sweep adds nothing."""
 
     def in_order(links: Links) -> list[Link]:
         return sorted(links, key=lambda link: (link[1], link[0]))
@@ -164,7 +164,7 @@ def test_each_link_is_visited_once_and_grows_what_sweeps_grow(directions: tuple[
 
 @pytest.mark.parametrize("step", [1, -1])
 def test_growing_a_long_chain_takes_no_longer_than_its_links(step: int) -> None:
-    """By sweeps over all links, each of which adds one, 3,000 links took 5 s and 13,000 a hundred."""
+    """With sweeps over all links that add one link each, 3,000 links took 5 s and 13,000 took 100 s."""
     chain = [(place if step == 1 else 2999 - place, place) for place in range(3000)]
     start = chain[-1]  # the last in order, so that each of the others is added behind
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Our scores are sacreBLEU's own; what cannot be scored is refused with words that help."""
+"""Our scores are sacreBLEU's; what cannot be scored is refused with a helpful message."""
 
 import pytest
 import sacrebleu

@@ -1,4 +1,4 @@
-"""Table and JSON carry the scores unchanged; warnings come when, and only when, the text calls for one."""
+"""Table and JSON show the scores unchanged; there are warnings if, and only if, the text calls for them."""
 
 import gzip
 import json
