@@ -64,6 +64,20 @@ def test_commands_have_the_options_that_they_show(document: str, line: str) -> N
     assert not unknown, f"{document}: {line}"
 
 
+def test_contributors_are_shown_tests_and_names_that_exist() -> None:
+    """In CONTRIBUTING.md's table: files are there, tests are in theirs, and what has a capital or _ is defined."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    rows = page[page.index("| to add |") :].split("\n\n")[0].splitlines()[2:]
+    assert len(rows) >= 7
+    package = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "nmt").rglob("*.py"))
+    for row in rows:
+        assert all((ROOT / path).is_file() for path in re.findall(r"`(nmt/[\w/]+\.py)`", row)), row
+        for name in re.findall(r"`(?:\w+\.)?([A-Z]\w+|_\w+)`", row):
+            assert re.search(rf"^ *(?:class|def) {name}\b|^{name}\b.* = ", package, re.MULTILINE), name
+        for file, name in re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", row):
+            assert f"def {name or 'test_'}" in (ROOT / file).read_text(encoding="utf-8"), row
+
+
 def test_promises_name_tests_that_exist() -> None:
     """Each line of the table of docs/reliability.md names a test, or a file of tests."""
     page = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
