@@ -4,15 +4,14 @@ Wiring only: files → sentences → (translator) → metrics → table or JSON.
 given is reported before a model is loaded, and all of it at once.
 """
 
-import sys
-
 if __name__ == "__main__":  # before what takes seconds to import, so that Ctrl-C is answered meanwhile
     from nmt.cli import start
 
-    sys.exit(start.evaluate())
+    raise SystemExit(start.evaluate())
 
 import argparse
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +27,7 @@ from nmt.cli.evaluate_alignments import (
     evaluate_alignments,
     read_alignments_request,
 )
-from nmt.cli.memory import within_memory
+from nmt.cli.memory import enough_memory
 from nmt.cli.models import Models, add_device_option, add_model_option, add_speed_options, read_models
 from nmt.cli.options import SEARCH, add_search_options, add_unknown_word_options, option_name, read_how, read_whole
 from nmt.cli.outputs import STANDARD, check_outputs, write_text
@@ -61,11 +60,11 @@ class Request:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-eval; returns the exit code: 0, or 2 when something given was wrong."""
-    given = _parser().parse_args(arguments)
-    if about_alignments(given):
-        reading = read_alignments_request(given, unwanted=_about_translations(given))
+    options = _parser().parse_args(arguments)
+    if about_alignments(options):
+        reading = read_alignments_request(options, unwanted=_about_translations(options))
         return run(PROGRAM, lambda: evaluate_alignments(checked(reading)))
-    return run(PROGRAM, lambda: _evaluate(checked(_read_request(given))))
+    return run(PROGRAM, lambda: _evaluate(checked(_read_request(options))))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -112,28 +111,32 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _read_request(given: argparse.Namespace) -> Checking[Request]:
+def _read_request(options: argparse.Namespace) -> Checking[Request]:
     """What the arguments ask for, and the texts; yields all that is wrong with them."""
-    yield from _contradictions(given)
-    how = yield from read_how(vars(given))
-    metrics = yield from caught(partial(chosen_metrics, given.metrics), None)
-    if given.tokenize is not None:
-        yield from caught(partial(check_tokenizer, given.tokenize), None)
+    yield from _contradictions(options)
+    how = yield from read_how(vars(options))
+    metrics = yield from caught(partial(chosen_metrics, options.metrics), None)
+    if options.tokenize is not None:
+        yield from caught(partial(check_tokenizer, options.tokenize), None)
         if metrics is not None and "bleu" not in metrics:
-            yield f"--tokenize has an effect only on BLEU, which --metrics {given.metrics} leaves out"
-    if given.lowercase and metrics == ["ter"]:
+            yield f"--tokenize has an effect only on BLEU, which --metrics {options.metrics} leaves out"
+    if options.lowercase and metrics == ["ter"]:
         yield "--lowercase has no effect on TER, which ignores case always"
-    models = yield from read_models(vars(given))
-    option, path = ("--hypotheses", given.hypotheses) if given.hypotheses else ("--source", given.source)
-    others = [*models.files, ("--source", given.source), ("--hypotheses", given.hypotheses)]
-    others += [("--reference", given.reference), ("--dictionary", given.dictionary)]
-    outputs = {"standard output": STANDARD, "--output": given.output, "--json": given.json}  # the scores go there, too
+    models = yield from read_models(vars(options))
+    option, path = ("--hypotheses", options.hypotheses) if options.hypotheses else ("--source", options.source)
+    others = [*models.files, ("--source", options.source), ("--hypotheses", options.hypotheses)]
+    others += [("--reference", options.reference), ("--dictionary", options.dictionary)]
+    outputs = {
+        "standard output": STANDARD,
+        "--output": options.output,
+        "--json": options.json,
+    }
     yield from check_outputs(outputs, others=others)
     lines = yield from read_whole(option, path, _unread)
-    references = yield from read_whole("--reference", given.reference, _unread)
+    references = yield from read_whole("--reference", options.reference, _unread)
     if lines and references and len(lines) != len(references):
         yield (
-            f"{option} {path} has {len(lines)} lines and --reference {given.reference} has {len(references)}: line i "
+            f"{option} {path} has {len(lines)} lines and --reference {options.reference} has {len(references)}: line i "
             "of the one must go with line i of the other"
         )
     return Request(
@@ -143,9 +146,9 @@ def _read_request(given: argparse.Namespace) -> Checking[Request]:
         models=models,
         how=how,
         metrics=metrics or [],
-        scoring={"tokenize": given.tokenize or TOKENIZE, "lowercase": given.lowercase},
-        output=given.output,
-        json=given.json,
+        scoring={"tokenize": options.tokenize or TOKENIZE, "lowercase": options.lowercase},
+        output=options.output,
+        json=options.json,
     )
 
 
@@ -154,43 +157,45 @@ def _unread(lines: Iterable[str], *, name: str) -> list[str]:
     return list(lines)
 
 
-def _contradictions(given: argparse.Namespace) -> Iterator[str]:
+def _contradictions(options: argparse.Namespace) -> Iterator[str]:
     """Find options that are missing, or that do not go together."""
-    if given.hypotheses and given.model:
+    if options.hypotheses and options.model:
         yield "--hypotheses and --model exclude each other: score a file, or translate with a model and score"
-    if not given.hypotheses and not given.model:
+    if not options.hypotheses and not options.model:
         yield "nothing to score: give --hypotheses FILE, or --model PATH with --source FILE"
-    if not given.reference:
+    if not options.reference:
         yield "--reference FILE is missing"
-    if given.model and not given.hypotheses and not given.source:
+    if options.model and not options.hypotheses and not options.source:
         yield "--model needs --source FILE, the text to translate"
-    if given.output == STANDARD:
+    if options.output == STANDARD:
         yield "--output -: standard output has the scores; give a file, or use nmt-translate"
-    if not given.model:
+    if not options.model:
         for name in MODEL_ONLY:
-            if getattr(given, name) is not None:
+            if getattr(options, name) is not None:
                 yield f"{option_name(name)} has an effect only with --model"
 
 
-def _about_translations(given: argparse.Namespace) -> list[str]:
+def _about_translations(options: argparse.Namespace) -> list[str]:
     """The options that were given and that only translations have."""
     names = ["hypotheses", "model", "reference", "tokenize", *(name for name in MODEL_ONLY if name != "output")]
-    options = [option_name(name) for name in names if getattr(given, name) is not None]
-    options += ["--metrics"] if given.metrics != ",".join(METRICS) else []
-    return options + (["--lowercase"] if given.lowercase else [])
+    about = [option_name(name) for name in names if getattr(options, name) is not None]
+    about += ["--metrics"] if options.metrics != ",".join(METRICS) else []
+    return about + (["--lowercase"] if options.lowercase else [])
+
+
+@enough_memory(MEMORY)
+def _translated(request: Request) -> list[str]:
+    """The texts of the best translations."""
+    from nmt.decoding.options import TranslationOptions  # only here: scoring needs no PyTorch
+
+    translations = request.models.load().translate(request.lines, TranslationOptions(**request.how))
+    watched = tqdm(translations, total=len(request.lines), unit=" sentences", disable=None)
+    return [best.text for best, *_ in watched]
 
 
 def _evaluate(request: Request) -> None:
     """Translate if asked to, score and report."""
-    hypotheses, references = request.lines, request.references
-    if request.models.paths:
-        from nmt.decoding.options import TranslationOptions  # only here: scoring needs no PyTorch
-
-        translator = request.models.load(advice=MEMORY)
-        options = TranslationOptions(**request.how)
-        translations = within_memory(translator.translate(request.lines, options), advice=MEMORY)
-        watched = tqdm(translations, total=len(request.lines), unit=" sentences", disable=None)
-        hypotheses = [best.text for best, *_ in watched]
+    hypotheses, references = _translated(request) if request.models.paths else request.lines, request.references
     if request.output:
         write_text(request.output, "".join(f"{line}\n" for line in hypotheses))
     for warning in text_warnings(hypotheses, references, **request.scoring, metrics=request.metrics):

@@ -70,57 +70,61 @@ def add_alignment_score_options(group: argparse._ActionsContainer) -> None:
     )
 
 
-def about_alignments(given: argparse.Namespace) -> bool:
+def about_alignments(options: argparse.Namespace) -> bool:
     """Whether nmt-eval was asked to score or combine alignments."""
-    return any(getattr(given, name) is not None for name in OPTIONS)
+    return any(getattr(options, name) is not None for name in OPTIONS)
 
 
-def read_alignments_request(given: argparse.Namespace, *, unwanted: Collection[str]) -> Checking[Request]:
+def read_alignments_request(options: argparse.Namespace, *, unwanted: Collection[str]) -> Checking[Request]:
     """What the arguments ask for, and the alignments. `unwanted`: what was given and goes with translations only."""
     yield from (f"{option} has no effect on alignments; leave it out, or --alignments" for option in unwanted)
-    yield from _contradictions(given)
-    paths = {option_name(name): getattr(given, name) for name in INPUTS}
-    outputs = {"standard output": STANDARD, "--output": given.output, "--json": given.json}  # the scores go there, too
+    yield from _contradictions(options)
+    paths = {option_name(name): getattr(options, name) for name in INPUTS}
+    outputs = {
+        "standard output": STANDARD,
+        "--output": options.output,
+        "--json": options.json,
+    }
     yield from check_outputs(outputs, others=list(paths.items()))
-    links = yield from read_whole("--alignments", given.alignments, read_links)
-    reverse = yield from read_whole("--reverse-alignments", given.reverse_alignments, read_links)
-    gold = yield from read_whole("--gold-alignments", given.gold_alignments, read_gold)
+    links = yield from read_whole("--alignments", options.alignments, read_links)
+    reverse = yield from read_whole("--reverse-alignments", options.reverse_alignments, read_links)
+    gold = yield from read_whole("--gold-alignments", options.gold_alignments, read_gold)
     for (option, path), count in zip(paths.items(), (len(links), len(reverse), len(gold)), strict=True):
         if links and count and count != len(links):
             yield (
-                f"--alignments {given.alignments} has {len(links)} lines and {option} {path} has {count}: line i "
+                f"--alignments {options.alignments} has {len(links)} lines and {option} {path} has {count}: line i "
                 "of each must be of the same pair of sentences"
             )
     return Request(
         links=links,
         reverse=reverse,
-        symmetrise=given.symmetrise,
+        symmetrise=options.symmetrise,
         gold=gold,
-        output=given.output,
-        json=given.json,
+        output=options.output,
+        json=options.json,
     )
 
 
-def _contradictions(given: argparse.Namespace) -> Iterator[str]:
+def _contradictions(options: argparse.Namespace) -> Iterator[str]:
     """Find options that are missing, or that do not go together."""
-    if given.alignments is None:
+    if options.alignments is None:
         yield "--alignments FILE is missing: the alignments to score or to combine"
-    if given.reverse_alignments is not None and given.symmetrise is None:
+    if options.reverse_alignments is not None and options.symmetrise is None:
         yield f"--reverse-alignments needs --symmetrise HOW: {', '.join(SYMMETRISATIONS)}"
-    if given.symmetrise is not None:
-        if given.reverse_alignments is None:
+    if options.symmetrise is not None:
+        if options.reverse_alignments is None:
             yield "--symmetrise needs --reverse-alignments FILE, the other direction"
-        if given.symmetrise not in SYMMETRISATIONS:
-            close = nearest(given.symmetrise, list(SYMMETRISATIONS))
+        if options.symmetrise not in SYMMETRISATIONS:
+            close = nearest(options.symmetrise, list(SYMMETRISATIONS))
             hint = f"; did you mean {close}?" if close else ""
-            yield f"--symmetrise {given.symmetrise}: unknown; choose one of {', '.join(SYMMETRISATIONS)}{hint}"
-    elif given.output is not None and given.reverse_alignments is None:
+            yield f"--symmetrise {options.symmetrise}: unknown; choose one of {', '.join(SYMMETRISATIONS)}{hint}"
+    elif options.output is not None and options.reverse_alignments is None:
         yield "--output has an effect only with --symmetrise, or with --model"
-    if given.gold_alignments is None and given.output is None:
+    if options.gold_alignments is None and options.output is None:
         yield "nothing to do: give --gold-alignments FILE to score, or --symmetrise HOW with --output FILE to combine"
-    if given.gold_alignments is None and given.json is not None:
+    if options.gold_alignments is None and options.json is not None:
         yield "--json needs --gold-alignments FILE: without it there are no scores"
-    if given.output == STANDARD and given.gold_alignments is not None:
+    if options.output == STANDARD and options.gold_alignments is not None:
         yield "--output -: standard output has the scores; give a file"
 
 

@@ -1,18 +1,16 @@
 """What a command says when the memory does not suffice, and what helps then."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
 
 from nmt.errors import UserError
 
-Item = TypeVar("Item")
 ONE_SENTENCE = ", not even for one sentence by itself"
 
 
 @contextmanager
 def enough_memory(advice: str, *, what: str = ONE_SENTENCE) -> Iterator[None]:
-    """Raise UserError with the advice for an allocation that fails inside the block; `what` it was for."""
+    """Raise UserError with the advice for an allocation that fails in the block, or in a function that it decorates."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -21,9 +19,3 @@ def enough_memory(advice: str, *, what: str = ONE_SENTENCE) -> Iterator[None]:
         if not out_of_memory(error):
             raise
         raise UserError(f"the memory does not suffice{what}: {advice}") from error
-
-
-def within_memory(items: Iterable[Item], *, advice: str) -> Iterator[Item]:
-    """The items, as they are made. Raises UserError with the advice when that takes more memory than there is."""
-    with enough_memory(advice):
-        yield from items

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.cli.common import DEVICES, choose_device
-from nmt.cli.memory import enough_memory
 from nmt.cli.outputs import Files
 from nmt.errors import Checking, caught
 
@@ -37,14 +36,12 @@ class Models:
         """What is read, with what the user calls it."""
         return [*named(self.paths), ("--shortlist", self.shortlist)]
 
-    def load(self, *, advice: str) -> "Translator":
-        """The translator. Raises UserError where a file is damaged, or with the advice where memory is short."""
+    def load(self) -> "Translator":
+        """The translator. Raises UserError where a file is damaged."""
         from nmt.decoding.translator import Translator
 
-        with enough_memory(advice):
-            return Translator.load(
-                self.paths, device=self.device or "cpu", precision=self.precision, shortlist=self.shortlist
-            )
+        device = self.device or "cpu"
+        return Translator.load(self.paths, device=device, precision=self.precision, shortlist=self.shortlist)
 
 
 def add_model_option(group: argparse._ActionsContainer, what: str) -> None:
@@ -83,14 +80,14 @@ def add_speed_options(group: argparse._ActionsContainer) -> None:
 
 
 def read_models(
-    options: Mapping[str, Any], own: "Callable[[torch.device], torch.device]" = lambda device: device
+    options: Mapping[str, Any], place: "Callable[[torch.device], torch.device]" = lambda device: device
 ) -> Checking[Models]:
-    """What is to be loaded; yields what is wrong, but for what is in the files. `own` makes a device the process's."""
+    """What is to be loaded; what is in the files is not looked at. `place` chooses among several devices of a kind."""
     paths = yield from read_model_paths(options["model"])
     name, precision, shortlist = options["device"], options.get("precision"), options.get("shortlist")
     device = None
     if options["model"]:
-        device = yield from caught(lambda: own(choose_device("auto" if name is None else name)), None)
+        device = yield from caught(lambda: place(choose_device("auto" if name is None else name)), None)
     if precision is not None and precision not in PRECISIONS:
         yield f"--precision {precision}: unknown; choose one of {', '.join(PRECISIONS)}"
     if shortlist is not None and not shortlist.is_file():

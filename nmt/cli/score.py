@@ -4,16 +4,15 @@ Wiring only: two files → pairs of lines → forced decoding → numbers, and t
 checked before a model is loaded, and every mistake is reported at once.
 """
 
-import sys
-
 if __name__ == "__main__":  # before what takes seconds to import, so that Ctrl-C is answered meanwhile
     from nmt.cli import start
 
-    sys.exit(start.score())
+    raise SystemExit(start.score())
 
 import argparse
 import json
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from tqdm import tqdm
 
 from nmt.cli.alignment_outputs import AlignmentOutputs, add_alignment_options
 from nmt.cli.common import run
-from nmt.cli.memory import within_memory
+from nmt.cli.memory import enough_memory
 from nmt.cli.models import Models, add_device_option, add_model_option, read_models
 from nmt.cli.options import missing, read_decoding_value
 from nmt.cli.outputs import STANDARD, check_outputs, opened_for_writing, write_text
@@ -52,8 +51,8 @@ class Request:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-score; returns the exit code: 0, or 2 when something given was wrong."""
-    given = _parser().parse_args(arguments)
-    return run(PROGRAM, lambda: _score(checked(_read_request(given))))
+    options = _parser().parse_args(arguments)
+    return run(PROGRAM, lambda: _score(checked(_read_request(options))))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -91,43 +90,44 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _read_request(given: argparse.Namespace) -> Checking[Request]:
+def _read_request(options: argparse.Namespace) -> Checking[Request]:
     """What the arguments ask for; yields all that is wrong with them."""
     needed = {
-        "--model PATH": (given.model, "a model file, or the folder of a run"),
-        "--source FILE": (given.source, "the text that was translated"),
-        "--target FILE": (given.target, "its translation"),
+        "--model PATH": (options.model, "a model file, or the folder of a run"),
+        "--source FILE": (options.source, "the text that was translated"),
+        "--target FILE": (options.target, "its translation"),
     }
     yield from missing(needed)
     counts = [0]
-    if given.source is not None and given.target is not None:
-        counts = yield from caught(lambda: check_corpora([(given.source, given.target)]), counts)
-    models = yield from read_models(vars(given))
+    if options.source is not None and options.target is not None:
+        counts = yield from caught(lambda: check_corpora([(options.source, options.target)]), counts)
+    models = yield from read_models(vars(options))
     batch_tokens = None
-    if given.batch_tokens is not None:
-        batch_tokens = yield from read_decoding_value("--batch-tokens", given.batch_tokens, key="batch_tokens")
-    read = [*models.files, ("--source", given.source), ("--target", given.target)]
-    alignments = AlignmentOutputs(given.alignments, given.soft_alignments, given.plot_alignments)
-    if given.output == given.json == STANDARD:
+    if options.batch_tokens is not None:
+        batch_tokens = yield from read_decoding_value("--batch-tokens", options.batch_tokens, key="batch_tokens")
+    read = [*models.files, ("--source", options.source), ("--target", options.target)]
+    alignments = AlignmentOutputs(options.alignments, options.soft_alignments, options.plot_alignments)
+    if options.output == options.json == STANDARD:
         yield "--json -: standard output has the scores; give a file, or --output FILE"
-    taken = yield from check_outputs({"--output": given.output, "--json": given.json}, others=read)
+    taken = yield from check_outputs({"--output": options.output, "--json": options.json}, others=read)
     yield from alignments.check(others=taken)
     return Request(
         models=models,
-        source=given.source,
-        target=given.target,
+        source=options.source,
+        target=options.target,
         sentences=counts[0],
         batch_tokens=batch_tokens,
-        normalise=given.normalise,
-        output=given.output,
-        json=given.json,
+        normalise=options.normalise,
+        output=options.output,
+        json=options.json,
         alignments=alignments,
     )
 
 
+@enough_memory(MEMORY)
 def _score(request: Request) -> None:
     """Load, score, report."""
-    translator = request.models.load(advice=MEMORY)
+    translator = request.models.load()
     scores = score(
         translator.scorer,
         translator.vocabularies,
@@ -135,7 +135,6 @@ def _score(request: Request) -> None:
         batch_tokens=request.batch_tokens or translator.decoding.batch_tokens,
         alignments=bool(request.alignments),
     )
-    scores = within_memory(scores, advice=MEMORY)
     log_probability, tokens = 0.0, 0
     with opened_for_writing(request.output) as file, request.alignments.opened(program=PROGRAM) as write_alignments:
         for scored in tqdm(scores, total=request.sentences, unit=" lines", disable=not sys.stderr.isatty()):

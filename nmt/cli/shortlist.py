@@ -4,16 +4,15 @@ Wiring only: parallel files → pairs of lines → shortlist → file. What was 
 every mistake is reported at once.
 """
 
-import sys
-
 if __name__ == "__main__":  # before what takes seconds to import, so that Ctrl-C is answered meanwhile
     from nmt.cli import start
 
-    sys.exit(start.shortlist())
+    raise SystemExit(start.shortlist())
 
 import argparse
 import math
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -51,8 +50,8 @@ class Request:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-shortlist; returns the exit code: 0, or 2 when something given was wrong."""
-    given = _parser().parse_args(arguments)
-    return run(PROGRAM, lambda: _shortlist(checked(_read_request(given))))
+    options = _parser().parse_args(arguments)
+    return run(PROGRAM, lambda: _shortlist(checked(_read_request(options))))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -92,16 +91,16 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _read_request(given: argparse.Namespace) -> Checking[Request]:
+def _read_request(options: argparse.Namespace) -> Checking[Request]:
     """What the arguments ask for; yields all that is wrong with them."""
     needed = {
-        "--model PATH": (given.model, "a model file, or the folder of a run"),
-        "--source FILE": (given.source, "text in the source language"),
-        "--target FILE": (given.target, "its translation"),
-        "--output FILE": (given.output, "where the shortlist goes"),
+        "--model PATH": (options.model, "a model file, or the folder of a run"),
+        "--source FILE": (options.source, "text in the source language"),
+        "--target FILE": (options.target, "its translation"),
+        "--output FILE": (options.output, "where the shortlist goes"),
     }
     yield from missing(needed)
-    sources, targets = given.source or [], given.target or []
+    sources, targets = options.source or [], options.target or []
     corpora, counts = list(zip(sources, targets, strict=False)), [0]
     if sources and targets and len(sources) != len(targets):
         yield (
@@ -110,20 +109,20 @@ def _read_request(given: argparse.Namespace) -> Checking[Request]:
         )
     elif corpora:
         counts = yield from caught(lambda: check_corpora(corpora), counts)
-    models = yield from read_model_paths(given.model)
+    models = yield from read_model_paths(options.model)
     if len(models) > 1:
         yield "--model was given several times; one is enough, as the models of an ensemble share vocabularies"
-    translations = yield from _read_number("--translations", given.translations, TRANSLATIONS, least=1)
-    most_frequent = yield from _read_number("--most-frequent", given.most_frequent, MOST_FREQUENT, least=0)
-    if given.output is not None and (given.output == STANDARD or is_device(Path(given.output))):
-        yield f"--output {given.output}: a shortlist is a file; give a name"
+    translations = yield from _read_number("--translations", options.translations, TRANSLATIONS, least=1)
+    most_frequent = yield from _read_number("--most-frequent", options.most_frequent, MOST_FREQUENT, least=0)
+    if options.output is not None and (options.output == STANDARD or is_device(Path(options.output))):
+        yield f"--output {options.output}: a shortlist is a file; give a name"
     others = [*named(models), *(("--source", path) for path in sources), *(("--target", path) for path in targets)]
-    yield from check_outputs({"--output": given.output}, others=others)
+    yield from check_outputs({"--output": options.output}, others=others)
     return Request(
         model=(models or [Path()])[0],
         corpora=corpora,
         lines=sum(counts),
-        output=Path(given.output or ""),
+        output=Path(options.output or ""),
         translations=translations,
         most_frequent=most_frequent,
     )

@@ -3,16 +3,15 @@
 Wiring only: configuration → data → model → trainer, in a run folder that is locked and logged to.
 """
 
-import sys
-
 if __name__ == "__main__":  # before what takes seconds to import, so that Ctrl-C is answered meanwhile
     from nmt.cli import start
 
-    sys.exit(start.train())
+    raise SystemExit(start.train())
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -31,8 +30,8 @@ from nmt.config import Config, dump_config, json_schema
 from nmt.data.preparation import Log, Prepared, prepare
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError, checked
-from nmt.jobs.stopping import Interrupted, handled, leaving, telling
-from nmt.jobs.torchrun import is_silent, job
+from nmt.jobs.stopping import Interrupted, handled, is_heard, leaving, telling
+from nmt.jobs.torchrun import job
 from nmt.models.combinations import FAMILIES
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model
@@ -50,26 +49,26 @@ from nmt.training.update import chosen_computing
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    given = parser().parse_args(arguments)
-    return run(PROGRAM, lambda: _command(given))
+    options = parser().parse_args(arguments)
+    return run(PROGRAM, lambda: _command(options))
 
 
-def _command(given: argparse.Namespace) -> int | None:
-    if given.print_schema:
+def _command(options: argparse.Namespace) -> int | None:
+    if options.print_schema:
         _print(json.dumps(json_schema({**FAMILIES, "metric": steering_metrics()}), indent=2, ensure_ascii=False))
         return None
-    if given.config is None:
+    if options.config is None:
         raise UserError("--config FILE is missing; configs/ has examples")
     try:
-        request = checked(read_request(given))
+        request = checked(read_request(options))
         with _explained(request.output):
             if not request.dry_run:
                 return _train(request)
-            if not is_silent():
+            if is_heard():
                 _dry_run(request)
             return None
     except UserError as error:
-        if is_silent() and not isinstance(error, LostProcess):
+        if not is_heard() and not isinstance(error, LostProcess):
             return 2
         raise
 
@@ -174,7 +173,7 @@ def _run(request: Request, folder: RunFolder, log: Log, processes: Processes, pr
         progress=progress,
         records=Records(folder.path, saved, progress.is_after, log) if processes.is_first else None,
         validate=build_validation(config, prepared, device, processes),
-        write_model=_model_writer(config, prepared.vocabularies),
+        write_model=partial(_write_model, config, prepared.vocabularies),
         log=log,
         progress_bar=partial(_progress_bar, shown=processes.is_first),
         processes=processes,
@@ -211,13 +210,12 @@ def _model(request: Request, prepared: Prepared) -> Seq2Seq:
     return model.to(request.device).train()
 
 
-def _model_writer(config: Config, vocabularies: Vocabularies) -> Callable[[Path, Seq2Seq, dict[str, Any]], None]:
-    def write(path: Path, model: Seq2Seq, training: dict[str, Any]) -> None:
-        source, target = vocabularies
-        sizes = (source.size, target.size)
-        save_model(path, ModelFile(config, model.state_dict(), source.model, target.model, sizes, training))
-
-    return write
+def _write_model(
+    config: Config, vocabularies: Vocabularies, path: Path, model: Seq2Seq, training: dict[str, Any]
+) -> None:
+    source, target = vocabularies
+    sizes = (source.size, target.size)
+    save_model(path, ModelFile(config, model.state_dict(), source.model, target.model, sizes, training))
 
 
 def _progress_bar(epoch: int, done: int, batches_in_all: int, *, shown: bool) -> "tqdm[Any]":

@@ -93,27 +93,27 @@ class Request:
         return self.config.data.cache_folder or self.output.parent / ".cache"
 
 
-def read_request(given: argparse.Namespace) -> Checking[Request]:
+def read_request(options: argparse.Namespace) -> Checking[Request]:
     """What the arguments ask for; yields all that is wrong with them."""
-    device = yield from caught(lambda: choose_device(given.device), torch.device("cpu"))
-    patience = yield from caught(lambda: rank_timeout(given.rank_timeout), PATIENCE)
-    if given.resume and given.overwrite:
+    device = yield from caught(lambda: choose_device(options.device), torch.device("cpu"))
+    patience = yield from caught(lambda: rank_timeout(options.rank_timeout), PATIENCE)
+    if options.resume and options.overwrite:
         yield "--resume and --overwrite contradict each other: continue the run, or begin another"
-    start = _Start(given.init_from, resumed=given.resume, output=given.output)
+    start = _Start(options.init_from, resumed=options.resume, output=options.output)
     try:
         checks: list[Check] = [model_problems, _metric_problems, _tokenizer_problem, start.freeze_problem]
-        config = load_config(given.config, given.overrides, checks, start.inherit)
+        config = load_config(options.config, options.overrides, checks, start.inherit)
     finally:
         yield from start.problems
     return Request(
         config=config,
-        config_path=given.config,
+        config_path=options.config,
         origin=start.origin,
         device=device,
-        output=_run_folder(given.output, config),
-        resume=given.resume,
-        overwrite=given.overwrite,
-        dry_run=given.dry_run,
+        output=_run_folder(options.output, config),
+        resume=options.resume,
+        overwrite=options.overwrite,
+        dry_run=options.dry_run,
         patience=patience,
     )
 

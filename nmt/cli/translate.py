@@ -3,29 +3,29 @@
 Wiring only: file or standard input → lines → translator → file or standard output.
 """
 
-import sys
-
 if __name__ == "__main__":  # before what takes seconds to import, so that Ctrl-C is answered meanwhile
     from nmt.cli import start
 
-    sys.exit(start.translate())
+    raise SystemExit(start.translate())
 
 import argparse
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
+from pathlib import Path
 
 from tqdm import tqdm
 
 from nmt.cli.alignment_outputs import FILES, AlignmentOutputs
 from nmt.cli.common import run
 from nmt.cli.memory import enough_memory
-from nmt.cli.numbered_lines import NumberedLines
 from nmt.cli.outputs import opened_for_writing
 from nmt.cli.parts_request import PartsRequest, outputs_inside, parts_folder
 from nmt.cli.standard_input import standard_input
 from nmt.cli.translation_request import PROGRAM, Request, parser, read_request
 from nmt.data.corpus import lines_of, read_lines
-from nmt.decoding.translator import Translation, TranslationOptions
+from nmt.decoding.translator import Translation
 from nmt.errors import UserError, checked
 from nmt.jobs.in_parts import translate_in_parts
 from nmt.jobs.parts import MAIN
@@ -41,14 +41,14 @@ Translate = Callable[..., Iterator[list[Translation]]]  # lines, with what stand
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-translate; returns the exit code: 0, or 2 when something given was wrong."""
     with told_by_the_first():
-        given = parser().parse_args(arguments)
-    return run(PROGRAM, lambda: silently(lambda: _translate(given)))
+        options = parser().parse_args(arguments)
+    return run(PROGRAM, lambda: silently(lambda: _translate(options)))
 
 
-def _translate(given: argparse.Namespace) -> int:
+def _translate(options: argparse.Namespace) -> int:
     """Check, load, translate; returns the exit code."""
     team = Team.of_torchrun(PROGRAM)
-    request = team.together("options", lambda: checked(read_request(given, team)))
+    request = team.together("options", lambda: checked(read_request(options, team)))
     files, write = {MAIN: request.output, **request.alignments.files}, partial(_write, request)
     if request.parts is not None:
         job = team.together("facts", partial(_job, request, request.parts, files))
@@ -83,24 +83,25 @@ def _job(request: Request, parts: PartsRequest, files: Mapping[str, str]) -> Job
     )
 
 
+@enough_memory(MEMORY)
 def _load(request: Request) -> Translate:
     """What translates lines."""
-    translator, n_best = request.models.load(advice=MEMORY), request.n_best
-    beam_size = request.how.get("beam_size", translator.decoding.beam_size)
-    if request.how["sampling"] is None and n_best > beam_size:
+    translator, options = request.models.load(), request.options
+    n_best, beam_size = options.n_best, options.beam_size or translator.decoding.beam_size
+    if options.sampling is None and n_best > beam_size:
         raise UserError(
             f"--n-best {n_best}: must be at most the beam size, {beam_size} from the model; give --beam-size {n_best} "
             "or more"
         )
-    return partial(translator.translate, options=TranslationOptions(**request.how))
+    return partial(translator.translate, options=options)
 
 
 def _load_for_chunks(request: Request) -> Callable[[int, int], Iterator[list[Translation]]]:
     """What translates so many lines of the source from a first one on."""
     translate = _load(request)
     assert request.source is not None
-    source = NumberedLines(request.source)
-    beside = {keyword: NumberedLines(path) for keyword, path in request.beside.items()}
+    source = _NumberedLines(request.source)
+    beside = {keyword: _NumberedLines(path) for keyword, path in request.beside.items()}
 
     def translate_chunk(first: int, count: int) -> Iterator[list[Translation]]:
         texts = {keyword: text.lines(first, count) for keyword, text in beside.items()}
@@ -109,27 +110,44 @@ def _load_for_chunks(request: Request) -> Callable[[int, int], Iterator[list[Tra
     return translate_chunk
 
 
+class _NumberedLines:
+    """A file of lines, read from its beginning to the end as long as what is asked for lies ahead."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lines = read_lines(path)
+        self._next = 0
+
+    def lines(self, first: int, count: int) -> list[str]:
+        """So many lines from line `first` on, counted from 0. Raises UserError where the file has become shorter."""
+        if first < self._next:
+            self._lines, self._next = read_lines(self._path), 0
+        lines = list(islice(self._lines, first - self._next, first - self._next + count))
+        self._next = first + count
+        if len(lines) < count:
+            raise UserError(f"{self._path}: has become shorter since the translation began")
+        return lines
+
+
+@enough_memory(MEMORY)
 def _write(request: Request, translations: Iterable[list[Translation]], files: Mapping[str, str], first: int) -> int:
     """Write the translations of the lines from line `first` on to `files`; returns how many lines each of these has."""
-    written = 0
+    written, n_best = 0, request.options.n_best
     hard, soft = (files.get(kind) for kind in FILES)
-    alignments = AlignmentOutputs(hard, soft, request.alignments.plot_alignments)
-    with (
-        enough_memory(MEMORY),
-        opened_for_writing(files[MAIN]) as file,
-        alignments.opened(program=PROGRAM, first=first) as write_alignments,
-    ):
-        for index, best in enumerate(translations, first):
-            file.write(_written(index, best, n_best=request.n_best, scores=request.scores).encode("utf-8"))
+    outputs = AlignmentOutputs(hard, soft, request.alignments.plot_alignments)
+    with opened_for_writing(files[MAIN]) as file, outputs.opened(program=PROGRAM, first=first) as write_alignments:
+        for index, hypotheses in enumerate(translations, first):
+            file.write(_written(index, hypotheses, n_best=n_best, scores=request.scores).encode("utf-8"))
             file.flush()
-            write_alignments([one.soft_alignment for one in best if one.soft_alignment is not None])
-            written += len(best)
+            alignments = (hypothesis.soft_alignment for hypothesis in hypotheses)
+            write_alignments([alignment for alignment in alignments if alignment is not None])
+            written += len(hypotheses)
     return written
 
 
-def _written(index: int, translations: Sequence[Translation], *, n_best: int, scores: bool) -> str:
+def _written(index: int, hypotheses: Sequence[Translation], *, n_best: int, scores: bool) -> str:
     """What stands in the output for line `index` of the input."""
+    best = hypotheses[0]
     if n_best > 1:
-        return "".join(f"{index} ||| {one.text} ||| {one.score:.4f}\n" for one in translations)
-    best = translations[0]
+        return "".join(f"{index} ||| {hypothesis.text} ||| {hypothesis.score:.4f}\n" for hypothesis in hypotheses)
     return f"{best.text}\t{best.score:.4f}\n" if scores else f"{best.text}\n"

@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from nmt.cli.alignment_outputs import AlignmentOutputs, add_alignment_options
 from nmt.cli.models import Models, add_device_option, add_model_option, add_speed_options, read_models
@@ -28,6 +27,7 @@ from nmt.cli.options import (
 from nmt.cli.outputs import STANDARD, check_outputs, is_device
 from nmt.cli.parts_request import PartsRequest, add_parts_options, read_parts
 from nmt.data.corpus import read_lines
+from nmt.decoding.options import TranslationOptions
 from nmt.errors import Checking, caught
 from nmt.jobs.team import Team
 
@@ -40,8 +40,7 @@ class Request:
     """What is to be translated, how, and where it goes."""
 
     models: Models
-    how: Mapping[str, Any]  # what the translator is told
-    n_best: int
+    options: TranslationOptions
     source: Path | None  # None: standard input
     beside: Mapping[str, Path]  # what the translator calls them: files with a line for each of the source
     lines: int | None  # of the source, where they can be counted
@@ -121,56 +120,57 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def read_request(given: argparse.Namespace, team: Team) -> Checking[Request]:
+def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
     """What the arguments ask one of the team for; yields all that is wrong with them."""
-    options = vars(given)
-    how = yield from read_how(options)
-    sampling = yield from read_sampling(options)
-    n_best = yield from _read_n_best(given.n_best, how.get("beam_size"), sample=given.sample)
+    values = vars(options)
+    how = yield from read_how(values)
+    sampling = yield from read_sampling(values)
+    n_best = yield from _read_n_best(options.n_best, how.get("beam_size"), sample=options.sample)
     diversity = 0.0
-    if given.diversity is not None:
-        diversity = yield from _read_diversity(given.diversity, n_best)
-        if given.sample:
+    if options.diversity is not None:
+        diversity = yield from _read_diversity(options.diversity, n_best)
+        if options.sample:
             yield "--diversity has no effect with --sample, which draws instead of searching"
-        if given.constraints is not None:
+        if options.constraints is not None:
             yield "--diversity does not go with --constraints, which share out the beam otherwise; choose one"
-    models = yield from read_models(options, team.device)
-    yield from missing({"--model PATH": (given.model, "a model file, or the folder of a run")})
+    models = yield from read_models(values, team.device)
+    yield from missing({"--model PATH": (options.model, "a model file, or the folder of a run")})
 
-    source = None if given.input == STANDARD else Path(given.input)
-    others = [*models.files, ("--input", source), ("--dictionary", given.dictionary)]
-    others += [(f"--{name}", options[name]) for name in BESIDE]
-    alignments = AlignmentOutputs(given.alignments, given.soft_alignments, given.plot_alignments)
-    yield from alignments.check(others=(yield from check_outputs({"--output": given.output}, others=others)))
+    source = None if options.input == STANDARD else Path(options.input)
+    others = [*models.files, ("--input", source), ("--dictionary", options.dictionary)]
+    others += [(f"--{name}", values[name]) for name in BESIDE]
+    alignments = AlignmentOutputs(options.alignments, options.soft_alignments, options.plot_alignments)
+    yield from alignments.check(others=(yield from check_outputs({"--output": options.output}, others=others)))
     lines = yield from caught(partial(_count, source), None)
     for name in BESIDE:
-        count = yield from caught(partial(_count, options[name]), None)
+        count = yield from caught(partial(_count, values[name]), None)
         if count is not None and lines is not None and count != lines:
             yield (
-                f"--{name} {options[name]} has {count} lines and --input {source} has {lines}: line i of the one must "
+                f"--{name} {values[name]} has {count} lines and --input {source} has {lines}: line i of the one must "
                 f"go with line i of the other; a line of {BESIDE[name]} may be empty"
             )
-    if given.constraints is not None and given.sample:
+    if options.constraints is not None and options.sample:
         yield "--constraints has no effect with --sample, which draws instead of searching"
-    if given.flush and given.output != STANDARD and not is_device(Path(given.output)):
+    if options.flush and options.output != STANDARD and not is_device(Path(options.output)):
         yield (
-            f"--flush has no effect with --output {given.output}, a file that appears when all is translated; leave "
+            f"--flush has no effect with --output {options.output}, a file that appears when all is translated; leave "
             "one of them out"
         )
     if source is None and sys.stdin is None:
         yield "standard input is closed; give --input FILE, or a text on standard input"
-    parts = yield from read_parts(options, processes=team.size)
+    parts = yield from read_parts(values, processes=team.size)
     return Request(
         models=models,
-        how={**how, "n_best": n_best, "diversity": diversity, "sampling": sampling, "alignments": bool(alignments)},
-        n_best=n_best,
+        options=TranslationOptions(
+            **how, n_best=n_best, diversity=diversity, sampling=sampling, alignments=bool(alignments)
+        ),
         source=source,
-        beside={keyword: options[name] for name, keyword in BESIDE.items() if options[name] is not None},
+        beside={keyword: values[name] for name, keyword in BESIDE.items() if values[name] is not None},
         lines=lines,
-        output=given.output,
+        output=options.output,
         alignments=alignments,
-        scores=given.scores,
-        flush=given.flush,
+        scores=options.scores,
+        flush=options.flush,
         parts=parts,
     )
 

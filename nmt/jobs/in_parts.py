@@ -60,33 +60,25 @@ def translate_in_parts(
             if opened is not None and not opened.done():
                 _remove(job, opened)
             raise
-        return _stoppable(job, team, parts, lambda check: _work(job, team, parts, translate, write, check))
-
-
-def _stoppable(job: Job, team: Team, parts: Parts, body: Callable[[Callable[[], None]], None]) -> int:
-    """Call `body`; whatever stops it, say what is kept. Returns the exit code; raises UserError.
-
-    A signal stops it at once. `body` is given a function to call now and then, lest one is lost in a library.
-    """
-    stop = StopRequest()
-    try:
-        with handled(leaving(job.program)), stop.installed(), stop.at_once():
-            body(stop.check)
-    except Interrupted as interruption:
-        if team.is_first:
-            by = f"process 0 of {team.size} " if team.size > 1 else ""
-            with suppress(OSError), telling():  # the terminal may be gone
-                print(f"{job.program}: {by}{interruption}; {_kept(parts)}", file=sys.stderr)
-        return interruption.exit_code
-    except UserError as error:
-        if isinstance(error, _Changed):
-            pass  # what is kept is for the user to look at
-        elif parts.is_joined or parts.done():
-            *others, last = error.messages
-            error = UserError(*others, f"{last}; {_kept(parts)}")
-        elif team.size == 1:
-            _remove(job, parts)  # there is nothing to lose
-        raise team.once(error) from None
+        stop = StopRequest()
+        try:
+            with handled(leaving(job.program)), stop.installed(), stop.at_once():  # a signal stops it at once
+                _work(job, team, parts, translate, write, stop.check)
+        except Interrupted as interruption:
+            if team.is_first:
+                by = f"process 0 of {team.size} " if team.size > 1 else ""
+                with suppress(OSError), telling():  # the terminal may be gone
+                    print(f"{job.program}: {by}{interruption}; {_kept(parts)}", file=sys.stderr)
+            return interruption.exit_code
+        except _Changed as error:  # what is kept is for the user to look at
+            raise team.once(error) from None
+        except UserError as error:
+            if parts.is_joined or parts.done():
+                *others, last = error.messages
+                error = UserError(*others, f"{last}; {_kept(parts)}")
+            elif team.size == 1:
+                _remove(job, parts)  # there is nothing to lose
+            raise team.once(error) from None
     return 0
 
 
@@ -100,7 +92,7 @@ def _work(
 ) -> None:
     """Translate chunks while there are any; as the first process put the parts together when all are done.
 
-    Raises UserError where a text is not any more what it was.
+    `check` is called now and then, lest a signal is lost in a library. Raises UserError where a text has changed.
     """
     watched = team.is_first and sys.stderr.isatty()
     initial, looked = parts.done_lines() if watched else 0, time.monotonic()

@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeGuard
 
@@ -121,20 +122,19 @@ def check(path: Path, content: Content, recorded: Content) -> None:
 
 def states(files: Mapping[str, str]) -> dict[str, State]:
     """By which it is seen that files are still what they were, by the caller's keys; of a missing one only the name."""
-    return {key: _state(Path(name).resolve()) for key, name in files.items()}
+    result: dict[str, State] = {}
+    for key, name in files.items():
+        path = Path(name).resolve()
+        result[key] = [str(path)]
+        with suppress(OSError):
+            status = path.stat()
+            result[key] += [status.st_size, status.st_mtime_ns]
+    return result
 
 
 def digest_of(job: Mapping[str, Any]) -> str:
     """What names a job, by all that makes it."""
     return hashlib.sha256(json.dumps(job, sort_keys=True).encode()).hexdigest()
-
-
-def _state(path: Path) -> State:
-    try:
-        status = path.stat()
-    except OSError:
-        return [str(path)]
-    return [str(path), status.st_size, status.st_mtime_ns]
 
 
 def _blocks(path: Path) -> Iterator[bytes]:

@@ -111,7 +111,7 @@ def telling() -> Iterator[None]:
 def tell(program: str, stop: BaseException) -> int:
     """Say that a signal ends the command, unless that was said; returns the exit code."""
     number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
-    if not _Told.yet and _is_heard():
+    if not _Told.yet and is_heard():
         with telling():
             print(_line(program, number), file=sys.stderr)
     return 128 + number
@@ -125,7 +125,7 @@ def leaving(program: str) -> Handler:
         if _Told.leaving:
             return  # this signal has interrupted what follows, which goes on
         _Told.leaving = True
-        if not _Told.yet and _is_heard():
+        if not _Told.yet and is_heard():
             with suppress(OSError, ValueError, AttributeError):  # not by print, which may be what was interrupted
                 os.write(sys.__stderr__.fileno(), f"{_line(program, number)}\n".encode())  # type: ignore[union-attr]
         os._exit(128 + number)
@@ -212,6 +212,6 @@ def _line(program: str, number: int) -> str:
     return f"{begin}{program}: {WORDS[signal.Signals(number)]}"  # on a terminal not behind ^C or a progress bar
 
 
-def _is_heard() -> bool:
+def is_heard() -> bool:
     """Of several processes of a command the first of each machine tells."""
     return os.environ.get("WORLD_SIZE", "1") == "1" or os.environ.get("LOCAL_RANK", "0") == "0"

@@ -54,34 +54,29 @@ class Team:
         return device if self.size == 1 or device.type != "cuda" else torchrun.own_gpu()
 
     def together(self, stage: str, body: Callable[[], Result]) -> Result:
-        """The result of `body`, once it has one in all processes. Raises UserError in all if it does in any."""
+        """The result of `body`, once it has one in all processes.
+
+        If it raises in any, UserError with the problems of all is raised in the first process, which tells them once,
+        and ToldElsewhere in the others. A process that never comes is torchrun's business, which then ends all.
+        """
         problems: Sequence[str] = ()
         try:
             result = checked(caught(body, None))
         except UserError as error:
+            if self._store is None:
+                raise
             result, problems = None, error.messages
-        self.agree(stage, problems)
+        if self._store is not None:
+            self._store.set(f"{stage} {self.rank}", json.dumps(list(problems)))
+            if self.is_first:
+                ranks = range(self.size)
+                problems = list(dict.fromkeys(problem for rank in ranks for problem in self._read(f"{stage} {rank}")))
+                self._store.set(stage, json.dumps(problems))
+                if problems:
+                    raise UserError(*problems)
+            elif problems := self._read(stage):
+                raise ToldElsewhere(*problems)
         return result  # type: ignore[return-value]  # None only where that is what body returned
-
-    def agree(self, stage: str, problems: Sequence[str]) -> None:
-        """Return when all processes have come here, and none with problems.
-
-        Raises UserError with the problems of all in the first process, which tells them once, and ToldElsewhere in the
-        others. A process that never comes is torchrun's business, which then ends all.
-        """
-        if self._store is None:
-            if problems:
-                raise UserError(*problems)
-            return
-        self._store.set(f"{stage} {self.rank}", json.dumps(list(problems)))
-        if self.is_first:
-            told = [self._read(f"{stage} {rank}") for rank in range(self.size)]
-            everything = list(dict.fromkeys(problem for each in told for problem in each))
-            self._store.set(stage, json.dumps(everything))
-            if everything:
-                raise UserError(*everything)
-        elif everything := self._read(stage):
-            raise ToldElsewhere(*everything)
 
     def once(self, error: UserError) -> UserError:
         """The error to end with: `error` itself in the process that is the first to fail, ToldElsewhere in others."""

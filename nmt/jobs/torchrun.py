@@ -43,12 +43,6 @@ def job() -> str | None:
     return None if name is None else f"{name} {os.getppid()}"
 
 
-def is_silent() -> bool:
-    """Whether another process on this machine says what is wrong with what both were given."""
-    alone = os.environ.get("WORLD_SIZE", "1") == "1"
-    return not alone and os.environ.get("LOCAL_RANK", "0") != "0"
-
-
 def own_gpu() -> torch.device:
     """This process's own among the machine's GPUs, made the current one. Raises UserError when there are too few."""
     if "LOCAL_RANK" not in os.environ:

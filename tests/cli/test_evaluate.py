@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sacrebleu
@@ -17,6 +16,7 @@ from sacrebleu.metrics import ter
 from nmt.cli.evaluate import main
 from nmt.config.schema import Config, SubwordsConfig
 from nmt.data.subwords import Subwords
+from nmt.decoding.options import TranslationOptions
 from nmt.decoding.translator import Translation, Translator
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import build_model
@@ -308,9 +308,9 @@ class DictionaryTranslator:
     def __init__(self) -> None:
         self.devices: list[str] = []
         self.precisions: list[str] = []
-        self.options: dict[str, Any] = {}
+        self.options: TranslationOptions | None = None
 
-    def translate(self, lines: Iterable[str], **options: Any) -> Iterator[list[Translation]]:
+    def translate(self, lines: Iterable[str], options: TranslationOptions) -> Iterator[list[Translation]]:
         self.options = options
         for line in lines:
             text = dict(zip(SOURCE, HYPOTHESES, strict=True))[line]
@@ -353,19 +353,16 @@ def test_a_model_translates_then_is_scored(
 @pytest.mark.usefixtures("files")
 def test_only_the_search_options_that_were_given_replace_the_models_own(translator: DictionaryTranslator) -> None:
     assert main(MODEL) == 0
-    assert translator.options == {}
+    assert translator.options == TranslationOptions()
     given = "--beam-size 7 --length-penalty average --max-length-ratio 1.5 --batch-tokens 11 --device cpu"
     assert main([*MODEL, *given.split()]) == 0
-    assert translator.options == {
-        "beam_size": 7,
-        "length_penalty": "average",
-        "max_length_ratio": 1.5,
-        "batch_tokens": 11,
-    }
+    assert translator.options == TranslationOptions(
+        beam_size=7, length_penalty="average", max_length_ratio=1.5, batch_tokens=11
+    )
     assert translator.devices[1] == "cpu"
     assert main([*MODEL, "--length-penalty", "0.6", "--precision", "int8"]) == 0
     assert translator.precisions == ["float32", "float32", "int8"]
-    assert translator.options == {"length_penalty": 0.6}
+    assert translator.options == TranslationOptions(length_penalty=0.6)
 
 
 @pytest.mark.usefixtures("files")
@@ -390,7 +387,7 @@ def test_source_and_reference_of_different_length(
     (files / "src").write_text("Ja\n", encoding="utf-8")
 
     assert "--source src has 1 lines and --reference ref has 3" in fails(MODEL, capsys)
-    assert translator.options == {}
+    assert translator.options is None
 
 
 def test_a_model_file_is_loaded_and_scored(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
