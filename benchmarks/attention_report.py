@@ -213,17 +213,17 @@ and the main figure of both papers (Bahdanau et al. 2014, figure 2; Luong et al.
 def _beside_published(scored: Mapping[str, Scored]) -> str:
     """Luong et al.'s Table 4 and the same rows here, both with input feeding, in the published order."""
     here = {name: _mean(row.multi30k, _bleu) for name, row in scored.items()}
-    theirs = {published.row: published.before for published in PUBLISHED if published.before is not None}
-    shared = [name for name in theirs if name in here]
+    published_bleu = {published.row: published.before for published in PUBLISHED if published.before is not None}
+    shared = [name for name in published_bleu if name in here]
     lines = [["row", "published perplexity", "published BLEU", "rank", "perplexity here", "BLEU here", "rank"]]
     for row, perplexity, before, after in sorted(PUBLISHED, key=lambda published: -(published.before or 0)):
         bleu = "did not converge" if before is None else f"{before} → {after}"
         ours = scored.get(row)
-        line = [row, perplexity, bleu, _rank(row, {name: theirs[name] for name in shared})]
+        line = [row, perplexity, bleu, _rank(row, {name: published_bleu[name] for name in shared})]
         line += [_spread(ours.multi30k, _perplexity, ".2f") if ours else "not complete"]
         line += [_spread(ours.multi30k, _bleu, ".2f") if ours else "not complete"]
         lines.append([*line, _rank(row, {name: here[name] for name in shared})])
-    same, total = concordance([(here[name], theirs[name]) for name in shared])
+    same, total = concordance([(here[name], published_bleu[name]) for name in shared])
     agreement = f" {same} of {total} pairs of rows are in the same order." if total else ""
     return f"""## Next to the published table
 

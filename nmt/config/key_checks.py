@@ -164,8 +164,8 @@ def _doubtful(path: KeyPath, kind: str, tree: Any) -> list[KeyPath]:
         return [path]
     around, key = path[:-1], str(path[-1])
     sibling, elsewhere = nearest(key, keys(schema_at(around, tree), value_at(tree, around))), similar_elsewhere(key)
-    meant = [(*around, sibling)] if sibling else [elsewhere] if elsewhere else []
-    return [*meant, *(place.path for place in places() if place.path[-1] == key)]
+    intended = [(*around, sibling)] if sibling else [elsewhere] if elsewhere else []
+    return [*intended, *(place.path for place in places() if place.path[-1] == key)]
 
 
 def _mended(path: KeyPath, kind: str, tree: Any, number: int) -> Any:

@@ -113,11 +113,11 @@ def dump_config(config: Config) -> str:
 
 def differences(old: Config, new: Config) -> list[str]:
     """What differs, one line per key: "training.batch_size: 80 there, 64 here"."""
-    there, here = (dict(_leaves(config.model_dump(mode="json"))) for config in (old, new))
+    before, after = (dict(_leaves(config.model_dump(mode="json"))) for config in (old, new))
     return [
-        f"{dotted(path)}: {_shown(there, path)} there, {_shown(here, path)} here"
-        for path in dict.fromkeys([*there, *here])
-        if path not in there or path not in here or there[path] != here[path]
+        f"{dotted(path)}: {_shown(before, path)} there, {_shown(after, path)} here"
+        for path in dict.fromkeys([*before, *after])
+        if path not in before or path not in after or before[path] != after[path]
     ]
 
 

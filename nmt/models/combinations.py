@@ -57,7 +57,7 @@ def _decoder(decoder: DecoderConfig) -> Iterator[Problem]:
         yield Problem(("model", "decoder", "cell"), message, (_TYPE,))
     for name in sorted(set().union(*(other.options for other in DECODERS.values())) - kind.options):
         if changed(decoder, name):
-            takers = [other for other, each in DECODERS.items() if name in each.options]
+            takers = [other for other, decoder_type in DECODERS.items() if name in decoder_type.options]
             message = f"has no effect with type: {decoder.type}; leave it out, or use {' or '.join(takers)}"
             yield Problem(("model", "decoder", name), message, (_TYPE,))
 
@@ -68,8 +68,8 @@ def _attention_options(attention: AttentionConfig) -> Iterator[Problem]:
     for name in _given(attention):
         if name in ("score", "scope") or name in score.options | scope.options:
             continue
-        scores = [other for other, each in SCORES.items() if name in each.options]
-        scopes = [other for other, each in SCOPES.items() if name in each.options]
+        scores = [other for other, score_type in SCORES.items() if name in score_type.options]
+        scopes = [other for other, scope_type in SCOPES.items() if name in scope_type.options]
         family, path, takers = ("scope", _SCOPE, scopes) if scopes else ("score", _SCORE, scores)
         message = (
             f"has no effect with {family}: {getattr(attention, family)}; leave it out, or choose a {family} that takes "
@@ -84,26 +84,26 @@ def _given(attention: AttentionConfig) -> list[str]:
     Who writes half_width: 10 and forgets the scope would train global attention. Where the scope is there, a default is
     as good as nothing: a resolved configuration spells out every key, and an override may make one of a file idle.
     """
-    given, names = attention.model_fields_set, list(AttentionConfig.model_fields)
+    keys, names = attention.model_fields_set, list(AttentionConfig.model_fields)
     of_scopes = set().union(*(scope.options for scope in SCOPES.values()))
-    alone = [name for name in given if ("scope" if name in of_scopes else "score") not in given]
-    wanted = [name for name in alone if getattr(attention, name) not in (None, False)]
-    return [name for name in names if name in {*wanted, *changed(attention, *names)}]
+    alone = [name for name in keys if ("scope" if name in of_scopes else "score") not in keys]
+    idle = [name for name in alone if getattr(attention, name) not in (None, False)]
+    return [name for name in names if name in {*idle, *changed(attention, *names)}]
 
 
 def _copied_state(model: ModelConfig) -> Iterator[Problem]:
     encoder, decoder = model.encoder, model.decoder
     if decoder.initial_state != "copy":
         return
-    wanted = {"cell": encoder.cell, "layers": encoder.layers, "hidden_size": memory_size(model)}
+    needed = {"cell": encoder.cell, "layers": encoder.layers, "hidden_size": memory_size(model)}
     concatenated = encoder.bidirectional and encoder.directions == "concatenate"
-    for key, value in wanted.items():
-        given = getattr(decoder, key)
-        if given != value:
+    for key, value in needed.items():
+        present = getattr(decoder, key)
+        if present != value:
             both = " (its two directions together)" if key == "hidden_size" and concatenated else ""
-            way = f"model.decoder.{key}: {value} (now {given})"
+            way = f"model.decoder.{key}: {value} (now {present})"
             if key == "cell" and value not in DECODERS[decoder.type].cell_names:
-                way = f"model.encoder.cell: {given} (now {value})"
+                way = f"model.encoder.cell: {present} (now {value})"
             message = f"copy needs decoder states like the encoder's{both}: set {way}, or use final, mean or zeros"
             reads = (("model", "decoder", key), ("model", "encoder", key), _TYPE, *_DIRECTIONS)
             yield Problem(_STATE, message, reads)

@@ -15,7 +15,7 @@ from nmt.config.schema import CellName
 from nmt.models.attention import Attention
 from nmt.models.cells import CELLS, Cell, CellState
 from nmt.models.memory import Memory, Past
-from nmt.ops.dropout import dropout, dropout_mask
+from nmt.ops.masks import dropout, dropout_mask
 from nmt.ops.steps import weight_gradients_at_once
 
 

@@ -18,10 +18,9 @@ from nmt.models.initialisation import Weight
 from nmt.models.memory import Memory
 from nmt.ops.activations import tanh
 from nmt.ops.computing import fused
-from nmt.ops.dropout import dropout, dropout_mask
-from nmt.ops.keeps_packed import KeepsPacked
 from nmt.ops.linear import Linear
-from nmt.ops.products import MakeProduct, Product
+from nmt.ops.masks import dropout, dropout_mask
+from nmt.ops.products import KeepsPacked, MakeProduct, Product
 from nmt.ops.steps import StepLinear, weight_gradients_at_once
 
 
@@ -53,8 +52,8 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
         The layers that it joins have packed weights of their own, for whole sentences.
         """
         if self.feed is not None:
-            own = self._cell(0).input_layer
-            self.packed = make(torch.cat((own.weight, self.feed.weight), dim=1).detach(), own.bias.detach())
+            layer = self._cell(0).input_layer
+            self.packed = make(torch.cat((layer.weight, self.feed.weight), dim=1).detach(), layer.bias.detach())
 
     def start(self, layers: tuple[CellState, ...], memory: Memory) -> DecoderState:
         first = layers[0][0]

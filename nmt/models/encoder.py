@@ -14,12 +14,10 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from nmt.config.schema import CellName, DirectionsName
 from nmt.models.initialisation import Role, Weight
 from nmt.ops.computing import fused
-from nmt.ops.dropout import dropout
-from nmt.ops.keeps_packed import KeepsPacked
 from nmt.ops.linear import linear
-from nmt.ops.masks import length_mask
+from nmt.ops.masks import dropout, length_mask
 from nmt.ops.packed_weights import float32_product
-from nmt.ops.products import MakeProduct, Product
+from nmt.ops.products import KeepsPacked, MakeProduct, Product
 from nmt.ops.sequence import gru_sequence, lstm_sequence, packed_gru_sequence, packed_lstm_sequence
 
 FEW = 4  # sentences; from 5 on the fused kernels are as fast as the library's
@@ -164,20 +162,20 @@ class Encoder(KeepsPacked[list[list[_Packed]]]):
         """One layer over `inputs` (S, batch, input_size): its outputs (S, directions, batch, size), its last states."""
         first, cell = inputs.new_zeros(self.directions, inputs.size(1), self.size), None
         if (packed := self.for_inference) is not None:
-            from_inputs = _both_ways([own.from_input(inputs) for own in packed[layer]])
-            products = [own.recurrent for own in packed[layer]]
+            from_inputs = _both_ways([way.from_input(inputs) for way in packed[layer]])
+            products = [way.recurrent for way in packed[layer]]
             if isinstance(self.network, nn.LSTM):
                 outputs, cell = packed_lstm_sequence(from_inputs, products, (first, first), real)
             else:
                 outputs = packed_gru_sequence(from_inputs, products, first, real)
         else:
             weights = [self._weights(layer, direction) for direction in range(self.directions)]
-            from_inputs = _both_ways([linear(inputs, each.from_input, each.bias) for each in weights])
-            recurrent = torch.stack([each.recurrent for each in weights])
+            from_inputs = _both_ways([linear(inputs, way.from_input, way.bias) for way in weights])
+            recurrent = torch.stack([way.recurrent for way in weights])
             if isinstance(self.network, nn.LSTM):
                 outputs, cell = lstm_sequence(from_inputs, recurrent, (first, first), real)
             else:
-                bias = torch.stack([each.recurrent_bias for each in weights if each.recurrent_bias is not None])
+                bias = torch.stack([way.recurrent_bias for way in weights if way.recurrent_bias is not None])
                 outputs = gru_sequence(from_inputs, recurrent, bias, first, real)
         return outputs, (outputs[-1],) if cell is None else (outputs[-1], cell)
 
@@ -194,8 +192,8 @@ class Encoder(KeepsPacked[list[list[_Packed]]]):
             self.packed = [[self._packed(layer, way) for way in range(self.directions)] for layer in range(self.layers)]
 
     def _packed(self, layer: int, direction: int) -> _Packed:
-        own = self._weights(layer, direction)
-        return _Packed(float32_product(own.from_input, own.bias), float32_product(own.recurrent, own.recurrent_bias))
+        from_input, bias, recurrent, recurrent_bias = self._weights(layer, direction)
+        return _Packed(float32_product(from_input, bias), float32_product(recurrent, recurrent_bias))
 
     def _layer(self, states: Tensor, layer: int) -> Tensor:
         """The directions of one layer joined, from the library's (layers × directions, batch, size)."""
@@ -205,7 +203,7 @@ class Encoder(KeepsPacked[list[list[_Packed]]]):
 
 def _both_ways(gates: Sequence[Tensor]) -> Tensor:
     """The directions' projected inputs (S, batch, N), the second in reversed time: (S, directions, batch, N)."""
-    return torch.stack([each.flip(0) if way else each for way, each in enumerate(gates)], dim=1)
+    return torch.stack([direction.flip(0) if way else direction for way, direction in enumerate(gates)], dim=1)
 
 
 def reversed_words(lengths: Tensor, size: int) -> Tensor:

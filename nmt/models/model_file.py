@@ -107,15 +107,15 @@ def _described(texts: Mapping[str, str]) -> tuple[Config, tuple[int, int], dict[
 def _check_declared(tensors: Mapping[str, DeclaredTensor], config: Config, sizes: tuple[int, int]) -> None:
     """Raise ValueError unless the tensors are those of such a model."""
     shapes = weight_shapes(config.model, source_size=sizes[0], target_size=sizes[1])
-    wanted = {f"{_WEIGHTS}{name}": DeclaredTensor(torch.float32, shape) for name, shape in shapes.items()}
+    needed = {f"{_WEIGHTS}{name}": DeclaredTensor(torch.float32, shape) for name, shape in shapes.items()}
     for name in (_SOURCE, _TARGET):
         if name == _SOURCE or name in tensors:
             length = math.prod(tensors[name].shape) if name in tensors else 0
-            wanted[name] = DeclaredTensor(torch.uint8, (length,))
-    for name in [*wanted, *tensors]:
-        if tensors.get(name) != wanted.get(name):
-            found, expected = (_in_words(declared.get(name)) for declared in (tensors, wanted))
-            raise ValueError(f"{name[:100]} is {found}, but {expected} in a model of its configuration")
+            needed[name] = DeclaredTensor(torch.uint8, (length,))
+    for name in [*needed, *tensors]:
+        if tensors.get(name) != needed.get(name):
+            there, expected = (_in_words(declared.get(name)) for declared in (tensors, needed))
+            raise ValueError(f"{name[:100]} is {there}, but {expected} in a model of its configuration")
 
 
 def _in_words(declared: DeclaredTensor | None) -> str:

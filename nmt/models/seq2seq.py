@@ -21,10 +21,9 @@ from nmt.models.initialisation import Role, Weight, initialise
 from nmt.models.memory import Memory
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
-from nmt.ops.keeps_packed import KeepsPacked
 from nmt.ops.linear import linear
 from nmt.ops.packed_weights import pack_weights, packs_all
-from nmt.ops.products import MakeProduct, Product
+from nmt.ops.products import KeepsPacked, MakeProduct, Product
 
 
 class SearchState(NamedTuple):

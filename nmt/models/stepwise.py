@@ -32,9 +32,9 @@ def stepwise_log_probability(
     tokens = target[0].tolist()
     total = 0.0
     with _recorded(model.decoder.attention) as rows:
-        for token, wanted in pairwise(tokens):
+        for token, following in pairwise(tokens):
             log_probabilities, state = model.step(torch.tensor([token], device=device), state)
-            total += float(log_probabilities[0, wanted])
+            total += float(log_probabilities[0, following])
             if not attention:
                 rows.clear()
     return total, torch.stack(rows) if attention else None

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.ops.computing import fused
-from nmt.ops.keeps_packed import KeepsPacked
-from nmt.ops.products import MakeProduct
+from nmt.ops.products import KeepsPacked, MakeProduct
 
 sigmoid_backward = torch.ops.aten.sigmoid_backward  # (gradient, value) → gradient · value · (1 - value)
 tanh_backward = torch.ops.aten.tanh_backward  # (gradient, value) → gradient · (1 - value²)
@@ -118,6 +117,6 @@ def _sigmoid_of_twice(parts: Sequence[Tensor]) -> Tensor:
     """σ(2 (x_1 + x_2 + …))."""
     first, second, *others = parts
     total = torch.add(2.0 * first, second, alpha=2.0)
-    for each in others:
-        total.add_(each, alpha=2.0)
+    for part in others:
+        total.add_(part, alpha=2.0)
     return total.sigmoid_()

@@ -7,8 +7,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.ops.computing import computing, fused, now, rounded
-from nmt.ops.keeps_packed import KeepsPacked
-from nmt.ops.products import MakeProduct, Product, outer_products, product
+from nmt.ops.products import KeepsPacked, MakeProduct, Product, outer_products, product
 
 
 class Linear(KeepsPacked[Product], nn.Linear):
@@ -67,9 +66,9 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.computing = now()
-        own = rounded(weight)
-        ctx.save_for_backward(inputs, own)
-        return product(inputs, own.t(), bias)
+        matrix = rounded(weight)
+        ctx.save_for_backward(inputs, matrix)
+        return product(inputs, matrix.t(), bias)
 
     @staticmethod
     @once_differentiable

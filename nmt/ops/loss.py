@@ -42,8 +42,8 @@ def smoothed_cross_entropy(
     if not fused():
         return smoothed_cross_entropy_plain(vectors, weight, targets, smoothing=smoothing)
     # Asked here, because inside an autograd function gradients are always off, and its inputs always seem to need them.
-    wanted = tuple(torch.is_grad_enabled() and each.requires_grad for each in (vectors, weight))
-    loss, nll = _ChunkedCrossEntropy.apply(vectors, weight, targets, smoothing, wanted)
+    wanted_gradients = tuple(torch.is_grad_enabled() and tensor.requires_grad for tensor in (vectors, weight))
+    loss, nll = _ChunkedCrossEntropy.apply(vectors, weight, targets, smoothing, wanted_gradients)
     return loss, nll
 
 
@@ -73,7 +73,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         smoothing: float,
         wanted_gradients: tuple[bool, bool],
     ) -> tuple[Tensor, Tensor]:
-        own, count = rounded(weight), len(vectors)
+        matrix, count = rounded(weight), len(vectors)
         # The last chunk is filled up with zeros, so that products have few shapes.
         filled = functional.pad(rounded(vectors), (0, 0, 0, -count % CHUNK))
         vectors_gradient = torch.empty_like(vectors) if wanted_gradients[0] else None
@@ -87,7 +87,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                 for begin in range(0, len(rows), CHUNK):
                     here = slice(first + begin, min(first + begin + CHUNK, count))
                     real = here.stop - here.start
-                    logits = (rows[begin : begin + CHUNK] @ own.t()).to(vectors.dtype)
+                    logits = (rows[begin : begin + CHUNK] @ matrix.t()).to(vectors.dtype)
                     some_loss, some_nll, for_logits = _sums_and_gradient(logits[:real], targets[here], smoothing)
                     loss += some_loss
                     nll += some_nll
@@ -97,7 +97,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                     gradient[:real] = for_logits
                     gradient[real:] = 0.0
                     if vectors_gradient is not None:
-                        vectors_gradient[here] = (gradient @ own)[:real]
+                        vectors_gradient[here] = (gradient @ matrix)[:real]
                 if weight_gradient is not None and gradients is not None:
                     add_product(weight_gradient, gradients.t(), rows)
         ctx.save_for_backward(vectors_gradient, weight_gradient)

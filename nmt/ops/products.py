@@ -12,10 +12,10 @@ therefore for code that computes products of a few shapes again and again, not f
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from nmt.ops.computing import rounded
@@ -32,6 +32,31 @@ Product = Callable[[Tensor], Tensor]
 
 MakeProduct = Callable[[Tensor, Tensor | None], Product]
 """From a weight W (columns, inner_size) and a bias b (columns,), or none, to x ↦ x Wᵀ + b."""
+
+Form = TypeVar("Form")
+Module = TypeVar("Module", bound="KeepsPacked[Any]")
+
+
+class KeepsPacked(nn.Module, Generic[Form]):
+    """A module that may have its weights in another form too, in which inference is faster.
+
+    Whoever packs sets `packed`. It is gone when the module is moved to another device or type, or loads other weights.
+    """
+
+    packed: Form | None = None
+
+    @property
+    def for_inference(self) -> Form | None:
+        """What to compute with in place of the weights, if there is anything: never while gradients are recorded."""
+        return None if torch.is_grad_enabled() else self.packed
+
+    def _load_from_state_dict(self, *arguments: Any) -> None:
+        self.packed = None
+        super()._load_from_state_dict(*arguments)
+
+    def _apply(self: Module, *arguments: Any, **options: Any) -> Module:
+        self.packed = None
+        return super()._apply(*arguments, **options)
 
 
 def product(rows: Tensor, matrix: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -74,7 +99,7 @@ def outer_products(left: Tensor, right: Tensor) -> Tensor:
         for start in range(0, left.size(0), OUTER_CHUNK):
             missing = max(0, start + OUTER_CHUNK - left.size(0))
             first, second = (
-                functional.pad(rounded(each[start : start + OUTER_CHUNK]), (0, 0, 0, missing)) for each in (left, right)
+                functional.pad(rounded(rows[start : start + OUTER_CHUNK]), (0, 0, 0, missing)) for rows in (left, right)
             )
             add_product(total, first.t(), second)
     return total
@@ -134,13 +159,13 @@ def product_error(rows: int, inner: int, columns: int) -> float:
     right = torch.randn(columns, inner, generator=generator)
     exact = left.double() @ right.double().t()
     straight, upright = right.t().contiguous(), left.t().contiguous()
-    found = (
+    results = (
         left @ right.t(),
         torch.addmm(torch.zeros(columns), left, right.t()),
         left @ straight,
         torch.zeros(rows, columns).addmm_(upright.t(), straight),
     )
-    return max(float((each.double() - exact).abs().max() / exact.abs().max()) for each in found)
+    return max(float((result.double() - exact).abs().max() / exact.abs().max()) for result in results)
 
 
 def _settings() -> Any:

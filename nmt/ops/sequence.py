@@ -98,12 +98,12 @@ class _GRUSequence(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, from_inputs: Tensor, weight: Tensor, bias: Tensor, first: Tensor, padded: Padded) -> Tensor:
-        own = rounded(weight)
+        matrices = rounded(weight)
         kept: list[Tensor] = []
-        multiply = partial(_products, matrices=own.transpose(1, 2), bias=bias)
+        multiply = partial(_products, matrices=matrices.transpose(1, 2), bias=bias)
         outputs = _gru_states(from_inputs, multiply, first, padded, kept)
         ctx.computing, ctx.padded = now(), padded
-        ctx.save_for_backward(own, first, outputs, *kept)
+        ctx.save_for_backward(matrices, first, outputs, *kept)
         return outputs
 
     @staticmethod
@@ -133,12 +133,12 @@ class _LSTMSequence(torch.autograd.Function):
     def forward(
         ctx: Any, from_inputs: Tensor, weight: Tensor, first: Tensor, first_cell: Tensor, padded: Padded
     ) -> tuple[Tensor, Tensor]:
-        own = rounded(weight)
+        matrices = rounded(weight)
         kept: list[Tensor] = []
-        multiply = partial(_products, matrices=own.transpose(1, 2))
+        multiply = partial(_products, matrices=matrices.transpose(1, 2))
         outputs, cell = _lstm_states(from_inputs, multiply, (first, first_cell), padded, kept)
         ctx.computing, ctx.padded = now(), padded
-        ctx.save_for_backward(own, first, outputs, *kept)
+        ctx.save_for_backward(matrices, first, outputs, *kept)
         return outputs, cell
 
     @staticmethod
@@ -176,13 +176,13 @@ def _products(rows: Tensor, matrices: Tensor, bias: Tensor | None = None) -> Ten
     """For each group rows (G, B, inner_size) @ matrices (G, inner_size, columns) + bias (G, columns)."""
     biases = [None] * len(matrices) if bias is None else bias
     return _of_groups(
-        [partial(product, matrix=each, bias=own) for each, own in zip(matrices, biases, strict=True)], rows
+        [partial(product, matrix=matrix, bias=offset) for matrix, offset in zip(matrices, biases, strict=True)], rows
     )
 
 
 def _of_groups(products: Sequence[Product], rows: Tensor) -> Tensor:
     """For each group what its product gives for rows (G, B, inner_size): (G, B, columns)."""
-    results = [multiply(own) for multiply, own in zip(products, rows, strict=True)]
+    results = [multiply(of_group) for multiply, of_group in zip(products, rows, strict=True)]
     return results[0].unsqueeze(0) if len(results) == 1 else torch.stack(results)
 
 
@@ -190,4 +190,4 @@ def _outer(gradients: Tensor, first: Tensor, states: Tensor) -> Tensor:
     """dU (G, N, size): the gradients (S, G, B, N) of U h times the states h before each step, summed over S and B."""
     before = torch.cat((first.unsqueeze(0), states[:-1]))
     groups = zip(gradients.unbind(1), before.unbind(1), strict=True)
-    return torch.stack([outer_products(each.flatten(0, 1), states.flatten(0, 1)) for each, states in groups])
+    return torch.stack([outer_products(gradient.flatten(0, 1), states.flatten(0, 1)) for gradient, states in groups])

@@ -91,10 +91,10 @@ def _cells(source: Tensor, target: Tensor, target_size: int) -> Tensor:
 
 def _distinct(groups: Sequence[tuple[Tensor, Tensor]], target_size: int) -> Tensor:
     """All cells, each once, ascending."""
-    found = torch.tensor([], dtype=torch.long)
+    distinct = torch.tensor([], dtype=torch.long)
     waiting: list[Tensor] = []
     for source, target in groups:
         waiting.append(_cells(source, target, target_size).unique())
-        if sum(map(len, waiting)) > max(len(found), CELLS):
-            found, waiting = torch.cat([found, *waiting]).unique(), []
-    return torch.cat([found, *waiting]).unique()
+        if sum(map(len, waiting)) > max(len(distinct), CELLS):
+            distinct, waiting = torch.cat([distinct, *waiting]).unique(), []
+    return torch.cat([distinct, *waiting]).unique()

@@ -35,7 +35,7 @@ def whole_checkpoints(
     for reason in filter(None, reasons.values()):
         log(f"warning: left out of the average: {reason}")
     usable = processes.gather([number for number, reason in reasons.items() if reason is None])
-    return {number: path for number, path in paths.items() if all(number in each for each in usable)}
+    return {number: path for number, path in paths.items() if all(number in of_process for of_process in usable)}
 
 
 def _why_left_out(path: Path, update: int, weights: Mapping[str, Tensor]) -> str | None:

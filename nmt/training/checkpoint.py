@@ -109,7 +109,7 @@ def _restore(state: State, model: nn.Module, optimizer: Optimizer, rank: int) ->
         elif tensor.shape or tensor.dtype != torch.float32:
             raise ValueError(f"optimizer.{name}: not one number")
         moments.setdefault(int(index), {})[moment] = tensor
-    if any(len(each) < len(_MOMENTS[type(optimizer)]) for each in moments.values()):
+    if any(len(of_parameter) < len(_MOMENTS[type(optimizer)]) for of_parameter in moments.values()):
         raise ValueError("the optimizer's state is not complete")
     optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
     saved = with_prefix(state.tensors, f"random.{rank}.")
@@ -126,5 +126,5 @@ def _restore(state: State, model: nn.Module, optimizer: Optimizer, rank: int) ->
 def _check_like(name: str, tensor: Tensor, other: Tensor) -> None:
     """Raise ValueError unless both have the same shape and type."""
     if tensor.shape != other.shape or tensor.dtype != other.dtype:
-        found, wanted = (f"{each.dtype} {tuple(each.shape)}" for each in (tensor, other))
-        raise ValueError(f"{name[:100]}: {found} instead of {wanted}")
+        there, expected = (f"{one.dtype} {tuple(one.shape)}" for one in (tensor, other))
+        raise ValueError(f"{name[:100]}: {there} instead of {expected}")

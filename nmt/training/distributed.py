@@ -93,7 +93,7 @@ class Processes:
         """Raise UserError unless all processes have the same value."""
         values = self.gather(value)
         if len(set(values)) > 1:
-            different = next(rank for rank, each in enumerate(values) if each != values[0])
+            different = next(rank for rank, of_rank in enumerate(values) if of_rank != values[0])
             raise UserError(
                 f"process {different} of {self.size} has another {what} than process 0: all must see the same "
                 f"configuration, corpora and run folder ({shorten(values[different], 200)}; process 0: "
@@ -104,17 +104,17 @@ class Processes:
         """The values of all processes, in the order of their ranks: what JSON can hold, such as numbers and texts."""
         if self.size == 1:
             return [value]
-        own = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8).to(self.device)
-        lengths = self._gathered(torch.tensor([len(own)], device=self.device))
+        content = torch.frombuffer(bytearray(json.dumps(value).encode()), dtype=torch.uint8).to(self.device)
+        lengths = self._gathered(torch.tensor([len(content)], device=self.device))
         longest = max(int(length) for length in lengths)
-        padded = self._gathered(nn.functional.pad(own, (0, longest - len(own))))
-        texts = [each[: int(length)].cpu().numpy().tobytes() for each, length in zip(padded, lengths, strict=True)]
+        padded = self._gathered(nn.functional.pad(content, (0, longest - len(content))))
+        texts = [text[: int(length)].cpu().numpy().tobytes() for text, length in zip(padded, lengths, strict=True)]
         return [json.loads(text) for text in texts]
 
     def gather_states(self, states: dict[str, Tensor]) -> list[dict[str, Tensor]]:
         """The states of random generators, which are bytes, of all processes, in the order of their ranks."""
         every = self.gather({name: state.tolist() for name, state in states.items()})
-        return [{name: torch.tensor(state, dtype=torch.uint8) for name, state in each.items()} for each in every]
+        return [{name: torch.tensor(state, dtype=torch.uint8) for name, state in states.items()} for states in every]
 
     def _gathered(self, tensor: Tensor) -> list[Tensor]:
         tensors = [torch.empty_like(tensor) for _ in range(self.size)]

@@ -17,11 +17,11 @@ from nmt.training.progress import Progress
 class Diverged(UserError):
     """Training cannot go on from where it is. What was found, and after or in which update."""
 
-    def __init__(self, found: str, *, where: str = "") -> None:
-        self.found = found
+    def __init__(self, finding: str, *, where: str = "") -> None:
+        self.finding = finding
         place = f" {where}" if where else ""
         super().__init__(
-            f"training diverged{place}: {found}; lower training.optimizer.learning_rate, set or lower "
+            f"training diverged{place}: {finding}; lower training.optimizer.learning_rate, set or lower "
             "training.gradient_clip_norm, and begin anew in another --output"
         )
 
@@ -34,8 +34,8 @@ def place(group: Sequence[Batch | None], progress: Progress, processes: Processe
     last = progress.position + len(group)
     batches = f"batch {last}" if len(group) == 1 else f"batches {progress.position + 1} to {last}"
     rows = [int(row) + 1 for batch in group if batch is not None for row in batch.indices]
-    own = f" of process {processes.rank}" if processes.size > 1 else ""
-    pairs = f", {len(rows)} pairs{own} from {min(rows)} to {max(rows)}" if rows else ""
+    whose = f" of process {processes.rank}" if processes.size > 1 else ""
+    pairs = f", {len(rows)} pairs{whose} from {min(rows)} to {max(rows)}" if rows else ""
     return (
         f"update {progress.update:,} (epoch {progress.epoch + 1}, {batches}{pairs}, learning rate {progress.rate:.4g})"
     )
@@ -44,7 +44,7 @@ def place(group: Sequence[Batch | None], progress: Progress, processes: Processe
 def not_finite(model: nn.Module, optimizer: Optimizer) -> str | None:
     """How many of the tensors that a state holds have values that are no finite numbers; None: they are all finite."""
     tensors = [*model.state_dict().values()]
-    tensors += [each for state in optimizer.state.values() for each in state.values() if isinstance(each, torch.Tensor)]
+    tensors += [moment for state in optimizer.state.values() for moment in state.values() if torch.is_tensor(moment)]
     broken = sum(not bool(tensor.isfinite().all()) for tensor in tensors)
     return f"{broken} of {len(tensors)} tensors of weights and optimizer are not finite" if broken else None
 

@@ -74,8 +74,8 @@ def parameters(model: Seq2Seq) -> Iterator[str]:
 
 
 def _sizes(module: nn.Module) -> str:
-    count = sum(each.numel() for each in module.parameters())
-    frozen = sum(each.numel() for each in module.parameters() if not each.requires_grad)
+    count = sum(weight.numel() for weight in module.parameters())
+    frozen = sum(weight.numel() for weight in module.parameters() if not weight.requires_grad)
     return f"{count:,}" + (f", {frozen:,} of them frozen" if frozen else "")
 
 

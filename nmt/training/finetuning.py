@@ -48,15 +48,15 @@ def inherited(config: Config, origin: Origin) -> Inheritance:
     Subword sampling is a way to train, so `config` alone decides about it.
     """
     theirs, subwords = origin.model.config, config.subwords
-    given = _given_models(config)
+    models = _given_models(config)
     differing = list(_disagreements(config.model, theirs.model, ("model",)))
-    if not given:
+    if not models:
         keys = subwords.model_fields_set & _SEGMENTATION
         differing += _disagreements(subwords, theirs.subwords, ("subwords",), keys)
         subwords = theirs.subwords.model_copy(update={"sampling": subwords.sampling})
     problems = [problem._replace(message=f"{problem.message}; {_fixed(origin)}") for problem in differing]
     completed = config.model_copy(update={"model": _merged(config.model, theirs.model), "subwords": subwords})
-    return Inheritance(completed, [*problems, *_vocabulary_problems(given, origin)])
+    return Inheritance(completed, [*problems, *_vocabulary_problems(models, origin)])
 
 
 def _fixed(origin: Origin) -> str:
@@ -93,17 +93,17 @@ def _given_models(config: Config) -> dict[str, Path]:
     return {key: path for key in keys if (path := getattr(settings, key)) is not None}
 
 
-def _vocabulary_problems(given: Mapping[str, Path], origin: Origin) -> Iterator[Problem]:
-    """Why the given subword models are not those of the model, byte by byte; `given` has their paths by their keys."""
+def _vocabulary_problems(models: Mapping[str, Path], origin: Origin) -> Iterator[Problem]:
+    """Why the given subword models are not those of the model, byte by byte; `models` has their paths by their keys."""
     source, target = origin.model.source_subwords, origin.model.target_subwords
-    wanted = {"model": (source, target), "source_model": (source,), "target_model": (target,)}
-    for key, path in given.items():
+    contents = {"model": (source, target), "source_model": (source,), "target_model": (target,)}
+    for key, path in models.items():
         try:
             content = path.read_bytes()
         except OSError as error:
             yield Problem(("subwords", key), f"{path}: cannot be read ({error.strerror or error})")
             continue
-        if any(content != each for each in wanted[key]):
+        if any(content != expected for expected in contents[key]):
             message = f"{path} is another vocabulary than the model's, whose embeddings it would not fit"
             yield Problem(("subwords", key), f"{message}; {_fixed(origin)}")
 

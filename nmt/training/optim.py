@@ -53,7 +53,8 @@ OPTIMIZERS: dict[str, Callable[[Iterable[nn.Parameter], Any], Optimizer]] = {
 
 def build_optimizer(parameters: Iterable[nn.Parameter], config: TrainingConfig) -> Optimizer:
     """The configured optimiser over those of `parameters` that are not frozen."""
-    return OPTIMIZERS[config.optimizer.name]([each for each in parameters if each.requires_grad], config.optimizer)
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    return OPTIMIZERS[config.optimizer.name](trained, config.optimizer)
 
 
 def steering_metrics() -> list[str]:

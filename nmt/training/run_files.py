@@ -40,32 +40,32 @@ def checkpoint_name(update: int) -> str:
 
 def checkpoints(path: Path) -> Iterator[tuple[int, Path]]:
     """The checkpoints in a run's folder, with their updates: files with exactly the names that they are given."""
-    for each in _inside(path / CHECKPOINTS):
-        found = _CHECKPOINT.fullmatch(each.name)
-        if found and _is_own(each) and each.name == checkpoint_name(int(found[1])):
-            yield int(found[1]), each
+    for file in _inside(path / CHECKPOINTS):
+        match = _CHECKPOINT.fullmatch(file.name)
+        if match and _is_own(file) and file.name == checkpoint_name(int(match[1])):
+            yield int(match[1]), file
 
 
 def unfinished(path: Path) -> list[Path]:
     """What processes left in a run's folder that were killed while they wrote."""
     folders = (path, path / CHECKPOINTS)
-    return [each for folder in folders for each in _inside(folder) if _UNFINISHED.fullmatch(each.name) if _is_own(each)]
+    return [file for folder in folders for file in _inside(folder) if _UNFINISHED.fullmatch(file.name) if _is_own(file)]
 
 
 def removable(path: Path) -> list[Path]:
     """What a run puts in its folder, and a new one in its place may remove: states first, no configuration or log."""
     single = [path / name for name in (*STATES, BEST, METRICS, DAMAGED, ORIGIN)]
-    several = [each for _, each in checkpoints(path)]
-    events = [each for each in _inside(path / TENSORBOARD) if EVENTS.fullmatch(each.name) and _is_own(each)]
-    return [*(each for each in single if each.is_file() or each.is_symlink()), *several, *events]
+    several = [file for _, file in checkpoints(path)]
+    events = [file for file in _inside(path / TENSORBOARD) if EVENTS.fullmatch(file.name) and _is_own(file)]
+    return [*(file for file in single if file.is_file() or file.is_symlink()), *several, *events]
 
 
 def others(path: Path) -> list[str]:
     """The names of what no run has put there."""
-    ours = {each.relative_to(path).as_posix() for each in (*removable(path), *unfinished(path))}
+    ours = {file.relative_to(path).as_posix() for file in (*removable(path), *unfinished(path))}
     ours |= {CONFIG, LOG, LOCK, CHECKPOINTS, TENSORBOARD}
     folders = [path, path / CHECKPOINTS, path / TENSORBOARD]
-    names = (each.relative_to(path).as_posix() for folder in folders for each in _inside(folder))
+    names = (file.relative_to(path).as_posix() for folder in folders for file in _inside(folder))
     return [name for name in names if name not in ours]
 
 
@@ -78,12 +78,12 @@ def at_stake(path: Path, *, begun: bool, text: str) -> list[str]:
     of_a_start = {path / LOCK, path / CHECKPOINTS, path / TENSORBOARD, *unfinished(path)}
     if begun:
         of_a_start |= {path / LOG, path / ORIGIN}
-        of_a_start |= {each for each in _inside(path / TENSORBOARD) if EVENTS.fullmatch(each.name)}
+        of_a_start |= {file for file in _inside(path / TENSORBOARD) if EVENTS.fullmatch(file.name)}
         if _is_of_training_only(path / METRICS):
             of_a_start.add(path / METRICS)
     if _is_no_loss(path / CONFIG, text, begun=begun):
         of_a_start.add(path / CONFIG)
-    return [each.relative_to(path).as_posix() for each in spared if each not in of_a_start]
+    return [file.relative_to(path).as_posix() for file in spared if file not in of_a_start]
 
 
 def listed(names: list[str], most: int = 3) -> str:

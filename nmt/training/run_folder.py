@@ -254,11 +254,11 @@ def _check_spared(path: Path, start: _Start, *, begun: bool, overwrite: bool) ->
         if start.origin is not None and any(file.samefile(start.origin) for file in gone):
             raise UserError(f"--init-from {start.origin}: --overwrite would remove this model; give another --output")
         return
-    found = run_files.at_stake(path, begun=begun, text=start.text)
-    if not found:
+    names = run_files.at_stake(path, begun=begun, text=start.text)
+    if not names:
         return
-    shown = run_files.listed(found)
-    if any(name.endswith(".safetensors") for name in found):
+    shown = run_files.listed(names)
+    if any(name.endswith(".safetensors") for name in names):
         raise UserError(
             f"{path}: holds models but no {STATE} from which training could go on (found {shown}); give another "
             f"--output, put {STATE} back and give --resume, or give --overwrite to remove what a run left there"

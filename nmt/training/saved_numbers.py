@@ -43,9 +43,9 @@ def _check_progress(progress: dict[str, Any]) -> None:
         elif key == "finished":
             fits = value is None or isinstance(value, str)
         elif key == "best":
-            fits = isinstance(value, list) and all(_is_scored(each) for each in value)
+            fits = isinstance(value, list) and all(_is_scored(entry) for entry in value)
         elif key == "last":
-            fits = isinstance(value, list) and all(_is_count(each) for each in value)
+            fits = isinstance(value, list) and all(_is_count(entry) for entry in value)
         elif key == "window":
             fits = isinstance(value, dict) and _is_window(value)
         else:
@@ -67,7 +67,7 @@ def _is_window(sums: dict[str, Any]) -> bool:
     """Whether they are sums of updates, of which means can be computed."""
     if sums.keys() != {field.name for field in fields(Window)}:
         return False
-    if not all(_is_number(each) and 0 <= each < math.inf for each in sums.values()):
+    if not all(_is_number(number) and 0 <= number < math.inf for number in sums.values()):
         return False
     return not sums["updates"] or min(sums["tokens"], sums["positions"], sums["seconds"]) > 0
 

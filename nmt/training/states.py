@@ -94,8 +94,8 @@ class SavedStates:
             "data": self._data,
             "surroundings": self._surroundings(),
         }
-        if (found := not_finite(self._model, self._optimizer)) is not None:
-            raise Diverged(found, where=where)
+        if (problem := not_finite(self._model, self._optimizer)) is not None:
+            raise Diverged(problem, where=where)
         self.update = progress.update
         random_states = self._processes.gather_states(random_state())
         if not self._processes.is_first:

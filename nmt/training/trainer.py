@@ -153,11 +153,12 @@ class Trainer:
     def _skip(self, result: UpdateResult, where: str) -> None:
         """Take note of an update that was left out, or end training where there have been enough of them."""
         self.progress.skipped += 1
-        found = f"loss {result.loss / result.tokens:.4g}, gradient norm {result.gradient_norm:.4g}"
+        finding = f"loss {result.loss / result.tokens:.4g}, gradient norm {result.gradient_norm:.4g}"
         count, allowed = self.progress.skipped, self.settings.skip_non_finite
         if count > allowed:
-            raise Diverged(f"{found} (training.skip_non_finite: {allowed})" if allowed else found, where=f"in {where}")
-        self.log(f"warning: {where}: {found}; left out, {count} of at most {allowed}")
+            limit = f" (training.skip_non_finite: {allowed})" if allowed else ""
+            raise Diverged(finding + limit, where=f"in {where}")
+        self.log(f"warning: {where}: {finding}; left out, {count} of at most {allowed}")
 
     def _report(self) -> None:
         """Write the means since the last report, and the last learning rate."""
@@ -198,7 +199,7 @@ class Trainer:
             try:
                 return self.validate(self.model)
             except Diverged as error:
-                raise Diverged(error.found, where=self.place) from error
+                raise Diverged(error.finding, where=self.place) from error
 
     def _write_model(self, path: Path, metrics: dict[str, float], **more: Any) -> None:
         """Write the model as it is, with how it came about."""
@@ -216,8 +217,8 @@ class Trainer:
             self._report()
         if reason is not None and self.progress.validated != self.progress.update:
             self._validate()
-        if (found := beyond_start(self.progress, self.settings, self.pieces, is_over=reason is not None)) is not None:
-            raise Diverged(found, where=self.place)
+        if (finding := beyond_start(self.progress, self.settings, self.pieces, is_over=reason is not None)) is not None:
+            raise Diverged(finding, where=self.place)
         if reason is None:
             return False
         if self.settings.average_best and len(self.progress.best) > 1:

@@ -157,7 +157,7 @@ class _BatchLoss(nn.Module):
     def forward(self, batch: Batch | None) -> tuple[Tensor, Tensor]:
         if batch is not None:
             return batch_loss(self.model, batch, smoothing=self.smoothing)
-        nothing = torch.stack([each.sum() * 0.0 for each in self.model.parameters() if each.requires_grad]).sum()
+        nothing = torch.stack([weight.sum() * 0.0 for weight in self.model.parameters() if weight.requires_grad]).sum()
         return nothing, nothing
 
 
@@ -166,6 +166,6 @@ def _unread(model: Seq2Seq, example: Batch, *, smoothing: float) -> list[nn.Para
     device = model.output_weight.device
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         batch_loss(model, example.to(device), smoothing=smoothing)[0].backward()
-    unread = [each for each in model.parameters() if each.requires_grad and each.grad is None]
+    unread = [parameter for parameter in model.parameters() if parameter.requires_grad and parameter.grad is None]
     model.zero_grad(set_to_none=True)
     return unread

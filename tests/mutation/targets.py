@@ -11,8 +11,6 @@ CACHE = tuple(f"tests/data/test_{name}.py" for name in ("sealed", "binarised", "
 TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
     "nmt/ops/activations.py": ("tests/ops/test_activations.py", OPS),
     "nmt/ops/computing.py": ("tests/ops/test_computing.py", OPS),
-    "nmt/ops/dropout.py": ("tests/ops/test_dropout.py", OPS),
-    "nmt/ops/keeps_packed.py": ("tests/ops/test_packed_weights.py", OPS),
     "nmt/ops/linear.py": ("tests/ops/test_computing.py", OPS),
     "nmt/ops/loss.py": ("tests/ops/test_loss.py", OPS),
     "nmt/ops/masks.py": ("tests/ops/test_masks.py", OPS),

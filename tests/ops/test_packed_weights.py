@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from nmt.errors import UserError
 from nmt.ops import packed_weights
-from nmt.ops.keeps_packed import KeepsPacked
 from nmt.ops.linear import ConcatLinear, Linear
 from nmt.ops.packed_weights import PRODUCTS, _input_range, _packs_type, int8_product, pack_weights
+from nmt.ops.products import KeepsPacked
 
 
 def problem(rows: int = 37) -> tuple[Tensor, Tensor, Tensor]:

@@ -103,8 +103,7 @@ class NotTwiceInARow(Rule):
     """No token right after itself."""
 
     def forbid(self, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> None:
-        if written.size(1):
-            log_probabilities.scatter_(1, written[:, -1:], NEVER)
+        log_probabilities.scatter_(1, written[:, -1:], NEVER)
 
 
 def repeats(results: list[list[Hypothesis]]) -> bool:
