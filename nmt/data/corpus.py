@@ -15,7 +15,7 @@ import io
 import os
 import stat
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -23,7 +23,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Any
 
-from nmt.errors import UserError
+from nmt.errors import Checking, UserError, caught, checked
 
 LONGEST_LINE = 1 << 22  # bytes without the line end: a million characters of any kind
 
@@ -92,27 +92,20 @@ def check_corpora(pairs: Iterable[tuple[Path, Path]], *, expected: Mapping[Path,
             as expected, or has a line that is too long or not valid UTF-8 (only the first one), and for each pair of
             files with different numbers of lines.
     """
-    pairs = list(pairs)
+    return checked(_checking_corpora(list(pairs), expected or {}))
+
+
+def _checking_corpora(pairs: Sequence[tuple[Path, Path]], expected: Mapping[Path, str]) -> Checking[list[int]]:
     counts: dict[Path, int | None] = {}
-    problems: list[str] = []
     for path in dict.fromkeys(path for pair in pairs for path in pair):
-        try:
-            _check_regular(path)
-            counts[path] = _count_lines(path, expected[path] if expected else None)
-        except UserError as error:
-            counts[path] = None
-            problems.extend(error.messages)
+        counts[path] = yield from caught(partial(_count_lines, path, expected[path] if expected else None), None)
         if counts[path] == 0:
-            problems.append(f"{path}: the file is empty; a corpus needs at least one line")
-    lines = []
+            yield f"{path}: the file is empty; a corpus needs at least one line"
     for source, target in pairs:
         source_count, target_count = counts[source], counts[target]
         if source_count and target_count and source_count != target_count:
-            problems.append(_unequal(source, source_count, target, target_count))
-        lines.append(source_count or 0)
-    if problems:
-        raise UserError(*problems)
-    return lines
+            yield _unequal(source, source_count, target, target_count)
+    return [counts[source] or 0 for source, _ in pairs]
 
 
 def digests(paths: Iterable[Path]) -> dict[Path, str]:
@@ -123,18 +116,15 @@ def digests(paths: Iterable[Path]) -> dict[Path, str]:
     Raises:
         UserError: with one message for each file that cannot be read, or can be read only once, such as a pipe.
     """
-    distinct = list(dict.fromkeys(paths))
-    problems: list[str] = []
-    result: dict[Path, str] = {}
-    with ThreadPoolExecutor(min(len(distinct), os.cpu_count() or 1) or 1) as pool:
-        for path, future in [(path, pool.submit(_digest, path)) for path in distinct]:
-            try:
-                result[path] = future.result()
-            except UserError as error:
-                problems.extend(error.messages)
-    if problems:
-        raise UserError(*problems)
-    return result
+    return checked(_hashing(list(dict.fromkeys(paths))))
+
+
+def _hashing(paths: Sequence[Path]) -> Checking[dict[Path, str]]:
+    hashes: dict[Path, str] = {}
+    with ThreadPoolExecutor(min(len(paths), os.cpu_count() or 1) or 1) as pool:
+        for path, future in [(path, pool.submit(_digest, path)) for path in paths]:
+            hashes[path] = yield from caught(future.result, "")
+    return hashes
 
 
 def _digest(path: Path) -> str:
@@ -206,6 +196,7 @@ def _opened(path: Path, expected: str | None) -> Iterator[IO[bytes]]:
 def _count_lines(path: Path, expected: str | None) -> int:
     """Count the lines of a file and check that all of it is UTF-8 with no line too long, faster than by lines."""
     decoder = codecs.getincrementaldecoder("utf-8")()
+    _check_regular(path)
     lines = begun = 0  # begun: bytes of the line that has not ended yet
     try:
         with _opened(path, expected) as file:
