@@ -248,23 +248,19 @@ def _sampled(
 
 def make_batch(sources: Sequence[Ids], targets: Sequence[Ids], indices: Indices) -> Batch:
     """Return these pairs of ids, without special symbols so far, as a padded batch."""
-    source, source_lengths = pad_sources(sources)
-    target = np.full((len(targets), 2 + max(len(row) for row in targets)), PAD, dtype=np.int64)
-    target[:, 0] = BEGIN
-    for row, pieces in enumerate(targets):
-        target[row, 1 : len(pieces) + 1] = pieces
-        target[row, len(pieces) + 1] = END
-    target_lengths = torch.tensor([len(pieces) + 1 for pieces in targets], dtype=torch.int64)
-    return Batch(source, source_lengths, torch.from_numpy(target), target_lengths, indices)
+    source, source_lengths = pad_with_end(sources)
+    target, target_lengths = pad_with_end(targets)
+    begin = torch.full((len(targets), 1), BEGIN)
+    return Batch(source, source_lengths, torch.cat((begin, target), dim=1), target_lengths, indices)
 
 
-def pad_sources(sources: Sequence[Ids]) -> tuple[Tensor, Tensor]:
-    """Return the sources with END appended, padded to (batch, source_length), and their lengths including END."""
-    source = np.full((len(sources), 1 + max(len(row) for row in sources)), PAD, dtype=np.int64)
-    for row, pieces in enumerate(sources):
-        source[row, : len(pieces)] = pieces
-        source[row, len(pieces)] = END
-    return torch.from_numpy(source), torch.tensor([len(pieces) + 1 for pieces in sources], dtype=torch.int64)
+def pad_with_end(sentences: Sequence[Ids]) -> tuple[Tensor, Tensor]:
+    """Return the sentences with END appended, padded to (batch, length), and their lengths (batch,) including END."""
+    padded = np.full((len(sentences), 1 + max(map(len, sentences))), PAD, dtype=np.int64)
+    for row, pieces in enumerate(sentences):
+        padded[row, : len(pieces)] = pieces
+        padded[row, len(pieces)] = END
+    return torch.from_numpy(padded), torch.tensor([len(pieces) + 1 for pieces in sentences], dtype=torch.int64)
 
 
 def _sort_keys(source_lengths: Lengths, target_lengths: Lengths) -> Indices:

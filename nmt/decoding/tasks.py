@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, SamplingConfig
-from nmt.data.batching import pad_sources
+from nmt.data.batching import pad_with_end
 from nmt.decoding.batches import batches
 from nmt.decoding.scorer import Scorer, ScorerState, coverage_penalty
 from nmt.decoding.search.beam import beam_search
@@ -95,7 +95,7 @@ class Search:
 
     def _of_batch(self, segments: Sequence[Segment]) -> list[list[Hypothesis]]:
         """The hypotheses of the segments of one batch."""
-        source, lengths = pad_sources([segment.source for segment in segments])
+        source, lengths = pad_with_end([segment.source for segment in segments])
         scorer, continuing, columns = self.scorer, self.continuing, None
         if self.shortlist is not None:
             columns = self.shortlist.columns(source, [_required(segment) for segment in segments], self.device)

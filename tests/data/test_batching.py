@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nmt.config.schema import SubwordSampling, SubwordsConfig
-from nmt.data.batching import Batch, batches, make_batch, pad_sources, padding_share, plan_batches, share_rows
+from nmt.data.batching import Batch, batches, make_batch, pad_with_end, padding_share, plan_batches, share_rows
 from nmt.data.binarised import Filters, PairedIds
 from nmt.data.binarising import binarise
 from nmt.data.corpus import read_lines, read_pairs
@@ -186,10 +186,10 @@ def test_a_batch_by_hand() -> None:
 
 
 def test_an_empty_source_is_its_end_alone() -> None:
-    source, source_lengths = pad_sources([[], [5, 6]])
+    source, source_lengths = pad_with_end([[], [5, 6]])
     assert source.tolist() == [[END, PAD, PAD], [5, 6, END]]
     assert source_lengths.tolist() == [1, 3]
-    assert pad_sources([[]])[0].tolist() == [[END]]
+    assert pad_with_end([[]])[0].tolist() == [[END]]
 
 
 # ------------------------------------------------------------------------------------------------------------ iteration
