@@ -1,4 +1,4 @@
-"""Which lines are read together, and which sentences are computed together. It knows lengths only."""
+"""Which lines are read together, and which sentences are computed together; it knows their lengths only."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -23,24 +23,24 @@ def chunks(lines: Iterable[str], characters: int, waiting: Callable[[], bool] | 
 def alongside(
     chunks: Iterable[list[str]], beside: Mapping[str, Iterable[str] | None]
 ) -> Iterator[tuple[list[str], dict[str, list[str] | None]]]:
-    """Each chunk of lines with as many of what goes beside them, by its name in the plural; None stays None.
+    """Each chunk of lines with as many lines of the texts `beside` them, by their names in the plural; None stays None.
 
-    Raises UserError where the two end at different lines.
+    Raises UserError where a text has fewer lines, or more.
     """
-    texts = {name: None if given is None else iter(given) for name, given in beside.items()}
+    texts = {name: None if text is None else iter(text) for name, text in beside.items()}
     lines = 0
     for chunk in chunks:
-        some = {name: None if given is None else list(islice(given, len(chunk))) for name, given in texts.items()}
-        for name, found in some.items():
-            if found is not None and len(found) < len(chunk):
+        parts = {name: None if text is None else list(islice(text, len(chunk))) for name, text in texts.items()}
+        for name, part in parts.items():
+            if part is not None and len(part) < len(chunk):
                 raise UserError(
-                    f"there are only {lines + len(found)} {name}: line {lines + len(found) + 1} has none; every line "
+                    f"there are only {lines + len(part)} {name}: line {lines + len(part) + 1} has none; every line "
                     "needs one, which may be empty"
                 )
-        yield chunk, some
+        yield chunk, parts
         lines += len(chunk)
-    for name, given in texts.items():
-        if given is not None and next(given, None) is not None:
+    for name, text in texts.items():
+        if text is not None and next(text, None) is not None:
             raise UserError(f"there are more {name} than lines: line {lines + 1} of the {name} has no line of text")
 
 

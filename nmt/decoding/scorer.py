@@ -82,7 +82,7 @@ class Scorer:
             log p(c | y_<t, x) = z_c - log Σ_{c' of the sentence} exp(z_c')
         """
         if self.columns is None:
-            steps = [model.step(tokens, own) for model, own in zip(self.models, state.models, strict=True)]
+            steps = [model.step(tokens, before) for model, before in zip(self.models, state.models, strict=True)]
         else:
             steps = list(self._steps_over(self.columns, tokens, state))
         log_probabilities = mean([of_model for of_model, _ in steps])

@@ -127,8 +127,8 @@ def train_shortlist(
         elif max(len(source), len(target)) > LONGEST:
             overlong += 1
         else:
-            every = [target, sampled] if sampled and len(sampled) <= LONGEST else [target]
-            used += [(np.array(source, dtype=np.int32), np.array(each, dtype=np.int32)) for each in every]
+            targets = [target, sampled] if sampled and len(sampled) <= LONGEST else [target]
+            used += [(np.array(source, dtype=np.int32), np.array(pieces, dtype=np.int32)) for pieces in targets]
     if not used:
         raise UserError(
             f"no sentence pair is left to learn from: of {read:,}, {blank:,} are blank on a side and {overlong:,} have "

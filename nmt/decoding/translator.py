@@ -20,8 +20,8 @@ from nmt.decoding.batches import alongside, chunks
 from nmt.decoding.options import TranslationOptions, contradictions
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import LengthPenalty
+from nmt.decoding.searching import Search, longest_translation
 from nmt.decoding.shortlist import Shortlist, load_shortlist
-from nmt.decoding.tasks import Search, longest_translation
 from nmt.decoding.text.required import encoded_constraints, encoded_prefixes, impossible, word_continuations
 from nmt.decoding.text.segments import LONGEST_SEGMENT, Segment, longest_segment, segment
 from nmt.decoding.text.writing import Translation, Writer

@@ -47,12 +47,12 @@ def encoded_constraints(lines: Sequence[str], target: Subwords) -> list[list[Req
     """The phrases of each line of constraints, each once; what is blank between two tabs is none."""
     texts = [[" ".join(text.split()) for text in line.split("\t")] for line in lines]
     tokens = iter(target.encode_batch([text for line in texts for text in line]))
-    found = []
+    required = []
     for line in texts:
         phrases = {text: Required(text, _begun(next(tokens), text, target), in_word(text[-1:])) for text in line}
         phrases.pop("", None)
-        found.append(list(phrases.values()))
-    return found
+        required.append(list(phrases.values()))
+    return required
 
 
 def _begun(tokens: list[int], text: str, target: Subwords) -> list[int]:
@@ -89,8 +89,8 @@ def as_given(text: str, prefix: Required, target: Subwords, *, same_words: bool)
     rest = text[len(spelled) :]
     if prefix.tokens[-1] == UNKNOWN:
         rest = rest.removeprefix(" ")  # which sentencepiece writes behind an unknown piece
-    given = prefix.text + rest
-    return text if same_words and len(given.split()) != len(text.split()) else given
+    restored = prefix.text + rest
+    return text if same_words and len(restored.split()) != len(text.split()) else restored
 
 
 def impossible(prefix: Required, phrases: Sequence[Required], *, line: int, blank: bool, longest: int) -> Iterator[str]:

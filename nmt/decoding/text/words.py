@@ -50,7 +50,7 @@ def words_of_parts(text: str, spans: Iterable[tuple[int, int]]) -> PieceWords:
     So white space belongs to the word behind it, and behind the last word to the last.
     """
     words = list(re.finditer(r"\S+", text))
-    found = PieceWords([word[0] for word in words], [], [])
+    places, lasts = [], []
     place = 0
     for start, stop in spans:
         while place < len(words) - 1 and words[place].end() <= start:
@@ -58,6 +58,6 @@ def words_of_parts(text: str, spans: Iterable[tuple[int, int]]) -> PieceWords:
         last = place
         while last < len(words) - 1 and words[last + 1].start() < stop:
             last += 1
-        found.places.append(place)
-        found.lasts.append(last)
-    return found
+        places.append(place)
+        lasts.append(last)
+    return PieceWords([word[0] for word in words], places, lasts)

@@ -7,7 +7,7 @@ attention only, in one forced pass for all that needs it; it knows subwords and 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from itertools import compress
+from itertools import chain, compress
 from typing import NamedTuple
 
 import torch
@@ -20,7 +20,7 @@ from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty
 from nmt.decoding.text.alignment import SoftAlignment, joined, soft_alignment
 from nmt.decoding.text.required import as_given
 from nmt.decoding.text.segments import Segment
-from nmt.decoding.text.unknown_words import with_unknown_replaced
+from nmt.decoding.text.unknown_words import Replaced, with_unknown_replaced
 from nmt.decoding.text.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_tokens
 from nmt.evaluation.alignments import Link
 from nmt.symbols import UNKNOWN
@@ -59,14 +59,17 @@ class Writer:
         self, lines: Sequence[Sequence[Segment]], hypotheses: Sequence[Sequence[Hypothesis]]
     ) -> Iterator[list[Translation]]:
         """The translations of each line, best first, from the `hypotheses` of the segments of all lines, in order."""
-        segments = [segment for line in lines for segment in line]
+        segments = list(chain(*lines))
         pairs = [(segment, one) for segment, several in zip(segments, hypotheses, strict=True) for one in several]
-        words = cache(partial(words_of_line, subwords=self.vocabularies.source))
-        attention = self._attention(pairs)
-        written = iter([self._written(*pair, weights, words) for pair, weights in zip(pairs, attention, strict=True)])
-        by_segment = iter([[next(written) for _ in several] for several in hypotheses])
+        weights, words = iter(self._attention(pairs)), cache(partial(words_of_line, subwords=self.vocabularies.source))
+        written = iter(
+            [
+                [self._written(segment, hypothesis, next(weights), words) for hypothesis in several]
+                for segment, several in zip(segments, hypotheses, strict=True)
+            ]
+        )
         for line in lines:
-            yield self._whole_line([next(by_segment) for _ in line])
+            yield self._whole_line([next(written) for _ in line])
 
     def _attention(self, pairs: Sequence[tuple[Segment, Hypothesis]]) -> list[Tensor | None]:
         """The weights with which each hypothesis was written, from one forced pass; None where nothing needs them."""
@@ -88,31 +91,35 @@ class Writer:
         return self.dictionary is not None and UNKNOWN in hypothesis.tokens[len(segment.prefix.tokens) :]
 
     def _written(
-        self,
-        segment: Segment,
-        hypothesis: Hypothesis,
-        weights: Tensor | None,
-        words: Callable[[str], PieceWords],
+        self, segment: Segment, hypothesis: Hypothesis, weights: Tensor | None, words: Callable[[str], PieceWords]
     ) -> Written:
-        """The hypothesis with its text; `words` gives those of a line.
-
-        It keeps its unknown words where one of the phrases would be replaced with them.
-        """
+        """The hypothesis with its text; `words` gives the words of a line."""
         target, tokens = self.vocabularies.target, hypothesis.tokens
-        text, mark, counts = target.decode(tokens), None, None
         if weights is None:
-            return Written(hypothesis, as_given(text, segment.prefix, target, same_words=False), None)
+            return Written(hypothesis, as_given(target.decode(tokens), segment.prefix, target, same_words=False), None)
         source = words(segment.line).part(segment.first, len(segment.source))
-        if self.dictionary is not None and self._replaces_unknown(segment, hypothesis):
-            replaced = with_unknown_replaced(tokens, weights, source, subwords=target, dictionary=self.dictionary)
-            if all(target.decode(phrase.tokens) in replaced.text for phrase in segment.phrases):
-                text, mark, counts = replaced.text, UNKNOWN_MARK, torch.tensor(replaced.words, dtype=torch.long)
+        replaced = self._replaced(segment, hypothesis, weights, source)
+        text = target.decode(tokens) if replaced is None else replaced.text
         text = as_given(text, segment.prefix, target, same_words=self.alignments)
         if not self.alignments:
             return Written(hypothesis, text, None)
-        aligned = soft_alignment(weights, source, words_of_tokens(tokens, target, mark=mark))
-        of_words = aligned.weights if counts is None else aligned.weights.repeat_interleave(counts, dim=0)
-        return Written(hypothesis, text, SoftAlignment(aligned.source_words, text.split(), of_words))
+        mark = None if replaced is None else UNKNOWN_MARK
+        source_words, _, weights = soft_alignment(weights, source, words_of_tokens(tokens, target, mark=mark))
+        if replaced is not None:  # by several words, or none
+            weights = weights.repeat_interleave(torch.tensor(replaced.words, dtype=torch.long), dim=0)
+        return Written(hypothesis, text, SoftAlignment(source_words, text.split(), weights))
+
+    def _replaced(
+        self, segment: Segment, hypothesis: Hypothesis, weights: Tensor, source: PieceWords
+    ) -> Replaced | None:
+        """The hypothesis with its unknown words replaced; None where they stay, as one of the phrases would go too."""
+        if self.dictionary is None or not self._replaces_unknown(segment, hypothesis):
+            return None
+        target = self.vocabularies.target
+        replaced = with_unknown_replaced(
+            hypothesis.tokens, weights, source, subwords=target, dictionary=self.dictionary
+        )
+        return replaced if all(target.decode(phrase.tokens) in replaced.text for phrase in segment.phrases) else None
 
     def _whole_line(self, segments: Sequence[Sequence[Written]]) -> list[Translation]:
         """The translations of a line: its segments' best, second best … hypotheses, each joined to one."""

@@ -1,7 +1,7 @@
-"""Segments in, hypotheses out: those of like length share a batch, and each batch is searched as the options say.
+"""Segments in, hypotheses out: segments of similar length share a batch, which is searched as the options say.
 
-It knows models and the search; of segments it reads the ids, never the text. What is found for a segment does not
-depend on its batch, beyond the rounding of float32.
+It knows models and searches; of segments it reads the ids, never the text. The hypotheses of a segment do not depend on
+its batch, beyond the rounding of float32.
 """
 
 import math
@@ -115,7 +115,7 @@ class Search:
         if columns is None:
             return hypotheses
         ids = columns.ids.tolist()
-        return [[one._replace(tokens=[ids[column] for column in one.tokens]) for one in best] for best in hypotheses]
+        return [[_of_ids(hypothesis, ids) for hypothesis in best] for best in hypotheses]
 
     def _kind(
         self, segments: Sequence[Segment], limits: Tensor, continuing: Tensor | None
@@ -169,6 +169,11 @@ class Search:
         # Where any piece does, UNKNOWN may make a word longer; not in a word model.
         continuing[UNKNOWN] = bool(self.continuing.any())
         return Bounds(phrases, complete, continuing)
+
+
+def _of_ids(hypothesis: Hypothesis, ids: Sequence[int]) -> Hypothesis:
+    """The hypothesis, with the `ids` of columns in place of columns."""
+    return hypothesis._replace(tokens=[ids[column] for column in hypothesis.tokens])
 
 
 def _required(segment: Segment) -> list[int]:

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, SamplingConfig
-from nmt.decoding import tasks as tasks_module
+from nmt.decoding import searching
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import Hypothesis
-from nmt.decoding.tasks import Search, longest_translation
+from nmt.decoding.searching import Search, longest_translation
 from nmt.decoding.text.required import Required
 from nmt.decoding.text.segments import Segment
 from nmt.decoding.threads import MOST
@@ -89,7 +89,7 @@ def test_batches_are_searched_at_once_where_weights_are_packed(
         asked.append(most)
         return list(map(work, items))
 
-    monkeypatch.setattr(tasks_module, "side_by_side", one_after_the_other)
+    monkeypatch.setattr(searching, "side_by_side", one_after_the_other)
     models = [CopyModel(11) for _ in packed]
     for model, is_packed in zip(models, packed, strict=True):
         model.is_packed = is_packed
@@ -108,7 +108,7 @@ def test_a_search_that_is_not_wanted_any_more_ends_at_its_next_step(monkeypatch:
         if len(steps) == 3:
             raise Ended
 
-    monkeypatch.setattr(tasks_module, "check", check)
+    monkeypatch.setattr(searching, "check", check)
     with pytest.raises(Ended):
         search(CopyModel(11)).hypotheses(segments([5, 6, 8, 9, 10]))
     assert steps == [0, 1, 2]
@@ -138,7 +138,7 @@ def test_what_the_kinds_of_search_are_told(
         told.update(options)
         return [[Hypothesis([], 0.0, 0.0)]]
 
-    monkeypatch.setattr(tasks_module, name, noting)
+    monkeypatch.setattr(searching, name, noting)
     decoding = DecodingConfig(beam_size=6, length_penalty=0.7, coverage_penalty=coverage, max_length_ratio=2.0)
     continuing = torch.zeros(17, dtype=torch.bool)
     told_so = search(network(), decoding=decoding, n_best=2, continuing=continuing, **changes)
@@ -172,7 +172,7 @@ def test_what_translations_with_phrases_are_bound_by(unknown: bool) -> None:
 
 def test_by_itself_it_is_a_beam_search_for_one_translation(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("constrained_search", "diverse_search", "sample"):
-        monkeypatch.delattr(tasks_module, name)
+        monkeypatch.delattr(searching, name)
     found = search(CopyModel(11)).hypotheses(segments([5, 6]))
     assert [[hypothesis.tokens for hypothesis in best] for best in found] == [[[5, 6]]]
     assert Hypothesis([], -1.0, -1.0).supplement == 0.0
