@@ -73,9 +73,8 @@ def search(
         state = state.select(sentences.view(-1, per_sentence))
     tokens = torch.full((len(sentences), 1), BEGIN, device=device)
     written = tokens[:, :0]  # (rows, time), from the first step on with BEGIN in front; only for rules
-    ends, longest = set(max_lengths.tolist()), len(lanes.penalties)
-    history = History(longest, len(tokens), policy.beam_size, device)
-    for time in range(longest):
+    ends = set(max_lengths.tolist())
+    for time in range(len(lanes.penalties)):
         log_probabilities, state = step(tokens.flatten(), state)
         lanes.time, width, some_at_limit = time, lanes.live.size(1), time + 1 in ends
         if rules:
@@ -87,14 +86,16 @@ def search(
             lanes.supplements = cache(partial(supplement, state))
         live, tokens, origins, ending = policy.choose(lanes, log_probabilities)
         lanes.finish(ending)
-        history.add(lanes.active, time, tokens, origins)
+        lanes.write(tokens, origins)
 
-        done = lanes.done(live)
-        if per_sentence > 1:  # a lane that is done waits for the others of its sentence
-            live = live.masked_fill(done.unsqueeze(1), NEVER)
-            done = done.view(-1, per_sentence).all(dim=1).repeat_interleave(per_sentence)
-        lanes.live = live
-        if (lanes.some_finished or some_at_limit) and bool(done.any()):
+        lanes.live, some_done = live, False
+        if lanes.some_finished or some_at_limit:
+            done = lanes.done(live)
+            if per_sentence > 1:  # a lane that is done waits for the others of its sentence
+                lanes.live = live.masked_fill(done.unsqueeze(1), NEVER)
+                done = done.view(-1, per_sentence).all(dim=1).repeat_interleave(per_sentence)
+            some_done = bool(done.any())
+        if some_done:
             going_on = torch.nonzero(~done).squeeze(1)
             if going_on.numel() == 0:
                 break
@@ -109,7 +110,7 @@ def search(
         if rules:
             written, sentences = written[rows.flatten()], sentences[rows.flatten()]
         state = state.select(rows if per_sentence == 1 else rows.view(-1, per_sentence * rows.size(1)))
-    return resolve(history, lanes.finished)
+    return lanes.hypotheses()
 
 
 def is_done(
@@ -142,46 +143,74 @@ def is_done(
 
 
 class Lanes:
-    """The lanes that are still searched: their live hypotheses, and what has ended in them."""
+    """The lanes of all sentences: the hypotheses that live in those still searched, and the n-best that have finished.
+
+    A finished hypothesis is kept as its length without END and its place in the lane, from where tokens and
+    back-pointers are followed to the start.
+    """
 
     time: int  # how many tokens the live hypotheses have
 
     def __init__(self, limits: Tensor, length_penalty: LengthPenalty, beam_size: int, n_best: int) -> None:
         """Before the first token; `limits` (lanes,) are the maximal lengths."""
-        device = limits.device
+        device, table = limits.device, penalties(int(limits.max()), length_penalty)
         self.beam_size = beam_size
+        self.penalties = torch.tensor(table, dtype=torch.float64, device=device)  # of the lengths from 1 on
         self.active: Places = ALL
         self.limits = limits  # (active,)
         self.live = torch.zeros(len(limits), 1, dtype=torch.float64, device=device)  # (active, width) log-probabilities
-        table = penalties(int(limits.max()), length_penalty)
-        self.penalties = torch.tensor(table, dtype=torch.float64, device=device)  # of the lengths from 1 on
-        self.finished = Finished(len(limits), n_best, device)
-        self.some_finished = False
         self.supplements: Callable[[], Tensor] | None = None  # of the present hypotheses: (active × width,)
+        self.tokens = torch.empty(len(table), len(limits), beam_size, dtype=torch.long, device=device)
+        self.origins = torch.empty_like(self.tokens)
+        self.some_finished = False
+        self.ended = torch.zeros(len(limits), dtype=torch.long, device=device)  # how many hypotheses have
+        self.scores = torch.full((len(limits), n_best), NEVER, dtype=torch.float64, device=device)
+        self.log_probabilities = self.scores.clone()
+        self.added = torch.zeros_like(self.scores)  # the supplements that are in the scores
+        self.lengths = torch.zeros(len(limits), n_best, dtype=torch.long, device=device)
+        self.places = torch.zeros_like(self.lengths)
+
+    def write(self, tokens: Tensor, origins: Tensor) -> None:
+        """Note the hypotheses that live on after the present step."""
+        self.tokens[self.time, self.active, : tokens.size(1)] = tokens
+        self.origins[self.time, self.active, : tokens.size(1)] = origins
 
     def finish(self, ending: Ending | None, part: slice = ALL) -> None:
-        """Note the hypotheses that end in the present step, in the lanes `part` of the active ones."""
+        """Note the hypotheses that end in the present step, in the lanes `part` of the active ones.
+
+        Of equally good hypotheses the earlier one is kept.
+        """
         if ending is None:
             return
-        added = None if self.supplements is None else _of(part, self.supplements().view(self.live.shape))
-        self.finished.add(self._places(part), self.time, ending, self.penalties[self.time], added)
         self.some_finished = True
+        lanes, scores, added = self._lanes(part), ending.totals / self.penalties[self.time], None
+        if self.supplements is not None:
+            added = _of(part, self.supplements().view(self.live.shape)).gather(1, ending.origins)
+            scores = scores + added
+        self.ended[lanes] += (ending.totals > NEVER).sum(dim=1)
+        best, order = descending(torch.cat([self.scores[lanes], scores], dim=1), self.scores.size(1))
+        self.scores[lanes] = best
+        for kept, new in (
+            (self.log_probabilities, ending.totals),
+            (self.added, added),
+            (self.lengths, torch.full_like(ending.origins, self.time)),
+            (self.places, ending.origins),
+        ):
+            if new is not None:
+                kept[lanes] = torch.cat([kept[lanes], new], dim=1).gather(1, order)
 
     def done(self, live: Tensor, part: slice = ALL) -> Tensor:
         """Whether each lane of `part` is done when `live` (lanes, width) are left after the present step."""
-        limits = _of(part, self.limits)
-        if not self.some_finished:
-            return limits == self.time + 1
-        places = self._places(part)
-        scores = self.finished.scores[places]
+        lanes = self._lanes(part)
+        scores = self.scores[lanes]
         return is_done(
             live.amax(dim=1),
-            ended=self.finished.counts[places],
+            ended=self.ended[lanes],
             best=scores[:, 0],
             worst=scores[:, -1],
             beam_size=self.beam_size,
             length=self.time + 1,
-            limit=limits,
+            limit=_of(part, self.limits),
             penalties=self.penalties,
         )
 
@@ -190,7 +219,26 @@ class Lanes:
         self.active = lanes if isinstance(self.active, slice) else self.active[lanes]
         self.limits, self.live = self.limits[lanes], self.live[lanes]
 
-    def _places(self, part: slice) -> Places:
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        """The n-best of each lane, best first. The back-pointers of all are followed at once, from the last step on."""
+        lengths, places = self.lengths.cpu(), self.places.cpu()
+        longest = int(lengths.max())
+        written, origins = self.tokens[:longest].cpu(), self.origins[:longest].cpu()
+        tokens = torch.zeros(*lengths.shape, longest, dtype=torch.long)
+        for time in reversed(range(longest)):
+            tokens[:, :, time] = written[time].gather(1, places)
+            places = torch.where(lengths > time, origins[time].gather(1, places), places)
+        columns = (tokens, lengths, self.scores, self.log_probabilities, self.added)
+        return [
+            [
+                Hypothesis(ids[:length], score, log_probability, added)
+                for ids, length, score, log_probability, added in zip(*lane, strict=True)
+                if score > NEVER
+            ]
+            for lane in zip(*(column.tolist() for column in columns), strict=True)
+        ]
+
+    def _lanes(self, part: slice) -> Places:
         """The places in the input of the lanes `part` of the active ones."""
         return part if isinstance(self.active, slice) else _of(part, self.active)
 
@@ -198,74 +246,3 @@ class Lanes:
 def _of(part: slice, values: Tensor) -> Tensor:
     """The values of the lanes `part`; those of ALL of them at no cost."""
     return values if part == ALL else values[part]
-
-
-class History:
-    """The tokens and back-pointers of every step: (steps, lanes, beam_size), written where a lane was active."""
-
-    def __init__(self, steps: int, lanes: int, beam_size: int, device: torch.device) -> None:
-        self.tokens = torch.empty(steps, lanes, beam_size, dtype=torch.long, device=device)
-        self.origins = torch.empty_like(self.tokens)
-
-    def add(self, active: Places, time: int, tokens: Tensor, origins: Tensor) -> None:
-        self.tokens[time, active, : tokens.shape[1]] = tokens
-        self.origins[time, active, : tokens.shape[1]] = origins
-
-
-class Finished:
-    """The n-best finished hypotheses of every lane so far, each as its length without END and its place in the lane."""
-
-    def __init__(self, lanes: int, n_best: int, device: torch.device) -> None:
-        self.scores = torch.full((lanes, n_best), NEVER, dtype=torch.float64, device=device)
-        self.log_probabilities = self.scores.clone()
-        self.supplements = torch.zeros_like(self.scores)
-        self.lengths = torch.zeros(lanes, n_best, dtype=torch.long, device=device)
-        self.origins = torch.zeros_like(self.lengths)
-        self.counts = torch.zeros(lanes, dtype=torch.long, device=device)
-
-    def add(self, active: Places, length: int, ending: Ending, penalty: Tensor, supplements: Tensor | None) -> None:
-        """Add what ends in the lanes `active`; of equally good hypotheses the earlier is kept.
-
-        `supplements` (active, width) are those of the present hypotheses.
-        """
-        log_probabilities, origins = ending
-        self.counts[active] += (log_probabilities > NEVER).sum(dim=1)
-        added = None if supplements is None else supplements.gather(1, origins)
-        new = log_probabilities / penalty if added is None else log_probabilities / penalty + added
-        scores, order = descending(torch.cat([self.scores[active], new], dim=1), self.scores.shape[1])
-        self.scores[active] = scores
-        for kept, candidates in (
-            (self.log_probabilities, log_probabilities),
-            (self.supplements, added),
-            (self.lengths, torch.full_like(origins, length)),
-            (self.origins, origins),
-        ):
-            if candidates is not None:
-                kept[active] = torch.cat([kept[active], candidates], dim=1).gather(1, order)
-
-
-def resolve(history: History, finished: Finished) -> list[list[Hypothesis]]:
-    """Follow the back-pointers of all finished hypotheses at once, from the last token to the first."""
-    lengths, places = finished.lengths.cpu(), finished.origins.cpu()
-    longest = int(lengths.max())
-    history_tokens, history_origins = history.tokens[:longest].cpu(), history.origins[:longest].cpu()
-    tokens = torch.zeros(*lengths.shape, longest, dtype=torch.long)
-    for time in reversed(range(longest)):
-        within = lengths > time
-        tokens[:, :, time] = history_tokens[time].gather(1, places)
-        places = torch.where(within, history_origins[time].gather(1, places), places)
-    return [
-        [
-            Hypothesis(ids[:length], score, log_probability, supplement)
-            for ids, length, score, log_probability, supplement in zip(*lane, strict=True)
-            if score > NEVER
-        ]
-        for lane in zip(
-            tokens.tolist(),
-            lengths.tolist(),
-            finished.scores.tolist(),
-            finished.log_probabilities.tolist(),
-            finished.supplements.tolist(),
-            strict=True,
-        )
-    ]
