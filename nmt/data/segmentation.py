@@ -10,26 +10,18 @@ forward filtering and backward sampling. It knows a serialized model; it knows n
 
 import math
 import re
-import struct
 from bisect import bisect_right
 from functools import lru_cache
 from itertools import accumulate, groupby
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sentencepiece
 
-from nmt.data.protobuf import fields
+from nmt.data.protobuf import BPE, BYTE, NORMAL, UNIGRAM, USER_DEFINED, byte_of, model_pieces, model_type
 from nmt.symbols import UNKNOWN
 
-# Numbers of fields and values in sentencepiece_model.proto
-_PIECES, _TRAINER, _MODEL_TYPE = 1, 2, 3
-_TEXT, _SCORE, _KIND = 1, 2, 3
-_NORMAL, _USER_DEFINED, _BYTE = 1, 4, 6
-_UNIGRAM, _BPE, _WORD = 1, 2, 3
-
 _SPACE = "▁"
-DAMAGED = "not a sentencepiece model, or damaged"
 _UNKNOWN_PENALTY = 10.0  # how much less than the worst piece an unknown character scores, as in sentencepiece
 _LONGEST_WORD = 500  # characters; longer words are split, as BPE-dropout takes quadratic time
 _REMEMBERED = 1 << 15  # words whose lattice is kept
@@ -54,9 +46,9 @@ class Segmenter:
         self._processor = processor
         self._pieces: dict[str, tuple[int, float]] = {}  # text: id, score
         self._bytes: dict[int, int] = {}
-        self._type = _model_type(model)
+        self._type = model_type(model)
         self._read(model)
-        if self._type not in (_BPE, _UNIGRAM):
+        if self._type not in (BPE, UNIGRAM):
             raise ValueError("a subword model of this type cannot sample segmentations; bpe and unigram models can")
         self._unknown_score = min((score for _, score in self._pieces.values()), default=0.0) - _UNKNOWN_PENALTY
         self._scores = dict(self._pieces.values()) | {UNKNOWN: self._unknown_score}
@@ -70,7 +62,7 @@ class Segmenter:
     @property
     def by_merges(self) -> bool:
         """Whether the model is of type bpe, for which only alpha matters; otherwise it is unigram."""
-        return self._type == _BPE
+        return self._type == BPE
 
     def sample(self, text: str, *, alpha: float, nbest_size: int, random: Random) -> list[int]:
         """Return the ids of one random segmentation.
@@ -79,11 +71,11 @@ class Segmenter:
         probability proportional to P(x) ** alpha, among all (`nbest_size` -1) or the `nbest_size` best ones. A run of
         unknown characters becomes one UNKNOWN, as in sentencepiece, or its bytes.
         """
-        if self._type == _UNIGRAM and nbest_size != -1:
+        if self._type == UNIGRAM and nbest_size != -1:
             return self._one_of_the_best(text, alpha, nbest_size, random)
         pieces: list[tuple[int, str]] = []
         for word in self._words.findall(self._processor.normalize(text)):
-            pieces += self._merge(word, alpha, random) if self._type == _BPE else self._walk(word, alpha, random)
+            pieces += self._merge(word, alpha, random) if self._type == BPE else self._walk(word, alpha, random)
         ids: list[int] = []
         for unknown, run in groupby(pieces, key=lambda piece: piece[0] == UNKNOWN):
             if not unknown:
@@ -150,49 +142,10 @@ class Segmenter:
         return list(chosen)
 
     def _read(self, model: bytes) -> None:
-        number = 0
-        for field, value in fields(model):
-            if field == _PIECES:
-                text, score, kind = _piece(value)
-                if kind == _NORMAL:
-                    self._pieces[text] = (number, score)
-                elif kind == _BYTE:
-                    self._bytes[_byte(text)] = number
-                elif kind == _USER_DEFINED:
-                    raise ValueError(
-                        f"a subword model with user-defined symbols ({text!r}) cannot sample segmentations"
-                    )
-                number += 1
-
-
-def _piece(message: Any) -> tuple[str, float, int]:
-    """Text, score and kind of a serialized piece. Raises ValueError for what sentencepiece silently ignores."""
-    try:
-        piece = dict(fields(message))
-        score: float = struct.unpack("<f", piece.get(_SCORE, bytes(4)))[0]
-        if not math.isfinite(score):
-            raise ValueError("a piece whose score is not a number")
-        return piece[_TEXT].decode(), score, piece.get(_KIND, _NORMAL)
-    except (KeyError, ValueError, TypeError, AttributeError, struct.error) as error:
-        raise ValueError(DAMAGED) from error
-
-
-def _byte(text: str) -> int:
-    """The byte that a piece such as "<0x41>" stands for. Raises ValueError."""
-    if not re.fullmatch("<0x[0-9A-F]{2}>", text):
-        raise ValueError(DAMAGED)
-    return int(text[1:-1], 16)
-
-
-def is_word_model(model: bytes) -> bool:
-    """Whether a serialized model is of type word, with only whole words as pieces. Raises ValueError if damaged."""
-    return _model_type(model) == _WORD
-
-
-def _model_type(model: bytes) -> int:
-    try:
-        settings = next((value for field, value in fields(model) if field == _TRAINER), b"")
-        kind: int = dict(fields(settings)).get(_MODEL_TYPE, _UNIGRAM)
-    except ValueError as error:
-        raise ValueError(DAMAGED) from error
-    return kind
+        for number, (text, score, kind) in enumerate(model_pieces(model)):
+            if kind == NORMAL:
+                self._pieces[text] = (number, score)
+            elif kind == BYTE:
+                self._bytes[byte_of(text)] = number
+            elif kind == USER_DEFINED:
+                raise ValueError(f"a subword model with user-defined symbols ({text!r}) cannot sample segmentations")

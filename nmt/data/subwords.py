@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import sentencepiece
 
 from nmt.config.schema import SubwordSampling, SubwordsConfig
-from nmt.data.protobuf import fields
-from nmt.data.segmentation import DAMAGED, Segmenter, is_word_model
+from nmt.data.protobuf import DAMAGED, WORD, model_type, text_pieces
+from nmt.data.segmentation import Segmenter
 from nmt.errors import UserError
 from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
 
@@ -33,8 +33,6 @@ _TRAINER_ERRORS = (RuntimeError, SyntaxError, LookupError, ValueError, OverflowE
 _SPECIAL_NAMES = ("pad", "unk", "bos", "eos")  # sentencepiece's names for PIECES
 _SPECIAL = frozenset((PAD, BEGIN, END))
 _WORDS = 1 << 17  # words whose ids a word model keeps in memory
-# Numbers of fields in sentencepiece.proto: the pieces of a text; a piece's part of the text, and where that is
-_PIECES, _SURFACE, _START, _STOP = 2, 3, 4, 5
 
 
 class Subwords:
@@ -58,7 +56,7 @@ class Subwords:
         special_ids = tuple(getattr(self._processor, f"{name}_id")() for name in _SPECIAL_NAMES)
         if special_ids != (PAD, UNKNOWN, BEGIN, END):
             raise ValueError(_wrong_ids(special_ids))
-        self.of_words = is_word_model(model)  # whether all pieces are whole words
+        self.of_words = model_type(model) == WORD  # whether all pieces are whole words
 
     @staticmethod
     def train(lines: Iterable[str], *, settings: SubwordsConfig, size: int, corpus: str = "this corpus") -> "Subwords":
@@ -173,12 +171,10 @@ class Subwords:
         if mark is not None and self.of_words:
             mark = f" {mark}"  # pieces begin with their space
         ids = _text_ids(ids)
-        decoded = self._processor.decode(ids, out_type="serialized_proto")
-        parts = (dict(fields(piece)) for field, piece in fields(decoded) if field == _PIECES)
-        surfaces = (part.get(_SURFACE, b"").decode() for part in parts)
+        pieces = text_pieces(self._processor.decode(ids, out_type="serialized_proto"))
         return [
-            mark if mark is not None and token == UNKNOWN else surface
-            for token, surface in zip(ids, surfaces, strict=True)
+            mark if mark is not None and token == UNKNOWN else piece.surface.decode()
+            for token, piece in zip(ids, pieces, strict=True)
         ]
 
     def spans(self, text: str) -> list[tuple[int, int]]:
@@ -195,9 +191,8 @@ class Subwords:
     def _spans(self, text: str) -> list[tuple[int, int]]:
         characters = [index for index, character in enumerate(text) for _ in character.encode()]
         characters.append(len(text))  # characters[b]: the character that byte b belongs to
-        encoded = self._processor.encode(text, out_type="serialized_proto")
-        parts = (dict(fields(piece)) for field, piece in fields(encoded) if field == _PIECES)
-        return [(characters[part.get(_START, 0)], characters[part.get(_STOP, 0)]) for part in parts]
+        pieces = text_pieces(self._processor.encode(text, out_type="serialized_proto"))
+        return [(characters[piece.start], characters[piece.stop]) for piece in pieces]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the text of each piece, with "▁" marking the start of a word."""
