@@ -27,7 +27,7 @@ ABANDONED = 24 * 60 * 60  # seconds without a change after which a file counts a
 
 @contextmanager
 def written_atomically(path: Path, mode: str = "w", *, former: Path | None = None) -> Iterator[IO[Any]]:
-    """Open a file beside `path` for writing, and rename it to `path` once the block ends without an exception.
+    """Open a temporary file next to `path` for writing, and rename it to `path` if the block ends without an exception.
 
     `mode` is "w" (UTF-8 text, `\\n` line ends) or "wb". The content is flushed to disk before the rename. The new file
     takes over the permissions of the one it replaces. A link at `path` is replaced and its target left alone; resolve
@@ -36,7 +36,7 @@ def written_atomically(path: Path, mode: str = "w", *, former: Path | None = Non
     """
     permissions = _permissions(path)
     remove_unfinished(path)
-    beside, descriptor = _made_beside(path, permissions)
+    temporary, descriptor = _created_temporary(path, permissions)
     text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
     try:
         with open(descriptor, mode, **text) as file:  # type: ignore[call-overload]
@@ -44,10 +44,10 @@ def written_atomically(path: Path, mode: str = "w", *, former: Path | None = Non
             file.flush()
             os.fsync(file.fileno())
             with _afterwards_called(former, path):
-                _rename(beside, path)  # while it is open, and so locked
+                _rename(temporary, path)  # while it is open, and so locked
                 _sync(path.parent)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -57,19 +57,19 @@ def _afterwards_called(former: Path | None, path: Path) -> Iterator[None]:
     if former is None or not path.exists() or _are_one(path, former):
         yield
         return
-    beside = name_beside(former)
+    temporary = temporary_name(former)
     try:
-        os.link(path, beside)
+        os.link(path, temporary)
     except OSError:  # a file system without links
         linked_atomically(path, former)
         yield
         return
     try:
         yield
-        _rename(beside, former)
+        _rename(temporary, former)
         _sync(former.parent)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -87,18 +87,18 @@ def linked_atomically(existing: Path, path: Path) -> None:
     """
     if _are_one(existing, path):
         return
-    beside = name_beside(path)
+    temporary = temporary_name(path)
     try:
-        os.link(existing, beside)
+        os.link(existing, temporary)
     except OSError:  # a file system without links; or there is no such file, which opening it tells
         with open(existing, "rb") as original, written_atomically(path, "wb") as copy:
             shutil.copyfileobj(original, copy)
         return
     try:
-        _rename(beside, path)
+        _rename(temporary, path)
         _sync(path.parent)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -116,7 +116,7 @@ def open_refusing_links(path: Path, mode: str, **options: Any) -> IO[Any]:
     return open(path, mode, opener=opener, **options)
 
 
-def name_beside(path: Path) -> Path:
+def temporary_name(path: Path) -> Path:
     """An unpredictable name in the same folder, for a file that is to become `path` or that was `path`."""
     return path.with_name(f"{_stem(path.name)}.{secrets.token_hex(16)}.partial")
 
@@ -165,28 +165,28 @@ def _permissions(path: Path) -> int | None:
     return stat.S_IMODE(status.st_mode) if stat.S_ISREG(status.st_mode) else None
 
 
-def _made_beside(path: Path, permissions: int | None) -> tuple[Path, int]:
+def _created_temporary(path: Path, permissions: int | None) -> tuple[Path, int]:
     """Create a file with an unpredictable name next to `path`; returns its path and descriptor, open and locked."""
     while True:
-        beside = name_beside(path)
+        temporary = temporary_name(path)
         # Until it has the permissions of the file it will replace, nobody else may open it.
         mode = 0o666 if permissions is None else 0o600
         try:
-            descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+            descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
         except OSError as error:
             raise OSError(error.errno, os.strerror(error.errno or errno.EIO), str(path)) from error
         if locked(descriptor) is not False and os.fstat(descriptor).st_nlink:
             if permissions is not None:
                 with suppress(OSError):  # a file system without permissions
                     os.fchmod(descriptor, permissions)
-            return beside, descriptor
+            return temporary, descriptor
         os.close(descriptor)  # another process took it for abandoned before it was locked
 
 
-def _rename(beside: Path, path: Path) -> None:
+def _rename(temporary: Path, path: Path) -> None:
     """Move a file to its final place. Raises OSError that names that place, not the temporary file."""
     try:
-        os.replace(beside, path)
+        os.replace(temporary, path)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
 

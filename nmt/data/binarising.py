@@ -24,7 +24,7 @@ from nmt.data.binarised import FORMAT, META, SIDES, CorpusReport, Filters, Paire
 from nmt.data.sealed import Seal, new_checksum, write_sealed
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
-from nmt.files import ABANDONED, UNFINISHED, name_beside
+from nmt.files import ABANDONED, UNFINISHED, temporary_name
 from nmt.symbols import UNKNOWN
 
 _CHUNK = 2048  # pairs that each core encodes at once
@@ -49,7 +49,7 @@ def binarise(
     """
     id_type = "<u2" if max(vocabularies.source.size, vocabularies.target.size) <= 1 << 16 else "<u4"
     report = CorpusReport(0, 0, **(filters._asdict() if filters else {}))
-    with _built_beside(folder) as partial:
+    with _built_completely(folder) as partial:
         with ExitStack() as stack:
             writers = [_SideWriter(stack, partial, side, id_type, with_text) for side in SIDES]
             for texts, ids in _encoded(pairs, vocabularies):
@@ -209,14 +209,14 @@ class _SideWriter:
 
 
 @contextmanager
-def _built_beside(folder: Path) -> Iterator[Path]:
+def _built_completely(folder: Path) -> Iterator[Path]:
     """Yield an empty folder to fill, which becomes `folder` once the block ends without an exception.
 
     Several processes may build the same folder: the first to finish wins, and the others' would be equal anyway.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(folder.parent)
-    partial = name_beside(folder)
+    partial = temporary_name(folder)
     partial.mkdir()
     try:
         yield partial

@@ -15,7 +15,7 @@ import stat
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from nmt.files import name_beside, written_atomically
+from nmt.files import temporary_name, written_atomically
 
 _OF_THE_PROCESS = frozenset((errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM))
 _LONGEST = 100  # bytes of a seal file
@@ -110,7 +110,7 @@ def discard(path: Path) -> None:
     It is renamed first, so that it disappears at once, and whoever has it open can go on reading.
     """
     for entry in (path, _seal_of(path)):
-        aside = name_beside(entry)
+        aside = temporary_name(entry)
         try:
             entry.rename(aside)
         except FileNotFoundError:
