@@ -192,6 +192,14 @@ def test_the_best_continuations_are_those_of_a_stable_sort(
     assert torch.equal(found.tokens[possible], wanted[2][possible])
 
 
+def test_the_best_continuations_where_no_two_are_equal() -> None:
+    generator = torch.Generator().manual_seed(2)
+    live, values = (torch.randn(*size, dtype=torch.float64, generator=generator) for size in ((11, 5), (55, 8000)))
+    expected = sorted_sums(live, values.clone(), 10)
+    for found, wanted in zip(best_continuations(live, values, 10, 0), expected, strict=True):
+        assert torch.equal(found, wanted)
+
+
 @pytest.mark.parametrize("best", range(0, 40, 3))
 def test_of_many_equal_tokens_the_first_is_taken_wherever_the_best_is(best: int) -> None:
     """One 5, and in each of 40 blocks of 64 columns a 4 at the end."""

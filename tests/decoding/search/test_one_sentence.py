@@ -47,6 +47,10 @@ def test_what_is_never_written_takes_no_place_among_the_best() -> None:
     assert best_choices([0.0], values, 2, 1) == [(-1.5, 0, 7), (-3.0, 0, 8)]
 
 
+def test_sums_are_in_float64_where_everything_is_equally_good_too() -> None:
+    assert [total for total, _, _ in best_choices([-0.1], torch.zeros(1, 50), 2, 1)] == [-0.1, -0.1]
+
+
 @pytest.mark.parametrize("column", [END, 40])
 def test_nan_is_an_error_of_the_token_that_it_comes_at(column: int) -> None:
     values = torch.zeros(3, 50)
