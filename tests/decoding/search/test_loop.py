@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import SamplingConfig
-from nmt.decoding.search.beam import beam_search
+from nmt.decoding.search.beam import Beam, beam_search
 from nmt.decoding.search.choices import NEVER, Choice, Continuations, split
 from nmt.decoding.search.constrained import Bounds, constrained_search
 from nmt.decoding.search.diverse import diverse_search
@@ -20,6 +20,7 @@ from nmt.decoding.search.phrases import Phrases
 from nmt.decoding.search.rules import Rule
 from nmt.decoding.search.sampling import numbers, sample
 from nmt.symbols import BEGIN, END
+from tests.decoding.search.test_beam import A, table
 from tests.decoding.tables import Rows, random_tables, table_step
 from tests.test_layers import PACKAGE, imports, sources
 
@@ -75,6 +76,32 @@ def test_a_sentence_leaves_with_the_last_of_its_lanes() -> None:
     )
     assert [[hypothesis.tokens for hypothesis in drawn] for drawn in results] == [[[], []], [[], [4, 4, 4]], [[4], []]]
     assert logged.selections == [[[0, 0], [1, 1], [2, 2]], [[2, 3], [4, 5]], [[0, 1]]]  # rows by sentence
+
+
+class Later(Beam):
+    """A sentence has two lanes, each a beam; in the second no translation is empty."""
+
+    lanes_per_sentence = 2
+
+    def choose(self, lanes: Lanes, log_probabilities: Tensor) -> Choice:
+        if lanes.time == 0:
+            log_probabilities[1::2, END] = NEVER
+        return super().choose(lanes, log_probabilities)
+
+
+def test_a_lane_that_is_done_waits_for_the_others_of_its_sentence() -> None:
+    """END at once settles the first lane, though one token more would have scored better, as the second lane shows."""
+    even = table({BEGIN: {END: 0.5, A: 0.5}, A: {END: 1.0}})[None].repeat(2, 1, 1)
+    results = search(
+        table_step(even),
+        Rows(torch.arange(2)),
+        Later(1),
+        max_lengths=torch.tensor([9, 9]),
+        length_penalty="average",
+        n_best=1,
+    )
+    assert [[hypothesis.tokens for hypothesis in lane] for lane in results] == [[[]], [[A]]] * 2
+    assert results[0][0].score < results[1][0].score
 
 
 def test_the_search_knows_ids_only() -> None:
@@ -173,10 +200,10 @@ def test_adding_a_search_policy() -> None:
     )
     assert rows == [4, 3, 3, 1]
     assert results.pop() == []  # no END at its limit
-    for table, told, (hypothesis,) in zip(tables, translations, results, strict=False):
+    for transitions, told, (hypothesis,) in zip(tables, translations, results, strict=False):
         path = [BEGIN, *told, END]
         assert hypothesis.tokens == told
-        total = sum(float(table[last, token]) for last, token in itertools.pairwise(path))
+        total = sum(float(transitions[last, token]) for last, token in itertools.pairwise(path))
         assert math.isclose(hypothesis.log_probability, total)
         assert math.isclose(hypothesis.score, total / (len(told) + 1))
     for policy, file in (("Beam", "beam.py"), ("Groups", "diverse.py"), ("Draws", "sampling.py")):
