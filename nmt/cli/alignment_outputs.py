@@ -1,6 +1,6 @@
-"""Where word alignments go: Pharaoh lines, lines of JSON, one picture a sentence; for nmt-translate and nmt-score.
+"""Outputs of word alignments: Pharaoh lines, JSON lines, one picture a sentence; for nmt-translate and nmt-score.
 
-It knows options, files and alignments, and no model.
+It knows options, files and alignments, but no models.
 """
 
 import argparse
@@ -24,13 +24,13 @@ from nmt.evaluation.alignments import pharaoh
 DECIMALS = 4  # of a weight in JSON
 FILES = ("alignments", "soft_alignments")
 
-_told: dict[Path, set[str]] = {}  # the scripts that a process has warned of, by the folder of the pictures
+_told: dict[Path, set[str]] = {}  # scripts that the user was warned about, by the folder of the pictures
 
 WriteAlignments = Callable[[Sequence[SoftAlignment]], None]
 
 
 def add_alignment_options(group: argparse._ActionsContainer) -> None:
-    """Add the options whose values are those of `AlignmentOutputs`."""
+    """Add the options whose values become `AlignmentOutputs`."""
     group.add_argument(
         "--alignments",
         metavar="FILE",
@@ -55,7 +55,7 @@ def add_alignment_options(group: argparse._ActionsContainer) -> None:
 
 @dataclass(frozen=True)
 class AlignmentOutputs:
-    """The files and the folder that alignments go to, under the names of their options."""
+    """Where alignments go, under the names of the options."""
 
     alignments: str | None = None
     soft_alignments: str | None = None
@@ -63,7 +63,7 @@ class AlignmentOutputs:
 
     @property
     def files(self) -> dict[str, str]:
-        """Those of FILES that are to be written."""
+        """Those of FILES to be written."""
         return {name: output for name in FILES if (output := getattr(self, name)) is not None}
 
     def __bool__(self) -> bool:
@@ -71,7 +71,7 @@ class AlignmentOutputs:
         return bool(self.files) or self.plot_alignments is not None
 
     def check(self, *, others: Files) -> Checking[None]:
-        """Yield why alignments cannot be written, or would overwrite `others` or each other."""
+        """Yield why alignments cannot be written, or which file they would overwrite."""
         for name, output in self.files.items():
             if output == STANDARD:
                 yield f"{option_name(name)} -: standard output has the other lines; give a file"
@@ -83,8 +83,8 @@ class AlignmentOutputs:
 
     @contextmanager
     def opened(self, *, program: str, first: int = 0) -> Iterator[WriteAlignments]:
-        """A function that writes what was asked for, to be called for each line of the input in order, from line
-        `first` on, with the alignments of its lines in the output. Files appear complete or not at all."""
+        """A function to call for each line of the input from line `first` on, with the alignments of its lines in the
+        output. Files appear complete or not at all."""
         with ExitStack() as stack:
             files = {name: stack.enter_context(opened_for_writing(output)) for name, output in self.files.items()}
             hard, soft = (files.get(name) for name in FILES)
@@ -104,7 +104,7 @@ class AlignmentOutputs:
 
 
 def _check_folder(folder: Path) -> None:
-    """Find out now whether pictures can be written to `folder`, which is made if its parent is there."""
+    """Raise UserError unless pictures can be written to `folder`, or the folder can be made."""
     if folder.exists() and not folder.is_dir():
         raise UserError(f"--plot-alignments {folder}: is a file, not a folder")
     place = folder if folder.is_dir() else folder.resolve().parent
@@ -119,7 +119,7 @@ def _check_folder(folder: Path) -> None:
 
 @contextmanager
 def _plots(folder: Path, program: str, first: int) -> Iterator[WriteAlignments]:
-    """A function that draws the first alignment it is given; at the end it says what no font has glyphs for, once."""
+    """A function that draws the first of the alignments; at the end it warns once of scripts without a font."""
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What the commands share: how errors end a program, and the choice of a device."""
+"""What all commands share: how errors end a program, and the choice of a device."""
 
 import errno
 import os
@@ -19,19 +19,18 @@ _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
 def run(program: str, body: Callable[[], int | None]) -> int:
-    """Call `body` and return the exit code: its own, 2 for a mistake of the user's, 130 for Ctrl-C, 143 for SIGTERM.
+    """Call `body` and return the exit code: its own, 2 for a mistake of the user, 130 for Ctrl-C, 143 for SIGTERM.
 
-    A UserError is printed without a traceback; any other exception is a failure of ours and keeps its traceback (code
-    1).
+    A UserError is printed without a traceback; any other exception is our failure and keeps its traceback (code 1).
     """
-    if sys.stderr is None:  # closed; what would be said there must not go to standard output, as `print` has it
+    if sys.stderr is None:  # closed; `print` would write errors to standard output
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end of the process
     stopping.forget()
     try:
         with stopping.handled(stopping.raising(program)):
             code = body() or 0
             if sys.stdout is not None:
-                sys.stdout.flush()  # here, not at the interpreter's end, so that a reader that has gone is met below
+                sys.stdout.flush()  # here rather than at exit, so that a missing reader is handled below
             return code
     except UserError as error:
         print(describe(program, error), file=sys.stderr)
@@ -42,7 +41,7 @@ def run(program: str, body: Callable[[], int | None]) -> int:
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG or error.filename is None:
             raise
-        # No file can have this name, so that there is not even an answer to whether one has.
+        # No file can have this name, so not even its existence can be checked.
         print(f"{program}: error: {error.filename}: {error.strerror}; give a shorter name", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
@@ -50,7 +49,7 @@ def run(program: str, body: Callable[[], int | None]) -> int:
 
 
 def describe(program: str, error: UserError) -> str:
-    """The text that reports `error`: one line, or a headline and a line a problem; what a file says moves no cursor."""
+    """The report of `error`: one line, or a headline and one line per problem; control characters are escaped."""
     messages = [_visible(message) for message in error.messages]
     if len(messages) == 1:
         return f"{program}: error: {messages[0]}"
@@ -59,15 +58,15 @@ def describe(program: str, error: UserError) -> str:
 
 
 def _visible(text: str) -> str:
-    """The text with its control characters, but for line ends, as Python writes them: \\x1b for that of a terminal."""
+    """The text with its control characters, except line ends, as Python escapes them."""
     return _CONTROL.sub(lambda character: repr(character[0])[1:-1], text)
 
 
 def choose_device(name: str) -> "torch.device":
-    """The device for "auto", "cpu" or "cuda". Raises UserError where there is none."""
+    """The device for "auto", "cpu" or "cuda". Raises UserError if there is none."""
     if name not in DEVICES:
         raise UserError(f"--device {name}: unknown; choose one of {', '.join(DEVICES)}")
-    import torch  # only here: it takes a second, which scoring a file does not need
+    import torch  # only here: it takes a second, and scoring a file does not need it
 
     if name == "cuda" and not torch.cuda.is_available():
         raise UserError("--device cuda: no CUDA device can be used on this machine; give --device cpu, or auto")

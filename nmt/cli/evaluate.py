@@ -1,10 +1,10 @@
 """nmt-eval: score a file of translations, or translate with a model and score; or score word alignments.
 
-Wiring only: files → sentences → (translator) → metrics → table or JSON. Everything that can be wrong with what was
-given is reported before a model is loaded, and all of it at once.
+Wiring only: files → sentences → (translator) → metrics → table or JSON. All mistakes are reported at once, before a
+model is loaded.
 """
 
-if __name__ == "__main__":  # before what takes seconds to import, so that Ctrl-C is answered meanwhile
+if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl-C works during them
     from nmt.cli import start
 
     raise SystemExit(start.evaluate())
@@ -39,16 +39,16 @@ from nmt.evaluation.report import json_object, table, text_warnings
 PROGRAM = "nmt-eval"
 MEMORY = "lower --beam-size, or shorten the longest lines of --source"
 TOKENIZE = "13a"
-# Options that say how to translate
+# Options that have no effect on a file of translations
 MODEL_ONLY = ("source", *SEARCH, "replace_unknown", "dictionary", "device", "precision", "shortlist", "output")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is to be scored, how, and where it goes."""
+    """What to score, how, and where the scores go."""
 
-    path: Path  # of the lines
-    lines: Sequence[str]  # hypotheses, or what the models translate to them
+    path: Path  # where the lines come from
+    lines: Sequence[str]  # hypotheses, or the source for the models
     references: Sequence[str]
     models: Models
     how: Mapping[str, Any]  # what the translator is told
@@ -59,7 +59,7 @@ class Request:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run nmt-eval; returns the exit code: 0, or 2 when something given was wrong."""
+    """Run nmt-eval; returns the exit code: 0, or 2 after a mistake of the user."""
     options = _parser().parse_args(arguments)
     if about_alignments(options):
         reading = read_alignments_request(options, unwanted=_about_translations(options))
@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _read_request(options: argparse.Namespace) -> Checking[Request]:
-    """What the arguments ask for, and the texts; yields all that is wrong with them."""
+    """Check the arguments and read the texts."""
     yield from _contradictions(options)
     how = yield from read_how(vars(options))
     metrics = yield from caught(partial(chosen_metrics, options.metrics), None)
@@ -158,7 +158,7 @@ def _unread(lines: Iterable[str], *, name: str) -> list[str]:
 
 
 def _contradictions(options: argparse.Namespace) -> Iterator[str]:
-    """Find options that are missing, or that do not go together."""
+    """Yield which options are missing or contradict each other."""
     if options.hypotheses and options.model:
         yield "--hypotheses and --model exclude each other: score a file, or translate with a model and score"
     if not options.hypotheses and not options.model:
@@ -176,7 +176,7 @@ def _contradictions(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _about_translations(options: argparse.Namespace) -> list[str]:
-    """The options that were given and that only translations have."""
+    """The options on the command line that only concern translations."""
     names = ["hypotheses", "model", "reference", "tokenize", *(name for name in MODEL_ONLY if name != "output")]
     about = [option_name(name) for name in names if getattr(options, name) is not None]
     about += ["--metrics"] if options.metrics != ",".join(METRICS) else []
@@ -185,7 +185,7 @@ def _about_translations(options: argparse.Namespace) -> list[str]:
 
 @enough_memory(MEMORY)
 def _translated(request: Request) -> list[str]:
-    """The texts of the best translations."""
+    """Translate each line; returns the best translations."""
     from nmt.decoding.options import TranslationOptions  # only here: scoring needs no PyTorch
 
     translations = request.models.load().translate(request.lines, TranslationOptions(**request.how))
@@ -194,7 +194,7 @@ def _translated(request: Request) -> list[str]:
 
 
 def _evaluate(request: Request) -> None:
-    """Translate if asked to, score and report."""
+    """Translate if there are models, score and report."""
     hypotheses, references = _translated(request) if request.models.paths else request.lines, request.references
     if request.output:
         write_text(request.output, "".join(f"{line}\n" for line in hypotheses))
@@ -210,7 +210,7 @@ def _evaluate(request: Request) -> None:
 
 
 def _slow(request: Request, hypotheses: Sequence[str], index: int) -> str:
-    """What to say of a sentence that takes TER long."""
+    """The warning about a sentence for which TER takes long."""
     words = [len(lines[index].split()) for lines in (hypotheses, request.references)]
     return (
         f"{PROGRAM}: warning: TER is still at {request.path}, line {index + 1} ({words[0]:,} words, and {words[1]:,} "

@@ -31,18 +31,18 @@ OPTIONS = (*INPUTS, "symmetrise")
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is to be scored or combined, and where it goes."""
+    """Which alignments to combine or score, and where the results go."""
 
     links: Sequence[Links]
-    reverse: Sequence[Links]  # of the other direction; empty where there is none
+    reverse: Sequence[Links]  # the other direction; empty if there is none
     symmetrise: str | None  # how to combine the two
-    gold: Sequence[Gold]  # empty where nothing is to be scored
+    gold: Sequence[Gold]  # empty if nothing is to be scored
     output: str | None
     json: str | None
 
 
 def add_alignment_score_options(group: argparse._ActionsContainer) -> None:
-    """Add the options of this file; --output and --json are nmt-eval's own."""
+    """Add the options for alignments alone; --output and --json serve translations, too."""
     group.add_argument(
         "--alignments",
         type=Path,
@@ -76,7 +76,7 @@ def about_alignments(options: argparse.Namespace) -> bool:
 
 
 def read_alignments_request(options: argparse.Namespace, *, unwanted: Collection[str]) -> Checking[Request]:
-    """What the arguments ask for, and the alignments. `unwanted`: what was given and goes with translations only."""
+    """Check the arguments and read the alignments. `unwanted`: the options that only concern translations."""
     yield from (f"{option} has no effect on alignments; leave it out, or --alignments" for option in unwanted)
     yield from _contradictions(options)
     paths = {option_name(name): getattr(options, name) for name in INPUTS}
@@ -106,7 +106,7 @@ def read_alignments_request(options: argparse.Namespace, *, unwanted: Collection
 
 
 def _contradictions(options: argparse.Namespace) -> Iterator[str]:
-    """Find options that are missing, or that do not go together."""
+    """Yield which options are missing or contradict each other."""
     if options.alignments is None:
         yield "--alignments FILE is missing: the alignments to score or to combine"
     if options.reverse_alignments is not None and options.symmetrise is None:

@@ -1,4 +1,4 @@
-"""Where the log of a training goes: its file, with the time, and the terminal."""
+"""The log of a training: a file, with the time of each line, and the terminal."""
 
 import logging
 import sys
@@ -14,9 +14,9 @@ from nmt.files import open_refusing_links
 
 @contextmanager
 def logging_to(path: Path) -> Iterator[logging.Logger]:
-    """The logger "nmt", which inside the block writes to `path` and to stderr.
+    """The logger "nmt", which in the block writes to `path` and to stderr.
 
-    A line that cannot be written (the disk is full) raises OSError where it was logged.
+    Logging a line that cannot be written, as on a full disk, raises OSError.
     """
     logger = logging.getLogger("nmt")
     handlers = [_FileHandler(path, encoding="utf-8", errors="backslashreplace"), _ConsoleHandler()]
@@ -46,7 +46,7 @@ class _FileHandler(logging.FileHandler):
         return logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S").format(record)
 
     def handleError(self, record: logging.LogRecord) -> None:
-        raise  # what could not be written; logging's own version prints a traceback and goes on
+        raise  # the OSError; logging would print a traceback and go on
 
 
 class _ConsoleHandler(logging.Handler):

@@ -1,16 +1,16 @@
-"""What a command says when the memory does not suffice, and what helps then."""
+"""What commands say if there is not enough memory, and what helps."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from nmt.errors import UserError
 
-ONE_SENTENCE = ", not even for one sentence by itself"
+ONE_SENTENCE = ", even for one sentence by itself"
 
 
 @contextmanager
 def enough_memory(advice: str, *, what: str = ONE_SENTENCE) -> Iterator[None]:
-    """Raise UserError with the advice for an allocation that fails in the block, or in a function that it decorates."""
+    """Turn a failed allocation in the block, or in the decorated function, into a UserError with advice."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -18,4 +18,4 @@ def enough_memory(advice: str, *, what: str = ONE_SENTENCE) -> Iterator[None]:
 
         if not out_of_memory(error):
             raise
-        raise UserError(f"the memory does not suffice{what}: {advice}") from error
+        raise UserError(f"not enough memory{what}: {advice}") from error

@@ -1,6 +1,6 @@
-"""Which models commands are given, and how they compute: on which device, in which precision, with which shortlist.
+"""The options that name models and say how they compute: device, precision and shortlist.
 
-PyTorch is imported only where a model is given: it takes longer than to score a file.
+PyTorch is imported only if there is a model, since that takes longer than scoring a file.
 """
 
 import argparse
@@ -24,7 +24,7 @@ PRECISIONS = ("float32", "bfloat16", "int8")
 
 @dataclass(frozen=True)
 class Models:
-    """What is loaded: one model, or several that work together as an ensemble."""
+    """The models to load, one or an ensemble, and how they compute."""
 
     paths: Sequence[Path] = ()
     device: "torch.device | None" = None
@@ -33,11 +33,11 @@ class Models:
 
     @property
     def files(self) -> Files:
-        """What is read, with what the user calls it."""
+        """The files to read, with their options."""
         return [*named(self.paths), ("--shortlist", self.shortlist)]
 
     def load(self) -> "Translator":
-        """The translator. Raises UserError where a file is damaged."""
+        """Load the translator. Raises UserError if a file is damaged."""
         from nmt.decoding.translator import Translator
 
         device = self.device or "cpu"
@@ -45,7 +45,7 @@ class Models:
 
 
 def add_model_option(group: argparse._ActionsContainer, what: str) -> None:
-    """Add --model; `what` it does begins the help."""
+    """Add --model; `what` it does begins the help text."""
     group.add_argument(
         "--model",
         action="append",
@@ -63,7 +63,7 @@ def add_device_option(group: argparse._ActionsContainer) -> None:
 
 
 def add_speed_options(group: argparse._ActionsContainer) -> None:
-    """Add --precision and --shortlist, by which a translation is faster and a little different."""
+    """Add --precision and --shortlist, which make translation faster and a little different."""
     group.add_argument(
         "--precision",
         metavar="NAME",
@@ -74,7 +74,7 @@ def add_speed_options(group: argparse._ActionsContainer) -> None:
         "--shortlist",
         type=Path,
         metavar="FILE",
-        help="write only the pieces that may translate those of a sentence, as nmt-shortlist has learnt them, and "
+        help="write only the pieces that may translate those of a sentence, as nmt-shortlist has learned them, and "
         "those of its prefix and constraints: fewer to choose among, and a little different (default: all pieces)",
     )
 
@@ -82,7 +82,7 @@ def add_speed_options(group: argparse._ActionsContainer) -> None:
 def read_models(
     options: Mapping[str, Any], place: "Callable[[torch.device], torch.device]" = lambda device: device
 ) -> Checking[Models]:
-    """What is to be loaded; what is in the files is not looked at. `place` chooses among several devices of a kind."""
+    """Read which models to load, without opening them. `place` chooses among several devices of a kind."""
     paths = yield from read_model_paths(options["model"])
     name, precision, shortlist = options["device"], options.get("precision"), options.get("shortlist")
     device = None
@@ -97,7 +97,7 @@ def read_models(
 
 
 def read_model_paths(paths: Sequence[Path] | None) -> Checking[list[Path]]:
-    """The model files of the paths that were given."""
+    """Find the model files, some perhaps in run folders."""
     models = []
     for path in paths or ():
         from nmt.models.model_file import model_path
@@ -107,5 +107,5 @@ def read_model_paths(paths: Sequence[Path] | None) -> Checking[list[Path]]:
 
 
 def named(paths: Sequence[Path]) -> Files:
-    """Model files with what the user calls them."""
+    """Model files with their options."""
     return [("--model" if number == 1 else f"--model number {number}", path) for number, path in enumerate(paths, 1)]

@@ -1,8 +1,8 @@
-"""How to translate, as nmt-translate and nmt-eval are told it: by a search or at random, and with which words.
+"""The options that say how to translate: by a search or at random, and what to do with unknown words.
 
-The search's options are the keys of the configuration's decoding section; their meaning and ranges are written only
-there. `add_…` declares options, and `read_…` reads their values and yields what is wrong with them, so that all
-mistakes are reported together and before any work begins. No model is known here, and PyTorch is not imported.
+The options of the search are the keys of the configuration's decoding section, the only place where their meaning and
+ranges are written. `add_…` declares options; `read_…` reads their values and yields what is wrong with them, so that
+all mistakes are reported together, before any work begins. It knows no models, and PyTorch is not imported.
 """
 
 import argparse
@@ -28,19 +28,19 @@ Item = TypeVar("Item")
 
 
 def option_name(name: str) -> str:
-    """The option whose value argparse calls `name`."""
+    """The option whose value argparse stores as `name`."""
     return f"--{name.replace('_', '-')}"
 
 
 def missing(needed: Mapping[str, tuple[object, str]]) -> Checking[None]:
-    """Yield what is None of what is needed: by the option and its value's name the value, and what is meant."""
+    """Yield which of the needed options are missing; `needed` has their values and what they mean."""
     for option, (value, meaning) in needed.items():
         if value is None:
             yield f"{option} is missing: {meaning}"
 
 
 def read_whole(option: str, path: Path | None, read: Callable[..., list[Item]]) -> Checking[list[Item]]:
-    """What a file holds, which must be something; nothing where none is given. `read` takes its lines and its name."""
+    """Read a file, which must not be empty; nothing if there is no `path`. `read` takes the lines and a name."""
     items: list[Item] = []
     if path is not None:
         try:
@@ -53,7 +53,7 @@ def read_whole(option: str, path: Path | None, read: Callable[..., list[Item]]) 
 
 
 def add_search_options(group: argparse._ActionsContainer) -> None:
-    """Add the options of the search; what they may be is checked by `read_how`, not by argparse."""
+    """Add the options of the search; `read_how` checks their values, not argparse."""
     for name, field in DecodingConfig.model_fields.items():
         whether = field.annotation is bool
         group.add_argument(
@@ -67,7 +67,7 @@ def add_search_options(group: argparse._ActionsContainer) -> None:
 
 
 def read_decoding_value(option: str, text: str, *, key: str) -> Checking[Any]:
-    """What was given to `option`, under the rules of the configuration's key decoding.`key`; None if it is wrong."""
+    """Read the value of an option by the rules of the configuration's key decoding.`key`; None if it is wrong."""
     try:
         return checked_value(("decoding", key), _value(text))
     except UserError as error:
@@ -92,7 +92,7 @@ def add_sampling_options(group: argparse._ActionsContainer) -> None:
 
 
 def read_sampling(options: Mapping[str, Any]) -> Checking[SamplingConfig | None]:
-    """How to draw translations, if they are to be drawn."""
+    """Read how to draw translations; None if they are searched for."""
     texts = {name: options[name] for name in SAMPLING if options[name] is not None}
     if not options["sample"]:
         yield from (f"{_names(name)[0]} has an effect only with --sample" for name in texts)
@@ -111,7 +111,7 @@ def read_sampling(options: Mapping[str, Any]) -> Checking[SamplingConfig | None]
 
 
 def _names(name: str) -> list[str]:
-    """The option of a key of the decoding section: its name; for --minimum-length also the shorter --min-length."""
+    """The names of the option for a key; --minimum-length is also called --min-length."""
     option = option_name(name)
     return [option.replace("minimum", "min"), option] if "minimum" in option else [option]
 
@@ -150,7 +150,7 @@ def add_unknown_word_options(group: argparse._ActionsContainer) -> None:
 
 
 def read_how(options: Mapping[str, Any]) -> Checking[dict[str, Any]]:
-    """What the translator is told of the search and of unknown words, if it was given and is right."""
+    """Read what the translator is told about the search and unknown words."""
     how = {}
     for name in SEARCH:
         if options[name] is not None:

@@ -1,6 +1,6 @@
-"""Where output goes: standard output, a device, or a file that appears complete or not at all, checked before any work.
+"""Outputs: standard output, a device, or a file that appears complete or not at all; checked before any work.
 
-It knows names of files and the options that gave them, and nothing of what is written.
+It knows file names and the options that give them, but nothing about what is written.
 """
 
 import os
@@ -17,13 +17,13 @@ from nmt.files import written_atomically
 
 STANDARD = "-"  # standard input or output
 
-Files = Sequence[tuple[str, Path | None]]  # with the options that name them
+Files = Sequence[tuple[str, Path | None]]  # options and their files
 
 
 def check_outputs(outputs: Mapping[str, str | None], *, others: Files) -> Checking[Files]:
-    """Find out now, not when all is done, whether what is to be written can be; `outputs` are names by their options.
+    """Find out now, not when all is done, whether outputs can be written; `outputs` are file names by option.
 
-    They must overwrite neither `others` nor each other. Returns all of these files.
+    They must overwrite neither `others` nor each other. Returns the others with the outputs.
     """
     for option, name in outputs.items():
         if name is not None:
@@ -33,7 +33,7 @@ def check_outputs(outputs: Mapping[str, str | None], *, others: Files) -> Checki
 
 
 def check_output(option: str, name: str, *, others: Files) -> None:
-    """Raise UserError unless the output `name` can be written, and is none of the `others`."""
+    """Raise UserError unless the output `name` can be written and is none of the `others`."""
     path = Path(name)
     if name == STANDARD and sys.stdout is None:
         raise UserError("standard output is closed; open it, or redirect it to a file or to /dev/null")
@@ -49,28 +49,28 @@ def check_output(option: str, name: str, *, others: Files) -> None:
     if not folder.is_dir():
         raise UserError(f"{shown}: there is no folder {path.parent}")
     try:
-        with tempfile.TemporaryFile(dir=folder):  # to try is the only way to know: root, read-only disks, …
+        with tempfile.TemporaryFile(dir=folder):  # only trying tells: root, read-only disks, …
             pass
     except OSError as error:
         raise UserError(f"{shown}: the folder {path.parent} cannot be written to ({error.strerror})") from None
 
 
 def is_device(path: Path) -> bool:
-    """Whether it is something that is written to as it is, such as /dev/null or a named pipe."""
+    """Whether it is written to in place, such as /dev/null or a named pipe."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def write_text(name: str, text: str) -> None:
-    """Write an output at once."""
+    """Write an output all at once."""
     with opened_for_writing(name) as file:
         file.write(text.encode("utf-8"))
 
 
 @contextmanager
 def opened_for_writing(name: str) -> Iterator[IO[bytes]]:
-    """Standard output, a device or named pipe as it is, or a file that appears complete or not at all.
+    """Open standard output, a device or named pipe in place, or a file that appears complete or not at all.
 
-    Raises UserError when the disk is full, and the like; a reader that has gone is left to `run`.
+    Raises UserError if the disk is full and the like; `run` handles a reader that is gone.
     """
     shown, standard = ("standard output", True) if name == STANDARD else (name, False)
     with _failing_as(shown, standard=standard), _opened(name) as file:
@@ -78,7 +78,7 @@ def opened_for_writing(name: str) -> Iterator[IO[bytes]]:
 
 
 def abandon_standard_output() -> None:
-    """Point standard output nowhere, after it failed, so that the interpreter's own flush at its end stays silent."""
+    """Point standard output nowhere after a failure, so that the interpreter's final flush stays silent."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -92,13 +92,13 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
         with open(path, "wb") as file:
             yield file
     else:
-        with written_atomically(path.resolve(), "wb") as file:  # of a link, the file it points to
+        with written_atomically(path.resolve(), "wb") as file:  # the file that a link points to
             yield file
 
 
 @contextmanager
 def _failing_as(name: str, *, standard: bool) -> Iterator[None]:
-    """Raise UserError for what fails in the block, as writing the output `name`; but a reader that has gone is left.
+    """Turn an OSError in the block into a UserError about writing the output `name`, unless its reader is gone.
 
     `standard`: whether it is standard output.
     """
@@ -113,18 +113,18 @@ def _failing_as(name: str, *, standard: bool) -> Iterator[None]:
 
 
 class _Output:
-    """A file that fails by its own name, also in a block of `_failing_as` for another; else like the file it holds."""
+    """A file whose errors bear its own name, even within `_failing_as` of another file."""
 
     def __init__(self, file: IO[bytes], name: str, *, standard: bool) -> None:
         self._file, self._name, self._standard = file, name, standard
 
     def write(self, content: bytes) -> int:
-        """As the file's."""
+        """Like the file's."""
         with _failing_as(self._name, standard=self._standard):
             return self._file.write(content)
 
     def flush(self) -> None:
-        """As the file's."""
+        """Like the file's."""
         with _failing_as(self._name, standard=self._standard):
             self._file.flush()
 

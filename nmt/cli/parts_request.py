@@ -1,6 +1,6 @@
-"""nmt-translate in parts: its options, what does not go with them, and what decides about the outputs.
+"""nmt-translate in parts: its options, what they cannot be combined with, and the facts that tell translations apart.
 
-By these facts two translations are told apart, or the same. How parts are translated and kept, `nmt.jobs` knows.
+`nmt.jobs` knows how parts are translated and kept.
 """
 
 import argparse
@@ -19,26 +19,26 @@ from nmt.jobs.parts import MAIN
 from nmt.jobs.records import Facts
 from nmt.jobs.resuming import unfinished
 
-DIGITS = 18  # a number with as many is no number of lines
+DIGITS = 18  # a number with that many digits is no number of lines
 OUTPUTS = (MAIN, *FILES, "plot_alignments")
-# What changes no more than the rounding of float32
+# These change no more than the rounding of float32
 UNIMPORTANT = {"resume", "chunk_lines", "device", "batch_tokens", "batch_sentences"}
-USUAL = {"precision": "float32"}  # the same as not to give the option
-BY_CONTENT = {"input", "model"}  # told apart from the options' own values
+USUAL = {"precision": "float32"}  # the same as leaving the option out
+BY_CONTENT = {"input", "model"}  # files whose names are no facts
 
-Options = Mapping[str, object]  # all that the command was given, under the names of argparse
+Options = Mapping[str, object]  # everything that the command was given, by argparse's names
 
 
 @dataclass(frozen=True)
 class PartsRequest:
-    """That a translation is to be done in parts."""
+    """A translation that is to be done in parts."""
 
     chunk_lines: int | None
     resume: bool
     options: Options
 
     def facts(self, models: Sequence[Path]) -> Facts:
-        """All that decides about the outputs, by the options' names; of files, what is in them."""
+        """Everything that determines the outputs, by option; the contents of files, not their names."""
         files = {name: _files_read(name, value) for name, value in self.options.items()}
         files |= {"input": [Path(str(self.options["input"]))], "model": list(models)}
         contents = digests(path for paths in files.values() for path in paths)
@@ -50,7 +50,7 @@ class PartsRequest:
         for name, value in self.options.items():
             if value is None or value is False or value == USUAL.get(name) or name == MAIN:
                 continue
-            if name == "plot_alignments":  # pictures are not joined: all go to one folder
+            if name == "plot_alignments":  # pictures are not joined: they all go to one folder
                 facts[option_name(name)] = str(Path(str(value)).resolve())
             elif name in FILES:
                 facts[option_name(name)] = "wanted"
@@ -60,7 +60,7 @@ class PartsRequest:
 
 
 def add_parts_options(group: argparse._ActionsContainer) -> None:
-    """Add the options by which a translation is done in chunks."""
+    """Add the options for translating in chunks."""
     group.add_argument(
         "--resume",
         action="store_true",
@@ -77,9 +77,9 @@ def add_parts_options(group: argparse._ActionsContainer) -> None:
 
 
 def read_parts(options: Options, *, processes: int) -> Checking[PartsRequest | None]:
-    """Whether the input is to be translated in parts, which are kept.
+    """Read whether the input is to be translated in parts; None if it is not.
 
-    Yields what does not go with that; or, where it is not, that there are some of this output.
+    Yields what cannot be combined with that; without parts, that there are unfinished ones of this output.
     """
     output, chunk_lines = str(options["output"]), options["chunk_lines"]
     folder, once = parts_folder(output), output == STANDARD or is_device(Path(output))
@@ -100,7 +100,7 @@ def read_parts(options: Options, *, processes: int) -> Checking[PartsRequest | N
     if once:
         yield f"--output {output}: {why} needs a file, beside which finished parts are kept"
     for inside in outputs_inside(folder, options):
-        yield f"{inside}: is in {folder}, which is removed in the end; give another place"
+        yield f"{inside}: is in {folder}, which is removed in the end; choose another place"
     text = "1" if chunk_lines is None else str(chunk_lines)
     if not (text.isascii() and text.isdecimal() and len(text) < DIGITS and int(text) > 0):
         yield f"--chunk-lines {text}: allowed: a whole number, at least 1"
@@ -109,19 +109,19 @@ def read_parts(options: Options, *, processes: int) -> Checking[PartsRequest | N
 
 
 def parts_folder(output: str) -> Path:
-    """The folder of the parts of an output."""
+    """The folder for the parts of an output."""
     return Path(f"{output}.parts")
 
 
 def outputs_inside(folder: Path, options: Options) -> list[str]:
-    """The outputs that are the folder, or lie in it, with their options."""
+    """The outputs in the folder, or equal to it, with their options."""
     outputs = [(name, str(options[name])) for name in OUTPUTS if options[name] is not None]
     inside = folder.resolve()
     return [f"{option_name(name)} {path}" for name, path in outputs if Path(path).resolve().is_relative_to(inside)]
 
 
 def _files_read(name: str, value: object) -> list[Path]:
-    """The files to read among the values of an option."""
+    """The files to read that an option names."""
     if name in OUTPUTS or name in BY_CONTENT:
         return []
     return [path for path in (value if isinstance(value, list) else [value]) if isinstance(path, Path)]

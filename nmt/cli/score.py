@@ -1,10 +1,10 @@
 """nmt-score: the log-probability that a model gives to translations it is shown, one number for each pair of lines.
 
-Wiring only: two files → pairs of lines → forced decoding → numbers, and the corpus perplexity. What was given is
-checked before a model is loaded, and every mistake is reported at once.
+Wiring only: two files → pairs of lines → forced decoding → numbers, and the corpus perplexity. All mistakes are
+reported at once, before a model is loaded.
 """
 
-if __name__ == "__main__":  # before what takes seconds to import, so that Ctrl-C is answered meanwhile
+if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl-C works during them
     from nmt.cli import start
 
     raise SystemExit(start.score())
@@ -36,13 +36,13 @@ MEMORY = "shorten the longest lines, or score on another machine"
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is to be scored, and where the scores go."""
+    """What to score, and where the scores go."""
 
     models: Models
     source: Path
     target: Path
-    sentences: int  # of each of the two
-    batch_tokens: int | None  # None: as the model has it
+    sentences: int  # in each of the two
+    batch_tokens: int | None  # None: the model's default
     normalise: bool
     output: str
     json: str | None
@@ -50,7 +50,7 @@ class Request:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run nmt-score; returns the exit code: 0, or 2 when something given was wrong."""
+    """Run nmt-score; returns the exit code: 0, or 2 after a mistake of the user."""
     options = _parser().parse_args(arguments)
     return run(PROGRAM, lambda: _score(checked(_read_request(options))))
 
@@ -91,7 +91,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _read_request(options: argparse.Namespace) -> Checking[Request]:
-    """What the arguments ask for; yields all that is wrong with them."""
+    """Check the arguments, and count the lines."""
     needed = {
         "--model PATH": (options.model, "a model file, or the folder of a run"),
         "--source FILE": (options.source, "the text that was translated"),
@@ -147,7 +147,7 @@ def _score(request: Request) -> None:
 
 
 def _report(request: Request, tokens: int, log_probability: float) -> None:
-    """Write what was found over all lines; two files of blank lines have no perplexity."""
+    """Write the totals; two files of blank lines have no perplexity."""
     overall = perplexity(-log_probability / tokens) if tokens else None
     if request.json is None:
         shown = "no perplexity" if overall is None else f"perplexity {overall:.4f}"

@@ -1,10 +1,10 @@
-"""nmt-shortlist: which target pieces may translate which source pieces, learnt from parallel text, for faster search.
+"""nmt-shortlist: which target pieces may translate which source pieces, learned from parallel text, for faster search.
 
-Wiring only: parallel files → pairs of lines → shortlist → file. What was given is checked before a model is loaded, and
-every mistake is reported at once.
+Wiring only: parallel files → pairs of lines → shortlist → file. All mistakes are reported at once, before a model is
+loaded.
 """
 
-if __name__ == "__main__":  # before what takes seconds to import, so that Ctrl-C is answered meanwhile
+if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl-C works during them
     from nmt.cli import start
 
     raise SystemExit(start.shortlist())
@@ -33,23 +33,23 @@ from nmt.errors import Checking, UserError, caught, checked
 from nmt.models.model_file import load_model
 
 PROGRAM = "nmt-shortlist"
-MOST_PAIRS = 200_000  # read; of more, every second, every third, …: what bounds memory and time
+MOST_PAIRS = 200_000  # at most; of more pairs every second, third, … is read, which bounds memory and time
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """From which text, cut by which model, a shortlist is to be learnt."""
+    """The text to learn a shortlist from, and the model that cuts it."""
 
     model: Path
     corpora: Sequence[tuple[Path, Path]]
-    lines: int  # of all of them
+    lines: int  # in all of them
     output: Path
     translations: int
     most_frequent: int
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run nmt-shortlist; returns the exit code: 0, or 2 when something given was wrong."""
+    """Run nmt-shortlist; returns the exit code: 0, or 2 after a mistake of the user."""
     options = _parser().parse_args(arguments)
     return run(PROGRAM, lambda: _shortlist(checked(_read_request(options))))
 
@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _read_request(options: argparse.Namespace) -> Checking[Request]:
-    """What the arguments ask for; yields all that is wrong with them."""
+    """Check the arguments, and count the lines."""
     needed = {
         "--model PATH": (options.model, "a model file, or the folder of a run"),
         "--source FILE": (options.source, "text in the source language"),
@@ -170,7 +170,7 @@ def _too_many(request: Request, size: int) -> Checking[None]:
 
 
 def _report(trained: Trained, lines: int, *, sampled: bool) -> Iterator[str]:
-    """What was read and found, a line each."""
+    """What was read and learned, one line each."""
     reasons = (
         (lines - trained.read, f"beyond the {MOST_PAIRS:,} that are read, evenly spread"),
         (trained.blank, "blank on a side"),
@@ -184,7 +184,7 @@ def _report(trained: Trained, lines: int, *, sampled: bool) -> Iterator[str]:
 
 
 def _subwords(path: Path) -> tuple[Vocabularies, SubwordSampling | None]:
-    """The model's vocabularies, and how its training has cut sentences at random."""
+    """The model's vocabularies, and how its training cut sentences at random."""
     file = load_model(path)
     try:
         return Vocabularies.from_bytes(

@@ -1,4 +1,4 @@
-"""What a person sees of TER, whose search for moved phrases may take minutes for one line: a bar, and which line it is.
+"""The progress of TER, whose search for moved phrases may take minutes for one line: a bar, and which line it is.
 
 It knows the numbers of lines, and no metric.
 """
@@ -12,13 +12,13 @@ from typing import Any
 
 from tqdm import tqdm
 
-PATIENCE = 10.0  # seconds with one sentence until it is told
+PATIENCE = 10.0  # seconds until a warning about a sentence
 MOST_TOLD = 5  # sentences
 
 
 @contextmanager
 def sentences_watched(total: int, *, tell: Callable[[int], str]) -> Iterator[Callable[[], None]]:
-    """A function to call before each of the sentences.
+    """A function to call before each sentence.
 
     It moves a bar where a person watches. What `tell` says of a sentence, by its number counted from 0, goes to
     standard error when that has taken long.

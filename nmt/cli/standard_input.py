@@ -1,4 +1,4 @@
-"""Standard input as lines of bytes, which knows whether the next line is there or has to be waited for.
+"""Standard input as lines of bytes; it knows whether the next line has arrived or has to be waited for.
 
 A program at the other end of a pipe may write one line and wait for its answer before it writes the next. Python's own
 buffered reader cannot say whether more is there, so the descriptor is read directly. A line without an end is cut off
@@ -22,15 +22,15 @@ class Lines:
     """The lines of an open file descriptor, with their line ends (0x0A)."""
 
     def __init__(self, descriptor: int, *, name: str) -> None:
-        """`name` is what errors call it."""
+        """`name` is for messages."""
         self._descriptor = descriptor
         self._name = name
-        self._lines: deque[bytes] = deque()  # complete, not yet asked for
+        self._lines: deque[bytes] = deque()  # complete and not yet asked for
         self._rest = bytearray()  # the beginning of the next line
         self._ended = False
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield each line as soon as it is complete. Raises UserError when reading fails."""
+        """Yield each line as soon as it is complete. Raises UserError if reading fails."""
         while True:
             while not self._lines and not self._ended:
                 self._read()
@@ -39,7 +39,7 @@ class Lines:
             yield self._lines.popleft()
 
     def waiting(self) -> bool:
-        """Whether the next line is not there yet; no longer so at the end of the input."""
+        """Whether the next line has not arrived; False at the end of the input."""
         while not self._lines and not self._ended:
             if not self._readable(GRACE):
                 return True
@@ -51,7 +51,7 @@ class Lines:
 
     def _read(self) -> None:
         try:
-            self._readable(None)  # another process may have made the descriptor a non-blocking one
+            self._readable(None)  # another process may have made it non-blocking
             chunk = os.read(self._descriptor, _CHUNK)
         except OSError as error:
             raise UserError(f"{self._name}: cannot be read ({error.strerror or error})") from None
@@ -66,5 +66,5 @@ class Lines:
 
 
 def standard_input() -> Lines:
-    """The lines of standard input, from which nothing was read before."""
+    """The lines of standard input, none of which has been read."""
     return Lines(sys.stdin.fileno(), name="standard input")

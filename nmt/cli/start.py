@@ -1,4 +1,4 @@
-"""Where the commands start: signals are answered in one line from here on, before what takes seconds is imported."""
+"""Where commands start: signals are handled from here on, before the imports that take seconds."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -9,7 +9,7 @@ Main = Callable[[], int]
 
 
 def _command(program: str) -> Callable[[Callable[[], Main]], Main]:
-    """Make a function that imports the main function of a command the start of this command."""
+    """Turn a function that imports a command's main function into one that runs the command."""
 
     def start(load: Callable[[], Main]) -> Main:
         return wraps(load)(lambda: stopping.started(program, load))

@@ -3,7 +3,7 @@
 Wiring only: configuration → data → model → trainer, in a run folder that is locked and logged to.
 """
 
-if __name__ == "__main__":  # before what takes seconds to import, so that Ctrl-C is answered meanwhile
+if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl-C works during them
     from nmt.cli import start
 
     raise SystemExit(start.train())
@@ -80,7 +80,7 @@ def _dry_run(request: Request) -> None:
 
 
 def _train(request: Request) -> int:
-    """Open the run folder and train in it, as one of the processes."""
+    """Open the run folder and train in it as one of the processes."""
     with joined(request.device, program=PROGRAM, patience=request.patience) as (processes, device):
         request = replace(request, device=device)
         if not processes.is_first:
@@ -112,9 +112,9 @@ def _train(request: Request) -> int:
 
 @contextmanager
 def _explained(output: Path) -> Iterator[None]:
-    """Turn what the user can mend, on the disk or with smaller batches, into a UserError."""
+    """Turn what the user can fix, on the disk or with smaller batches, into a UserError."""
     advice = "lower data.max_length, training.batch_size (accumulate can make up for it), or the sizes in model"
-    what = " for this model and one sentence pair, or a process's share of a batch"
+    what = " for this model and one sentence pair, or for a process's share of a batch"
     try:
         with enough_memory(advice, what=what):
             yield
@@ -122,17 +122,17 @@ def _explained(output: Path) -> Iterator[None]:
         raise
     except OSError as error:
         resumable = any((output / name).exists() for name in STATES)
-        saved = "; what the run had saved is intact: mend this and continue with --resume" if resumable else ""
+        saved = "; what the run had saved is intact: fix this and continue with --resume" if resumable else ""
         raise UserError(f"{error.filename or output}: {error.strerror or error}{saved}") from error
 
 
 def _print(line: str) -> None:
-    """Write a line to stdout in UTF-8: it may hold characters that the locale lacks, such as the marks of pieces."""
+    """Write a line to stdout in UTF-8: it may have characters that the locale lacks, such as word marks of pieces."""
     sys.stdout.buffer.write(f"{line}\n".encode())
 
 
 def _run(request: Request, folder: RunFolder, log: Log, processes: Processes, prepared: Prepared | None = None) -> int:
-    """Train in an open run folder, as one of the processes, on the data that may be `prepared` already."""
+    """Train in an open run folder as one of the processes, on data that may be `prepared` already."""
     config, origin, device = request.config, request.origin, request.device
     log(f"run folder {folder.path}, {device}, PyTorch {torch.__version__}, {torch.get_num_threads()} threads")
     state = saved_state(folder, processes, log)
@@ -195,7 +195,7 @@ def _prepare(request: Request, log: Log) -> Prepared:
 
 
 def _fingerprint(prepared: Prepared) -> str:
-    """What the data was made from: the cache names a folder by the corpus files, subword models and filters."""
+    """What the data was made from: the cache names folders by corpus files, subword models and filters."""
     return f"{prepared.train.folder.name} {prepared.valid.folder.name}"
 
 

@@ -1,6 +1,6 @@
-"""What nmt-train is given: its options, and from them what is to be trained, from which weights, and where.
+"""The options of nmt-train, and the request they make: what to train, from which weights, and where.
 
-Every mistake is found before data is read, and all are told at once.
+All mistakes are found before data is read, and reported at once.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from nmt.training.optim import steering_metrics
 from nmt.training.run_folder import recorded_origin
 
 PROGRAM = "nmt-train"
-USUAL_MINUTES = f"{PATIENCE.total_seconds() / 60:g}"  # to wait for another process
+USUAL_MINUTES = f"{PATIENCE.total_seconds() / 60:g}"  # of waiting for another process
 LEAST_MINUTES, MOST_MINUTES = 0.1, 10_000
 
 
@@ -75,11 +75,11 @@ def parser() -> argparse.ArgumentParser:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is to be trained, from what, and where."""
+    """What to train, from which weights, and where."""
 
     config: Config
     config_path: Path
-    origin: Origin | None  # the model that the training starts from
+    origin: Origin | None  # the model to start from
     device: torch.device
     output: Path  # the run folder
     resume: bool
@@ -89,12 +89,12 @@ class Request:
 
     @property
     def cache(self) -> Path:
-        """Where prepared data is kept."""
+        """The folder of prepared data."""
         return self.config.data.cache_folder or self.output.parent / ".cache"
 
 
 def read_request(options: argparse.Namespace) -> Checking[Request]:
-    """What the arguments ask for; yields all that is wrong with them."""
+    """Check the arguments, and read the configuration and the model to start from."""
     device = yield from caught(lambda: choose_device(options.device), torch.device("cpu"))
     patience = yield from caught(lambda: rank_timeout(options.rank_timeout), PATIENCE)
     if options.resume and options.overwrite:
@@ -119,7 +119,7 @@ def read_request(options: argparse.Namespace) -> Checking[Request]:
 
 
 def rank_timeout(text: str) -> timedelta:
-    """How long to wait for another process. Raises UserError when `text` is no such number of minutes."""
+    """How long to wait for another process. Raises UserError if `text` is not an allowed number of minutes."""
     with suppress(ValueError):
         minutes = float(text)
         if LEAST_MINUTES <= minutes <= MOST_MINUTES:
@@ -140,7 +140,7 @@ def _metric_problems(config: Config) -> Iterator[Problem]:
 
 
 def _tokenizer_problem(config: Config) -> Iterator[Problem]:
-    """Whether the validation's BLEU can be computed here at all."""
+    """Whether BLEU can be computed on this machine."""
     try:
         check_tokenizer(config.training.validation.tokenize, name="BLEU's tokeniser")
     except UserError as error:
@@ -148,9 +148,9 @@ def _tokenizer_problem(config: Config) -> Iterator[Problem]:
 
 
 class _Start:
-    """The model to start from: the one that was given, or the one that the run to resume started from.
+    """The model to start from: that of --init-from, or the one from which the run to resume started.
 
-    `problems` are what is wrong with its file.
+    `problems` says what is wrong with its file.
     """
 
     def __init__(self, model: Path | None, *, resumed: bool, output: Path | None) -> None:
@@ -168,7 +168,7 @@ class _Start:
                 self.problems = error.messages
 
     def inherit(self, config: Config) -> Inheritance:
-        """The configuration with what the model decides; to be passed to `load_config`."""
+        """The configuration with what it inherits from the model; for `load_config`."""
         if self._model is None and self._resumed:
             self._load(recorded_origin(_run_folder(self._output, config)))
         if self.origin is not None:

@@ -3,7 +3,7 @@
 Wiring only: file or standard input → lines → translator → file or standard output.
 """
 
-if __name__ == "__main__":  # before what takes seconds to import, so that Ctrl-C is answered meanwhile
+if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl-C works during them
     from nmt.cli import start
 
     raise SystemExit(start.translate())
@@ -39,7 +39,7 @@ Translate = Callable[..., Iterator[list[Translation]]]  # lines, with what stand
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run nmt-translate; returns the exit code: 0, or 2 when something given was wrong."""
+    """Run nmt-translate; returns the exit code: 0, or 2 after a mistake of the user."""
     with told_by_the_first():
         options = parser().parse_args(arguments)
     return run(PROGRAM, lambda: silently(lambda: _translate(options)))
@@ -69,7 +69,7 @@ def _translate(options: argparse.Namespace) -> int:
 
 
 def _job(request: Request, parts: PartsRequest, files: Mapping[str, str]) -> Job:
-    """What is to be done in parts, once the files that are read are known by their contents."""
+    """The same as a job in parts, which knows its files by their contents."""
     texts = [str(path) for path in (request.source, *request.beside.values())]
     return Job(
         program=PROGRAM,
@@ -85,7 +85,7 @@ def _job(request: Request, parts: PartsRequest, files: Mapping[str, str]) -> Job
 
 @enough_memory(MEMORY)
 def _load(request: Request) -> Translate:
-    """What translates lines."""
+    """Load what translates lines."""
     translator, options = request.models.load(), request.options
     n_best, beam_size = options.n_best, options.beam_size or translator.decoding.beam_size
     if options.sampling is None and n_best > beam_size:
@@ -97,7 +97,7 @@ def _load(request: Request) -> Translate:
 
 
 def _load_for_chunks(request: Request) -> Callable[[int, int], Iterator[list[Translation]]]:
-    """What translates so many lines of the source from a first one on."""
+    """Load what translates a number of lines of the source, starting with a first one."""
     translate = _load(request)
     assert request.source is not None
     source = _NumberedLines(request.source)
@@ -111,7 +111,7 @@ def _load_for_chunks(request: Request) -> Callable[[int, int], Iterator[list[Tra
 
 
 class _NumberedLines:
-    """A file of lines, read from its beginning to the end as long as what is asked for lies ahead."""
+    """Lines of a file by number; it is read again from the beginning if they are behind."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -119,7 +119,7 @@ class _NumberedLines:
         self._next = 0
 
     def lines(self, first: int, count: int) -> list[str]:
-        """So many lines from line `first` on, counted from 0. Raises UserError where the file has become shorter."""
+        """`count` lines starting with line `first`, counted from 0. Raises UserError if the file has become shorter."""
         if first < self._next:
             self._lines, self._next = read_lines(self._path), 0
         lines = list(islice(self._lines, first - self._next, first - self._next + count))
@@ -131,7 +131,7 @@ class _NumberedLines:
 
 @enough_memory(MEMORY)
 def _write(request: Request, translations: Iterable[list[Translation]], files: Mapping[str, str], first: int) -> int:
-    """Write the translations of the lines from line `first` on to `files`; returns how many lines each of these has."""
+    """Write translations, starting with that of line `first`, to `files`; returns how many lines each of them got."""
     written, n_best = 0, request.options.n_best
     hard, soft = (files.get(kind) for kind in FILES)
     outputs = AlignmentOutputs(hard, soft, request.alignments.plot_alignments)
@@ -146,7 +146,7 @@ def _write(request: Request, translations: Iterable[list[Translation]], files: M
 
 
 def _written(index: int, hypotheses: Sequence[Translation], *, n_best: int, scores: bool) -> str:
-    """What stands in the output for line `index` of the input."""
+    """The output for line `index` of the input."""
     best = hypotheses[0]
     if n_best > 1:
         return "".join(f"{index} ||| {hypothesis.text} ||| {hypothesis.score:.4f}\n" for hypothesis in hypotheses)

@@ -1,6 +1,6 @@
-"""What nmt-translate is given: its options, and from them what is to be translated, how, and where it goes.
+"""The options of nmt-translate, and the request they make: what to translate, how, and where the output goes.
 
-Every mistake is found before a model is loaded, and all are told at once.
+All mistakes are found before a model is loaded, and reported at once.
 """
 
 import argparse
@@ -32,23 +32,23 @@ from nmt.errors import Checking, caught
 from nmt.jobs.team import Team
 
 PROGRAM = "nmt-translate"
-BESIDE = {"prefix": "prefixes", "constraints": "constraints"}  # options whose files have a line for each of the input
+BESIDE = {"prefix": "prefixes", "constraints": "constraints"}  # options whose files have one line per input line
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What is to be translated, how, and where it goes."""
+    """What to translate, how, and where the output goes."""
 
     models: Models
     options: TranslationOptions
     source: Path | None  # None: standard input
-    beside: Mapping[str, Path]  # what the translator calls them: files with a line for each of the source
-    lines: int | None  # of the source, where they can be counted
+    beside: Mapping[str, Path]  # files with one line per source line, by the translator's names
+    lines: int | None  # of the source, if they can be counted
     output: str
     alignments: AlignmentOutputs
     scores: bool
     flush: bool
-    parts: PartsRequest | None  # None: the input is translated in one piece
+    parts: PartsRequest | None  # None: translate in one piece
 
 
 def parser() -> argparse.ArgumentParser:
@@ -121,7 +121,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
-    """What the arguments ask one of the team for; yields all that is wrong with them."""
+    """Check the arguments of one process of the team, and count the lines."""
     values = vars(options)
     how = yield from read_how(values)
     sampling = yield from read_sampling(values)
@@ -176,7 +176,7 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
 
 
 def _read_n_best(text: str | None, beam_size: int | None, *, sample: bool) -> Checking[int]:
-    """How many translations of a line are wanted."""
+    """Read how many translations each line gets."""
     n_best = 1
     if text is not None:
         n_best = (yield from read_decoding_value("--n-best", text, key="beam_size")) or 1
@@ -186,7 +186,7 @@ def _read_n_best(text: str | None, beam_size: int | None, *, sample: bool) -> Ch
 
 
 def _read_diversity(text: str, n_best: int) -> Checking[float]:
-    """How much translations are to differ from each other."""
+    """Read how much translations have to differ from each other."""
     if n_best < 2:
         yield "--diversity has an effect only with --n-best K, K at least 2"
     with suppress(ValueError):
@@ -198,5 +198,5 @@ def _read_diversity(text: str, n_best: int) -> Checking[float]:
 
 
 def _count(path: Path | None) -> int | None:
-    """The number of lines of a file, which is thereby checked to its end; None for what can be read only once."""
+    """The number of lines of a file, which is checked to its end; None if it can be read only once."""
     return None if path is None or is_device(path) else sum(1 for _ in read_lines(path))

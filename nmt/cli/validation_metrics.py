@@ -1,4 +1,4 @@
-"""How a training scores its model on the validation corpus: by loss, and by translating the sources.
+"""How training scores its model on the validation corpus: by the loss, and by translating the sources.
 
 It joins training and search, which know nothing of each other.
 """
@@ -59,7 +59,7 @@ def build_validation(
 
 
 def _advice(config: Config, prepared: Prepared) -> str:
-    """What helps where the memory does not suffice."""
+    """What helps if there is not enough memory."""
     source, target = prepared.valid.source_lengths.max(initial=0), prepared.valid.target_lengths.max(initial=0)
     beam_size = config.training.validation.beam_size
     return (

@@ -1,7 +1,7 @@
-"""A long translation by several processes, and resumed: its chunks are shared out and kept until all are done.
+"""A long translation in chunks, which several processes share, and which are kept until all are done.
 
-Every process takes the chunks that no other has (see `parts`). It translates and writes them by functions that it is
-given, so that it knows the numbers of lines only; what a chunk becomes depends on its lines and their places.
+Every process takes chunks that no other has claimed (see `parts`). It is given the functions that translate and write,
+so it knows nothing but line numbers; the translation of a chunk depends only on its lines and their places.
 """
 
 import sys
@@ -20,22 +20,23 @@ from nmt.jobs.resuming import Job, follow_parts, open_parts
 from nmt.jobs.stopping import Interrupted, StopRequest, handled, leaving, telling
 from nmt.jobs.team import Team
 
-MOST_LINES = 2000  # of a chunk: enough to sort by length, and little to translate again
-CHUNKS = 2  # at least for each process
-ATTEMPTS = 3  # to have all parts as they were written
-PAUSE = 3.0  # seconds between two looks at how much others have done
+MOST_LINES = 2000  # of a chunk: enough to sort by length, few to translate again
+CHUNKS = 2  # at least, for each process
+ATTEMPTS = 3  # at joining parts that are as they were written
+PAUSE = 3.0  # seconds between two looks at the progress of other processes
 
 Translated = TypeVar("Translated")
-Translate = Callable[[int, int], Iterable[Translated]]  # the first line and how many → what each of them becomes
-Write = Callable[[Iterable[Translated], Mapping[str, str], int], int]  # → files by their kinds, which get so many lines
+Translate = Callable[[int, int], Iterable[Translated]]  # first line, number of lines → translations
+Write = Callable[[Iterable[Translated], Mapping[str, str], int], int]  # …, files by kind, first line → lines
 
 
 def translate_in_parts(
     job: Job, team: Team, *, load: Callable[[], Translate[Translated]], write: Write[Translated]
 ) -> int:
-    """Translate as one of the team; `load` gives what translates, `write` is told the first line. → The exit code.
+    """Translate as one of the team, and return the exit code. Raises UserError.
 
-    The first process waits for the others and puts the parts together. Raises UserError.
+    `load` returns what translates; `write` returns how many lines it has written to each file. The first process waits
+    for the others and joins the parts.
     """
     with ExitStack() as stack:
 
@@ -62,7 +63,7 @@ def translate_in_parts(
             raise
         stop = StopRequest()
         try:
-            with handled(leaving(job.program)), stop.installed(), stop.at_once():  # a signal stops it at once
+            with handled(leaving(job.program)), stop.installed(), stop.at_once():  # a signal ends it at once
                 _work(job, team, parts, translate, write, stop.check)
         except Interrupted as interruption:
             if team.is_first:
@@ -70,7 +71,7 @@ def translate_in_parts(
                 with suppress(OSError), telling():  # the terminal may be gone
                     print(f"{job.program}: {by}{interruption}; {_kept(parts)}", file=sys.stderr)
             return interruption.exit_code
-        except _Changed as error:  # what is kept is for the user to look at
+        except _Changed as error:  # the user has to look at what is kept
             raise team.once(error) from None
         except UserError as error:
             if parts.is_joined or parts.done():
@@ -90,9 +91,9 @@ def _work(
     write: Write[Translated],
     check: Callable[[], None],
 ) -> None:
-    """Translate chunks while there are any; as the first process put the parts together when all are done.
+    """Translate chunks while there are any; the first process joins them when all are done.
 
-    `check` is called now and then, lest a signal is lost in a library. Raises UserError where a text has changed.
+    `check` is called between chunks in case a library swallowed a signal. Raises UserError if a text has changed.
     """
     watched = team.is_first and sys.stderr.isatty()
     initial, looked = parts.done_lines() if watched else 0, time.monotonic()
@@ -122,7 +123,7 @@ def _work(
                 break
             _warn(job, damages)
         else:
-            raise UserError(f"{parts.path}: parts are not what was written, again and again; the disk may be failing")
+            raise UserError(f"{parts.path}: parts keep differing from what was written; the disk may be failing")
     _remove(job, parts)
 
 
@@ -133,15 +134,15 @@ def _moving(bar: "tqdm[Any]", translations: Iterable[Translated]) -> Iterator[Tr
 
 
 class _Changed(UserError):
-    """A mistake after which the chunks that are finished are not to be trusted."""
+    """A mistake after which finished chunks cannot be trusted."""
 
 
 def _refuse_changes(job: Job) -> None:
     after = states({name: name for name in job.texts})
     if changed := [name for name in job.texts if after[name] != job.texts[name]]:
         raise _Changed(
-            *(f"{name}: has been changed since the translation began; let it stay as it is" for name in changed),
-            f"{job.folder}: has chunks of what was there before and after; delete the folder and begin again",
+            *(f"{name}: has changed since the translation began; leave it as it is" for name in changed),
+            f"{job.folder}: has chunks from before and after the change; delete the folder and start over",
         )
 
 
@@ -151,7 +152,7 @@ def _warn(job: Job, damages: Sequence[str]) -> None:
 
 
 def _remove(job: Job, parts: Parts) -> None:
-    """Remove the folder, or say why it stays."""
+    """Remove the folder, or warn why it stays."""
     try:
         parts.remove()
     except UserError as error:
@@ -159,7 +160,7 @@ def _remove(job: Job, parts: Parts) -> None:
 
 
 def _kept(parts: Parts) -> str:
-    """What is not lost."""
+    """What has not been lost."""
     if parts.is_joined:
         return "the outputs are complete"
-    return f"{len(parts.done())} of {parts.chunks} chunks are kept in {parts.path}, go on with --resume"
+    return f"{len(parts.done())} of {parts.chunks} chunks are kept in {parts.path}, continue with --resume"

@@ -1,11 +1,11 @@
-"""The folder of parts of a long translation: which chunks of the input are done, who translates which, and the whole.
+"""The folder of parts of a long translation: which chunks are done, which process translates which, and joining them.
 
-A chunk is a run of consecutive lines. For each finished chunk the folder holds a file for each output and a record of
-what is in them, written last, so that a chunk is done or not begun; what a record does not vouch for is translated
-again. Processes claim a chunk by locking a byte of one file (POSIX record locks): the faster ones do more, and the
-system releases what a process had claimed when it ends, however it ends.
+A chunk is a run of consecutive lines. For each finished chunk the folder holds one file per output and a record of
+their contents. The record is written last, so a chunk is either done or not begun, and whatever a record does not vouch
+for is translated again. Processes claim a chunk by locking a byte of one file (POSIX record locks): faster processes do
+more, and the system releases the claims of a process that ends, however it ends.
 
-It knows files and numbers of chunks; whose the folder is, `resuming` knows.
+It knows files and chunk numbers; `resuming` knows which job a folder belongs to.
 """
 
 import fcntl
@@ -31,21 +31,21 @@ from nmt.jobs.records import (
     write_record,
 )
 
-MAIN, RECORD = "output", "done"  # kinds of a chunk's files; the others are those of alignments
+MAIN, RECORD = "output", "done"  # kinds of a chunk's files; alignments are others
 LOCK = ".lock"
-PROCESSES = 1 << 20  # bytes of the lock for processes, by their rank; those of the chunks follow
-PAUSE = 0.1  # seconds between two looks at what others have not finished
-MOST_TOLD = 5  # damaged parts, each in a line
+PROCESSES = 1 << 20  # bytes of the lock that stand for processes, by rank; the bytes of chunks follow
+PAUSE = 0.1  # seconds between two looks at what other processes have not finished
+MOST_TOLD = 5  # damaged parts, one a line
 _OURS = re.compile(r"([0-9]{6,}\.[a-z_]+|job\.json|joined\.json)(\.[0-9a-f]+\.partial)?")
 
 
 class Parts:
-    """The folder of the job of a `description`, inside a `with` block; `outputs` are its files by their kinds."""
+    """The open folder of the job in `description`, used in a `with` block; `outputs` are the job's files by kind."""
 
     def __init__(self, path: Path, lock: IO[str], outputs: Mapping[str, str], description: Description) -> None:
         self.path, self.outputs, self.description = path, outputs, description
-        self.is_joined = description.joined is not None  # the outputs are in place; only the folder is left to remove
-        self.damages: Sequence[str] = ()  # what was wrong when the folder was opened, and is mended
+        self.is_joined = description.joined is not None  # only the folder is left to remove
+        self.damages: Sequence[str] = ()  # found and repaired when the folder was opened
         self._lock = lock
 
     def __enter__(self) -> "Parts":
@@ -56,7 +56,7 @@ class Parts:
 
     @property
     def lines(self) -> int:
-        """The lines of the input."""
+        """How many lines the input has."""
         return self.description.lines
 
     @property
@@ -65,27 +65,27 @@ class Parts:
         return -(-self.lines // self.description.chunk_lines)
 
     def range(self, chunk: int) -> tuple[int, int]:
-        """The first line of a chunk, and how many it has."""
+        """The first line of a chunk, and its number of lines."""
         first = chunk * self.description.chunk_lines
         return first, min(self.description.chunk_lines, self.lines - first)
 
     def part(self, chunk: int, kind: str) -> Path:
-        """The file of a chunk that becomes part of the output of that kind."""
+        """A chunk's file of one kind, or its record."""
         return self.path / f"{chunk:06}.{kind}"
 
     def done(self) -> list[int]:
-        """The chunks that are finished."""
+        """The finished chunks."""
         return [chunk for chunk in finished_chunks(self.path) if chunk < self.chunks]
 
     def done_lines(self) -> int:
-        """The lines of all chunks that are finished."""
+        """How many lines the finished chunks have."""
         return sum(self.range(chunk)[1] for chunk in self.done())
 
     def claims(self, *, stay: bool, look: Callable[[], object]) -> Iterator[int]:
-        """Chunks for this process to translate, one after another; each is its own until the next is asked for.
+        """Yield chunks for this process to translate; each is claimed until the next one is asked for.
 
-        Ends when all the others are finished or claimed; with `stay` when all are finished, calling `look` while others
-        are at work.
+        Ends when the remaining chunks are finished or claimed by others; with `stay`, when all are finished, calling
+        `look` while others work.
         """
         pending = list(range(self.chunks))
         while pending:
@@ -111,7 +111,7 @@ class Parts:
                 time.sleep(PAUSE)
 
     def finish(self, chunk: int, *, lines: int) -> None:
-        """Make a chunk done, whose files were written with so many lines each. Raises UserError if they are not so."""
+        """Record a chunk as done, whose files have `lines` lines each. Raises UserError if they do not."""
         try:
             with writing(self.path):
                 files = {kind: read_content(self.part(chunk, kind)) for kind in self.outputs}
@@ -123,7 +123,7 @@ class Parts:
             raise UserError(f"{damage}, as soon as it was written") from None
 
     def damage(self, chunk: int) -> Damaged | None:
-        """How a chunk is not what its record says."""
+        """How a chunk differs from its record; None if it does not."""
         try:
             for kind, recorded in self._recorded(chunk).items():
                 check(self.part(chunk, kind), read_content(self.part(chunk, kind)), recorded)
@@ -132,7 +132,7 @@ class Parts:
         return None
 
     def undo_damaged(self) -> Sequence[str]:
-        """Make chunks that are not what their records say unfinished; returns what there is to say about them."""
+        """Discard finished chunks that differ from their records; returns a message about each."""
         told = []
         for chunk in self.done():
             if damage := self.damage(chunk):
@@ -143,7 +143,7 @@ class Parts:
         return told if len(told) <= MOST_TOLD else [*told[:MOST_TOLD], f"… and {len(told) - MOST_TOLD:,} more parts"]
 
     def _recorded(self, chunk: int) -> Mapping[str, Content]:
-        """What the files of a finished chunk have. Raises Damaged when its record does not say."""
+        """The recorded contents of a finished chunk. Raises Damaged if the record does not fit the job."""
         path = self.part(chunk, RECORD)
         files = read_record(path, job=self.description.digest, chunk=chunk)
         if files.keys() != self.outputs.keys() or any(file.lines < self.range(chunk)[1] for file in files.values()):
@@ -151,9 +151,9 @@ class Parts:
         return files
 
     def join(self) -> Sequence[str]:
-        """Write the outputs from the parts in order; only the folder is then left to remove.
+        """Write the outputs from the parts in order, so that only the folder is left to remove.
 
-        Where parts are not what their records say, they are made unfinished instead, and told.
+        If parts differ from their records, they are discarded instead; returns a message about each.
         """
         try:
             for kind, name in self.outputs.items():
@@ -170,40 +170,40 @@ class Parts:
         return ()
 
     def remove(self) -> None:
-        """Remove the folder. Raises UserError when that is not possible, or somebody's file is in it."""
+        """Remove the folder. Raises UserError if that is impossible, or it holds a file that is not ours."""
         try:
             self.clear_parts()
             if (stranger := first_foreign_name(self.path, JOB, JOINED, LOCK)) is not None:
-                raise UserError(f"{self.path / stranger}: is of no translation, and its folder is not removed")
+                raise UserError(f"{self.path / stranger}: belongs to no translation, so its folder is not removed")
             self.clear_notes()
             (self.path / LOCK).unlink()
-            self._lock.close()  # some network file systems keep a file that is open
+            self._lock.close()  # some network file systems keep open files
             self.path.rmdir()
         except OSError as error:
             raise UserError(f"{error.filename or self.path}: cannot be removed ({error.strerror or error})") from error
 
     def clear_parts(self) -> None:
-        """Remove what processes of a job have written, but not what says whose it is."""
+        """Remove the chunks of a job, but not the notes that say which job it is."""
         for path in sorted(self.path.iterdir()):
             if _OURS.fullmatch(path.name) and path.name not in (JOB, JOINED):
                 path.unlink(missing_ok=True)
 
     def clear_notes(self) -> None:
-        """Remove what says whose the parts are, after them."""
+        """Remove the notes that say which job it is, after the chunks."""
         for name in (JOB, JOINED):
             (self.path / name).unlink(missing_ok=True)
 
 
 def finished_chunks(path: Path) -> list[int]:
-    """The chunks in a folder that have a record."""
+    """The chunks in a folder that have records."""
     stems = [part.stem for part in path.glob(f"*.{RECORD}")]
     return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdecimal() and f"{int(stem):06}" == stem)
 
 
 def taken(lock: IO[str], byte: int, *, length: int = 1) -> bool:
-    """Lock bytes of the open file, unless another process has any of them; `length` 0 is to the end of all bytes.
+    """Lock bytes of the open file unless another process holds one of them; `length` 0: all that follow.
 
-    Raises UserError where the file system has no locks.
+    Raises UserError if the file system has no locks.
     """
     try:
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, length, byte)
@@ -219,7 +219,7 @@ def taken(lock: IO[str], byte: int, *, length: int = 1) -> bool:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Raise UserError for what the system refuses in the block, as writing the folder of parts."""
+    """Turn an OSError in the block into a UserError about writing the folder of parts."""
     try:
         yield
     except OSError as error:
@@ -229,7 +229,7 @@ def writing(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _whole(name: str) -> Iterator[IO[bytes]]:
-    """The output `name` for writing: of a link the file that it points to, which appears complete or not at all."""
+    """Open the output `name` for writing, or the file that it links to; it appears complete or not at all."""
     try:
         with written_atomically(Path(name).resolve(), "wb") as file:
             yield file

@@ -1,8 +1,8 @@
-"""What is written beside the parts of a long translation, and by which they are known again.
+"""The notes beside the parts of a long translation, which say what each part is and how it was finished.
 
-job.json says what is translated and how, by its facts: what decides about the outputs, under the names that the user
-knows. joined.json says that the outputs are in place. A record says of a finished part which chunk of which job it is,
-and of each of its files the lines, the bytes and their SHA-256. Facts are text here, and files are bytes.
+job.json describes the job by its facts: everything that determines the outputs, under the names that users know.
+joined.json replaces it once the outputs are in place. The record of a finished part names its job and chunk, and gives
+the lines, the size and the SHA-256 of each of its files. Here facts are text and files are bytes.
 """
 
 import hashlib
@@ -16,21 +16,21 @@ from typing import IO, Any, NamedTuple, TypeGuard
 from nmt.files import written_atomically
 
 JOB, JOINED = "job.json", "joined.json"
-CHUNK_LINES = "--chunk-lines"  # the fact that every job has
-MOST_BYTES = 1 << 22  # of a record or the description of a job; theirs are of a few hundred
+CHUNK_LINES = "--chunk-lines"  # a fact of every job
+MOST_BYTES = 1 << 22  # of a record or a description; ours have a few hundred
 MOST_LINES = 10**18
 BLOCK = 1 << 20  # bytes read at a time
 
 Facts = Mapping[str, str]
-State = list[str | int]  # a file's name without links, its bytes, and nanoseconds at which it was changed last
+State = list[str | int]  # a file's resolved name, its size, and the time of its last change in nanoseconds
 
 
 class Damaged(Exception):
-    """A file is not what was written; the text says how."""
+    """A file is not what was written; the text says in what way."""
 
 
 class Description(NamedTuple):
-    """What is translated; `joined` are the outputs as they were when they were in place, None before."""
+    """A job; `joined` is the state of the outputs when they were put in place, None before."""
 
     lines: int
     facts: Facts  # with CHUNK_LINES
@@ -38,16 +38,16 @@ class Description(NamedTuple):
 
     @property
     def chunk_lines(self) -> int:
-        """The lines of each chunk but the last."""
+        """How many lines each chunk but the last has."""
         return int(self.facts[CHUNK_LINES])
 
     @property
     def digest(self) -> str:
-        """What names the job."""
+        """The checksum that identifies the job."""
         return digest_of({"lines": self.lines, "facts": self.facts})
 
     def write(self, folder: Path) -> None:
-        """Leave it in the folder."""
+        """Write it into the folder."""
         content = {"lines": self.lines, "facts": self.facts, "digest": self.digest}
         joined = {} if self.joined is None else {"outputs": self.joined}
         with written_atomically(folder / (JOB if self.joined is None else JOINED)) as file:
@@ -63,7 +63,7 @@ class Content(NamedTuple):
 
 
 def read_description(folder: Path) -> Description | None:
-    """The description in a folder, None where there is none. Raises Damaged when it is not what was written."""
+    """Read the description in a folder; None if there is none. Raises Damaged if it is not what was written."""
     path = next((folder / name for name in (JOB, JOINED) if (folder / name).exists()), None)
     if path is None:
         return None
@@ -82,25 +82,25 @@ def read_description(folder: Path) -> Description | None:
 
 
 def write_record(path: Path, *, job: str, chunk: int, lines: int, files: Mapping[str, Content]) -> None:
-    """Write the record of a chunk of a job, whose files, by their kinds, have so many lines each."""
+    """Write the record of a chunk: its files by kind, with `lines` lines each."""
     sizes = {kind: (file.size, file.digest) for kind, file in files.items()}
     with written_atomically(path) as record:
         json.dump({"job": job, "chunk": chunk, "lines": lines, "files": sizes}, record)
 
 
 def read_record(path: Path, *, job: str, chunk: int) -> dict[str, Content]:
-    """What each file of a chunk has. Raises Damaged when the record is missing, unreadable, or of another part."""
+    """The contents of a chunk's files by kind. Raises Damaged if the record is missing, unreadable, or another's."""
     values = _read_json(path)
     lines, files = values.get("lines"), values.get("files")
     if not _is_count(lines) or not isinstance(files, dict) or not all(map(_is_size_and_digest, files.values())):
         raise Damaged(f"{path}: damaged")
     if values.get("job") != job or values.get("chunk") != chunk or isinstance(values["chunk"], bool):
-        raise Damaged(f"{path}: is of another part, or of another translation")
+        raise Damaged(f"{path}: belongs to another part or another translation")
     return {kind: Content(lines, size, digest) for kind, (size, digest) in files.items()}
 
 
 def read_content(path: Path, to: IO[bytes] | None = None) -> Content:
-    """What is in a file, which is copied to another one if that is given. Raises Damaged when it is not there."""
+    """Measure a file, and copy it to another one if that is given. Raises Damaged if it is missing."""
     lines, size, digest = 0, 0, hashlib.sha256()
     for block in _blocks(path):
         lines, size = lines + block.count(b"\n"), size + len(block)
@@ -111,7 +111,7 @@ def read_content(path: Path, to: IO[bytes] | None = None) -> Content:
 
 
 def check(path: Path, content: Content, recorded: Content) -> None:
-    """Raise Damaged unless a file has the content that its record says."""
+    """Raise Damaged unless a file has the content that was recorded."""
     if content.size != recorded.size:
         raise Damaged(f"{path}: has {content.size:,} bytes, and had {recorded.size:,} when it was finished")
     if content.digest != recorded.digest:
@@ -121,7 +121,7 @@ def check(path: Path, content: Content, recorded: Content) -> None:
 
 
 def states(files: Mapping[str, str]) -> dict[str, State]:
-    """By which it is seen that files are still what they were, by the caller's keys; of a missing one only the name."""
+    """The states of files, by the caller's keys, to compare later; a missing file has only its name."""
     result: dict[str, State] = {}
     for key, name in files.items():
         path = Path(name).resolve()
@@ -133,7 +133,7 @@ def states(files: Mapping[str, str]) -> dict[str, State]:
 
 
 def digest_of(job: Mapping[str, Any]) -> str:
-    """What names a job, by all that makes it."""
+    """The checksum of a job, over everything that defines it."""
     return hashlib.sha256(json.dumps(job, sort_keys=True).encode()).hexdigest()
 
 
@@ -148,7 +148,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    """The object in a file. Raises Damaged when there is none, or the file is too large to be ours."""
+    """Read the JSON object in a file. Raises Damaged if there is none, or the file is too large to be ours."""
     try:
         with open(path, "rb") as file:
             text = file.read(MOST_BYTES + 1)
@@ -165,7 +165,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _is_count(value: object) -> TypeGuard[int]:
-    """Whether it is a whole number of lines or bytes that there can be."""
+    """Whether it is a possible number of lines or bytes."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_LINES
 
 

@@ -1,6 +1,6 @@
-"""Whose a folder of parts is: whether a job may begin in it, or go on from what is there. Nothing finished is lost.
+"""Whether a job may start in a folder of parts or resume what is there. Nothing that is finished gets lost.
 
-It compares facts, and knows nothing of what they mean; its messages name the options with which users go on.
+It compares facts without knowing what they mean; its messages name the options with which users can continue.
 """
 
 import fcntl
@@ -14,19 +14,19 @@ from nmt.files import first_foreign_name, open_refusing_links
 from nmt.jobs.parts import LOCK, MAIN, Parts, finished_chunks, taken, writing
 from nmt.jobs.records import CHUNK_LINES, JOB, JOINED, Damaged, Description, Facts, State, read_description, states
 
-BEGIN_AGAIN = "delete the folder to begin again"
+START_OVER = "delete the folder to start over"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What is to be translated in parts.
+    """A translation to do in parts.
 
-    `outputs` are files by their kinds, MAIN among them; `folder` is where their parts are. `facts` decide what they
-    become. `texts` are what is read, as it was before the facts were. `chunk_lines` None: those of the job that is
-    resumed, or as many as usual.
+    `outputs` are files by kind, MAIN among them; `folder` holds their parts. `facts` determine what the outputs become.
+    `texts` are the states of the files that are read, taken before the facts. `chunk_lines` None: those of the job that
+    is resumed, or the usual number.
     """
 
-    program: str  # which tells the user
+    program: str  # the name that messages begin with
     folder: Path
     lines: int  # of the input
     outputs: Mapping[str, str]
@@ -37,14 +37,14 @@ class Job:
 
 
 def open_parts(job: Job, *, usual_chunk: int, started_by: str | None) -> Parts:
-    """Make the folder that of the job, as its first process; to be resumed it may hold finished chunks of it.
+    """Open the folder for the job, as its first process; it may hold finished chunks if they are to be resumed.
 
-    `usual_chunk`: the lines of a chunk where nothing else says how many. `started_by` names what started the processes,
-    perhaps not for the first time: what it began, it may resume. A folder without a finished chunk has nothing to lose,
-    nor one whose outputs were joined but are not there as they were. Chunks that are not what their records say are not
-    finished any more, which `Parts.damages` then tells.
-    Raises UserError when the folder cannot be written, is in use, holds something else, another job (with the
-    differences), or finished chunks although they were not to be resumed.
+    `usual_chunk`: lines of a chunk if nothing else determines them. `started_by` identifies what started the processes,
+    which may resume what it started itself. A folder has nothing to lose if no chunk is finished, or if its outputs
+    were joined and have changed since. Finished chunks that differ from their records are discarded, and reported in
+    `Parts.damages`.
+    Raises UserError if the folder cannot be written, is in use, holds something else, another job (with the
+    differences), or finished chunks that were not to be resumed.
     """
     path = job.folder
     with writing(path):
@@ -52,7 +52,7 @@ def open_parts(job: Job, *, usual_chunk: int, started_by: str | None) -> Parts:
         path.mkdir(exist_ok=True)
         lock = open_refusing_links(path / LOCK, "a+", encoding="utf-8", errors="replace")
         try:
-            if not taken(lock, 0, length=0):  # all of it: nobody is there, not even a process without a first one
+            if not taken(lock, 0, length=0):  # all bytes: no process is there, first or not
                 raise UserError(f"{path}: in use by another translation; wait for it, or stop it")
             new = Description(job.lines, {**job.facts, CHUNK_LINES: str(job.chunk_lines or usual_chunk)})
             lock.seek(0)
@@ -73,7 +73,7 @@ def open_parts(job: Job, *, usual_chunk: int, started_by: str | None) -> Parts:
             lock.truncate(0)
             lock.write(started_by or "")
             lock.flush()
-            fcntl.lockf(lock, fcntl.LOCK_UN, 0, 1)  # chunks, and the other processes' bytes
+            fcntl.lockf(lock, fcntl.LOCK_UN, 0, 1)  # for chunks and the other processes
         except BaseException:
             lock.close()
             raise
@@ -81,7 +81,7 @@ def open_parts(job: Job, *, usual_chunk: int, started_by: str | None) -> Parts:
 
 
 def follow_parts(job: Job, *, rank: int) -> Parts:
-    """The folder that the first process has opened. Raises UserError unless this one is to do the same job."""
+    """Open the folder after the first process. Raises UserError unless this process has the same job."""
     path = job.folder
     with writing(path):
         lock = open_refusing_links(path / LOCK, "a+", encoding="utf-8")
@@ -89,17 +89,17 @@ def follow_parts(job: Job, *, rank: int) -> Parts:
     try:
         description = read_description(path)
     except Damaged as damage:
-        raise UserError(f"{damage}; {BEGIN_AGAIN}") from None
+        raise UserError(f"{damage}; {START_OVER}") from None
     if description is None:
         raise UserError(f"{path}: has no {JOB}, which process 0 has written; all must see the same folder")
     if changes := _differences(description, job.facts, None):
-        raise UserError(f"{path}: process {rank} was given another job than process 0:{_listed(changes)}")
+        raise UserError(f"{path}: process {rank} was given a different job than process 0:{_listed(changes)}")
     return Parts(path, lock, job.outputs, description)
 
 
 def unfinished(path: Path) -> str | None:
-    """Why a translation must not begin as if the folder `path` were not there; None if it may."""
-    with suppress(OSError):  # what cannot even be asked about was not made by us
+    """Why a translation must not ignore the folder `path`; None if it may."""
+    with suppress(OSError):  # a folder that cannot be examined is not ours
         if (path / JOB).exists() and finished_chunks(path):
             return _occupied(path, [], resume=False)
         try:
@@ -111,7 +111,7 @@ def unfinished(path: Path) -> str | None:
 
 
 def remove_joined(path: Path) -> None:
-    """Remove the folder `path` if all in it is in the outputs and no process is at work; it may stay without harm."""
+    """Remove the folder `path` if its outputs are in place and no process uses it; no harm if that fails."""
     with suppress(OSError, UserError):
         if (path / JOINED).exists() and not (path / JOB).exists():
             with open_refusing_links(path / LOCK, "a+", encoding="utf-8") as lock:
@@ -120,7 +120,7 @@ def remove_joined(path: Path) -> None:
 
 
 def _is_resumed(parts: Parts, job: Job, *, resume: bool) -> bool:
-    """Whether to go on from what is there. Raises UserError where that is not wanted, or it is of another job."""
+    """Whether to resume what is there. Raises UserError if that was not asked for, or it belongs to another job."""
     joined = parts.description.joined
     if not (parts.done() if joined is None else joined == states(parts.outputs)):
         return False  # there is nothing to lose
@@ -133,25 +133,25 @@ def _is_resumed(parts: Parts, job: Job, *, resume: bool) -> bool:
 
 
 def _mend(parts: Parts, damage: Damaged, *, resume: bool) -> None:
-    """Keep what is of this job although what described it is damaged. Raises UserError if it may be another's."""
+    """Keep the parts of this job although its description is damaged. Raises UserError if they may be another's."""
     if _holds_parts(parts.path):
         if not parts.done():
             raise UserError(_without_records(damage))
         if not resume:
             raise UserError(_occupied(parts.path, [], resume=False))
         if all(parts.damage(chunk) for chunk in parts.done()):
-            raise UserError(f"{damage}, and none of its parts is known to be of this translation; {BEGIN_AGAIN}")
+            raise UserError(f"{damage}, and none of its parts is known to belong to this translation; {START_OVER}")
     parts.damages = [f"{damage}; it is written anew", *parts.undo_damaged()]
     (parts.path / JOINED).unlink(missing_ok=True)
 
 
 def _holds_parts(path: Path) -> bool:
-    """Whether a chunk of a job has been written, with a record or without."""
+    """Whether a chunk has been written, with or without a record."""
     return (path / JOB).exists() and next(path.glob(f"*.{MAIN}"), None) is not None
 
 
 def _refuse_strangers(path: Path) -> None:
-    """Raise UserError when the folder's name is taken by something that is not ours."""
+    """Raise UserError if the folder's name is taken by something that is not ours."""
     if path.exists() and not path.is_dir():
         raise UserError(f"{path}: is a file, where the folder of parts has to be; rename it, or give another --output")
     if path.is_dir() and not (path / JOB).exists() and not (path / JOINED).exists():
@@ -163,7 +163,7 @@ def _refuse_strangers(path: Path) -> None:
 
 
 def _differences(description: Description, facts: Facts, chunk_lines: int | None) -> list[str]:
-    """What differs between a folder's job and one of these facts, each in a line; `chunk_lines` None is any."""
+    """The differences between a folder's job and this one, one a line; `chunk_lines` None: any number."""
     there, here = description.facts, {**facts, CHUNK_LINES: str(chunk_lines or description.chunk_lines)}
     return [
         f"{name}: {there.get(name, 'absent')} there, {here.get(name, 'absent')} here"
@@ -173,27 +173,27 @@ def _differences(description: Description, facts: Facts, chunk_lines: int | None
 
 
 def _listed(changes: Sequence[str]) -> str:
-    """Lines below a headline."""
+    """Indented lines below a headline."""
     return "".join(f"\n  {change}" for change in changes)
 
 
 def _occupied(path: Path, changes: Sequence[str], *, resume: bool) -> str:
-    """Why nothing else may begin in the folder."""
+    """Why no other translation may start in the folder."""
     if not changes:
         return (
-            f"{path}: holds finished parts of this output, whose translation was stopped; go on with --resume, or "
-            f"{BEGIN_AGAIN}"
+            f"{path}: holds finished parts of this output, whose translation was stopped; continue with --resume, or "
+            f"{START_OVER}"
         )
     refusal = "cannot be resumed" if resume else "holds finished parts"
     return (
-        f"{path}: {refusal}, because it is of another translation; give another --output, or {BEGIN_AGAIN}. The "
+        f"{path}: {refusal}, because it belongs to another translation; give another --output, or {START_OVER}. The "
         f"differences:{_listed(changes)}"
     )
 
 
 def _without_records(damage: Damaged) -> str:
-    """Why parts are not gone on with that have no records, as those of versions before there were any."""
+    """Why parts without records, as earlier versions left them, are not resumed."""
     return (
         f"{damage}, and its finished parts have no records; finish them with the version that began them, or "
-        f"{BEGIN_AGAIN}"
+        f"{START_OVER}"
     )

@@ -1,8 +1,8 @@
-"""Ctrl-C, SIGTERM and a closed terminal: whenever they come, a command ends with one line, and its signal's exit code.
+"""Ctrl-C, SIGTERM and a closed terminal: whenever they come, a command ends with one line and the signal's exit code.
 
-A command that has something to clean up does that after the first signal; the next one ends the process at once, so
-that no signal can hit what answers another. A job that has something to save makes a StopRequest and asks it now and
-then. Nothing heavy is imported here, because this is in effect while the rest is imported, which takes seconds.
+After the first signal a command cleans up, if it has anything to clean up; the next one ends the process at once, so
+that no signal can interrupt the handling of another. A job that has something to save asks a StopRequest now and then.
+Nothing heavy is imported here, since signals have to be handled during the other imports, which take seconds.
 """
 
 import os
@@ -20,7 +20,7 @@ Handler = Callable[[int, FrameType | None], None]
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal has come."""
+    """A signal has arrived."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -28,7 +28,7 @@ class Stopped(KeyboardInterrupt):
 
 
 class Interrupted(BaseException):
-    """A job was asked to stop, and what it has is saved. No Exception: no library is to take it for one of its own."""
+    """A job was asked to stop, and its state is saved. No Exception, so that no library catches it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}")
@@ -36,10 +36,10 @@ class Interrupted(BaseException):
 
 
 class StopRequest:
-    """Remembers the first signal until the job looks; a second one, if it is Ctrl-C, has its usual effect.
+    """Remembers the first signal until the job checks; a second Ctrl-C has its usual effect.
 
-    While `at_once()` is in effect (all is saved already, as during validation), the first signal interrupts too.
-    torchrun sends SIGTERM after a Ctrl-C that the terminal has sent to all, so that a second SIGTERM changes nothing.
+    Within `at_once()` (all is saved already, as during validation) the first signal interrupts, too. A second SIGTERM
+    has no effect, because torchrun sends one after the terminal has sent a Ctrl-C to all processes.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class StopRequest:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Handle the signals inside the block, and restore the former handlers after it."""
+        """Handle signals in the block, and restore the former handlers after it."""
         for number in JOB_SIGNALS:
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # what nohup asks for
                 self._former[number] = signal.signal(number, self._handle)
@@ -61,7 +61,7 @@ class StopRequest:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Inside the block a signal, also one that came before, ends the job immediately."""
+        """In the block a signal ends the job immediately, even one that came before."""
         self._immediate = True
         try:
             self.check()
@@ -87,19 +87,19 @@ class StopRequest:
 
 
 class _Told:
-    """Whether the user was told why the command ends, and whether the process is ending already."""
+    """Whether the user was told why the command ends, and whether the process is already ending."""
 
     yet = leaving = False
 
 
 def forget() -> None:
-    """Begin a command: nothing was told of it."""
+    """Begin a command, about which nothing was told yet."""
     _Told.yet = False
 
 
 @contextmanager
 def telling() -> Iterator[None]:
-    """In the block the user is told why the command ends, which nothing interrupts; then no signal tells more."""
+    """Tell the user in the block why the command ends: no signal interrupts it, or tells more afterwards."""
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, WORDS)
     try:
         _Told.yet = True
@@ -109,7 +109,7 @@ def telling() -> Iterator[None]:
 
 
 def tell(program: str, stop: BaseException) -> int:
-    """Say that a signal ends the command, unless that was said; returns the exit code."""
+    """Say that a signal ends the command, unless that was said already; returns the exit code."""
     number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
     if not _Told.yet and is_heard():
         with telling():
@@ -123,10 +123,10 @@ def leaving(program: str) -> Handler:
     def handle(number: int, frame: FrameType | None) -> None:
         del frame
         if _Told.leaving:
-            return  # this signal has interrupted what follows, which goes on
+            return  # the interrupted handler goes on
         _Told.leaving = True
         if not _Told.yet and is_heard():
-            with suppress(OSError, ValueError, AttributeError):  # not by print, which may be what was interrupted
+            with suppress(OSError, ValueError, AttributeError):  # no print: it may have been interrupted
                 os.write(sys.__stderr__.fileno(), f"{_line(program, number)}\n".encode())  # type: ignore[union-attr]
         os._exit(128 + number)
 
@@ -134,9 +134,9 @@ def leaving(program: str) -> Handler:
 
 
 def raising(program: str) -> Handler:
-    """A handler that raises Stopped, so that all that is open is closed; the next signal ends the process at once.
+    """A handler that raises Stopped, so that open files are closed; the next signal ends the process at once.
 
-    So does the first one where the user was told already that the command ends: nothing is left to close that matters.
+    So does the first one if the user was told already that the command ends: nothing important is left to close.
     """
 
     def handle(number: int, frame: FrameType | None) -> None:
@@ -151,7 +151,7 @@ def raising(program: str) -> Handler:
 
 @contextmanager
 def handled(handler: Handler) -> Iterator[None]:
-    """Inside the block the handler is called for the signals, and after it the former ones."""
+    """Install the handler in the block, and restore the former ones after it."""
     former = _install(handler)
     try:
         yield
@@ -161,16 +161,16 @@ def handled(handler: Handler) -> Iterator[None]:
 
 
 def started(program: str, load: Callable[[], Callable[[], int]]) -> int:
-    """The exit code of the command that `load` imports; a signal ends the process at once, unless it is `handled`.
+    """Run the command that `load` imports and return its exit code; an unhandled signal ends the process at once.
 
-    A process that a signal has ended does not return: what Python does at its end would take a second one badly.
+    After a signal the process ends here, because a second one would disturb Python's own shutdown.
     """
     sys.unraisablehook = _unraisable(program)
     _install(leaving(program))
     try:
         code = load()()
     finally:
-        _install(signal.SIG_IGN)  # all is done, and Python's own end, which takes a moment, would not say so
+        _install(signal.SIG_IGN)  # all is done; Python's shutdown takes a moment
     if _Told.yet:
         for stream in filter(None, (sys.stdout, sys.stderr)):
             with suppress(OSError, ValueError):
@@ -180,9 +180,9 @@ def started(program: str, load: Callable[[], Callable[[], int]]) -> int:
 
 
 def _unraisable(program: str) -> Callable[["sys.UnraisableHookArgs"], None]:
-    """What becomes of a signal that came while Python called what may not raise, as a finalizer: it ends the process.
+    """A hook for a signal that arrived where Python cannot raise, as in a finalizer: it ends the process.
 
-    A job, which is asked to stop by Interrupted, remembers that by itself.
+    Interrupted is ignored here, since its StopRequest remembers the signal.
     """
     otherwise = sys.unraisablehook
 
@@ -196,9 +196,9 @@ def _unraisable(program: str) -> Callable[["sys.UnraisableHookArgs"], None]:
 
 
 def _install(handler: "Handler | signal.Handlers") -> dict[int, "Handler | int | signal.Handlers"]:
-    """Set the handler for all signals but those that the process was started to ignore; returns the former ones."""
+    """Set the handler for all signals except those that the process ignores; returns the former handlers."""
     former: dict[int, Handler | int | signal.Handlers] = {}
-    with suppress(ValueError):  # only the main thread is told of signals
+    with suppress(ValueError):  # only the main thread may handle signals
         for number in WORDS:
             before = signal.getsignal(number)
             if before is not None and before != signal.SIG_IGN:
@@ -209,9 +209,9 @@ def _install(handler: "Handler | signal.Handlers") -> dict[int, "Handler | int |
 
 def _line(program: str, number: int) -> str:
     begin = "\n" if sys.__stderr__ is not None and not sys.__stderr__.closed and sys.__stderr__.isatty() else ""
-    return f"{begin}{program}: {WORDS[signal.Signals(number)]}"  # on a terminal not behind ^C or a progress bar
+    return f"{begin}{program}: {WORDS[signal.Signals(number)]}"  # on a terminal below ^C or a progress bar
 
 
 def is_heard() -> bool:
-    """Of several processes of a command the first of each machine tells."""
+    """Whether this process reports: of several on a machine, only the first does."""
     return os.environ.get("WORLD_SIZE", "1") == "1" or os.environ.get("LOCAL_RANK", "0") == "0"

@@ -1,7 +1,7 @@
-"""The processes that torchrun started a command in: which one this is, and what they tell each other before they work.
+"""The processes of one command that torchrun started, and what they tell each other before they begin.
 
-They meet in torchrun's store, by short texts; no tensor is exchanged, so a process never waits in a collective
-operation for one that is gone: torchrun ends the others. It knows no files and no models.
+They exchange short texts through torchrun's store, and no tensors, so that no process waits in a collective operation
+for one that has died: torchrun ends the others. It knows no files and no models.
 """
 
 import json
@@ -26,11 +26,11 @@ PAUSE = 0.05  # seconds between two looks at the store
 
 
 class ToldElsewhere(UserError):
-    """A mistake that another process tells the user about."""
+    """A mistake that another process reports."""
 
 
 class Team:
-    """The processes of a command, seen from one of them. A process by itself is a team of one."""
+    """The processes of a command as seen by one of them; a single process is a team of one."""
 
     def __init__(self, rank: int = 0, size: int = 1, store: "PrefixStore | None" = None) -> None:
         self.rank, self.size = rank, size
@@ -38,7 +38,7 @@ class Team:
 
     @classmethod
     def of_torchrun(cls, program: str) -> "Team":
-        """The team that torchrun started this process of `program` in; one of one without torchrun."""
+        """The team in which torchrun started this process of `program`; a team of one without torchrun."""
         if torchrun.processes() == 1:
             return cls()
         store, rank, size = torchrun.meet(__name__, program=program, patience=PATIENCE)
@@ -46,18 +46,18 @@ class Team:
 
     @property
     def is_first(self) -> bool:
-        """Whether this one tells the user, and puts together what all have made."""
+        """Whether this is the process that reports to the user and joins the results."""
         return self.rank == 0
 
     def device(self, device: torch.device) -> torch.device:
-        """`device`, or this process's own among the machine's GPUs. Raises UserError when there are too few."""
+        """`device`, or the GPU of this process if there are several. Raises UserError if there are too few."""
         return device if self.size == 1 or device.type != "cuda" else torchrun.own_gpu()
 
     def together(self, stage: str, body: Callable[[], Result]) -> Result:
-        """The result of `body`, once it has one in all processes.
+        """Call `body` in every process and return its result once all of them have one.
 
-        If it raises in any, UserError with the problems of all is raised in the first process, which tells them once,
-        and ToldElsewhere in the others. A process that never comes is torchrun's business, which then ends all.
+        If it raises in any of them, the first process raises UserError with the problems of all, each once, and the
+        others raise ToldElsewhere. If a process never gets here, torchrun ends all of them.
         """
         problems: Sequence[str] = ()
         try:
@@ -76,10 +76,10 @@ class Team:
                     raise UserError(*problems)
             elif problems := self._read(stage):
                 raise ToldElsewhere(*problems)
-        return result  # type: ignore[return-value]  # None only where that is what body returned
+        return result  # type: ignore[return-value]  # None only if body returned it
 
     def once(self, error: UserError) -> UserError:
-        """The error to end with: `error` itself in the process that is the first to fail, ToldElsewhere in others."""
+        """The error to end with: `error` in the process that fails first, ToldElsewhere in the others."""
         if self._store is not None:
             with suppress(RuntimeError):  # torchrun is gone
                 if self._store.add("failed", 1) > 1:
@@ -87,7 +87,7 @@ class Team:
         return error
 
     def _read(self, key: str) -> list[str]:
-        """What is in the store, once it is; waited for in Python, so that a signal ends the waiting."""
+        """Wait for a key of the store and read it; in Python, so that a signal ends the wait."""
         assert self._store is not None
         while not self._store.check([key]):
             time.sleep(PAUSE)
@@ -96,7 +96,7 @@ class Team:
 
 @contextmanager
 def told_by_the_first() -> Iterator[None]:
-    """Inside the block only the first process of a team is heard: for what all say alike, as about wrong options."""
+    """In the block only the first process of a team is heard, since all would say the same about wrong options."""
     with ExitStack() as stack:
         if os.environ.get("WORLD_SIZE", "1") != "1" and os.environ.get("RANK", "0") != "0":
             nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
@@ -106,7 +106,7 @@ def told_by_the_first() -> Iterator[None]:
 
 
 def silently(body: Callable[[], int | None]) -> int | None:
-    """The exit code of `body`, which is 2 where another process tells why."""
+    """The exit code of `body`; 2 if another process reports why."""
     try:
         return body()
     except ToldElsewhere:

@@ -1,4 +1,4 @@
-"""What torchrun tells the processes that it starts, in environment variables, and where they meet."""
+"""What torchrun tells its processes in environment variables, and where they meet."""
 
 import os
 import socket
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import PrefixStore
 
 MOST = 1 << 16  # processes
-SOON = 3.0  # seconds until it is said who is waited for
+SOON = 3.0  # seconds until a process says whom it is waiting for
 PAUSE = 0.1  # seconds between two attempts to find the store
 
 
 def number(variable: str, default: int) -> int:
-    """What torchrun has set a variable to, or `default`. Raises UserError when it is no number."""
+    """The number in an environment variable of torchrun's, or `default`. Raises UserError if it is no number."""
     text = os.environ.get(variable, str(default))
     try:
         return int(text)
@@ -30,7 +30,7 @@ def number(variable: str, default: int) -> int:
 
 
 def processes() -> int:
-    """How many processes the job has; 1 without torchrun. Raises UserError when it is no such number."""
+    """How many processes the job has; 1 without torchrun. Raises UserError if that is no possible number."""
     size = number("WORLD_SIZE", 1)
     if not 0 < size <= MOST:
         raise UserError(f"WORLD_SIZE is {size}: must be from 1 to {MOST:,}, as torchrun sets it; or unset it")
@@ -38,13 +38,13 @@ def processes() -> int:
 
 
 def job() -> str | None:
-    """What names the job that this process belongs to, however often it is restarted; None without torchrun."""
+    """An identifier of the job, the same however often it is restarted; None without torchrun."""
     name = os.environ.get("TORCHELASTIC_RUN_ID")
     return None if name is None else f"{name} {os.getppid()}"
 
 
 def own_gpu() -> torch.device:
-    """This process's own among the machine's GPUs, made the current one. Raises UserError when there are too few."""
+    """The GPU of this process, made the current one. Raises UserError if the machine has too few."""
     if "LOCAL_RANK" not in os.environ:
         raise UserError("LOCAL_RANK is not set: start the processes with torchrun, which numbers those of a machine")
     own, gpus = number("LOCAL_RANK", 0), torch.cuda.device_count()
@@ -64,7 +64,7 @@ def meet(name: str, *, program: str, patience: timedelta) -> tuple["PrefixStore"
 
     Raises UserError when there is no such store, or not all have come to it after `patience`.
     """
-    from torch.distributed.distributed_c10d import PrefixStore  # only here: a process by itself has no use for them
+    from torch.distributed.distributed_c10d import PrefixStore  # only here: a single process does not need them
     from torch.distributed.rendezvous import rendezvous
 
     rank, host, port = _place()
@@ -95,7 +95,7 @@ def meet(name: str, *, program: str, patience: timedelta) -> tuple["PrefixStore"
 
 
 def _place() -> tuple[int, str, int]:
-    """This process's rank, and the host and port at which all meet. Raises UserError where that is not known."""
+    """This process's rank, and the host and port where all meet. Raises UserError if they are not known."""
     size = processes()
     if missing := [name for name in ("RANK", "MASTER_ADDR", "MASTER_PORT") if not os.environ.get(name)]:
         raise UserError(
@@ -113,7 +113,7 @@ def _place() -> tuple[int, str, int]:
 
 
 def _await(host: str, port: int, patience: timedelta) -> None:
-    """Return when something answers at that port. In Python, so that a signal ends it, and nothing else is said."""
+    """Wait until something answers at that port; in Python, so that a signal ends the wait."""
     deadline = time.monotonic() + patience.total_seconds()
     while True:
         try:

@@ -202,7 +202,7 @@ def test_a_disk_that_does_not_keep_what_is_written(
     assert begun.run("--resume") == 2
     said = capsys.readouterr().err
     assert "nmt-translate: error: " in said
-    assert "parts are not what was written, again and again; the disk may be failing; 3 of 4 chunks are kept" in said
+    assert "parts keep differing from what was written; the disk may be failing; 3 of 4 chunks are kept" in said
     assert not begun.output.exists()
 
 
@@ -245,7 +245,7 @@ def test_a_damaged_job_keeps_the_parts_that_are_of_it(
     assert begun.run("--resume", "--chunk-lines", CHUNK, "--length-penalty", "0.5") == 2  # another translation
     said = capsys.readouterr().err
     assert said.startswith(f"nmt-translate: error: {path}: damaged")
-    assert "none of its parts is known to be of this translation; delete the folder to begin again" in said
+    assert "none of its parts is known to belong to this translation; delete the folder to start over" in said
     assert begun.run("--resume", "--chunk-lines", CHUNK) == 0
     said = capsys.readouterr().err
     assert said.startswith(f"nmt-translate: warning: {path}: damaged")
@@ -268,7 +268,7 @@ def test_parts_of_an_earlier_version_are_not_passed_over(
     assert begun.run(*options) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"nmt-translate: error: {begun.parts / JOB}: damaged, or of an earlier version")
-    assert "finish them with the version that began them, or delete the folder to begin again" in said
+    assert "finish them with the version that began them, or delete the folder to start over" in said
     assert {path.name: path.read_bytes() for path in begun.parts.iterdir()} == there
     assert not begun.output.exists()
 

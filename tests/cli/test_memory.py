@@ -84,7 +84,7 @@ def test_not_even_one_sentence(most: Callable[[int], list[int]], name: str, caps
     most(0)
     assert main([*MODEL, *options]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"{name}: error: the memory does not suffice, not even for one sentence by itself: ")
+    assert line.startswith(f"{name}: error: not enough memory, even for one sentence by itself: ")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -45,7 +45,7 @@ def test_memory_that_does_not_hold_validation(
     for more in ([], ["training.validation.beam_size=3"]):
         assert train(tiny, tmp_path / "run", *more) == 2
         said = complaint(capsys)
-        assert "the memory does not suffice for validation: lower decoding.batch_tokens (2000)" in said
+        assert "not enough memory for validation: lower decoding.batch_tokens (2000)" in said
         assert ("training.validation.beam_size (3)" in said) == bool(more)
         assert re.search(r"the longest lines of \S+valid\.en and \S+valid\.de \(\d+ and \d+ pieces\)", said)
         assert "data.max_length" not in said

@@ -206,7 +206,7 @@ def test_a_signal_leaves_with_what_is_done(
         assert command.run("--chunk-lines", 4) == code
     said = capsys.readouterr().err
     assert said == (
-        f"nmt-translate: stopped by {number.name}; 2 of 7 chunks are kept in {command.parts}, go on with --resume\n"
+        f"nmt-translate: stopped by {number.name}; 2 of 7 chunks are kept in {command.parts}, continue with --resume\n"
     )
     assert not command.output.exists()
     assert command.run("--resume") == 0
@@ -365,7 +365,9 @@ def test_a_folder_that_cannot_be_removed(
     assert command.run("--chunk-lines", 4) == 0
     assert command.output.read_bytes() == whole
     said = capsys.readouterr().err
-    assert said.startswith(f"nmt-translate: warning: {command.parts / 'foo.output'}: is of no translation, and its ")
+    assert said.startswith(
+        f"nmt-translate: warning: {command.parts / 'foo.output'}: belongs to no translation, so its "
+    )
     assert said.endswith(f"; delete {command.parts}\n")
     assert sorted(path.name for path in command.parts.iterdir()) == [".lock", "foo.output", JOINED, "sub"]
     assert command.run("--resume") == 0
@@ -384,8 +386,8 @@ def test_a_text_that_changes_meanwhile(
     options = ("--prefix", path) if name == "prefixes" else ()
     assert command.run("--chunk-lines", 4, *options) == 2
     said = capsys.readouterr().err
-    assert f"{path}: has been changed since the translation began" in said
-    assert f"{command.parts}: has chunks of what was there before and after; delete the folder" in said
+    assert f"{path}: has changed since the translation began" in said
+    assert f"{command.parts}: has chunks from before and after the change; delete the folder" in said
     assert "--resume" not in said
     assert not command.output.exists()
 
@@ -396,7 +398,7 @@ def test_strange_files_are_no_chunks(begun: Command, tmp_path: Path, capsys: pyt
     (copy / "foo.output").write_text("mine", encoding="utf-8")
     assert begun.run("--resume", "--beam-size", 2, output=tmp_path / "copy") == 0
     assert (copy / "foo.output").read_text(encoding="utf-8") == "mine"
-    assert f"warning: {copy / 'foo.output'}: is of no translation" in capsys.readouterr().err
+    assert f"warning: {copy / 'foo.output'}: belongs to no translation" in capsys.readouterr().err
 
 
 def test_a_full_disk(command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -413,7 +415,7 @@ def test_a_full_disk(command: Command, monkeypatch: pytest.MonkeyPatch, capsys: 
         assert command.run("--chunk-lines", 4) == 2
     said = capsys.readouterr().err
     assert "000003.output: cannot be written (No space left on device); 3 of 7 chunks are kept in" in said
-    assert "go on with --resume" in said
+    assert "continue with --resume" in said
     assert command.done() == 3
     assert [path.name for path in command.parts.glob("*.partial")] == []
     assert command.run("--resume") == 0
@@ -454,8 +456,8 @@ def test_another_job_is_not_resumed(begun: Command, capsys: pytest.CaptureFixtur
     assert begun.run("--resume", "--beam-size", 3, "--scores", "--prefix", prefixes, "--chunk-lines", 5) == 2
     headline, *changes = capsys.readouterr().err.splitlines()
     assert headline == (
-        f"nmt-translate: error: {begun.parts}: cannot be resumed, because it is of another translation; give another "
-        "--output, or delete the folder to begin again. The differences:"
+        f"nmt-translate: error: {begun.parts}: cannot be resumed, because it belongs to another translation; give another "
+        "--output, or delete the folder to start over. The differences:"
     )
     assert [change.split(": ")[0].strip() for change in changes] == [
         "--beam-size",
@@ -483,7 +485,7 @@ def test_parts_are_not_overlooked(
 ) -> None:
     assert begun.run("--beam-size", 2, *options) == 2
     said = capsys.readouterr().err
-    assert "go on with --resume, or delete the folder to begin again" in said
+    assert "continue with --resume, or delete the folder to start over" in said
     assert not begun.output.exists()
 
 
@@ -555,7 +557,7 @@ def test_batches_may_change(command: Command, monkeypatch: pytest.MonkeyPatch) -
 def test_a_damaged_description(begun: Command, capsys: pytest.CaptureFixture[str]) -> None:
     (begun.parts / JOB).write_text("{}", encoding="utf-8")
     assert begun.run("--resume", "--beam-size", 2) == 2
-    assert f"{begun.parts / JOB}: damaged, and none of its parts is known to be of this" in capsys.readouterr().err
+    assert f"{begun.parts / JOB}: damaged, and none of its parts is known to belong to this" in capsys.readouterr().err
 
 
 def test_what_is_in_the_way(command: Command, capsys: pytest.CaptureFixture[str]) -> None:

@@ -118,7 +118,7 @@ def test_one_killed_ends_the_job(given: list[str], whole: bytes, tmp_path: Path)
     code, errors = finish(process)
     assert code != 0
     assert "nmt-translate: process 0 of 2 stopped by SIGTERM; " in errors
-    assert f" of {LINES} chunks are kept in {parts}, go on with --resume" in errors
+    assert f" of {LINES} chunks are kept in {parts}, continue with --resume" in errors
     done = {path: path.stat().st_mtime_ns for path in parts.glob("*.done")}
     assert main([*given, "--output", str(output)]) == 2
     assert {path: path.stat().st_mtime_ns for path in parts.glob("*.done")} == done
