@@ -101,12 +101,11 @@ def timed_updates(model: Seq2Seq, config: Config, prepared: Prepared, device: to
     epoch = 0
     while True:
         plan = plan_epoch(prepared.train, config, epoch=epoch)
-        sampling = config.subwords.sampling
         stream = batches(
             prepared.train,
             plan,
-            sampling=sampling,
-            vocabularies=prepared.vocabularies if sampling else None,
+            sampling=config.subwords.sampling,
+            vocabularies=prepared.vocabularies,
             seed=config.seed,
             epoch=epoch,
         )

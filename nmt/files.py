@@ -90,7 +90,7 @@ def linked_atomically(existing: Path, path: Path) -> None:
     temporary = temporary_name(path)
     try:
         os.link(existing, temporary)
-    except OSError:  # a file system without links; or there is no such file, which opening it tells
+    except OSError:  # a file system without links; or no such file, which open reports
         with open(existing, "rb") as original, written_atomically(path, "wb") as copy:
             shutil.copyfileobj(original, copy)
         return

@@ -64,14 +64,10 @@ def _existing_models(config: Config) -> Iterator[Problem]:
         missing = "subwords.target_model" if sides == ["source_model"] else "subwords.source_model"
         yield _problem(f"subwords.{sides[0]}", f"needs {missing} too", missing)
     elif sides and subwords.joint:
-        message = (
-            "true contradicts source_model and target_model, two vocabularies; set joint: false, or give one model"
-        )
+        message = "true contradicts source_model and target_model, two vocabularies; set false, or give one model"
         yield _problem("subwords.joint", message, *reads)
     elif not sides and not subwords.joint:
-        message = (
-            "false contradicts subwords.model, one vocabulary; set joint: true, or give source_model and target_model"
-        )
+        message = "false contradicts subwords.model, one vocabulary; set true, or give source_model and target_model"
         yield _problem("subwords.joint", message, *reads)
     for key in changed(subwords, *_TRAINED_MODEL):
         value = in_words(getattr(subwords, key))
@@ -88,9 +84,7 @@ def _trained_models(config: Config) -> Iterator[Problem]:
         message = "true contradicts normalisation: identity, which changes no character; use nfkc or nmt_nfkc"
         yield _problem("subwords.lowercase", message, "subwords.normalisation")
     if subwords.byte_fallback and subwords.size <= 260:
-        message = (
-            f"{subwords.size} is too small for byte_fallback: 256 bytes and 4 special symbols leave no piece for text"
-        )
+        message = f"{subwords.size} is too small: 256 bytes and 4 special symbols leave no piece for text"
         yield _problem("subwords.size", message, "subwords.byte_fallback")
 
 
@@ -116,9 +110,7 @@ def _tied_embeddings(config: Config) -> Iterator[Problem]:
     if tie == "none":
         return
     if tie == "all" and not config.subwords.joint:
-        message = (
-            "all needs one vocabulary for both languages, but subwords.joint is false; use target, or set joint: true"
-        )
+        message = "all needs one vocabulary for both languages, but subwords.joint is false; use target, or joint: true"
         yield _problem("model.tie_embeddings", message, "subwords.joint")
     key = "hidden_size" if decoder.output_size is None else "output_size"
     size = decoder.output_size or decoder.hidden_size
@@ -135,10 +127,7 @@ def _tied_embeddings(config: Config) -> Iterator[Problem]:
 def _directions(config: Config) -> Iterator[Problem]:
     encoder = config.model.encoder
     if encoder.directions != "concatenate" and not encoder.bidirectional:
-        message = (
-            f"{encoder.directions} has no effect with bidirectional: false, which leaves a single direction; remove "
-            "it, or set bidirectional: true"
-        )
+        message = f"{encoder.directions} has no effect with bidirectional: false; remove it, or set bidirectional: true"
         yield _problem("model.encoder.directions", message, "model.encoder.bidirectional", "model.encoder.directions")
 
 
@@ -167,9 +156,7 @@ def _updates(config: Config) -> Iterator[Problem]:
     training = config.training
     # The plain operations compute in the type of the weights.
     if training.kernels == "plain" and training.precision != "float32":
-        message = (
-            f"{training.precision} has no effect with training.kernels: plain, which computes in float32; remove it"
-        )
+        message = f"{training.precision} has no effect with training.kernels: plain, which uses float32; remove it"
         yield _problem("training.precision", message, "training.kernels", "training.precision")
     # Batches of sentences are all full except the last; batches of tokens are never quite full anyway.
     pairs, size = training.sort_pairs, training.batch_size

@@ -30,7 +30,7 @@ def unknown_choice(path: KeyPath, value: object, choices: Sequence[str]) -> Prob
 
 
 def unknown_names(section: Section, families: Families, path: KeyPath = ()) -> Iterator[Problem]:
-    """The problems of names in a section of the configuration that no member of their family has."""
+    """A problem for every name in a section that no member of its family has."""
     for key, field in type(section).model_fields.items():
         value, extra = getattr(section, key), field.json_schema_extra
         names = list(families.get(str(extra.get("x-family")), ())) if isinstance(extra, dict) else []

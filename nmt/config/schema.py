@@ -23,7 +23,7 @@ from pydantic_core import CoreSchema, core_schema
 
 
 def _name_of(family: str, examples: str) -> Any:
-    """A key whose values are the names of a family; they stand beside its members, in a layer above this one."""
+    """A key whose value names a member of a family; the names are defined with the members, in a layer above."""
     return Field(json_schema_extra={"x-family": family, "$comment": f"the name of a {family}, such as {examples}"})
 
 
