@@ -65,10 +65,8 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
             from_input = multiply(torch.cat((embedded, state.fed), dim=1))
         else:
             from_input = self._with_fed(self._cell(0).project(embedded), state)
-        layers = self._stack(self._cell(0)(from_input, state.layers[0]), state.layers, ())
-        context, _, past = self.attention.step(layers[-1][0], memory, state.past)
-        vector = self._combine(context, layers[-1][0])
-        return vector, DecoderState(layers, past, None if self.feed is None else vector)
+        vector, _, state = self._recur(from_input, state, memory, ())
+        return vector, state
 
     def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Outputs:
         embedded = dropout(embedded, self.dropout, training=self.training)
@@ -76,25 +74,30 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
         between = self._masks_between(len(from_inputs), embedded)
         if self.feed is None and not self.attention.recurrent:
             return self._at_once(from_inputs, state, memory, between)
-        return self._step_by_step(from_inputs, state, memory, between)
-
-    def _step_by_step(
-        self, from_inputs: Sequence[Tensor], state: DecoderState, memory: Memory, between: Sequence[Sequence[Tensor]]
-    ) -> Outputs:
         vectors, weights = [], []
         on_output = self._output_masks(len(from_inputs), from_inputs[0])
         with weight_gradients_at_once() as loop:
             for from_input, masks, mask in zip(from_inputs, between, on_output, strict=True):
-                bottom = self._cell(0)(self._with_fed(from_input, state), state.layers[0])
-                layers = self._stack(bottom, state.layers, masks)
-                context, attended, past = self.attention.step(layers[-1][0], memory, state.past)
-                vector = self._combine(context, layers[-1][0])
-                if mask is not None:
-                    vector = vector * mask
-                state = DecoderState(layers, past, None if self.feed is None else vector)
+                vector, attended, state = self._recur(self._with_fed(from_input, state), state, memory, masks, mask)
                 vectors.append(vector)
                 weights.append(attended)
         return Outputs(*loop.outputs(torch.stack(vectors, dim=1), torch.stack(weights, dim=1)))
+
+    def _recur(
+        self,
+        from_input: Tensor,
+        state: DecoderState,
+        memory: Memory,
+        masks: Sequence[Tensor],
+        on_output: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, DecoderState]:
+        """One step of cells and attention: h̃, with its dropout mask `on_output` in training, weights, next state."""
+        layers = self._stack(self._cell(0)(from_input, state.layers[0]), state.layers, masks)
+        context, weights, past = self.attention.step(layers[-1][0], memory, state.past)
+        vector = self._combine(context, layers[-1][0])
+        if on_output is not None:
+            vector = vector * on_output
+        return vector, weights, DecoderState(layers, past, None if self.feed is None else vector)
 
     def _at_once(
         self, from_inputs: Sequence[Tensor], state: DecoderState, memory: Memory, between: Sequence[Sequence[Tensor]]

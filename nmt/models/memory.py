@@ -4,6 +4,7 @@ Plain tuples of tensors, moved and selected by search; the computations are in `
 `scopes.py`.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -37,10 +38,7 @@ class Past(NamedTuple):
 
     def select(self, rows: Tensor) -> "Past":
         """The rows `rows`, a flat tensor of indices. All rows of a step stand at the same position."""
-        weights, coverage = (
-            None if part is None else part.index_select(0, rows) for part in (self.weights, self.coverage)
-        )
-        return Past(self.steps, weights, coverage)
+        return self._changed(lambda part: part.index_select(0, rows))
 
     def next(self, weights: Tensor) -> "Past":
         """The past of the next step, after one whose weights were `weights` (rows, source_length)."""
@@ -52,9 +50,10 @@ class Past(NamedTuple):
 
     def by_sentence(self, batch: int) -> "Past":
         """The same with the rows of each of `batch` sentences as its queries: (batch, queries, source_length)."""
-        weights, coverage = (
-            None if part is None else part.view(batch, -1, part.size(1)) for part in (self.weights, self.coverage)
-        )
+        return self._changed(lambda part: part.view(batch, -1, part.size(1)))
+
+    def _changed(self, change: Callable[[Tensor], Tensor]) -> "Past":
+        weights, coverage = (None if part is None else change(part) for part in (self.weights, self.coverage))
         return Past(self.steps, weights, coverage)
 
 

@@ -15,7 +15,7 @@ pass comes first to `_Outputs`, which forgets what an earlier pass has left, the
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,24 +25,27 @@ from nmt.ops.computing import computing, fused, now, rounded
 from nmt.ops.linear import Linear
 from nmt.ops.products import outer_products, product
 
+Kept = list[tuple[Tensor, Tensor]]
+"""The inputs (…, input_size) of a layer and the gradients of its outputs (…, output_size), of the steps that a backward
+pass has come through."""
+
 
 class Loop:
     """One loop: the weights of its layers, and what its steps keep."""
 
     def __init__(self) -> None:
-        self._layers: dict[StepLinear, _LoopWeights] = {}
+        self._layers: dict[StepLinear, tuple[Tensor, Tensor | None, Kept]] = {}
 
     def outputs(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         """The same tensors, which must be all that is read of the loop's steps after it."""
-        outputs: tuple[Tensor, ...] = _Outputs.apply([weights.kept for weights in self._layers.values()], *tensors)
+        outputs: tuple[Tensor, ...] = _Outputs.apply([kept for *_, kept in self._layers.values()], *tensors)
         return outputs
 
-    def weights_of(self, layer: "StepLinear") -> "_LoopWeights":
-        """What the steps of the layer multiply by, and keep their part of the gradient in."""
+    def weights_of(self, layer: "StepLinear") -> tuple[Tensor, Tensor | None, Kept]:
+        """What the steps of the layer multiply by and add, and keep their part of the gradient in."""
         if layer not in self._layers:
-            kept = _Kept()
-            weight, bias = _Weights.apply(layer.weight, layer.bias, kept)
-            self._layers[layer] = _LoopWeights(weight, bias, kept)
+            kept: Kept = []
+            self._layers[layer] = (*_Weights.apply(layer.weight, layer.bias, kept), kept)
         return self._layers[layer]
 
 
@@ -74,33 +77,11 @@ class StepLinear(Linear):
         return result
 
 
-class _Kept(list[tuple[Tensor, Tensor]]):
-    """What the steps of a layer have kept in a backward pass: inputs (rows, input_size) and gradients of the outputs
-    (rows, output_size) of each step."""
-
-    def add(self, inputs: Tensor, gradient: Tensor) -> None:
-        self.append((inputs.reshape(-1, inputs.size(-1)), gradient.reshape(-1, gradient.size(-1))))
-
-    def take(self) -> tuple[Tensor, Tensor]:
-        """Inputs and gradients of all steps, one below the other, no longer kept."""
-        steps = self.copy()
-        self.clear()
-        return torch.cat([step[0] for step in steps]), torch.cat([step[1] for step in steps])
-
-
-class _LoopWeights(NamedTuple):
-    """What the steps of one layer share."""
-
-    weight: Tensor
-    bias: Tensor | None
-    kept: _Kept
-
-
 class _Outputs(torch.autograd.Function):
     """The outputs of a loop as they are; a backward pass begins here, so what an earlier one has left is forgotten."""
 
     @staticmethod
-    def forward(ctx: Any, kept: "list[_Kept]", *outputs: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, kept: list[Kept], *outputs: Tensor) -> tuple[Tensor, ...]:
         ctx.kept = kept
         ctx.set_materialize_grads(False)
         return outputs
@@ -117,7 +98,7 @@ class _Weights(torch.autograd.Function):
     """The weights, rounded if products are to be; their gradient comes from what the steps have kept, when all have."""
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, bias: Tensor | None, kept: _Kept) -> tuple[Tensor, Tensor | None]:
+    def forward(ctx: Any, weight: Tensor, bias: Tensor | None, kept: Kept) -> tuple[Tensor, Tensor | None]:
         ctx.kept, ctx.computing = kept, now()
         ctx.set_materialize_grads(False)
         return rounded(weight), bias
@@ -125,7 +106,10 @@ class _Weights(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *_: None) -> tuple[Tensor | None, Tensor | None, None]:
-        inputs, gradients = ctx.kept.take()
+        inputs, gradients = (
+            torch.cat([part.flatten(0, -2) for part in parts]) for parts in zip(*ctx.kept, strict=True)
+        )
+        ctx.kept.clear()
         with computing(*ctx.computing):
             weight = outer_products(gradients, inputs) if ctx.needs_input_grad[0] else None
         return weight, gradients.sum(0) if ctx.needs_input_grad[1] else None, None
@@ -135,7 +119,7 @@ class _StepProduct(torch.autograd.Function):
     """x Wᵀ + b; the gradients of W and b are left to `_Weights`, which is in the graph before every step."""
 
     @staticmethod
-    def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor | None, kept: _Kept) -> Tensor:
+    def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor | None, kept: Kept) -> Tensor:
         ctx.save_for_backward(inputs, weight)
         ctx.kept = kept
         return product(inputs, weight.t(), bias)
@@ -145,5 +129,5 @@ class _StepProduct(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None, None]:
         inputs, weight = ctx.saved_tensors
         if ctx.needs_input_grad[1]:
-            ctx.kept.add(inputs, gradient)
+            ctx.kept.append((inputs, gradient))
         return product(gradient, weight) if ctx.needs_input_grad[0] else None, None, None, None

@@ -4,6 +4,7 @@ It knows the JSON object of a state, neither tensors nor files.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -38,18 +39,7 @@ def _check_progress(progress: dict[str, Any]) -> None:
     odd = (progress.keys() - known) | (_ALWAYS - progress.keys())
     _expect(not odd, *(f"progress.{key}" for key in sorted(odd)))
     for key, value in progress.items():
-        if key in ("epoch", "position", "update"):
-            fits = _is_count(value)
-        elif key == "finished":
-            fits = value is None or isinstance(value, str)
-        elif key == "best":
-            fits = isinstance(value, list) and all(_is_scored(entry) for entry in value)
-        elif key == "last":
-            fits = isinstance(value, list) and all(_is_count(entry) for entry in value)
-        elif key == "window":
-            fits = isinstance(value, dict) and _is_window(value)
-        else:
-            fits = _is_number(value) or (value is None and known[key] is None)
+        fits = _FITS.get(key, _is_number)(value) or (value is None and known[key] is None)
         _expect(fits, f"progress.{key}")
 
 
@@ -82,3 +72,14 @@ def _is_number(value: Any) -> bool:
 
 def _is_count(value: Any, least: int = 0, most: int = _LARGEST) -> bool:
     return type(value) is int and least <= value <= most
+
+
+_FITS: dict[str, Callable[[Any], bool]] = {  # of the keys of progress that are no simple numbers
+    "epoch": _is_count,
+    "position": _is_count,
+    "update": _is_count,
+    "finished": lambda value: isinstance(value, str),
+    "best": lambda value: isinstance(value, list) and all(map(_is_scored, value)),
+    "last": lambda value: isinstance(value, list) and all(map(_is_count, value)),
+    "window": lambda value: isinstance(value, dict) and _is_window(value),
+}

@@ -67,9 +67,12 @@ def test_the_gradient_of_each_weight_is_formed_once(monkeypatch: pytest.MonkeyPa
 
 def test_what_has_been_taken_is_not_kept_any_longer() -> None:
     """The rest of a backward pass needs the memory."""
-    kept = steps._Kept()
-    kept.add(torch.ones(ROWS, INPUTS), torch.ones(ROWS, STATE))
-    assert [taken.shape for taken in kept.take()] == [(ROWS, INPUTS), (ROWS, STATE)]
+    layer = StepLinear(INPUTS, STATE)
+    with weight_gradients_at_once() as loop:
+        (outputs,) = loop.outputs(layer(torch.ones(ROWS, INPUTS)))
+        *_, kept = loop.weights_of(layer)
+    outputs.sum().backward()
+    assert layer.weight.grad is not None
     assert kept == []
 
 
