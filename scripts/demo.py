@@ -63,7 +63,7 @@ def train_translate_score() -> None:
     source, reference, hypotheses = CORPUS / "test.en", CORPUS / "test.de", RUN / "test.de"
     command("nmt-translate", "--model", str(RUN), "--input", str(source), "--output", str(hypotheses))
 
-    # The grammar writes words and full stops with spaces between them, so BLEU has nothing left to tokenise.
+    # The grammar writes words and periods with spaces between them, so BLEU has nothing left to tokenize.
     heading("Evaluation")
     files = ("--hypotheses", str(hypotheses), "--reference", str(reference), "--json", str(RUN / "test.json"))
     command("nmt-eval", *files, "--tokenize", "none")

@@ -534,10 +534,10 @@ def finish(phrases: Sequence[Phrase]) -> Pair:
     targets = [word for phrase in phrases for word in phrase.german]
     position = {source: number for number, source in enumerate(sources)}
     links = sorted((position[source], number) for number, word in enumerate(targets) for source in word.sources)
-    return Pair(capitalise([word.text for word in sources]), capitalise([word.text for word in targets]), tuple(links))
+    return Pair(capitalize([word.text for word in sources]), capitalize([word.text for word in targets]), tuple(links))
 
 
-def capitalise(words: Sequence[str]) -> tuple[str, ...]:
+def capitalize(words: Sequence[str]) -> tuple[str, ...]:
     return (words[0][0].upper() + words[0][1:], *words[1:])
 
 

@@ -18,7 +18,7 @@ Links = Collection[Link]
 _LINK = re.compile(r"([0-9]+)([-p?])([0-9]+)")
 _DIGITS = 9  # at most, in the number of a word
 _SHOWN = 30  # characters of a malformed link in a message
-_NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
+_NEIGHBORS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
 class Gold(NamedTuple):
@@ -132,7 +132,7 @@ def table(scores: AlignmentScores, *, sentences: int) -> str:
     return "\n".join([*lines, f"{sentences} sentence{'' if sentences == 1 else 's'}"])
 
 
-# ------------------------------------------------------------------------------------------------------ symmetrisation
+# ------------------------------------------------------------------------------------------------------ symmetrization
 
 
 def intersection(forward: Links, reverse: Links) -> set[Link]:
@@ -169,7 +169,7 @@ def grow_diag_final_and(forward: Links, reverse: Links) -> set[Link]:
         behind = []
         while sweep:
             place = target, source = heapq.heappop(sweep)
-            for down, right in _NEIGHBOURS:
+            for down, right in _NEIGHBORS:
                 new = (source + right, target + down)
                 if new in either and new not in links and (new[0] not in sources or new[1] not in targets):
                     add(new)

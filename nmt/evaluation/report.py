@@ -2,7 +2,7 @@
 
 It knows scores and sentences; it reads no files and prints nothing. Warnings depend on the share of lines with a
 telltale mark: on Multi30k and WMT news, at most 0.1% of raw lines and at least 77% of tokenized lines match
-`TOKENISED`; at least 76% of raw and at most 8% of tokenized lines match `UNTOKENISED`.
+`TOKENIZED`; at least 76% of raw and at most 8% of tokenized lines match `UNTOKENIZED`.
 """
 
 import math
@@ -15,8 +15,8 @@ from nmt.evaluation.metrics import METRICS, Score
 SUSPICIOUS_SHARE = 0.2  # of the lines
 LONG_WORDS = 200  # in both lines of a pair
 SEGMENTED = re.compile("\N{LOWER ONE EIGHTH BLOCK}|@@(?:\\s|$)")  # marks of sentencepiece and subword-nmt
-TOKENISED = re.compile(r"\S [.,](?:\s|$)|&(?:apos|quot|amp|lt|gt|#\d+);|@-@")  # Moses: "word ." and its escapes
-UNTOKENISED = re.compile(r"\w(?:[.,!?](?:\s|$)|[。、,!?])")
+TOKENIZED = re.compile(r"\S [.,](?:\s|$)|&(?:apos|quot|amp|lt|gt|#\d+);|@-@")  # Moses: "word ." and its escapes
+UNTOKENIZED = re.compile(r"\w(?:[.,!?](?:\s|$)|[。、,!?])")
 
 
 def table(scores: Mapping[str, Score], *, sentences: int) -> str:
@@ -92,20 +92,20 @@ def _slow_lines(hypotheses: Sequence[str], references: Sequence[str]) -> list[st
 def _format_warnings(name: str, lines: Sequence[str], tokenize: str | None) -> list[str]:
     """Warn if a side is split into subwords, or if its tokenization conflicts with BLEU's tokenizer (None: no BLEU)."""
     warnings = []
-    segmented, tokenised, untokenised = (_share(mark, lines) for mark in (SEGMENTED, TOKENISED, UNTOKENISED))
+    segmented, tokenized, untokenized = (_share(mark, lines) for mark in (SEGMENTED, TOKENIZED, UNTOKENIZED))
     if segmented >= SUSPICIOUS_SHARE:
         warnings.append(
             f"{segmented:.0%} of the {name} look split into subwords (marks such as '\N{LOWER ONE EIGHTH BLOCK}' or "
             "'@@'): these scores count pieces, not words; join the pieces first"
         )
-    if tokenize not in ("none", None) and tokenised >= SUSPICIOUS_SHARE:
+    if tokenize not in ("none", None) and tokenized >= SUSPICIOUS_SHARE:
         warnings.append(
-            f"{tokenised:.0%} of the {name} look tokenized (such as 'word .', '&apos;' or '@-@') and --tokenize "
+            f"{tokenized:.0%} of the {name} look tokenized (such as 'word .', '&apos;' or '@-@') and --tokenize "
             f"{tokenize} tokenizes again: BLEU is not comparable; score detokenized text, or use --tokenize none"
         )
-    if tokenize == "none" and tokenised < SUSPICIOUS_SHARE <= untokenised:
+    if tokenize == "none" and tokenized < SUSPICIOUS_SHARE <= untokenized:
         warnings.append(
-            f"{untokenised:.0%} of the {name} look untokenized (such as 'word.') and --tokenize none leaves them so: "
+            f"{untokenized:.0%} of the {name} look untokenized (such as 'word.') and --tokenize none leaves them so: "
             "BLEU is not comparable; use --tokenize 13a, or another one that suits the language"
         )
     return warnings
