@@ -6,7 +6,6 @@ It knows options, files and alignments, but no models.
 import argparse
 import json
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from nmt.cli.options import option_name
-from nmt.cli.outputs import STANDARD, Files, check_outputs, opened_for_writing
+from nmt.cli.outputs import STANDARD, Files, check_outputs, check_writable, opened_for_writing
 from nmt.decoding.text.alignment import SoftAlignment
 from nmt.errors import Checking, UserError, caught
 from nmt.evaluation.alignment_plot import Fonts, check_plots, plot_alignment
@@ -110,11 +109,7 @@ def _check_folder(folder: Path) -> None:
     place = folder if folder.is_dir() else folder.resolve().parent
     if not place.is_dir():
         raise UserError(f"--plot-alignments {folder}: there is no folder {folder.parent}")
-    try:
-        with tempfile.TemporaryFile(dir=place):
-            pass
-    except OSError as error:
-        raise UserError(f"--plot-alignments {folder}: {place} cannot be written to ({error.strerror})") from None
+    check_writable(place, f"--plot-alignments {folder}: {place}")
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, cast
@@ -48,11 +48,16 @@ def check_output(option: str, name: str, *, others: Files) -> None:
     folder = path.resolve().parent
     if not folder.is_dir():
         raise UserError(f"{shown}: there is no folder {path.parent}")
+    check_writable(folder, f"{shown}: the folder {path.parent}")
+
+
+def check_writable(folder: Path, shown: str) -> None:
+    """Raise UserError, with the folder as it is `shown`, unless files can be made in it."""
     try:
         with tempfile.TemporaryFile(dir=folder):  # only trying tells: root, read-only disks, …
             pass
     except OSError as error:
-        raise UserError(f"{shown}: the folder {path.parent} cannot be written to ({error.strerror})") from None
+        raise UserError(f"{shown} cannot be written to ({error.strerror})") from None
 
 
 def is_device(path: Path) -> bool:
@@ -75,25 +80,19 @@ def opened_for_writing(name: str) -> Iterator[IO[bytes]]:
     shown, standard = ("standard output", True) if name == STANDARD else (name, False)
     with _failing_as(shown, standard=standard), _opened(name) as file:
         yield cast(IO[bytes], _Output(file, shown, standard=standard))
+        file.flush()
+
+
+def _opened(name: str) -> AbstractContextManager[IO[bytes]]:
+    path = Path(name)
+    if name == STANDARD:
+        return nullcontext(sys.stdout.buffer)
+    return open(path, "wb") if is_device(path) else written_atomically(path.resolve(), "wb")  # where a link points
 
 
 def abandon_standard_output() -> None:
     """Point standard output nowhere after a failure, so that the interpreter's final flush stays silent."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-@contextmanager
-def _opened(name: str) -> Iterator[IO[bytes]]:
-    path = Path(name)
-    if name == STANDARD:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-    elif is_device(path):
-        with open(path, "wb") as file:
-            yield file
-    else:
-        with written_atomically(path.resolve(), "wb") as file:  # the file that a link points to
-            yield file
 
 
 @contextmanager

@@ -141,7 +141,16 @@ def _read_number(option: str, text: str | None, default: int, *, least: int) -> 
 def _shortlist(request: Request) -> None:
     """Learn, write, report."""
     vocabularies, sampling = _subwords(request.model)
-    checked(_too_many(request, vocabularies.target.size))
+    size = vocabularies.target.size
+    counts = {"--translations": request.translations, "--most-frequent": request.most_frequent}
+    if too_large := {option: count for option, count in counts.items() if count >= size}:
+        raise UserError(
+            *(
+                f"{option} {count}: the model has only {size} target pieces; a shortlist of as many would leave none "
+                "out; give a smaller number"
+                for option, count in too_large.items()
+            )
+        )
     step = math.ceil(request.lines / MOST_PAIRS)
     pairs = islice((pair for corpus in request.corpora for pair in read_pairs(*corpus)), 0, None, step)
     total = math.ceil(request.lines / step)
@@ -158,15 +167,6 @@ def _shortlist(request: Request) -> None:
         raise UserError(f"{request.output}: cannot be written ({error.strerror or error})") from None
     for line in _report(trained, request.lines, sampled=sampling is not None):
         print(f"{PROGRAM}: {line}", file=sys.stderr)
-
-
-def _too_many(request: Request, size: int) -> Checking[None]:
-    for option, count in (("--translations", request.translations), ("--most-frequent", request.most_frequent)):
-        if count >= size:
-            yield (
-                f"{option} {count}: the model has only {size} target pieces; a shortlist of as many would leave none "
-                "out; give a smaller number"
-            )
 
 
 def _report(trained: Trained, lines: int, *, sampled: bool) -> Iterator[str]:

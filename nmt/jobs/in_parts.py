@@ -98,7 +98,7 @@ def _work(
     watched = team.is_first and sys.stderr.isatty()
     initial, looked = parts.done_lines() if watched else 0, time.monotonic()
     bar: tqdm[Any]
-    with tqdm(total=parts.lines, initial=initial, unit=" lines", disable=not watched) as bar:
+    with tqdm(total=job.lines, initial=initial, unit=" lines", disable=not watched) as bar:
 
         def look() -> None:
             nonlocal looked
@@ -116,7 +116,7 @@ def _work(
             if not team.is_first:
                 return
             if watched:
-                bar.update(parts.lines - bar.n)
+                bar.update(job.lines - bar.n)
             _refuse_changes(job)
             damages = parts.join()
             if not damages:

@@ -55,19 +55,14 @@ class Parts:
         self._lock.close()
 
     @property
-    def lines(self) -> int:
-        """How many lines the input has."""
-        return self.description.lines
-
-    @property
     def chunks(self) -> int:
         """How many chunks there are."""
-        return -(-self.lines // self.description.chunk_lines)
+        return -(-self.description.lines // self.description.chunk_lines)
 
     def range(self, chunk: int) -> tuple[int, int]:
         """The first line of a chunk, and its number of lines."""
         first = chunk * self.description.chunk_lines
-        return first, min(self.description.chunk_lines, self.lines - first)
+        return first, min(self.description.chunk_lines, self.description.lines - first)
 
     def part(self, chunk: int, kind: str) -> Path:
         """A chunk's file of one kind, or its record."""

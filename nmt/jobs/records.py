@@ -8,7 +8,7 @@ the lines, the size and the SHA-256 of each of its files. Here facts are text an
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeGuard
@@ -102,11 +102,16 @@ def read_record(path: Path, *, job: str, chunk: int) -> dict[str, Content]:
 def read_content(path: Path, to: IO[bytes] | None = None) -> Content:
     """Measure a file, and copy it to another one if that is given. Raises Damaged if it is missing."""
     lines, size, digest = 0, 0, hashlib.sha256()
-    for block in _blocks(path):
-        lines, size = lines + block.count(b"\n"), size + len(block)
-        digest.update(block)
-        if to is not None:
-            to.write(block)
+    try:
+        file = open(path, "rb")  # noqa: SIM115 - `with` comes below, since a failure there is another one
+    except FileNotFoundError:
+        raise Damaged(f"{path}: is missing") from None
+    with file:
+        while block := file.read(BLOCK):
+            lines, size = lines + block.count(b"\n"), size + len(block)
+            digest.update(block)
+            if to is not None:
+                to.write(block)
     return Content(lines, size, digest.hexdigest())
 
 
@@ -135,16 +140,6 @@ def states(files: Mapping[str, str]) -> dict[str, State]:
 def digest_of(job: Mapping[str, Any]) -> str:
     """The checksum of a job, over everything that defines it."""
     return hashlib.sha256(json.dumps(job, sort_keys=True).encode()).hexdigest()
-
-
-def _blocks(path: Path) -> Iterator[bytes]:
-    try:
-        file = open(path, "rb")  # noqa: SIM115 - inside `with`, but what fails there is not what fails here
-    except FileNotFoundError:
-        raise Damaged(f"{path}: is missing") from None
-    with file:
-        while block := file.read(BLOCK):
-            yield block
 
 
 def _read_json(path: Path) -> dict[str, Any]:
