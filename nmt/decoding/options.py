@@ -1,23 +1,21 @@
-"""What a translation may be told: one frozen set of options, and what of it contradicts itself or the model.
-
-It knows the configuration's names and meanings; it knows no text.
-"""
+"""The options of a translation, and how they may contradict each other or the model. It knows no text."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import LengthPenalty
+from nmt.errors import Checking
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationOptions:
-    """How to translate. None: as the model's configuration has it, under `decoding`.
+    """How to translate. None: what the model's configuration says under `decoding`.
 
-    The rules, `minimum_length` to `suppress_unknown`: where they leave nothing to go on with, the translation ends. Of
-    a line that is cut into segments they hold for each segment.
+    Where the rules, `minimum_length` to `suppress_unknown`, leave nothing to go on with, the translation ends. For a
+    line that is cut into segments they hold for each segment.
     """
 
     beam_size: int | None = None
@@ -68,15 +66,15 @@ class TranslationOptions:
     made to write the translation again. Words are those of the line and of the text, `str.split()`."""
 
     def decoding(self, default: DecodingConfig) -> DecodingConfig:
-        """The configuration's section `decoding`, with `default` where an option is None."""
+        """The section `decoding` of the configuration as these options change it; `default` where one is None."""
         options = {name: getattr(self, name) for name in DecodingConfig.model_fields}
         return default.model_copy(update={name: value for name, value in options.items() if value is not None})
 
 
 def contradictions(
     options: TranslationOptions, decoding: DecodingConfig, scorer: Scorer, *, constraints: bool
-) -> Iterator[str]:
-    """Problems of options that resolve to `decoding`; `constraints` says whether there are any."""
+) -> Checking[None]:
+    """What is wrong with options that turn the configuration into `decoding`; `constraints`: whether there are any."""
     if options.replace_unknown is not None and decoding.suppress_unknown:
         yield "suppress_unknown leaves no unknown word to replace; choose one of the two"
     if constraints and options.sampling is not None:

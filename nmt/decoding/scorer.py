@@ -1,13 +1,13 @@
 """What scores the next word: one model, or several together, over the whole vocabulary or the columns of a shortlist.
 
-Each model reads the source, and each step has the mean of what they say; of one model, what it says:
+Each model reads the source, and a step takes the mean of what they say; with one model, that is what it says:
 
     log p(y_t | y_<t, x) = 1/M Σ_m log p_m(y_t | y_<t, x)
 
-The mean is the arithmetic mean of log-probabilities, the geometric mean of probabilities: what one model holds for
-impossible is not written because the others like it. It is not made to sum to 1 again, so the log-probability of a
-translation is exactly the mean of those that the models give it, and it still only falls with every token. The models
-need equal vocabularies, and nothing else in common. It knows models and ids; it knows no search, no files, no text.
+The arithmetic mean of log-probabilities is the geometric mean of probabilities: what one model considers impossible is
+not written just because the others like it. The mean is not normalized again, so the log-probability of a translation
+is exactly the mean of those that the models give it, and still only falls with every token. The models need equal
+vocabularies, and nothing else in common. It knows models and ids; it knows no search, no files and no text.
 
 Sutskever et al. (2014), arXiv 1409.3215, section 3.6, translate with an ensemble.
 """
@@ -21,16 +21,17 @@ import torch
 from torch import Tensor, nn
 
 from nmt.decoding.shortlist import Columns
+from nmt.errors import Checking
 from nmt.models.seq2seq import SearchState, Seq2Seq
 
-LEAST = 1e-10  # the least coverage that is told from none: with local attention a token may have none, and log(0) is -∞
+LEAST = 1e-10  # smaller coverage counts as this: with local attention a token may have none, and log(0) is -∞
 
 
 class ScorerState(NamedTuple):
     """Where a batch of hypotheses stands in each model."""
 
     models: tuple[SearchState, ...]
-    barred: Tensor | None  # (sentences, columns), True at pieces that a sentence does not have; None: no shortlist
+    barred: Tensor | None  # (sentences, columns), True at columns that a sentence may not use; None: no shortlist
     beam: int  # hypotheses of a sentence
 
     def select(self, rows: Tensor) -> "ScorerState":
@@ -62,7 +63,7 @@ class Scorer:
                 return "the model" if len(self.models) == 1 else f"model {number} of the ensemble's {len(self.models)}"
         return None
 
-    def no_alignments(self) -> Iterator[str]:
+    def no_alignments(self) -> Checking[None]:
         """Why no alignments can be read from these models, if so."""
         if which := self.without_attention:
             yield f"there are no alignments: {which} has no attention (model.attention.score: none) to read them from"
@@ -77,7 +78,7 @@ class Scorer:
     def step(self, tokens: Tensor, state: ScorerState) -> tuple[Tensor, ScorerState]:
         """The mean log-probabilities (rows, vocabulary) of what may follow `tokens` (rows,), and the next state.
 
-        Over columns c those of a sentence, and -inf for what it does not have (z: the logits of a model):
+        With columns c, the softmax is over those of the sentence (z: the logits of a model), and the others have -inf:
 
             log p(c | y_<t, x) = z_c - log Σ_{c' of the sentence} exp(z_c')
         """
@@ -114,12 +115,12 @@ class Scorer:
 
 
 def mean(parts: Sequence[Tensor]) -> Tensor:
-    """The mean of tensors of one shape; of one it is itself, and of two equal ones exactly the one."""
+    """The mean of tensors of one shape: one tensor is its own mean, and two equal ones have exactly that mean."""
     return parts[0] if len(parts) == 1 else torch.stack(tuple(parts)).sum(dim=0) / len(parts)
 
 
 def coverage_penalty(state: ScorerState, beta: float) -> Tensor:
-    """cp (rows,), in float64, of hypotheses that end with the step after which `state` is.
+    """cp (rows,), in float64, of hypotheses that end with the step that led to `state`.
 
         cp(X; Y) = β Σ_j log(min(Σ_i a_ij, 1))
 
@@ -127,7 +128,7 @@ def coverage_penalty(state: ScorerState, beta: float) -> Tensor:
     mean of its models'. cp is at most 0, so translations lose that leave words out. It only grows while a translation
     does, so 0 bounds it for every hypothesis that is not finished. Wu et al. (2016), arXiv 1609.08144, equation 14.
     """
-    coverage = mean([_coverage(of_model) for of_model in state.models])
+    coverage = mean([_coverage(one) for one in state.models])
     covered, mask = coverage.double().clamp(LEAST, 1.0).log(), state.models[0].memory.mask
     if mask is not None:
         covered = covered.masked_fill(~mask.repeat_interleave(len(covered) // len(mask), dim=0), 0.0)
@@ -135,7 +136,7 @@ def coverage_penalty(state: ScorerState, beta: float) -> Tensor:
 
 
 def _with_coverage(state: SearchState) -> SearchState:
-    """The state before the first step, remembering the sum of the weights of all steps whatever the score needs."""
+    """The state before the first step, which sums up the weights of all steps whether or not the score needs it."""
     nothing = state.memory.values.new_zeros(state.memory.values.shape[:2])
     past = state.decoder.past._replace(coverage=nothing)
     return state._replace(decoder=state.decoder._replace(past=past))

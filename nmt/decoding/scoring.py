@@ -13,7 +13,7 @@ from nmt.decoding.forced import Forced, forced_decoding
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.text.alignment import SoftAlignment, soft_alignment
 from nmt.decoding.text.words import words_of_line
-from nmt.errors import UserError
+from nmt.errors import checked
 
 _CHUNK_PAIRS = 2000  # read at once: enough to sort by length with little padding
 
@@ -45,8 +45,8 @@ def score(
 
     Raises UserError when the model computes no finite numbers, or has no attention and `alignments` are asked for.
     """
-    if alignments and (problems := list(scorer.no_alignments())):
-        raise UserError(*problems)
+    if alignments:
+        checked(scorer.no_alignments())
     return _scores(scorer, vocabularies, iter(pairs), batch_tokens, alignments)
 
 

@@ -120,7 +120,7 @@ class Search:
     def _kind(
         self, segments: Sequence[Segment], limits: Tensor, continuing: Tensor | None
     ) -> Callable[..., list[list[Hypothesis]]]:
-        """The kind of search that the options ask for, with what it alone is told."""
+        """The kind of search that the options ask for, with the arguments that it alone takes."""
         if self.sampling is not None:
             places, steps = [segment.place for segment in segments], int(limits.max())
             drawn = numbers(self.sampling.seed, places, samples=self.n_best, steps=steps)
@@ -139,7 +139,7 @@ class Search:
         return partial(beam_search, beam_size=beam_size, n_best=n_best, supplement=supplement)
 
     def _rules(self, segments: Sequence[Segment], limits: Tensor, continuing: Tensor | None) -> list[Rule]:
-        """What may not be written; a segment's maximal length, `limits` (segments,), prevails over its minimal one."""
+        """What may not be written. The maximal lengths, `limits` (segments,), prevail over the minimal length."""
         rules: list[Rule] = []
         if self.decoding.minimum_length:
             rules.append(MinimumLength((limits - 1).clamp(max=self.decoding.minimum_length)))
@@ -157,7 +157,7 @@ class Search:
         return [*rules, NoLongerWord(lengths, complete, continuing.to(self.device)), forced]
 
     def _bounds(self, segments: Sequence[Segment], continuing: Tensor | None) -> Bounds:
-        """What translations with phrases are bound by, which all of `segments` have."""
+        """The phrases of `segments`, which all have some, and what may follow them."""
         assert self.continuing is not None
         assert continuing is not None
         phrases = Phrases([[phrase.tokens for phrase in segment.phrases] for segment in segments], self.device)
@@ -177,7 +177,7 @@ def _of_ids(hypothesis: Hypothesis, ids: Sequence[int]) -> Hypothesis:
 
 
 def _required(segment: Segment) -> list[int]:
-    """The pieces that its prefix and phrases need."""
+    """The ids that its prefix and phrases need."""
     return segment.prefix.tokens + [token for phrase in segment.phrases for token in phrase.tokens]
 
 

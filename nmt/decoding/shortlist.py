@@ -3,7 +3,7 @@
 A sentence may be translated with the most probable translations of its pieces, by IBM Model 1 (see
 `nmt.ops.translation_table`), with the most frequent target pieces, and with the four special symbols; where one
 vocabulary serves both sides also with its own pieces, as names are copied. So the output layer computes hundreds of
-logits in place of all. Here are the table, its training, its file, and what it gives the sentences of a batch.
+logits instead of all. Here are the table, its training, its file, and the columns that it allows a batch.
 
 Jean et al. (2015), ACL P15-1001, section 3.3; Mi, Wang & Ittycheriah (2016), ACL P16-2021.
 """
@@ -56,7 +56,7 @@ class Shortlist(NamedTuple):
             )
 
     def columns(self, source: Tensor, required: Sequence[list[int]], device: torch.device | str) -> "Columns":
-        """Those of sentences `source` (sentences, length), ids with END and PAD, with the ids `required` by each."""
+        """The columns of sentences `source` (sentences, length), ids with END and PAD, that each require some ids."""
         allowed = torch.zeros(len(source), self.target_size, dtype=torch.bool)
         allowed[:, [PAD, UNKNOWN, BEGIN, END]] = True
         allowed[:, self.frequent] = True
@@ -72,14 +72,14 @@ class Shortlist(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """The target pieces of a batch: all that one of its sentences may be translated with, in the order of their ids.
+    """The target pieces of a batch: all that any of its sentences may be translated with, in the order of their ids.
 
-    To a search they are a small vocabulary, in which the special symbols are at their own places. Each sentence has its
-    own of them, so that its translations do not depend on its batch.
+    To a search they are a small vocabulary, in which the special symbols have their usual ids. Each sentence may use
+    only its own among them, so that its translations do not depend on its batch.
     """
 
     ids: Tensor  # (columns,), of which the first `used` ascend; behind them PAD fills up
-    barred: Tensor  # (sentences, columns), True where a sentence does not have the piece
+    barred: Tensor  # (sentences, columns), True at columns that a sentence may not use
     used: int
 
     def places(self, ids: Sequence[int]) -> list[int]:

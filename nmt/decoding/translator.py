@@ -7,10 +7,11 @@ batches only share the work.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -25,7 +26,7 @@ from nmt.decoding.shortlist import Shortlist, load_shortlist
 from nmt.decoding.text.required import encoded_constraints, encoded_prefixes, impossible, word_continuations
 from nmt.decoding.text.segments import LONGEST_SEGMENT, Segment, longest_segment, segment
 from nmt.decoding.text.writing import Translation, Writer
-from nmt.errors import UserError
+from nmt.errors import Checking, UserError, caught, checked
 from nmt.models.model_file import load_model, rebuild
 from nmt.models.seq2seq import Seq2Seq
 
@@ -84,30 +85,22 @@ class Translator:
         Raises UserError when there is no such file, it is damaged, or holds no model of this toolkit; and when the
         vocabularies of several, or of the shortlist, are not the same.
         """
-        paths = [path] if isinstance(path, Path | str) else list(path)
+        paths = [Path(path)] if isinstance(path, Path | str) else [Path(one) for one in path]
         if not paths:
             raise UserError("there is no model to load: the list of paths is empty")
-        loaded: list[_Loaded] = []
-        problems: list[str] = []
-        for file in paths:
-            try:
-                loaded.append(_load(Path(file), device, precision))
-            except UserError as error:
-                problems.extend(error.messages)
-        if problems:
-            raise UserError(*problems)
-        first = loaded[0]
-        for file, other in zip(paths[1:], loaded[1:], strict=True):
-            if differing := difference(first.vocabularies, other.vocabularies):
-                problems.append(f"{paths[0]} and {file} cannot translate together: {differing}")
-        if problems:
-            raise UserError(*problems)
+        translators = checked(_loaded(paths, device, precision))
+        first = translators[0]
+        checked(
+            f"{paths[0]} and {other} cannot translate together: {differing}"
+            for other, translator in zip(paths, translators, strict=True)
+            if (differing := difference(first.vocabularies, translator.vocabularies))
+        )
         return cls(
-            [one.model for one in loaded],
+            [model for translator in translators for model in translator.models],
             first.vocabularies,
             decoding=first.decoding,
             device=device,
-            longest_segment=min(one.longest_segment for one in loaded),
+            longest_segment=min(translator.longest_segment for translator in translators),
             shortlist=None if shortlist is None else load_shortlist(Path(shortlist), first.vocabularies),
         )
 
@@ -131,9 +124,9 @@ class Translator:
     ) -> Iterator[list[Translation]]:
         """For each line and in order, its `n_best` best translations, best first; fewer if fewer exist.
 
-        `options` says how; the keywords `beam_size` to `alignments` come before it. A blank line gives one empty
-        translation without asking the model. A line of more than `longest_segment` pieces is cut (see `segment`), its
-        segments' translations are joined with a space, and its score is that of all their tokens together.
+        The keywords `beam_size` to `alignments` override those of `options`. A blank line gives one empty translation
+        without asking the model. A line of more than `longest_segment` pieces is cut (see `segment`), the translations
+        of its segments are joined with a space, and its score is that of all their tokens together.
 
         `prefixes`: for each line what its translation begins with, or "". Its pieces are forced as the subword model
         cuts it, and the text has it as it was given; its last word is complete (see `required`). Of a line that is cut
@@ -160,8 +153,7 @@ class Translator:
         overriding = {name: value for name, value in everyday.items() if value is not None}
         options = replace(options or TranslationOptions(), **overriding)
         decoding = options.decoding(self.decoding)
-        if problems := list(contradictions(options, decoding, self.scorer, constraints=constraints is not None)):
-            raise UserError(*problems)
+        checked(contradictions(options, decoding, self.scorer, constraints=constraints is not None))
         required = prefixes is not None or constraints is not None
         search = Search(
             scorer=self.scorer,
@@ -192,12 +184,11 @@ class Translator:
         search: Search,
         writer: Writer,
     ) -> Iterator[list[Translation]]:
-        """The translations of all lines, which come in chunks with what goes beside them, from line `first` on."""
+        """The translations of all lines, which come in chunks with the texts beside them, from line `first` on."""
         for lines, beside in chunks:
             nothing = [""] * len(lines)
-            segments = self._segments(
-                lines, beside[PREFIXES] or nothing, beside[CONSTRAINTS] or nothing, first, search.decoding
-            )
+            prefixes, constraints = beside[PREFIXES] or nothing, beside[CONSTRAINTS] or nothing
+            segments = checked(self._segments(lines, prefixes, constraints, first, search.decoding))
             yield from writer.translations(segments, search.hypotheses(list(chain(*segments))))
             first += len(lines)
 
@@ -208,12 +199,10 @@ class Translator:
         constraints: Sequence[str],
         first: int,
         decoding: DecodingConfig,
-    ) -> list[list[Segment]]:
-        """The segments of each line, of which a blank one has none. Raises UserError for what none can begin with or
-        contain."""
+    ) -> Checking[list[list[Segment]]]:
+        """The segments of each line, none for a blank one; yields what cannot be required of a line."""
         source, target = self.vocabularies
         segments: list[list[Segment]] = []
-        problems: list[str] = []
         together = zip(
             lines,
             source.encode_batch(lines),
@@ -222,29 +211,31 @@ class Translator:
             strict=True,
         )
         for number, (line, ids, prefix, phrases) in enumerate(together, first):
-            cuts: list[slice] = []
-            if ids and not line.isspace():
-                cuts = segment(source.pieces(ids), self.longest_segment)
+            cuts = [] if line.isspace() else self._cuts(ids)
             parts = [Segment(ids[cut], (number, index), line=line, first=cut.start) for index, cut in enumerate(cuts)]
             longest = longest_translation(len(parts[0].source) + 1 if parts else 1, decoding)
-            problems += impossible(prefix, phrases, line=number, blank=not parts, longest=longest)
-            parts[:1] = [part._replace(prefix=prefix, phrases=phrases) for part in parts[:1]]
+            yield from impossible(prefix, phrases, line=number, blank=not parts, longest=longest)
+            if parts:
+                parts[0] = parts[0]._replace(prefix=prefix, phrases=phrases)
             segments.append(parts)
-        if problems:
-            raise UserError(*problems)
         return segments
 
-
-class _Loaded(NamedTuple):
-    """What a model file gives to a translator."""
-
-    model: Seq2Seq
-    vocabularies: Vocabularies
-    decoding: DecodingConfig
-    longest_segment: int
+    def _cuts(self, ids: Sequence[int]) -> list[slice]:
+        """The pieces of a line that are translated at once."""
+        if len(ids) <= self.longest_segment:
+            return [slice(0, len(ids))] if ids else []
+        return segment(self.vocabularies.source.pieces(ids), self.longest_segment)
 
 
-def _load(path: Path, device: torch.device | str, precision: str) -> _Loaded:
+def _loaded(paths: Sequence[Path], device: torch.device | str, precision: str) -> Checking[list[Translator]]:
+    """A translator for each model, or for each that can be loaded."""
+    translators = []
+    for path in paths:
+        translators.append((yield from caught(partial(_load, path, device, precision), None)))
+    return [translator for translator in translators if translator is not None]
+
+
+def _load(path: Path, device: torch.device | str, precision: str) -> Translator:
     file = load_model(path)
     try:
         model = rebuild(file)
@@ -252,10 +243,10 @@ def _load(path: Path, device: torch.device | str, precision: str) -> _Loaded:
     except (KeyError, ValueError, UserError) as error:
         reason = shorten(str(error), 200, placeholder=" …")  # PyTorch names every weight that does not fit
         raise UserError(f"{path}: damaged: its parts do not fit together ({reason})") from error
-    longest = longest_segment(file.config.data.max_length)
     model = model.to(device)
     model.pack_weights(precision)
-    return _Loaded(model, vocabularies, file.config.decoding, longest)
+    longest, decoding = longest_segment(file.config.data.max_length), file.config.decoding
+    return Translator(model, vocabularies, decoding=decoding, device=device, longest_segment=longest)
 
 
 def difference(one: Vocabularies, other: Vocabularies) -> str | None:

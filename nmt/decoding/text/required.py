@@ -1,15 +1,15 @@
 """What the user requires of translations: the prefixes they begin with, and the phrases they contain (constraints).
 
-This is the text side; how a search keeps to them is in `search/rules.py` and `search/constrained.py`. A line of
-constraints holds the phrases for one line of the text, separated by tabs; it may be empty. Prefixes and phrases are cut
-into pieces as the subword model cuts them by themselves, so a phrase begins a word. Their last word is complete: what
-follows begins a new word or is punctuation, unless they end with something else than a letter or digit, such as a
-hyphen or an opening bracket. Scripts that are written without spaces have no such end of a word.
+This is the text side; how a search meets them is in `search/rules.py` and `search/constrained.py`. A line of
+constraints holds the phrases for one line of the text, separated by tabs; it may be empty. The subword model cuts each
+prefix and phrase into pieces by itself, so a phrase begins a word. Its last word is complete: a new word or punctuation
+follows, unless it ends with something other than a letter or digit, such as a hyphen or an opening bracket. Scripts
+that are written without spaces have no such end of a word.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor
 from nmt.data.subwords import Subwords
 from nmt.decoding.search.phrases import left_after
 from nmt.decoding.text.words import WORD_START
+from nmt.errors import Checking
 from nmt.symbols import UNKNOWN
 
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # a piece of a model with byte fallback
@@ -44,7 +45,7 @@ def encoded_prefixes(texts: Sequence[str], target: Subwords) -> list[Required]:
 
 
 def encoded_constraints(lines: Sequence[str], target: Subwords) -> list[list[Required]]:
-    """The phrases of each line of constraints, each once; what is blank between two tabs is none."""
+    """The phrases of each line of constraints, without repetitions and blank ones."""
     texts = [[" ".join(text.split()) for text in line.split("\t")] for line in lines]
     tokens = iter(target.encode_batch([text for line in texts for text in line]))
     required = []
@@ -56,7 +57,7 @@ def encoded_constraints(lines: Sequence[str], target: Subwords) -> list[list[Req
 
 
 def _begun(tokens: list[int], text: str, target: Subwords) -> list[int]:
-    """The pieces without a space by itself before what begins no word, such as punctuation."""
+    """The pieces, without a lone space before text that begins no word, such as punctuation."""
     apart = len(tokens) > 1 and not in_word(text[:1]) and target.pieces(tokens[:1]) == [WORD_START]
     return tokens[1:] if apart else tokens
 
@@ -78,11 +79,11 @@ def in_word(character: str) -> bool:
 
 
 def as_given(text: str, prefix: Required, target: Subwords, *, same_words: bool) -> str:
-    """`text` with the prefix's own text at its beginning, where the subword model has changed it or does not know it.
+    """`text` with the prefix at its beginning as the user wrote it.
 
-    A normalized, lowercased or unknown character of the prefix comes back so. A text that does not begin as the
-    prefix's pieces are spelled, since unknown words in it were replaced, is left as it is; with `same_words` also one
-    whose number of words would change.
+    This undoes what the subword model has normalized, lowercased or not known. A text is left as it is if it does not
+    begin as the prefix's pieces are spelled, because unknown words in it were replaced; with `same_words` also if its
+    number of words would change.
     """
     if not prefix.tokens or not text.startswith(spelled := target.decode(prefix.tokens)):
         return text
@@ -93,8 +94,10 @@ def as_given(text: str, prefix: Required, target: Subwords, *, same_words: bool)
     return text if same_words and len(restored.split()) != len(text.split()) else restored
 
 
-def impossible(prefix: Required, phrases: Sequence[Required], *, line: int, blank: bool, longest: int) -> Iterator[str]:
-    """Why the translation of line `line`, counted from 0, cannot begin with its prefix or contain its phrases, if so.
+def impossible(
+    prefix: Required, phrases: Sequence[Required], *, line: int, blank: bool, longest: int
+) -> Checking[None]:
+    """Why the translation of line `line`, counted from 0, cannot begin with its prefix, or contain its phrases.
 
     `blank`: whether the line is. `longest`: the most tokens of its translation, END counted.
     """

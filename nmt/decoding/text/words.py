@@ -16,17 +16,14 @@ UNKNOWN_MARK = "\ud800"  # stands for an unknown piece inside a text; half a sur
 
 
 class PieceWords(NamedTuple):
-    """The words of a text, and for each of its pieces the place of its first and last word, from 0.
-
-    Where there are no words, no place counts.
-    """
+    """The words of a text, and for each piece the places of its first and last word, from 0; 0 if the text has none."""
 
     words: list[str]
     places: list[int]
     lasts: list[int]
 
     def part(self, first: int, pieces: int) -> "PieceWords":
-        """Those of `pieces` pieces from piece `first` on; the words stay those of the whole text."""
+        """The same for `pieces` pieces from piece `first` on; the words stay those of the whole text."""
         chosen = slice(first, first + pieces)
         return PieceWords(self.words, self.places[chosen], self.lasts[chosen])
 
@@ -44,10 +41,10 @@ def words_of_tokens(tokens: Sequence[int], subwords: Subwords, *, mark: str | No
 
 
 def words_of_parts(text: str, spans: Iterable[tuple[int, int]]) -> PieceWords:
-    """The words of `text`, for its parts [start, stop) in order: the first that ends after a part's start, and the last
-    that begins before its stop.
+    """The words of `text` for its parts [start, stop), which are in order.
 
-    So white space belongs to the word behind it, and behind the last word to the last.
+    A part's first word is the first that ends after its start, its last word the last that begins before its stop. So
+    white space belongs to the word after it, and after the last word to the last.
     """
     words = list(re.finditer(r"\S+", text))
     places, lasts = [], []

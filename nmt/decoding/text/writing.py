@@ -1,7 +1,7 @@
-"""The text side of a search: hypotheses → texts, with prefixes as given, unknown words replaced and words aligned.
+"""From hypotheses to texts, with prefixes as the user wrote them, unknown words replaced, and words aligned.
 
-A line that was cut is put together again here: the translations of its segments are joined to one. It asks models for
-attention only, in one forced pass for all that needs it; it knows subwords and text, no search and no files.
+The translations of the segments of a line are joined here. Attention comes from one forced pass for all hypotheses that
+need it. It knows subwords and text; it knows no search and no files.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,11 +46,11 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Writer:
-    """Writes the texts of hypotheses that `scorer` has given."""
+    """Writes the texts of the hypotheses that `scorer` has led to."""
 
     scorer: Scorer
     vocabularies: Vocabularies
-    dictionary: Mapping[str, str] | None  # to replace unknown words with; None: they are left
+    dictionary: Mapping[str, str] | None  # translates source words that replace unknown ones; None: none are replaced
     alignments: bool  # whether words are aligned
     length_penalty: LengthPenalty
     batch_tokens: int  # as `forced_decoding` has it
@@ -72,7 +72,7 @@ class Writer:
             yield self._whole_line([next(written) for _ in line])
 
     def _attention(self, pairs: Sequence[tuple[Segment, Hypothesis]]) -> list[Tensor | None]:
-        """The weights with which each hypothesis was written, from one forced pass; None where nothing needs them."""
+        """The attention with which each hypothesis was written, from one forced pass; None where none is needed."""
         needed = [self.alignments or self._replaces_unknown(*pair) for pair in pairs]
         chosen = list(compress(pairs, needed))
         forced = iter(
@@ -87,7 +87,7 @@ class Writer:
         return [next(forced).weights if needs else None for needs in needed]
 
     def _replaces_unknown(self, segment: Segment, hypothesis: Hypothesis) -> bool:
-        """Whether there are unknown words to replace; those of the prefix stay."""
+        """Whether there are unknown words to replace, beyond the prefix."""
         return self.dictionary is not None and UNKNOWN in hypothesis.tokens[len(segment.prefix.tokens) :]
 
     def _written(
@@ -105,14 +105,14 @@ class Writer:
             return Written(hypothesis, text, None)
         mark = None if replaced is None else UNKNOWN_MARK
         source_words, _, weights = soft_alignment(weights, source, words_of_tokens(tokens, target, mark=mark))
-        if replaced is not None:  # by several words, or none
+        if replaced is not None:  # by one word or several
             weights = weights.repeat_interleave(torch.tensor(replaced.words, dtype=torch.long), dim=0)
         return Written(hypothesis, text, SoftAlignment(source_words, text.split(), weights))
 
     def _replaced(
         self, segment: Segment, hypothesis: Hypothesis, weights: Tensor, source: PieceWords
     ) -> Replaced | None:
-        """The hypothesis with its unknown words replaced; None where they stay, as one of the phrases would go too."""
+        """The text with its unknown words replaced; None where they stay, or take one of the phrases with them."""
         if self.dictionary is None or not self._replaces_unknown(segment, hypothesis):
             return None
         target = self.vocabularies.target
