@@ -175,4 +175,3 @@ def test_by_itself_it_is_a_beam_search_for_one_translation(monkeypatch: pytest.M
         monkeypatch.delattr(searching, name)
     found = search(CopyModel(11)).hypotheses(segments([5, 6]))
     assert [[hypothesis.tokens for hypothesis in best] for best in found] == [[[5, 6]]]
-    assert Hypothesis([], -1.0, -1.0).supplement == 0.0

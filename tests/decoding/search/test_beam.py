@@ -127,6 +127,10 @@ def test_penalties_by_hand() -> None:
     assert penalty(7, 2.0) == pytest.approx(4.0)  # ((5 + 7) / 6) ** 2
 
 
+def test_by_itself_a_hypothesis_has_no_supplement() -> None:
+    assert Hypothesis([A], -1.0, -1.0).supplement == 0.0
+
+
 def test_the_penalty_decides_between_a_short_and_a_long_translation() -> None:
     # </s> at once has 0.4 (length 1), A B </s> has 0.6 × 0.6 = 0.36 (length 3)
     both = table({BEGIN: {END: 0.4, A: 0.6}, A: {B: 0.6, C: 0.4}})
