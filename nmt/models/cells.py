@@ -28,12 +28,13 @@ class Cell(nn.Module):
 
     gates: ClassVar[int]
     states: ClassVar[int]
+    recurrent_bias: ClassVar[bool]  # whether U h has a bias of its own, besides that of W x
 
-    def __init__(self, input_size: int, size: int, *, recurrent_bias: bool, layer_normalisation: bool) -> None:
+    def __init__(self, input_size: int, size: int, *, layer_normalisation: bool = False) -> None:
         super().__init__()
         self.layer_normalisation = layer_normalisation
         self.input_layer = StepLinear(input_size, self.gates * size)
-        self.recurrent_layer = StepLinear(size, self.gates * size, bias=recurrent_bias)
+        self.recurrent_layer = StepLinear(size, self.gates * size, bias=self.recurrent_bias)
         self.input_norm, self.recurrent_norm = (
             nn.LayerNorm(self.gates * size) if layer_normalisation else nn.Identity() for _ in range(2)
         )
@@ -63,10 +64,7 @@ class GRUCell(Cell):
 
     gates = 3
     states = 1
-
-    def __init__(self, input_size: int, size: int, *, layer_normalisation: bool = False) -> None:
-        # The bias of the recurrent product is a parameter of its own: the reset gate scales it.
-        super().__init__(input_size, size, recurrent_bias=True, layer_normalisation=layer_normalisation)
+    recurrent_bias = True  # the reset gate scales it
 
     def forward(self, from_input: Tensor, state: CellState) -> CellState:
         (hidden,) = state
@@ -86,9 +84,7 @@ class LSTMCell(Cell):
 
     gates = 4
     states = 2
-
-    def __init__(self, input_size: int, size: int, *, layer_normalisation: bool = False) -> None:
-        super().__init__(input_size, size, recurrent_bias=False, layer_normalisation=layer_normalisation)
+    recurrent_bias = False
 
     def forward(self, from_input: Tensor, state: CellState) -> CellState:
         hidden, cell = state
@@ -96,13 +92,9 @@ class LSTMCell(Cell):
         return lstm_step(self.input_norm(from_input), from_hidden, cell)
 
     def sequence(self, from_inputs: Tensor, first: CellState) -> Tensor:
-        states, _ = lstm_sequence(
-            from_inputs.unsqueeze(1),
-            self.recurrent_layer.weight.unsqueeze(0),
-            (first[0].unsqueeze(0), first[1].unsqueeze(0)),
-            None,
-        )
+        weight, (hidden, cell) = self.recurrent_layer.weight.unsqueeze(0), (part.unsqueeze(0) for part in first)
+        states, _ = lstm_sequence(from_inputs.unsqueeze(1), weight, (hidden, cell), None)
         return states.squeeze(1)
 
 
-CELLS: dict[CellName, type[GRUCell] | type[LSTMCell]] = {"gru": GRUCell, "lstm": LSTMCell}
+CELLS: dict[CellName, type[Cell]] = {"gru": GRUCell, "lstm": LSTMCell}

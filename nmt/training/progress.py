@@ -62,15 +62,8 @@ class Window:
         padding, positions = processes.sums(self.padding, self.positions)
         if not self.updates:
             return dict.fromkeys(MEANS, math.nan)
-        loss = self.loss / self.tokens
-        numbers = (
-            loss,
-            perplexity(loss),
-            self.gradient_norm / self.updates,
-            self.tokens / self.seconds,
-            padding / positions,
-        )
-        return dict(zip(MEANS, numbers, strict=True))
+        loss, norm, speed = self.loss / self.tokens, self.gradient_norm / self.updates, self.tokens / self.seconds
+        return dict(zip(MEANS, (loss, perplexity(loss), norm, speed, padding / positions), strict=True))
 
 
 @dataclass

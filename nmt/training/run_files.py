@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from os.path import lexists
 from pathlib import Path
 from typing import Any
 
@@ -94,14 +95,14 @@ def listed(names: list[str], most: int = 3) -> str:
 
 def check_kinds(path: Path) -> None:
     """Raise UserError where a folder is in the place of a file, or the reverse."""
-    if _exists(path) and not path.is_dir():
+    if lexists(path) and not path.is_dir():
         raise UserError(f"{path}: the output folder cannot be made, because a file of that name exists")
     for name in (CHECKPOINTS, TENSORBOARD):
-        if _exists(path / name) and not (path / name).is_dir():
+        if lexists(path / name) and not (path / name).is_dir():
             raise UserError(f"{path / name}: is no folder, but has the name of one of the run's; rename it")
     models = [file for file in _inside(path / CHECKPOINTS) if _CHECKPOINT.fullmatch(file.name)]
     for file in (*(path / name for name in FILES), *models):
-        if _exists(file) and not file.is_file():
+        if lexists(file) and not file.is_file():
             what = "a folder" if file.is_dir() else "no regular file"
             raise UserError(f"{file}: is {what}, but has the name of a file of the run; rename it")
 
@@ -154,10 +155,6 @@ def _inside(folder: Path) -> list[Path]:
 
 def _is_own(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
-
-
-def _exists(path: Path) -> bool:
-    return path.exists() or path.is_symlink()
 
 
 def _is_number(value: object) -> bool:
