@@ -283,6 +283,7 @@ def test_a_side_that_changes_while_its_model_is_trained(folder: Path, monkeypatc
     monkeypatch.setattr(preparation, "read_lines", changed)
     with pytest.raises(UserError, match=r"train\.en: was changed while it was being read"):
         run(folder, subwords__joint=False, subwords__size=40)
+    assert not list((folder / "cache").rglob("*.model"))
 
 
 def test_a_file_that_could_not_be_read_for_a_moment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
