@@ -14,7 +14,7 @@ import sentencepiece
 
 from nmt.config.schema import Config, SubwordsConfig
 from nmt.data import preparation
-from nmt.data.corpus import digests, read_lines
+from nmt.data.corpus import digests, read_lines, read_pairs
 from nmt.data.preparation import Prepared, prepare
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError
@@ -284,6 +284,18 @@ def test_a_side_that_changes_while_its_model_is_trained(folder: Path, monkeypatc
     with pytest.raises(UserError, match=r"train\.en: was changed while it was being read"):
         run(folder, subwords__joint=False, subwords__size=40)
     assert not list((folder / "cache").rglob("*.model"))
+
+
+def test_a_corpus_that_changes_while_it_is_encoded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.rmtree(run(folder).train.folder)  # the model is reused
+
+    def changed(source: Path, target: Path, **expected: Any) -> Iterator[tuple[str, str]]:
+        source.write_text("".join(f"{line}!\n" for line in SOURCE), encoding="utf-8")
+        return read_pairs(source, target, **expected)
+
+    monkeypatch.setattr(preparation, "read_pairs", changed)
+    with pytest.raises(UserError, match=r"train\.en: was changed while it was being read"):
+        run(folder)
 
 
 def test_a_file_that_could_not_be_read_for_a_moment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
