@@ -25,6 +25,10 @@ class UserError(Exception):
         self.messages: Sequence[str] = messages
 
 
+class ToldElsewhere(UserError):
+    """A mistake that another process of the same command reports."""
+
+
 class DamagedFile(UserError):
     """A file is not what was written: cut short, overwritten, or with a flipped bit."""
 

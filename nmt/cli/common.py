@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from nmt.cli.outputs import abandon_standard_output
-from nmt.errors import UserError
+from nmt.errors import ToldElsewhere, UserError
 from nmt.jobs import stopping
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ def run(program: str, body: Callable[[], int | None]) -> int:
             if sys.stdout is not None:
                 sys.stdout.flush()  # here rather than at exit, so that a missing reader is handled below
             return code
+    except ToldElsewhere:
+        return 2
     except UserError as error:
         print(describe(program, error), file=sys.stderr)
         return 2

@@ -29,7 +29,7 @@ from nmt.cli.validation_metrics import build_validation
 from nmt.config import Config, dump_config, json_schema
 from nmt.data.preparation import Log, Prepared, prepare
 from nmt.data.subwords import Vocabularies
-from nmt.errors import UserError, checked
+from nmt.errors import ToldElsewhere, UserError, checked
 from nmt.jobs.stopping import Interrupted, handled, is_heard, leaving, telling
 from nmt.jobs.torchrun import job
 from nmt.models.combinations import FAMILIES
@@ -68,9 +68,9 @@ def _command(options: argparse.Namespace) -> int | None:
                 _dry_run(request)
             return None
     except UserError as error:
-        if not is_heard() and not isinstance(error, LostProcess):
-            return 2
-        raise
+        if is_heard() or isinstance(error, LostProcess):
+            raise
+        raise ToldElsewhere(*error.messages) from error
 
 
 def _dry_run(request: Request) -> None:

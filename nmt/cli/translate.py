@@ -31,7 +31,7 @@ from nmt.jobs.in_parts import translate_in_parts
 from nmt.jobs.parts import MAIN
 from nmt.jobs.records import states
 from nmt.jobs.resuming import Job, remove_joined
-from nmt.jobs.team import Team, silently, told_by_the_first
+from nmt.jobs.team import Team, told_by_the_first
 
 MEMORY = "lower --beam-size or --n-best, or shorten the longest lines of the input"
 
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-translate; returns the exit code: 0, or 2 after a mistake of the user."""
     with told_by_the_first():
         options = parser().parse_args(arguments)
-    return run(PROGRAM, lambda: silently(lambda: _translate(options)))
+    return run(PROGRAM, partial(_translate, options))
 
 
 def _translate(options: argparse.Namespace) -> int:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
-from nmt.errors import UserError, caught, checked
+from nmt.errors import ToldElsewhere, UserError, caught, checked
 from nmt.jobs import torchrun
 
 if TYPE_CHECKING:
@@ -23,10 +23,6 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 PATIENCE = timedelta(minutes=10)  # to find the store
 PAUSE = 0.05  # seconds between two looks at the store
-
-
-class ToldElsewhere(UserError):
-    """A mistake that another process reports."""
 
 
 class Team:
@@ -103,11 +99,3 @@ def told_by_the_first() -> Iterator[None]:
             stack.enter_context(redirect_stdout(nowhere))
             stack.enter_context(redirect_stderr(nowhere))
         yield
-
-
-def silently(body: Callable[[], int | None]) -> int | None:
-    """The exit code of `body`; 2 if another process reports why."""
-    try:
-        return body()
-    except ToldElsewhere:
-        return 2

@@ -153,6 +153,8 @@ def test_a_mistake_is_told_once(given: list[str], tmp_path: Path) -> None:
     ):
         code, errors = finish(start(2, *given, *more))
         assert code != 0
-        assert errors.count("nmt-translate: ") == errors.count(told) == 1, errors
+        lines = [line for line in errors.splitlines() if ": waiting for " not in line]  # as on a busy machine
+        assert sum(line.startswith("nmt-translate: ") for line in lines) == 1, errors
+        assert errors.count(told) == 1, errors
         assert "exitcode  : 2 " in errors
         assert "nmt/cli" not in errors  # no traceback of ours
