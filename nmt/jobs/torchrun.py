@@ -47,11 +47,11 @@ def own_gpu() -> torch.device:
     """The GPU of this process, made the current one. Raises UserError if the machine has too few."""
     if "LOCAL_RANK" not in os.environ:
         raise UserError("LOCAL_RANK is not set: start the processes with torchrun, which numbers those of a machine")
-    own, gpus = number("LOCAL_RANK", 0), torch.cuda.device_count()
-    here = max(number("LOCAL_WORLD_SIZE", 1), own + 1)
+    rank, gpus = number("LOCAL_RANK", 0), torch.cuda.device_count()
+    here = max(number("LOCAL_WORLD_SIZE", 1), rank + 1)
     if here > gpus:
         raise UserError(f"torchrun: {here} processes on a machine with {gpus} GPUs; give --device cpu, or fewer")
-    device = torch.device("cuda", own)
+    device = torch.device("cuda", rank)
     torch.cuda.set_device(device)
     return device
 

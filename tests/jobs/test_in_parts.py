@@ -1,0 +1,74 @@
+"""A job in parts by functions of its caller: neither a model nor a text is needed to share, stop and resume it."""
+
+import signal
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.errors import UserError
+from nmt.jobs.in_parts import translate_in_parts
+from nmt.jobs.records import states
+from nmt.jobs.resuming import Job
+from nmt.jobs.team import Team
+
+LINES = 7
+
+
+def make_job(folder: Path, **changes: Any) -> Job:
+    outputs = {"output": str(folder / "out"), "squares": str(folder / "squares")}
+    usual: dict[str, Any] = {"facts": {"--power": "2"}, "texts": {}, "chunk_lines": 3, "resume": False}
+    return Job(program="nmt-any", folder=folder / "parts", lines=LINES, outputs=outputs, **{**usual, **changes})
+
+
+def write(numbers: Iterable[int], files: Mapping[str, str], first: int) -> int:
+    """One line a number, in both files; a chunk begins with its first line."""
+    values = list(numbers)
+    assert values[0] == first
+    Path(files["output"]).write_text("".join(f"{number}\n" for number in values))
+    Path(files["squares"]).write_text("".join(f"{number**2}\n" for number in values))
+    return len(values)
+
+
+def run(job: Job, translate: Callable[[int, int], Iterable[int]]) -> int:
+    return translate_in_parts(job, Team(), load=lambda: translate, write=write)
+
+
+def test_a_job_writes_all_outputs_and_leaves_nothing_else(tmp_path: Path) -> None:
+    assert run(make_job(tmp_path), lambda first, count: range(first, first + count)) == 0
+    assert (tmp_path / "out").read_text().split() == [str(number) for number in range(LINES)]
+    assert (tmp_path / "squares").read_text().split() == [str(number**2) for number in range(LINES)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "squares"]
+
+
+def test_what_was_finished_is_not_done_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    done: list[int] = []
+
+    def translate(first: int, count: int) -> Iterable[int]:
+        done.append(first)
+        if done == [0, 3, 6]:
+            signal.raise_signal(signal.SIGTERM)
+        return range(first, first + count)
+
+    assert run(make_job(tmp_path), translate) == 143
+    said = f"nmt-any: stopped by SIGTERM; 2 of 3 chunks are kept in {tmp_path / 'parts'}, continue with --resume\n"
+    assert capsys.readouterr().err == said
+    with pytest.raises(UserError, match="--power: 2 there, 3 here"):
+        run(make_job(tmp_path, resume=True, facts={"--power": "3"}), translate)
+    assert run(make_job(tmp_path, resume=True, chunk_lines=None), translate) == 0
+    assert done == [0, 3, 6, 6]
+    assert (tmp_path / "squares").read_text().split() == [str(number**2) for number in range(LINES)]
+
+
+def test_a_text_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("before")
+
+    def translate(first: int, count: int) -> Iterable[int]:
+        text.write_text("after it")
+        return range(first, first + count)
+
+    with pytest.raises(UserError, match="text: has changed since the translation began; leave it as it is"):
+        run(make_job(tmp_path, texts=states({str(text): str(text)})), translate)
+    assert not (tmp_path / "out").exists()
