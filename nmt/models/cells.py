@@ -21,9 +21,9 @@ CellState = tuple[Tensor, ...]
 class Cell(nn.Module):
     """What the two cells share: an input layer, a recurrent layer, and the number of gates and of state tensors.
 
-    With layer normalisation (Ba, Kiros & Hinton 2016, arXiv 1607.06450, equations 20 and 27) the two products become
+    With layer normalization (Ba, Kiros & Hinton 2016, arXiv 1607.06450, equations 20 and 27) the two products become
     LN(W x + b) and LN(U h [+ b]), each over all its gates together, with gains and biases of their own. `forward`
-    normalises what it is given as `from_input`, so that a caller may add to what `project` returned before.
+    normalizes its argument `from_input`, so that a caller may first add to what `project` returned.
     """
 
     gates: ClassVar[int]
@@ -52,7 +52,7 @@ class Cell(nn.Module):
         raise NotImplementedError
 
     def sequence(self, from_inputs: Tensor, first: CellState) -> Tensor:
-        """The outputs (steps, rows, size) of all steps, given what `project` returned for them, without normalisation.
+        """The outputs (steps, rows, size) of all steps, given what `project` returned for them, without normalization.
 
         The same as `forward` step by step.
         """

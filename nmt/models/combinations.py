@@ -27,7 +27,7 @@ FAMILIES: Families = {"score": SCORES, "decoder": DECODERS}
 def model_problems(config: Config) -> Iterator[Problem]:
     """What is wrong with `config.model` in the light of SCORES, SCOPES and DECODERS; to be passed to `load_config`.
 
-    A name that there is not counts as the default in all other checks, and what they find because of it is left out.
+    Where a name is unknown, the other checks assume the default, and problems that follow from it are left out.
     """
     problems = list(unknown_names(config.model, FAMILIES, ("model",)))
     yield from problems
@@ -79,10 +79,10 @@ def _attention_options(attention: AttentionConfig) -> Iterator[Problem]:
 
 
 def _given(attention: AttentionConfig) -> list[str]:
-    """The options that were given: with another value than the default, or with any if its score or scope was not.
+    """The options given: those that differ from the default, and all whose score or scope was not given.
 
-    Who writes half_width: 10 and forgets the scope would train global attention. Where the scope is there, a default is
-    as good as nothing: a resolved configuration spells out every key, and an override may make one of a file idle.
+    A user who writes half_width: 10 and forgets the scope would train global attention. Where the scope is given, a
+    default counts as absent: a resolved configuration spells out every key, and an override may make one of them idle.
     """
     keys, names = attention.model_fields_set, list(AttentionConfig.model_fields)
     of_scopes = set().union(*(scope.options for scope in SCOPES.values()))

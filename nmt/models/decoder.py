@@ -114,9 +114,9 @@ class Step(NamedTuple):
 
 
 class ReadoutDecoder(Decoder):
-    """A decoder whose cells read the context, and whose readout of (s_i, E y_{i-1}, c_i) is fed nowhere.
+    """A decoder whose cells read the context, and whose readout of (s_i, E y_{i-1}, c_i) is not fed back.
 
-    So the readout of a whole sentence is one product after the loop.
+    Therefore the readout of a whole sentence is one product after the loop.
     """
 
     def _recur(

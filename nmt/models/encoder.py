@@ -64,7 +64,7 @@ class _Packed(NamedTuple):
 class Encoder(KeepsPacked[list[list[_Packed]]]):
     """Stacked GRU or LSTM layers. Padding never touches a state of either direction.
 
-    The annotations are in the order of the text, whatever the order of reading. Their layer normalisation (Ba et al.
+    The annotations are in the order of the text, whatever the order of reading. Their layer normalization (Ba et al.
     2016, arXiv 1607.06450) is of each annotation by itself, with a gain and a bias.
     """
 
@@ -180,7 +180,7 @@ class Encoder(KeepsPacked[list[list[_Packed]]]):
         return outputs, (outputs[-1],) if cell is None else (outputs[-1], cell)
 
     def _weights(self, layer: int, direction: int) -> "_Weights":
-        """Those of the library's network: an LSTM's two biases are always added, so they are one here."""
+        """The weights of the library's network. An LSTM's two biases are always added, so they are one here."""
         from_input, recurrent, bias, recurrent_bias = self.network.all_weights[layer * self.directions + direction]
         if isinstance(self.network, nn.LSTM):
             return _Weights(from_input, bias + recurrent_bias, recurrent, None)

@@ -1,4 +1,4 @@
-"""How a decoder's first state comes from the encoder: one class for each way, and INITIAL_STATES names them.
+"""How a decoder's first state comes from the encoder: one class for each way; INITIAL_STATES names them.
 
 Every class takes the same sizes and gives the state of every layer: h of (batch, size), and c for an LSTM.
 """

@@ -21,7 +21,7 @@ from nmt.symbols import BEGIN, END
 from nmt.tensor_file import DeclaredTensor, open_tensors, with_prefix, write_tensors
 
 KIND = "model"
-LARGEST_WEIGHT = 1e6  # of those of a model that learnt anything none comes near it; beyond it, translations are blank
+LARGEST_WEIGHT = 1e6  # no weight of a model that learned anything comes near it; beyond it, translations are blank
 _WEIGHTS, _SOURCE, _TARGET = "weights.", "subwords.source", "subwords.target"
 BEST = "best.safetensors"
 
@@ -31,7 +31,7 @@ class ModelFile(NamedTuple):
 
     config: Config
     weights: dict[str, Tensor]
-    source_subwords: bytes  # a serialised sentencepiece model
+    source_subwords: bytes  # a serialized sentencepiece model
     target_subwords: bytes  # the same bytes as the source's when the vocabulary is joint
     sizes: tuple[int, int]  # source and target vocabulary
     training: dict[str, Any]  # how the weights came about: updates, epochs, validation metrics

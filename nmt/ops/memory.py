@@ -20,7 +20,7 @@ def out_of_memory(error: BaseException) -> bool:
 def in_halves(work: Callable[[Sequence[Item]], Sequence[Result]], batch: Sequence[Item]) -> list[Result]:
     """The results of `work` for a batch; where the memory does not hold it, for its halves, one after the other.
 
-    What `work` raises for a single item is raised here.
+    An error for a single item is raised as it is.
     """
     try:
         return list(work(batch))

@@ -1,4 +1,4 @@
-"""Linear layers for inference, whose weights are laid out once as the processor likes them, and rounded if wanted.
+"""Linear layers for inference, whose weights are laid out once in the processor's own form, and rounded on request.
 
 `pack_weights` gives every layer of a model a product of its own that reads the packed weight: whole (float32), or
 rounded to bfloat16 or to 8-bit integers. The model keeps its weights as they are, so that they take twice the memory,

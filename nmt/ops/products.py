@@ -38,16 +38,16 @@ Module = TypeVar("Module", bound="KeepsPacked[Any]")
 
 
 class KeepsPacked(nn.Module, Generic[Form]):
-    """A module that may have its weights in another form too, in which inference is faster.
+    """A module that may also have its weights in another form, in which inference is faster.
 
-    Whoever packs sets `packed`. It is gone when the module is moved to another device or type, or loads other weights.
+    Packing sets `packed`. It is dropped when the module is moved to another device or type, or loads other weights.
     """
 
     packed: Form | None = None
 
     @property
     def for_inference(self) -> Form | None:
-        """What to compute with in place of the weights, if there is anything: never while gradients are recorded."""
+        """The packed form to compute with, if there is one; never while gradients are recorded."""
         return None if torch.is_grad_enabled() else self.packed
 
     def _load_from_state_dict(self, *arguments: Any) -> None:

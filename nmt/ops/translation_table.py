@@ -1,4 +1,4 @@
-"""IBM Model 1: how probable each target piece is as the translation of each source piece, learnt from parallel text.
+"""IBM Model 1: how probable each target piece is as the translation of each source piece, learned from parallel text.
 
     t(f | e), Σ_f t(f | e) = 1, for the pieces e of the source, or NULL, and f of the target
 
@@ -34,7 +34,7 @@ class TranslationTable(NamedTuple):
 
 
 def ibm_model_1(pairs: Sequence[Pair], *, source_size: int, target_size: int, iterations: int = 5) -> TranslationTable:
-    """The table after so many iterations of expectation and maximisation over `pairs`; the sizes are vocabularies'."""
+    """The table after that many iterations of expectation maximization over `pairs`; the sizes are vocabularies'."""
     groups = list(_groups(pairs, source_size))
     keys = _distinct(groups, target_size)
     sources = keys // target_size

@@ -1,1 +1,1 @@
-"""Optimisation, validation in turn, checkpoints, and resuming as if nothing had happened. Never imports decoding."""
+"""Optimization, validation at intervals, checkpoints, and resuming bit for bit. Never imports decoding."""

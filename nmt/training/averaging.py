@@ -1,4 +1,4 @@
-"""The average of several checkpoints of one run, weight by weight, whatever has become of some of their files."""
+"""The average of several checkpoints of one run, weight by weight, even if some of their files are damaged or gone."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ def whole_checkpoints(
 ) -> dict[int, Path]:
     """Those of the checkpoints `paths`, by update, that every process can read and that fit `weights`.
 
-    The log says why another one is left out. To be called in all processes.
+    The log says why a checkpoint is left out. To be called in all processes.
     """
     processes.wait()  # the first one has written them all
     reasons = {number: _why_left_out(path, number, weights) for number, path in paths.items()}

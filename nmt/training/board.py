@@ -1,7 +1,7 @@
 """The scalars of a run for TensorBoard: one file of events, with each tag and step once.
 
-A resumed run writes the file anew: TensorBoard's own way to take events back hides those of whole steps, but of one
-step the last training line may be saved already, and its validation not. It knows records as metrics.jsonl has them.
+A resumed run rewrites the file. TensorBoard's own way to purge events hides whole steps, but the saved state may lie
+between the training line and the validation line of one step. It knows records as metrics.jsonl has them.
 """
 
 import math

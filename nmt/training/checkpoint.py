@@ -1,7 +1,7 @@
-"""The state that a run resumes from: one file with weights, optimiser, random states and progress.
+"""The state that a run resumes from: one file with weights, optimizer, random states and progress.
 
-Weights are all of the model's; the optimiser's state is stored by the position of its parameter; everything that is no
-tensor is one JSON object. No pickle is written or read.
+It has all weights of the model, the optimizer's state by the position of each parameter, and one JSON object with
+everything that is not a tensor. No pickle is written or read.
 """
 
 import json
@@ -20,7 +20,7 @@ from nmt.training.saved_numbers import checked_numbers
 
 KIND = "training state"
 _STEP = "step"
-_MOMENTS: dict[type[Optimizer], set[str]] = {  # what an optimiser keeps of each parameter, once it has made a step
+_MOMENTS: dict[type[Optimizer], set[str]] = {  # what an optimizer keeps for each parameter after its first step
     torch.optim.SGD: {"momentum_buffer"},
     torch.optim.Adam: {_STEP, "exp_avg", "exp_avg_sq"},
     torch.optim.AdamW: {_STEP, "exp_avg", "exp_avg_sq"},
@@ -82,10 +82,10 @@ def read_state(path: Path) -> State:
 
 
 def restore(state: State, *, model: nn.Module, optimizer: Optimizer, rank: int = 0) -> None:
-    """Put weights, optimiser state and the random states of process `rank` back where `write_state` found them.
+    """Put weights, optimizer state and the random states of process `rank` back where `write_state` found them.
 
-    A process that was not there when the state was saved has no random states. Versions of before there were several
-    processes have them without a rank. Raises DamagedFile when the state is one of another model or optimiser.
+    A process that did not exist when the state was saved has no random states. Versions for one process saved them
+    without a rank. Raises DamagedFile when the state belongs to another model or optimizer.
     """
     try:
         _restore(state, model, optimizer, rank)

@@ -1,6 +1,7 @@
 """The loss of a model on a corpus, without touching the model or any random state.
 
-Validation is not filtered. Pairs too long for all steps at once have batches of their own, and are scored step by step.
+The validation corpus is not filtered. Pairs too long to compute all steps at once get their own batches, and are scored
+step by step.
 """
 
 import math
@@ -23,7 +24,7 @@ Validate = Callable[[Seq2Seq], dict[str, float]]
 
 
 def plan_validation(valid: PairedIds, *, batch_tokens: int) -> list[Indices]:
-    """The rows of each batch for `corpus_loss`: by tokens, so that one huge line does not pad its neighbours."""
+    """The rows of each batch for `corpus_loss`: by tokens, so that one huge line does not pad its neighbors."""
     sources, targets = valid.source_lengths, valid.target_lengths
     is_long = (sources.astype(np.int64) + 1) * (targets.astype(np.int64) + 1) > LARGEST_AREA
     plan: list[Indices] = []

@@ -4,8 +4,8 @@ Every process has the whole model and computes its share of each batch, the rows
 divided by the tokens (or sentences) of all shares before the gradients are added up (see `update`), so N processes make
 the update that one would make. Only the first process writes.
 
-They tell one another numbers, and texts as JSON, in tensors: nothing is ever unpickled. A process that does not answer
-for `patience` ends the others.
+They tell one another numbers, and texts as JSON, in tensors: nothing is ever unpickled. If a process does not answer
+for `patience`, the others end.
 
 By one or two processes a resumed run ends bit for bit like an uninterrupted one; among more, gradients are summed in
 another order after the first update of each start.
@@ -37,7 +37,7 @@ PAUSE = 0.2  # seconds between two looks at the store
 
 
 class LostProcess(UserError):
-    """Another process is gone; it may not have been able to say why."""
+    """Another process is gone, perhaps without being able to say why."""
 
 
 class Processes:
@@ -55,7 +55,7 @@ class Processes:
 
     @property
     def is_first(self) -> bool:
-        """Whether this one writes and tells."""
+        """Whether this one writes files and the log."""
         return self.rank == 0
 
     def wait(self) -> None:
@@ -64,12 +64,12 @@ class Processes:
             distributed.barrier()
 
     def tell_prepared(self) -> None:
-        """Let the others go on, as the first process, which has the run folder and has prepared the data."""
+        """Let the other processes go on: the first one holds the run folder and has prepared the data."""
         if self._store is not None:
             self._store.set(PREPARED, "")
 
     def wait_until_prepared(self) -> None:
-        """Return when the first process has told so, however long that takes; a signal ends it."""
+        """Return when the first process has called `tell_prepared`, however long that takes; a signal ends the wait."""
         while self._store is not None and not self._store.check([PREPARED]):
             time.sleep(PAUSE)
 

@@ -1,4 +1,4 @@
-"""When training has lost its way: numbers that are not finite, or a validation loss far beyond that of guessing."""
+"""When training has diverged: numbers that are not finite, or a validation loss far above that of guessing."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from nmt.training.progress import Progress
 
 
 class Diverged(UserError):
-    """Training cannot go on from where it is. What was found, and after or in which update."""
+    """Training cannot go on: what was found, and in or after which update."""
 
     def __init__(self, finding: str, *, where: str = "") -> None:
         self.finding = finding
@@ -29,7 +29,7 @@ class Diverged(UserError):
 def place(group: Sequence[Batch | None], progress: Progress, processes: Processes = ALONE) -> str:
     """Which update `progress` is at, in words; its position is that before the update's batches.
 
-    Pairs count from 1, among those that the corpus has kept. Of several processes each knows its own pairs only.
+    Pairs are numbered from 1 among those that the filters kept. With several processes, each knows only its own pairs.
     """
     last = progress.position + len(group)
     batches = f"batch {last}" if len(group) == 1 else f"batches {progress.position + 1} to {last}"
@@ -42,7 +42,7 @@ def place(group: Sequence[Batch | None], progress: Progress, processes: Processe
 
 
 def not_finite(model: nn.Module, optimizer: Optimizer) -> str | None:
-    """How many of the tensors that a state holds have values that are no finite numbers; None: they are all finite."""
+    """How many of the tensors in a state have values that are not finite; None: all values are finite."""
     tensors = [*model.state_dict().values()]
     tensors += [moment for state in optimizer.state.values() for moment in state.values() if torch.is_tensor(moment)]
     broken = sum(not bool(tensor.isfinite().all()) for tensor in tensors)
@@ -55,9 +55,9 @@ def bound(settings: Divergence | None, pieces: int) -> float:
 
 
 def beyond_start(progress: Progress, config: TrainingConfig, pieces: int, *, is_over: bool) -> str | None:
-    """What the last validations found if it is to end training, for a model of so many target pieces.
+    """What the last validations found, if it has to end training, for a model with that many target pieces.
 
-    That takes some in a row beyond the start; where training is over anyway the last one is enough.
+    It takes several in a row above the start's loss; where training is over anyway, the last one is enough.
     """
     limit = config.divergence
     if limit is None or not progress.best or progress.beyond < (1 if is_over else limit.patience):

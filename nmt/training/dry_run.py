@@ -22,7 +22,7 @@ _STATUS = Path("/proc/self/statm")
 
 
 def describe(config: Config, prepared: Prepared, model: Seq2Seq) -> Iterator[str]:
-    """The report, line by line. The model's weights and the random states are no longer what they were afterwards."""
+    """The report, line by line. It changes the model's weights and the random states."""
     yield from _corpus("training corpus", prepared.train.report)
     yield from _corpus("validation corpus", prepared.valid.report)
     yield from _samples(prepared)

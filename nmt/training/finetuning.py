@@ -1,6 +1,6 @@
 """Starting from another model's weights: what a configuration inherits, may not change, and freezes.
 
-It knows configurations and models. That a run folder keeps a copy of the model it started from is the folder's affair.
+It knows configurations and models; the run folder takes care of its copy of the model.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -44,8 +44,8 @@ def load_origin(path: Path) -> Origin:
 def inherited(config: Config, origin: Origin) -> Inheritance:
     """`config` with the architecture and the subword settings of the model it starts from.
 
-    Keys that `config` gives explicitly must agree with the model's, except dropout; each that does not is a problem.
-    Subword sampling is a way to train, so `config` alone decides about it.
+    Keys that `config` gives explicitly must agree with the model's, except dropout; every disagreement is a problem.
+    Subword sampling belongs to training, so `config` alone decides it.
     """
     theirs, subwords = origin.model.config, config.subwords
     models = _given_models(config)
@@ -120,10 +120,10 @@ def _merged(new: BaseModel, old: BaseModel) -> BaseModel:
 
 
 def parts(model: Seq2Seq) -> dict[str, list[nn.Module]]:
-    """The parts that training.freeze names: together all of the model, and none has a weight of another.
+    """The parts that training.freeze names: they cover the whole model and share no weight.
 
-    The decoder has the initial state, the attention and the output layer with it; an output layer that is tied to the
-    embeddings belongs to them.
+    The decoder includes the initial state, the attention and the output layer, unless the embeddings are the output
+    layer.
     """
     embeddings = [model.source_embedding, model.own_target_embedding]
     decoder = [model.decoder, model.initial_state, model.output_layer]

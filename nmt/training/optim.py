@@ -1,4 +1,4 @@
-"""Optimisers and learning-rate schedules, each a literal dictionary from the configuration's name to what it builds.
+"""Optimizers and learning-rate schedules: literal dictionaries from the names of the configuration to what they build.
 
 A schedule is a factor on the configured learning rate; its state is a few numbers, saved with the checkpoint.
 """
@@ -52,23 +52,23 @@ OPTIMIZERS: dict[str, Callable[[Iterable[nn.Parameter], Any], Optimizer]] = {
 
 
 def build_optimizer(parameters: Iterable[nn.Parameter], config: TrainingConfig) -> Optimizer:
-    """The configured optimiser over those of `parameters` that are not frozen."""
+    """The configured optimizer, for those of `parameters` that are not frozen."""
     trained = [parameter for parameter in parameters if parameter.requires_grad]
     return OPTIMIZERS[config.optimizer.name](trained, config.optimizer)
 
 
 def steering_metrics() -> list[str]:
-    """The metrics that may steer a run: those of translations that say so, and the losses, of which less is better."""
+    """The metrics that may steer a run: the losses, where lower is better, and the metrics marked so."""
     return [*(name for name, metric in METRICS.items() if metric.steers), "loss", "perplexity"]
 
 
 def higher_is_better(metric: str) -> bool:
-    """Which way a metric that steers goes."""
+    """Whether a higher value of a steering metric is the better one."""
     return metric in METRICS and METRICS[metric].better == "higher"
 
 
 def better(metric: str, new: float, old: float | None) -> bool:
-    """Whether `new` improves on `old` (None: nothing yet). A value that is no number never does."""
+    """Whether `new` improves on `old` (None: nothing yet). NaN never does."""
     if new != new:
         return False
     return old is None or (new > old if higher_is_better(metric) else new < old)
@@ -87,7 +87,7 @@ class Schedule:
         raise NotImplementedError
 
     def validated(self, metrics: Mapping[str, float]) -> str | None:
-        """Take note of a validation; returns a line for the log if the rate changes."""
+        """Take a validation into account; returns a line for the log if the rate changes."""
         return None
 
     def state(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How far a run has come: every number of the trainer that must survive an interruption, and nothing else.
+"""How far a run has come: the numbers of the trainer that must survive an interruption, and nothing else.
 
 All fields are plain numbers, texts and lists, so that the whole is one JSON object in the saved state.
 """
@@ -95,9 +95,9 @@ class Progress:
         return self.position == 0 and self.epoch % interval.count == 0
 
     def record(self, metrics: dict[str, float], config: TrainingConfig) -> bool:
-        """Take note of a validation at the current update; returns whether it is the best so far.
+        """Record a validation at the current update; returns whether it is the best so far.
 
-        Of equal values the earlier is the better one.
+        Among equal values the earliest is the best.
         """
         self.validated = self.update
         value = metrics[config.validation.metric]
@@ -118,14 +118,14 @@ class Progress:
         return is_best
 
     def is_after(self, step: int, split: str) -> bool:
-        """Whether this is how far the run had come after it wrote the record of that step and split, not before."""
+        """Whether the run had already written the record of that step and split when it had come this far."""
         if step != self.update:
             return step < self.update
         written = {"train": not self.window.updates, "valid": self.validated == step, "average": bool(self.finished)}
         return written[split]
 
     def note_loss(self, loss: float, bound: float) -> None:
-        """Take note of a validation's loss; one above `bound` is beyond the start."""
+        """Record the loss of a validation; above `bound` it is worse than at the start."""
         self.validation_loss = loss
         self.beyond = self.beyond + 1 if loss > bound else 0
 
@@ -145,7 +145,7 @@ class Progress:
         return None
 
     def within(self, batches: int) -> int:
-        """The number of batches of the epoch, given so; raises UserError when the position is beyond its end."""
+        """The same number of batches; raises UserError when the position is beyond their end."""
         if self.position and self.position >= batches:  # then the epoch would never end
             raise UserError(
                 f"the saved state is damaged: at batch {self.position:,}, beyond the end of an epoch of {batches:,}; "
@@ -159,7 +159,7 @@ class Progress:
 
     @classmethod
     def from_json(cls, saved: dict[str, Any], *, rank: int = 0) -> "Progress":
-        """What process `rank` goes on from: the padding that was saved is of all, and counts in the first one only."""
+        """What process `rank` resumes from: the saved padding is that of all processes; only the first counts it."""
         window = Window(**saved["window"])
         if rank:
             window.padding = window.positions = 0

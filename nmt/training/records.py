@@ -1,7 +1,7 @@
 """What a run tells: a line in metrics.jsonl, the same scalars in TensorBoard, and a readable line in the log.
 
 A resumed run cuts metrics.jsonl back to the saved state, so that an interrupted run leaves the file of an
-uninterrupted one; TensorBoard's file follows metrics.jsonl. Of a damaged file all that can be read stays.
+uninterrupted one; TensorBoard's file follows metrics.jsonl. Every line of a damaged file that can be read is kept.
 """
 
 import hashlib
@@ -62,7 +62,7 @@ def _resumed(
 ) -> list[dict[str, Any]]:
     """Leave in the file the records that were `saved`, and return them; `digest` is told of their lines.
 
-    A line that cannot be read loses only itself, and not even that: it is set aside in another file.
+    A line that cannot be read is moved to another file; the others stay.
     """
     path, size = folder / METRICS, state.get("recorded", 0)
     kept: list[bytes] = []

@@ -1,7 +1,7 @@
-"""What lies in the folder of a run: the names of its files, which of them may go, and what a new run must spare.
+"""What lies in the folder of a run: the names of its files, which of them may be removed, and what a new run must keep.
 
-A folder without a state has nothing to lose only if all that lies there is what a start leaves that ended before its
-first state was saved. Anything more is a model, a record of one, or somebody else's.
+A folder without a state has nothing to lose only if it holds no more than a run leaves that ended before it first saved
+its state. Anything else is a model, a record of one, or somebody else's file.
 """
 
 import json
@@ -40,7 +40,7 @@ def checkpoint_name(update: int) -> str:
 
 
 def checkpoints(path: Path) -> Iterator[tuple[int, Path]]:
-    """The checkpoints in a run's folder, with their updates: files with exactly the names that they are given."""
+    """The checkpoints in a run's folder, with their updates: only files named exactly as a run names them."""
     for file in _inside(path / CHECKPOINTS):
         match = _CHECKPOINT.fullmatch(file.name)
         if match and _is_own(file) and file.name == checkpoint_name(int(match[1])):
@@ -48,13 +48,13 @@ def checkpoints(path: Path) -> Iterator[tuple[int, Path]]:
 
 
 def unfinished(path: Path) -> list[Path]:
-    """What processes left in a run's folder that were killed while they wrote."""
+    """Unfinished files in a run's folder, from processes that were killed while writing."""
     folders = (path, path / CHECKPOINTS)
     return [file for folder in folders for file in _inside(folder) if _UNFINISHED.fullmatch(file.name) if _is_own(file)]
 
 
 def removable(path: Path) -> list[Path]:
-    """What a run puts in its folder, and a new one in its place may remove: states first, no configuration or log."""
+    """What a run puts in its folder and a new run may remove: states first, but neither configuration nor log."""
     single = [path / name for name in (*STATES, BEST, METRICS, DAMAGED, ORIGIN)]
     several = [file for _, file in checkpoints(path)]
     events = [file for file in _inside(path / TENSORBOARD) if EVENTS.fullmatch(file.name) and _is_own(file)]
@@ -62,7 +62,7 @@ def removable(path: Path) -> list[Path]:
 
 
 def others(path: Path) -> list[str]:
-    """The names of what no run has put there."""
+    """The names of files that no run put there."""
     ours = {file.relative_to(path).as_posix() for file in (*removable(path), *unfinished(path))}
     ours |= {CONFIG, LOG, LOCK, CHECKPOINTS, TENSORBOARD}
     folders = [path, path / CHECKPOINTS, path / TENSORBOARD]
@@ -71,9 +71,9 @@ def others(path: Path) -> list[str]:
 
 
 def at_stake(path: Path, *, begun: bool, text: str) -> list[str]:
-    """The names of what lies in a folder without a state that a new run must spare.
+    """The names of files in a folder without a state that a new run must keep.
 
-    `begun`: whether a start was here already, which then has left a lock. `text` is the configuration to be written.
+    `begun`: whether a run was started here before, which left a lock. `text` is the configuration to be written.
     """
     spared = [*_inside(path), *_inside(path / CHECKPOINTS), *_inside(path / TENSORBOARD)]
     of_a_start = {path / LOCK, path / CHECKPOINTS, path / TENSORBOARD, *unfinished(path)}
@@ -94,7 +94,7 @@ def listed(names: list[str], most: int = 3) -> str:
 
 
 def check_kinds(path: Path) -> None:
-    """Raise UserError where a folder is in the place of a file, or the reverse."""
+    """Raise UserError where a folder stands in the place of a file, or a file in the place of a folder."""
     if lexists(path) and not path.is_dir():
         raise UserError(f"{path}: the output folder cannot be made, because a file of that name exists")
     for name in (CHECKPOINTS, TENSORBOARD):
@@ -126,7 +126,7 @@ def measurement(line: bytes) -> dict[str, Any] | None:
 
 
 def _is_of_training_only(path: Path) -> bool:
-    """Whether these are records of a run that has not validated, of which the last may be incomplete.
+    """Whether these are records of a run that has not validated; the last one may be incomplete.
 
     A run saves its state before it validates.
     """
@@ -140,7 +140,7 @@ def _is_of_training_only(path: Path) -> bool:
 
 
 def _is_no_loss(path: Path, text: str, *, begun: bool) -> bool:
-    """Whether a configuration may be replaced by `text`: it is equal, or what a start before has written there."""
+    """Whether a configuration may be replaced by `text`: it is the same, or an earlier start wrote it."""
     try:
         with open(path, encoding="utf-8", newline="") as file:
             there = file.read(_LONGEST)
@@ -158,7 +158,7 @@ def _is_own(path: Path) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    """Whether a record may hold it; true and false are no numbers."""
+    """Whether a record may hold the value; true and false are not numbers."""
     if type(value) is int:
         return abs(value) <= _LARGEST
     return value is None or (type(value) is float and math.isfinite(value))

@@ -1,7 +1,7 @@
-"""The folder of a run: one process at a time, and one configuration for good.
+"""The folder of a run: used by one process at a time, for one configuration.
 
-A folder in which no start got as far as a saved state may be started anew with any configuration. What else it holds is
-spared, unless a former run is to be overwritten. A fine-tuned run keeps a copy of the model it started from, so that it
+If no run in it has saved a state yet, the folder may be used for another configuration. Everything else in it is kept,
+unless an earlier run is to be overwritten. A fine-tuned run keeps a copy of the model it started from, so that it
 can be resumed whatever becomes of that model.
 """
 
@@ -34,7 +34,7 @@ class _Start(NamedTuple):
 class RunFolder:
     """An open run folder, locked inside its `with` block, or until the process ends, however it ends.
 
-    A block that fails before training began removes the folder again, if it was made for it.
+    If the block fails before training begins, a folder that was created for it is removed.
     """
 
     def __init__(self, path: Path, lock: IO[str], *, is_new: bool) -> None:
@@ -112,7 +112,7 @@ class RunFolder:
     def overwrite(self) -> str | None:
         """Remove what a former run left, where that was asked for, and begin the new one; what went, in one line.
 
-        To be called when all is known to be there that the new run needs. What is of no run stays, and so does the log.
+        To be called once everything that the new run needs is known to exist. Files of no run stay, as does the log.
         """
         if self._instead is None:
             return None
@@ -205,7 +205,7 @@ class RunFolder:
                 shutil.copyfileobj(model, copy)
 
     def _check_origin(self, origin: Path | None) -> None:
-        """Raise UserError unless a run that has begun started from `origin`; None: nothing is claimed about it."""
+        """Raise UserError unless the run started from `origin`; None: any origin will do."""
         if origin is None or self._started_from(origin):
             return
         recorded = f"from {self.origin_path}" if self.origin_path.exists() else "without --init-from"
@@ -222,7 +222,7 @@ class RunFolder:
         return self.path / CHECKPOINTS / run_files.checkpoint_name(update)
 
     def remove_checkpoints(self, kept: Callable[[int], bool]) -> None:
-        """Remove the checkpoints of all updates but those that `kept` accepts; other files are not ours."""
+        """Remove the checkpoints of all updates but those that `kept` accepts; other files stay."""
         for update, path in run_files.checkpoints(self.path):
             if not kept(update):
                 path.unlink()
@@ -235,12 +235,12 @@ def recorded_origin(path: Path) -> Path | None:
 
 
 def _has_state(path: Path) -> bool:
-    """Whether there is something to resume; of the two states one may be missing for a moment."""
+    """Whether there is something to resume; one of the two states may be missing for a moment."""
     return any((path / name).exists() for name in STATES)
 
 
 def _check_spared(path: Path, start: _Start, *, begun: bool, overwrite: bool) -> None:
-    """Raise UserError when beginning a run in `path` would replace what is not to be replaced."""
+    """Raise UserError when beginning a run in `path` would replace something that must be kept."""
     config = path / CONFIG
     if start.given is not None and config.exists() and config.samefile(start.given):
         with open(config, encoding="utf-8", errors="replace", newline="") as file:

@@ -1,4 +1,4 @@
-"""The numbers of a saved state as a stranger may have written them: what is no progress of a training is told.
+"""Checks the numbers of a saved state, which a stranger may have written: anything that no training writes is refused.
 
 It knows the JSON object of a state, neither tensors nor files.
 """
@@ -16,7 +16,7 @@ _LARGEST = 1 << 53
 
 
 def checked_numbers(numbers: Any) -> dict[str, Any]:
-    """The numbers as they are. Raises ValueError, with the key, where one is none of a training."""
+    """The same numbers. Raises ValueError with the key of one that no training writes."""
     numbers = _section("its numbers", numbers)
     for key in ("progress", "schedule", "surroundings"):
         _section(key, numbers.get(key))
@@ -54,7 +54,7 @@ def _expect(fits: bool, *keys: str) -> None:
 
 
 def _is_window(sums: dict[str, Any]) -> bool:
-    """Whether they are sums of updates, of which means can be computed."""
+    """Whether these are sums over updates from which means can be computed."""
     if sums.keys() != {field.name for field in fields(Window)}:
         return False
     if not all(_is_number(number) and 0 <= number < math.inf for number in sums.values()):

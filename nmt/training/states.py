@@ -1,7 +1,6 @@
-"""The saved states of a run: the newest, the one before it for the day the newest is damaged, and how a run goes on.
+"""The saved states of a run: the newest, the one before it in case the newest is damaged, and how a run is resumed.
 
-It knows what a state says of a run, and the run's files; how a state is written and read is the business of
-`checkpoint`.
+It knows what a state says about a run, and the run's files; `checkpoint` writes and reads the state itself.
 """
 
 import shutil
@@ -31,7 +30,7 @@ Log = Callable[[str], None]
 
 
 class SavedStates:
-    """The states of one run. A checkpoint that either of the two counts on is kept."""
+    """The states of one run. Checkpoints that either of the two needs are kept."""
 
     def __init__(
         self,
@@ -48,7 +47,7 @@ class SavedStates:
         self._folder, self._config, self._processes = folder, config, processes
         self._model, self._optimizer, self._schedule = model, optimizer, schedule
         self._data = data
-        self._kept: set[int] = set()  # the updates whose checkpoints the newest state counts on
+        self._kept: set[int] = set()  # the updates whose checkpoints the newest state needs
         self.update: int | None = None  # of the newest state
 
     def start(self, state: State | None, log: Log) -> Progress:
@@ -114,7 +113,7 @@ class SavedStates:
     def _mend_best(self, progress: Progress, log: Log) -> None:
         """Make the best model anew from its checkpoint, which has the same bytes, if it cannot be read.
 
-        The log says so, or why that is not possible. That of a finished run may be an average, and is left to the user.
+        The log says so, or why that is not possible. In a finished run it may be an average, which is left to the user.
         """
         if not progress.best:
             return
@@ -136,7 +135,7 @@ class SavedStates:
         self._folder.remove_checkpoints(lambda number: number in needed)
 
     def _surroundings(self) -> dict[str, Any]:
-        """What the last bits of a training's numbers depend on besides its state."""
+        """What the last bits of the numbers depend on, besides the state."""
         device = self._model.output_weight.device
         computing = chosen_computing(self._config.training, device)
         return {
@@ -153,7 +152,7 @@ class SavedStates:
 def _take_over(saved: dict[str, Any], present: dict[str, Any]) -> Iterator[str]:
     """Set the saved number of threads; a warning for each of the other surroundings that has changed.
 
-    Threads are taken over for the sake of the last bits, which another number of processes changes anyway.
+    The number of threads decides the last bits, but another number of processes changes those anyway.
     """
     if saved.get("processes", 1) == present["processes"]:
         torch.set_num_threads(saved["threads"])

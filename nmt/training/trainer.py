@@ -1,4 +1,4 @@
-"""The training loop: updates in a fixed order, validations in turn, and a saved state to resume from bit for bit.
+"""The training loop: updates in a fixed order, validations at intervals, saved states to resume from bit for bit.
 
 It knows batches, a model and a run folder; how a model is validated and written comes from outside. The state is
 written between updates only, so no position inside an accumulation has to be restored.
@@ -41,7 +41,7 @@ WriteModel = Callable[[Path, Seq2Seq, dict[str, Any]], None]
 class Trainer:
     """One run, from where its progress stands to its end.
 
-    Of several processes each has a trainer of its own; the first one alone writes, and its log is the one to read.
+    With several processes, each has its own trainer; only the first writes, and its log is the one to read.
     """
 
     config: Config
@@ -128,7 +128,7 @@ class Trainer:
             yield group
 
     def _update(self, group: list[Batch | None], began: float) -> None:
-        """One update, and all counters that move with it; `began`: when its batches were asked for."""
+        """One update and all counters that it moves; `began`: when its batches were asked for."""
         progress = self.progress
         factor = self.schedule.factor(progress.update + 1, progress.epoch + 1)
         rate = self.settings.optimizer.learning_rate * factor
@@ -151,7 +151,7 @@ class Trainer:
             self._report()
 
     def _skip(self, result: UpdateResult, where: str) -> None:
-        """Take note of an update that was left out, or end training where there have been enough of them."""
+        """Count an update that was left out, or end training if there have been too many."""
         self.progress.skipped += 1
         finding = f"loss {result.loss / result.tokens:.4g}, gradient norm {result.gradient_norm:.4g}"
         count, allowed = self.progress.skipped, self.settings.skip_non_finite
@@ -193,7 +193,7 @@ class Trainer:
         self._save()
 
     def _metrics(self) -> dict[str, float]:
-        """What validation finds. A signal ends it at once; several processes leave together, before the next update."""
+        """The metrics of validation. A signal ends it at once; several processes leave together, before an update."""
         fused = chosen_computing(self.settings, self.model.output_weight.device).fused
         with computing(fused=fused), self.stop.at_once() if self.processes.size == 1 else nullcontext():
             try:

@@ -44,11 +44,11 @@ class UpdateResult(NamedTuple):
     loss: float  # nats, negative log-likelihood summed over the target tokens
     tokens: int  # target tokens
     gradient_norm: float  # before clipping
-    parts: int  # the batches, and what those that the memory does not hold were cut into
+    parts: int  # how many batches, counting the parts of those that were cut because the memory did not hold them
 
     @property
     def is_finite(self) -> bool:
-        """Whether loss and gradient are; otherwise the weights are as before the update."""
+        """Whether loss and gradient are finite; otherwise the update changed no weight."""
         return math.isfinite(self.loss + self.gradient_norm)
 
 
@@ -66,7 +66,7 @@ def update(
     With `parallel` the batches are this process's shares (None: an empty one), and the tokens, sentences and gradients
     are those of all processes. Without it, batches that the memory does not hold are halved until it does.
 
-    When the loss or the gradient is no finite number no step is made: weights and optimizer are then as before.
+    If the loss or the gradient is not finite, no step is made, and weights and optimizer stay as they were.
     """
     mine = [batch for batch in group if batch is not None]
     processes = ALONE if parallel is None else parallel.processes
@@ -97,7 +97,7 @@ def _backward_in_memory(
 ) -> tuple[Tensor, int]:
     """Leave the gradient of Σ loss / `share`; returns the negative log-likelihood, and how many parts it took.
 
-    What an allocation that failed has left of the gradient is thrown away, and all is computed again in halves.
+    If an allocation fails, the partial gradient is thrown away, and everything is computed again in halves.
     """
     while True:
         nothing = torch.zeros((), device=model.output_weight.device)
