@@ -10,7 +10,6 @@ if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl
     raise SystemExit(start.evaluate())
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from nmt.cli.evaluate_alignments import (
 from nmt.cli.memory import enough_memory
 from nmt.cli.models import Models, add_device_option, add_model_option, add_speed_options, read_models
 from nmt.cli.options import SEARCH, add_search_options, add_unknown_word_options, option_name, read_how, read_whole
-from nmt.cli.outputs import STANDARD, check_outputs, write_text
+from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
 from nmt.cli.slow_sentences import sentences_watched
 from nmt.errors import Checking, caught, checked
 from nmt.evaluation.metrics import METRICS, TOKENIZERS, check_tokenizer, chosen_metrics, corpus_scores
@@ -126,11 +125,7 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
     option, path = ("--hypotheses", options.hypotheses) if options.hypotheses else ("--source", options.source)
     others = [*models.files, ("--source", options.source), ("--hypotheses", options.hypotheses)]
     others += [("--reference", options.reference), ("--dictionary", options.dictionary)]
-    outputs = {
-        "standard output": STANDARD,
-        "--output": options.output,
-        "--json": options.json,
-    }
+    outputs = {"standard output": STANDARD, "--output": options.output, "--json": options.json}
     yield from check_outputs(outputs, others=others)
     lines = yield from read_whole(option, path, _unread)
     references = yield from read_whole("--reference", options.reference, _unread)
@@ -202,11 +197,8 @@ def _evaluate(request: Request) -> None:
         print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
     with sentences_watched(len(references), tell=partial(_slow, request, hypotheses)) as begin:
         scores = corpus_scores(hypotheses, references, **request.scoring, metrics=request.metrics, begin=begin)
-    if request.json != STANDARD:
-        write_text(STANDARD, f"{table(scores, sentences=len(references))}\n")
-    if request.json is not None:
-        as_json = json_object(scores, sentences=len(references), **request.scoring)
-        write_text(request.json, f"{json.dumps(as_json, indent=2)}\n")
+    numbers = json_object(scores, sentences=len(references), **request.scoring)
+    write_report(request.json, table(scores, sentences=len(references)), numbers)
 
 
 def _slow(request: Request, hypotheses: Sequence[str], index: int) -> str:

@@ -4,13 +4,12 @@ Wiring only: Pharaoh files → links → (symmetrisation) → scores → table o
 """
 
 import argparse
-import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.cli.options import option_name, read_whole
-from nmt.cli.outputs import STANDARD, check_outputs, write_text
+from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
 from nmt.config.allowed import nearest
 from nmt.errors import Checking
 from nmt.evaluation.alignments import (
@@ -80,11 +79,7 @@ def read_alignments_request(options: argparse.Namespace, *, unwanted: Collection
     yield from (f"{option} has no effect on alignments; leave it out, or --alignments" for option in unwanted)
     yield from _contradictions(options)
     paths = {option_name(name): getattr(options, name) for name in INPUTS}
-    outputs = {
-        "standard output": STANDARD,
-        "--output": options.output,
-        "--json": options.json,
-    }
+    outputs = {"standard output": STANDARD, "--output": options.output, "--json": options.json}
     yield from check_outputs(outputs, others=list(paths.items()))
     links = yield from read_whole("--alignments", options.alignments, read_links)
     reverse = yield from read_whole("--reverse-alignments", options.reverse_alignments, read_links)
@@ -96,12 +91,7 @@ def read_alignments_request(options: argparse.Namespace, *, unwanted: Collection
                 "of each must be of the same pair of sentences"
             )
     return Request(
-        links=links,
-        reverse=reverse,
-        symmetrise=options.symmetrise,
-        gold=gold,
-        output=options.output,
-        json=options.json,
+        links=links, reverse=reverse, symmetrise=options.symmetrise, gold=gold, output=options.output, json=options.json
     )
 
 
@@ -138,16 +128,13 @@ def evaluate_alignments(request: Request) -> None:
     if not request.gold:
         return
     scores = alignment_scores(links, request.gold)
-    if request.json != STANDARD:
-        write_text(STANDARD, f"{table(scores, sentences=len(request.gold))}\n")
-    if request.json is not None:
-        numbers = {
-            "precision": _rounded(scores.precision),
-            "recall": _rounded(scores.recall),
-            "alignment_error_rate": _rounded(scores.error_rate),
-            "sentences": len(request.gold),
-        }
-        write_text(request.json, f"{json.dumps(numbers, indent=2)}\n")
+    numbers = {
+        "precision": _rounded(scores.precision),
+        "recall": _rounded(scores.recall),
+        "alignment_error_rate": _rounded(scores.error_rate),
+        "sentences": len(request.gold),
+    }
+    write_report(request.json, table(scores, sentences=len(request.gold)), numbers)
 
 
 def _rounded(value: float | None) -> float | None:

@@ -3,6 +3,7 @@
 It knows file names and the options that give them, but nothing about what is written.
 """
 
+import json
 import os
 import sys
 import tempfile
@@ -69,6 +70,14 @@ def write_text(name: str, text: str) -> None:
     """Write an output all at once."""
     with opened_for_writing(name) as file:
         file.write(text.encode("utf-8"))
+
+
+def write_report(name: str | None, table: str, numbers: Mapping[str, Any]) -> None:
+    """Write a table to standard output, and its numbers as JSON to `name`; standard output gets one of the two."""
+    if name != STANDARD:
+        write_text(STANDARD, f"{table}\n")
+    if name is not None:
+        write_text(name, f"{json.dumps(numbers, indent=2)}\n")
 
 
 @contextmanager
