@@ -1,19 +1,22 @@
 """The saved states of a run: the checkpoints that they count on, and which of the two a run goes on from."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from nmt.config import Config
+from nmt.config.allowed import stand_in, whole_schema
 from nmt.errors import UserError
 from nmt.tensor_file import write_tensors
 from nmt.training.checkpoint import read_state
 from nmt.training.distributed import ALONE, Processes
 from nmt.training.divergence import Diverged
+from nmt.training.optim import build_schedule
 from nmt.training.progress import Progress
 from nmt.training.run_folder import RunFolder
 from nmt.training.states import SavedStates, saved_state
@@ -29,6 +32,9 @@ class OneOfTwo(Processes):
     def wait(self) -> None:
         self.waited += 1
 
+    def sums(self, *numbers: float) -> list[float]:
+        return list(numbers)
+
     def gather_states(self, states: dict[str, Tensor]) -> list[dict[str, Tensor]]:
         return [states, {name: state.clone() for name, state in states.items()}]
 
@@ -40,16 +46,29 @@ def folder(tmp_path: Path) -> Iterator[RunFolder]:
         yield folder
 
 
-def numbers(update: int) -> dict[str, Any]:
-    surroundings = {"threads": 1, "processes": 1, "PyTorch": "2.0", "fused kernels": True}
-    progress = asdict(Progress(update=update))
-    return {"progress": progress, "schedule": {}, "recorded": 0, "data": "abc", "surroundings": surroundings}
+class Model(nn.Linear):
+    """All that is asked of a model."""
+
+    @property
+    def output_weight(self) -> Tensor:
+        return self.weight
 
 
-def states(folder: RunFolder, processes: Processes = ALONE, kept: tuple[int, ...] = ()) -> SavedStates:
-    model = nn.Linear(3, 2)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    return SavedStates(folder, model=model, optimizer=optimizer, processes=processes, kept=set(kept))
+RECORDS: Any = SimpleNamespace(saved=lambda: {"recorded": 0})
+CONFIG = Config.model_validate(stand_in(whole_schema(), 1))
+
+
+def states(folder: RunFolder, processes: Processes = ALONE, model: Any = None) -> SavedStates:
+    model = model or Model(3, 2)
+    return SavedStates(
+        folder,
+        config=CONFIG,
+        model=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        schedule=build_schedule(CONFIG.training),
+        data="abc",
+        processes=processes,
+    )
 
 
 def update(path: Path) -> int:
@@ -60,37 +79,38 @@ def write_two(folder: RunFolder) -> None:
     """States of the updates 3 and 4."""
     two = states(folder)
     for number in (3, 4):
-        two.write(numbers(number), kept=set(), where="")
+        two.write(Progress(update=number), RECORDS, where="")
 
 
 def test_what_either_state_counts_on_is_kept(folder: RunFolder) -> None:
     checkpoints = {number: folder.checkpoint_path(number) for number in (1, 2, 3)}
     for path in checkpoints.values():
         path.touch()
-    resumed = states(folder, kept=(1,))
-    resumed.write(numbers(3), kept={2}, where="")
+    states(folder).write(Progress(update=1, last=[1]), RECORDS, where="")
+    checkpoints[2].touch()
+    resumed = states(folder)
+    assert resumed.start(saved_state(folder, ALONE, print), print) == Progress(update=1, last=[1])
+    resumed.write(Progress(update=3, last=[2]), RECORDS, where="")
     assert [number for number, path in checkpoints.items() if path.exists()] == [1, 2]
-    resumed.write(numbers(4), kept=set(), where="")
+    resumed.write(Progress(update=4), RECORDS, where="")
     assert [number for number, path in checkpoints.items() if path.exists()] == [2]
     assert (resumed.update, update(folder.state_path), update(folder.previous_state_path)) == (4, 4, 3)
 
 
 def test_what_is_not_finite_is_not_written(folder: RunFolder) -> None:
-    model = nn.Linear(3, 2)
+    model = Model(3, 2)
     model.weight.data[1, 2] = torch.nan
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    diverged = SavedStates(folder, model=model, optimizer=optimizer, processes=ALONE, kept=set())
     with pytest.raises(Diverged, match="training diverged after update 3: 1 of 2 tensors"):
-        diverged.write(numbers(3), kept=set(), where="after update 3")
+        states(folder, model=model).write(Progress(update=3), RECORDS, where="after update 3")
     assert not folder.state_path.exists()
 
 
 def test_the_first_process_writes_the_random_states_of_all(folder: RunFolder) -> None:
     second = states(folder, OneOfTwo(1))
-    second.write(numbers(3), kept=set(), where="")
+    second.write(Progress(update=3), None, where="")
     assert second.update == 3
     assert not folder.state_path.exists()
-    states(folder, OneOfTwo(0)).write(numbers(3), kept=set(), where="")
+    states(folder, OneOfTwo(0)).write(Progress(update=3), RECORDS, where="")
     assert {"random.0.cpu", "random.1.cpu"} <= read_state(folder.state_path).tensors.keys()
 
 
