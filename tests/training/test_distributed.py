@@ -40,7 +40,7 @@ states = processes.gather_states({"cpu": torch.get_rng_state()})
 expected = [torch.manual_seed(each).get_state() for each in range(2)]
 processes.check_same("number", "1")
 same = [torch.equal(each["cpu"], state) for each, state in zip(states, expected)]
-print(json.dumps([found, same, processes.gather(rank), processes.sums(1.0, rank)]))
+print(json.dumps([found, same, processes.gather(rank), processes.sums(1.0, rank), processes.largest(15 * rank)]))
 processes.wait()
 distributed.destroy_process_group()
 """
@@ -56,11 +56,12 @@ def test_nothing_is_pickled_between_processes(tmp_path: Path) -> None:
     for process in started:
         said, _ = process.communicate(timeout=120)
         assert process.returncode == 0
-        assert json.loads(said) == [VALUES, [True, True], [0, 1], [2.0, 1.0]]
+        assert json.loads(said) == [VALUES, [True, True], [0, 1], [2.0, 1.0], 15]
 
 
 def test_a_training_by_itself_asks_nobody() -> None:
     assert ALONE.gather(VALUES) == [VALUES]
+    assert ALONE.largest(15) == 15
     (states,) = ALONE.gather_states({"cpu": torch.get_rng_state()})
     assert torch.equal(states["cpu"], torch.get_rng_state())
     assert states["cpu"].dtype == torch.uint8
