@@ -4,7 +4,7 @@ It compares facts without knowing what they mean; its messages name the options 
 """
 
 import fcntl
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,7 +93,7 @@ def follow_parts(job: Job, *, rank: int) -> Parts:
     if description is None:
         raise UserError(f"{path}: has no {JOB}, which process 0 has written; all must see the same folder")
     if changes := _differences(description, job.facts, None):
-        raise UserError(f"{path}: process {rank} was given a different job than process 0:{_listed(changes)}")
+        raise UserError(f"{path}: process {rank} was given a different job than process 0:{changes}")
     return Parts(path, lock, job.outputs, description)
 
 
@@ -101,7 +101,7 @@ def unfinished(path: Path) -> str | None:
     """Why a translation must not ignore the folder `path`; None if it may."""
     with suppress(OSError):  # a folder that cannot be examined is not ours
         if (path / JOB).exists() and finished_chunks(path):
-            return _occupied(path, [], resume=False)
+            return _occupied(path, "", resume=False)
         try:
             if _holds_parts(path):
                 read_description(path)
@@ -138,7 +138,7 @@ def _mend(parts: Parts, damage: Damaged, *, resume: bool) -> None:
         if not parts.done():
             raise UserError(_without_records(damage))
         if not resume:
-            raise UserError(_occupied(parts.path, [], resume=False))
+            raise UserError(_occupied(parts.path, "", resume=False))
         if all(parts.damage(chunk) for chunk in parts.done()):
             raise UserError(f"{damage}, and none of its parts is known to belong to this translation; {START_OVER}")
     parts.damages = [f"{damage}; it is written anew", *parts.undo_damaged()]
@@ -162,22 +162,17 @@ def _refuse_strangers(path: Path) -> None:
             )
 
 
-def _differences(description: Description, facts: Facts, chunk_lines: int | None) -> list[str]:
+def _differences(description: Description, facts: Facts, chunk_lines: int | None) -> str:
     """The differences between a folder's job and this one, one a line; `chunk_lines` None: any number."""
     there, here = description.facts, {**facts, CHUNK_LINES: str(chunk_lines or description.chunk_lines)}
-    return [
-        f"{name}: {there.get(name, 'absent')} there, {here.get(name, 'absent')} here"
+    return "".join(
+        f"\n  {name}: {there.get(name, 'absent')} there, {here.get(name, 'absent')} here"
         for name in dict.fromkeys([*there, *here])
         if there.get(name) != here.get(name)
-    ]
+    )
 
 
-def _listed(changes: Sequence[str]) -> str:
-    """Indented lines below a headline."""
-    return "".join(f"\n  {change}" for change in changes)
-
-
-def _occupied(path: Path, changes: Sequence[str], *, resume: bool) -> str:
+def _occupied(path: Path, changes: str, *, resume: bool) -> str:
     """Why no other translation may start in the folder."""
     if not changes:
         return (
@@ -187,7 +182,7 @@ def _occupied(path: Path, changes: Sequence[str], *, resume: bool) -> str:
     refusal = "cannot be resumed" if resume else "holds finished parts"
     return (
         f"{path}: {refusal}, because it belongs to another translation; give another --output, or {START_OVER}. The "
-        f"differences:{_listed(changes)}"
+        f"differences:{changes}"
     )
 
 
