@@ -456,8 +456,8 @@ def test_another_job_is_not_resumed(begun: Command, capsys: pytest.CaptureFixtur
     assert begun.run("--resume", "--beam-size", 3, "--scores", "--prefix", prefixes, "--chunk-lines", 5) == 2
     headline, *changes = capsys.readouterr().err.splitlines()
     assert headline == (
-        f"nmt-translate: error: {begun.parts}: cannot be resumed, because it belongs to another translation; give another "
-        "--output, or delete the folder to start over. The differences:"
+        f"nmt-translate: error: {begun.parts}: cannot be resumed, because it belongs to another translation; give "
+        "another --output, or delete the folder to start over. The differences:"
     )
     assert [change.split(": ")[0].strip() for change in changes] == [
         "--beam-size",
