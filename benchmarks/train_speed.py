@@ -104,8 +104,8 @@ def timed_updates(model: Seq2Seq, config: Config, prepared: Prepared, device: to
         stream = batches(
             prepared.train,
             plan,
-            sampling=config.subwords.sampling,
             vocabularies=prepared.vocabularies,
+            sampling=config.subwords.sampling,
             seed=config.seed,
             epoch=epoch,
         )

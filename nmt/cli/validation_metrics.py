@@ -7,7 +7,7 @@ import torch
 
 from nmt.cli.memory import enough_memory
 from nmt.config import Config
-from nmt.data.batching import batches
+from nmt.data.batching import read_batch
 from nmt.data.corpus import read_lines
 from nmt.data.preparation import Prepared
 from nmt.decoding.text.segments import longest_segment
@@ -45,7 +45,7 @@ def build_validation(
         )
         rank, size = processes.rank, processes.size
         with enough_memory(advice, what=" for validation"):
-            metrics = corpus_loss(model, batches(valid, plan[rank::size]), processes)
+            metrics = corpus_loss(model, (read_batch(valid, rows) for rows in plan[rank::size]), processes)
             mine = [best.text for best, *_ in translator.translate(sources[rank::size], beam_size=settings.beam_size)]
         hypotheses = [""] * len(sources)
         for other, texts in enumerate(processes.gather(mine)):

@@ -154,58 +154,37 @@ def batches(
     ids: PairedIds,
     plan: Sequence[Indices],
     *,
-    sampling: SubwordSampling | None = None,
-    vocabularies: Vocabularies | None = None,
-    seed: int = 0,
+    vocabularies: Vocabularies,
+    sampling: SubwordSampling | None,
+    seed: int,
     epoch: int = 0,
     start: int = 0,
-) -> Iterator[Batch]:
-    """Yield the batches of a plan from position `start` on, the same ones as in an iteration from 0."""
-    for batch in shared_batches(
-        ids, plan, sampling=sampling, vocabularies=vocabularies, seed=seed, epoch=epoch, start=start
-    ):
-        assert batch is not None  # a single process has every row
-        yield batch
-
-
-def shared_batches(
-    ids: PairedIds,
-    plan: Sequence[Indices],
-    *,
     share: tuple[int, int] = (0, 1),
-    sampling: SubwordSampling | None = None,
-    vocabularies: Vocabularies | None = None,
-    seed: int = 0,
-    epoch: int = 0,
-    start: int = 0,
 ) -> Iterator[Batch | None]:
     """Yield a process's share of each batch of a plan from position `start` on; None where it has no row.
 
-    A batch does not depend on where the iteration started. `share`: see `share_rows`.
+    A batch does not depend on where the iteration started. `share`: see `share_rows`; one process has every row.
 
     With `sampling`, both sides are segmented again from their text, with a seed that depends only on `seed`, `epoch`
     and position, and the sentences of SAMPLED_TOGETHER batches are redistributed by their new lengths; batches keep
-    their planned number of rows and get somewhat longer. It needs `vocabularies` and a corpus kept with its text.
+    their planned number of rows and get somewhat longer. It needs a corpus kept with its text.
     """
-    if sampling is not None and vocabularies is None:
-        raise ValueError("sampling needs the vocabularies")
     sampled: list[_Pairs] = []
     for position in range(start, len(plan)):
-        if sampling is not None and vocabularies is not None:
-            group, place = divmod(position, SAMPLED_TOGETHER)
-            if place == 0 or not sampled:
-                planned = plan[group * SAMPLED_TOGETHER : (group + 1) * SAMPLED_TOGETHER]
-                seeds = [int(part) for part in np.random.SeedSequence([seed, epoch, group + 1]).generate_state(2)]
-                sampled = _sampled(ids, planned, sampling, vocabularies, (seeds[0], seeds[1]))
-            pairs = sampled[place]
-            lengths = np.array([len(target) for target in pairs.targets])
-            shared = share_rows(np.arange(len(lengths)), lengths, share=share)
-            sources, targets = ([side[index] for index in shared] for side in (pairs.sources, pairs.targets))
-            pairs = _Pairs(pairs.rows[shared], sources, targets)
-        else:
+        if sampling is None:
             rows = share_rows(plan[position], ids.target_lengths[plan[position]], share=share)
-            pairs = _Pairs(rows, [ids.source(row) for row in rows], [ids.target(row) for row in rows])
-        yield make_batch(pairs.sources, pairs.targets, pairs.rows) if len(pairs.rows) else None
+            yield read_batch(ids, rows) if len(rows) else None
+            continue
+        group, place = divmod(position, SAMPLED_TOGETHER)
+        if place == 0 or not sampled:
+            planned = plan[group * SAMPLED_TOGETHER : (group + 1) * SAMPLED_TOGETHER]
+            seeds = [int(part) for part in np.random.SeedSequence([seed, epoch, group + 1]).generate_state(2)]
+            sampled = _sampled(ids, planned, sampling, vocabularies, seeds)
+        pairs = sampled[place]
+        lengths = np.array([len(target) for target in pairs.targets])
+        shared = share_rows(np.arange(len(lengths)), lengths, share=share)
+        sources, targets = ([side[index] for index in shared] for side in (pairs.sources, pairs.targets))
+        yield make_batch(sources, targets, pairs.rows[shared]) if len(shared) else None
 
 
 class _Pairs(NamedTuple):
@@ -221,7 +200,7 @@ def _sampled(
     planned: Sequence[Indices],
     sampling: SubwordSampling,
     vocabularies: Vocabularies,
-    seeds: tuple[int, int],
+    seeds: Sequence[int],
 ) -> list[_Pairs]:
     """The planned batches with sampled segmentations, their pairs sorted by the new lengths.
 
@@ -230,20 +209,25 @@ def _sampled(
     """
     rows = np.concatenate(list(planned))
     texts = zip(*(ids.text(row) for row in rows), strict=True)
-    best = ((ids.source, ids.longest_source), (ids.target, ids.longest_target))
+    best = ((ids.source, ids.source_lengths), (ids.target, ids.target_lengths))
     sides: list[list[Ids]] = []
-    for subwords, lines, seed, (best_ids, longest) in zip(vocabularies, texts, seeds, best, strict=True):
+    for subwords, lines, seed, (best_ids, lengths) in zip(vocabularies, texts, seeds, best, strict=True):
+        most = 2 * int(lengths.max())
         segmented = zip(rows, subwords.sample(lines, sampling=sampling, seed=seed), strict=True)
-        sides.append([pieces if len(pieces) <= 2 * longest else best_ids(row) for row, pieces in segmented])
+        sides.append([pieces if len(pieces) <= most else best_ids(row) for row, pieces in segmented])
     sources, targets = sides
-    lengths = (np.array([len(pieces) for pieces in side]) for side in sides)
-    order = np.argsort(_sort_keys(*lengths), kind="stable")
+    order = np.argsort(_sort_keys(*(np.array([len(pieces) for pieces in side]) for side in sides)), kind="stable")
     shortest_first = sorted(range(len(planned)), key=lambda place: float(ids.source_lengths[planned[place]].mean()))
     sampled: dict[int, _Pairs] = {}
     for place in shortest_first:
         chosen, order = order[: len(planned[place])], order[len(planned[place]) :]
         sampled[place] = _Pairs(rows[chosen], [sources[i] for i in chosen], [targets[i] for i in chosen])
     return [sampled[place] for place in range(len(planned))]
+
+
+def read_batch(ids: PairedIds, rows: Indices) -> Batch:
+    """Return these rows of a corpus as a batch."""
+    return make_batch([ids.source(row) for row in rows], [ids.target(row) for row in rows], rows)
 
 
 def make_batch(sources: Sequence[Ids], targets: Sequence[Ids], indices: Indices) -> Batch:

@@ -119,16 +119,6 @@ class PairedIds:
         """Pieces in each target, (pairs,), without END."""
         return self._target.lengths()
 
-    @cached_property
-    def longest_source(self) -> int:
-        """Pieces in the longest source."""
-        return int(self.source_lengths.max())
-
-    @cached_property
-    def longest_target(self) -> int:
-        """Pieces in the longest target."""
-        return int(self.target_lengths.max())
-
     def source(self, row: int) -> npt.NDArray[np.integer]:
         """Ids of a source, without special symbols."""
         return self._source[row]

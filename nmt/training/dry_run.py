@@ -87,10 +87,11 @@ def _largest_batch(config: Config, prepared: Prepared, model: Seq2Seq, plan: Seq
     (batch,) = batches(
         prepared.train,
         [rows],
-        sampling=config.subwords.sampling,
         vocabularies=prepared.vocabularies,
+        sampling=config.subwords.sampling,
         seed=config.seed,
     )
+    assert batch is not None  # one process has every row
     optimizer = build_optimizer(model.parameters(), config.training)
     model.train()
     with _peak_memory(model.output_weight.device) as peak:

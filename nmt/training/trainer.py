@@ -16,7 +16,7 @@ import numpy as np
 from torch.optim import Optimizer
 
 from nmt.config import Config
-from nmt.data.batching import Batch, Indices, batches, padding_share, plan_epoch, shared_batches
+from nmt.data.batching import Batch, Indices, batches, padding_share, plan_epoch, read_batch
 from nmt.data.binarised import PairedIds
 from nmt.data.subwords import Vocabularies
 from nmt.jobs.stopping import Interrupted, StopRequest
@@ -81,7 +81,7 @@ class Trainer:
         return self.progress
 
     def _in_parallel(self) -> Parallel:
-        example = next(batches(self.corpus, [np.zeros(1, dtype=np.int64)]))
+        example = read_batch(self.corpus, np.zeros(1, dtype=np.int64))
         return Parallel(self.model, self.processes, example=example, smoothing=self.settings.label_smoothing)
 
     def _train_epoch(self) -> None:
@@ -114,15 +114,15 @@ class Trainer:
 
     def _groups(self, plan: list[Indices]) -> Iterator[list[Batch | None]]:
         """This process's shares of the batches from the current position on, as many together as one update takes."""
-        stream = shared_batches(
+        stream = batches(
             self.corpus,
             plan,
-            share=(self.processes.rank, self.processes.size),
-            sampling=self.config.subwords.sampling,
             vocabularies=self.vocabularies,
+            sampling=self.config.subwords.sampling,
             seed=self.config.seed,
             epoch=self.progress.epoch,
             start=self.progress.position,
+            share=(self.processes.rank, self.processes.size),
         )
         while group := list(islice(stream, self.settings.accumulate)):
             yield group
