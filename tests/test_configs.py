@@ -281,7 +281,7 @@ def test_dry_run(path: Path, corpus: Path, tmp_path: Path, capfd: pytest.Capture
     output = tmp_path / "run"
     assert main(["--config", str(path), "--output", str(output), "--device", "cpu", "--dry-run", *arguments]) == 0
     report = capfd.readouterr().out
-    assert "training corpus: 30 pairs, 30 kept" in report
+    assert "training corpus: 30 pairs read, 30 kept" in report
     assert "largest batch: 4 sentences" in report
     assert not output.exists()
     for module, count in PARAMETERS.get(path.stem, {}).items():

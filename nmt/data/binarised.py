@@ -65,7 +65,7 @@ class CorpusReport(NamedTuple):
 
     def lines(self) -> list[str]:
         """The report as text: a line for the pairs, and one for the pieces of each side."""
-        left_out = f" (left out: {self.left_out})" if self.left_out else ""
+        left_out = f" ({100 * self.kept / self.read:.2f} %; left out: {self.left_out})" if self.left_out else ""
         return [f"{self.read:,} pairs read, {self.kept:,} kept{left_out}"] + [
             f"{side}: {pieces:,} pieces, {pieces / max(self.kept, 1):.1f} a sentence, "
             f"{unknown:,} unknown ({100 * unknown / max(pieces, 1):.2f} %)"

@@ -11,7 +11,6 @@ from torch import nn
 
 from nmt.config import Config
 from nmt.data.batching import Indices, batches, padding_share, plan_epoch
-from nmt.data.binarised import CorpusReport
 from nmt.data.preparation import Prepared
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.optim import build_optimizer
@@ -23,36 +22,16 @@ _STATUS = Path("/proc/self/statm")
 
 def describe(config: Config, prepared: Prepared, model: Seq2Seq) -> Iterator[str]:
     """The report, line by line. It changes the model's weights and the random states."""
-    yield from _corpus("training corpus", prepared.train.report)
-    yield from _corpus("validation corpus", prepared.valid.report)
+    for name, corpus in (("training corpus", prepared.train), ("validation corpus", prepared.valid)):
+        pairs, *sides = corpus.report.lines()
+        yield f"{name}: {pairs}"
+        yield from (f"  {side}" for side in sides)
     yield from _samples(prepared)
     yield from parameters(model)
     plan = plan_epoch(prepared.train, config, epoch=0)
     share = padding_share(plan, prepared.train.source_lengths, prepared.train.target_lengths)
     yield f"batches: {len(plan):,} an epoch, {share:.2%} padding"
     yield _largest_batch(config, prepared, model, plan)
-
-
-def _corpus(name: str, report: CorpusReport) -> Iterator[str]:
-    yield f"{name}: {report.read:,} pairs, {report.kept:,} kept ({_share(report.kept, report.read)})"
-    yield (
-        f"  left out: empty {_count(report.empty, report.read)}, overlong {_count(report.overlong, report.read)}, "
-        f"length ratio {_count(report.unbalanced, report.read)}"
-    )
-    for side, unknown, pieces in (
-        ("source", report.source_unknown, report.source_pieces),
-        ("target", report.target_unknown, report.target_pieces),
-    ):
-        mean = pieces / max(report.kept, 1)
-        yield f"  {side}: {pieces:,} pieces, {mean:.1f} a sentence, unknown {_count(unknown, pieces)}"
-
-
-def _count(part: int, whole: int) -> str:
-    return f"{part:,} ({_share(part, whole)})"
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{part / max(whole, 1):.2%}"
 
 
 def _samples(prepared: Prepared) -> Iterator[str]:

@@ -240,8 +240,8 @@ def test_unknown_pieces_are_counted_a_side(tmp_path: Path, vocabularies: Vocabul
 def test_the_report_names_each_filter() -> None:
     report = CorpusReport(1010, 1000, empty=1, overlong=2, unbalanced=7, max_length=50, max_length_ratio=2.5)
     assert report.lines()[0] == (
-        "1,010 pairs read, 1,000 kept (left out: 1 empty on one side, 2 longer than data.max_length = 50 pieces, "
-        "7 over data.max_length_ratio = 2.5)"
+        "1,010 pairs read, 1,000 kept (99.01 %; left out: 1 empty on one side, 2 longer than data.max_length = 50 "
+        "pieces, 7 over data.max_length_ratio = 2.5)"
     )
 
 

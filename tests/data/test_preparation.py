@@ -75,7 +75,7 @@ def test_train_is_filtered_and_valid_is_not(folder: Path) -> None:
     assert float(said[1]) < 60
     assert log[1].startswith(
         "training corpus: 6 pairs read, 4 kept "
-        "(left out: 1 empty on one side, 1 longer than data.max_length = 50 pieces); source: "
+        "(66.67 %; left out: 1 empty on one side, 1 longer than data.max_length = 50 pieces); source: "
     )
     assert log[2].startswith("validation corpus: 3 pairs read, 3 kept; source: ")
 
