@@ -41,8 +41,8 @@ class Filters(NamedTuple):
 class CorpusReport(NamedTuple):
     """What became of the pairs of a corpus; a dropped pair counts once, for the first reason in this order."""
 
-    read: int
-    kept: int
+    read: int = 0
+    kept: int = 0
     empty: int = 0
     overlong: int = 0
     unbalanced: int = 0

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -48,12 +48,15 @@ def binarise(
         UserError: no pair is left; the message says how many each filter dropped.
     """
     id_type = "<u2" if max(vocabularies.source.size, vocabularies.target.size) <= 1 << 16 else "<u4"
-    report = CorpusReport(0, 0, **(filters._asdict() if filters else {}))
+    counts: Counter[str] = Counter()
     with _built_completely(folder) as partial:
         with ExitStack() as stack:
-            writers = [_SideWriter(stack, partial, side, id_type, with_text) for side in SIDES]
+            id_writers = [_RowsWriter(stack, partial, f"{side}.ids", f"{side}.offsets", id_type) for side in SIDES]
+            sides = SIDES if with_text else ()
+            text_writers = [_RowsWriter(stack, partial, f"{side}.text", f"{side}.text_offsets", "u1") for side in sides]
             for texts, ids in _encoded(pairs, vocabularies):
-                report = _write_chunk(texts, ids, writers, filters, report)
+                counts.update(_write_chunk(texts, ids, id_writers, text_writers, filters))
+        report = CorpusReport(**counts, **(filters._asdict() if filters else {}))
         if report.kept == 0:
             raise UserError(f"no training pair is left of {report.read:,}: {report.left_out}")
         meta = {
@@ -61,7 +64,7 @@ def binarise(
             "id_type": id_type,
             "pieces": [subwords.size for subwords in vocabularies],
             "report": report._asdict(),
-            "files": {name: seal for writer in writers for name, seal in writer.seals().items()},
+            "files": {file.name: file.seal for rows in (*id_writers, *text_writers) for file in rows.files},
         }
         write_sealed(partial / META, json.dumps(meta).encode())
         corpus = PairedIds(partial)  # checked before other processes, which discard a damaged one, see the folder
@@ -104,29 +107,28 @@ def _chunk(pairs: Iterator[tuple[str, str]]) -> list[tuple[str, str]]:
 def _write_chunk(
     texts: Sequence[tuple[str, ...]],
     ids: Sequence[list[list[int]]],
-    writers: Sequence["_SideWriter"],
+    id_writers: Sequence["_RowsWriter"],
+    text_writers: Sequence["_RowsWriter"],
     filters: Filters | None,
-    report: CorpusReport,
-) -> CorpusReport:
-    """Filter and write a chunk of pairs; returns the report with their counts added."""
-    lengths = [np.array([len(row) for row in side]) for side in ids]
-    empty, overlong, unbalanced = _left_out(lengths[0], lengths[1], filters)
+) -> Counter[str]:
+    """Filter and write a chunk of pairs; without `text_writers` no text. Returns its counts, as in `CorpusReport`."""
+    source_lengths, target_lengths = (np.array([len(row) for row in side]) for side in ids)
+    empty, overlong, unbalanced = _left_out(source_lengths, target_lengths, filters)
     kept = np.flatnonzero(~(empty | overlong | unbalanced))
-    unknown = [
-        writer.write([side_ids[row] for row in kept], [side_texts[row] for row in kept])
-        for writer, side_ids, side_texts in zip(writers, ids, texts, strict=True)
-    ]
-    return report._replace(
-        read=report.read + len(texts[0]),
-        kept=report.kept + len(kept),
-        empty=report.empty + int(empty.sum()),
-        overlong=report.overlong + int(overlong.sum()),
-        unbalanced=report.unbalanced + int(unbalanced.sum()),
-        source_pieces=report.source_pieces + int(lengths[0][kept].sum()),
-        target_pieces=report.target_pieces + int(lengths[1][kept].sum()),
-        source_unknown=report.source_unknown + unknown[0],
-        target_unknown=report.target_unknown + unknown[1],
+    counts = Counter(
+        read=len(texts[0]),
+        kept=len(kept),
+        empty=int(empty.sum()),
+        overlong=int(overlong.sum()),
+        unbalanced=int(unbalanced.sum()),
     )
+    for side, rows, writer in zip(SIDES, ids, id_writers, strict=True):
+        pieces = writer.write([rows[row] for row in kept])
+        counts.update({f"{side}_pieces": len(pieces), f"{side}_unknown": int((pieces == UNKNOWN).sum())})
+    if text_writers:
+        for lines, writer in zip(texts, text_writers, strict=True):
+            writer.write([lines[row].encode() for row in kept])
+    return counts
 
 
 def _left_out(
@@ -172,8 +174,8 @@ class _SealedFile:
 class _RowsWriter:
     """Writes rows of different lengths into two files, as `PairedIds` reads them."""
 
-    def __init__(self, stack: ExitStack, values: Path, offsets: Path, item_type: str) -> None:
-        self.files = (_SealedFile(stack, values), _SealedFile(stack, offsets))
+    def __init__(self, stack: ExitStack, folder: Path, values: str, offsets: str, item_type: str) -> None:
+        self.files = (_SealedFile(stack, folder / values), _SealedFile(stack, folder / offsets))
         self._item_type = item_type
         self._end = 0
         self.files[1].write(np.zeros(1, dtype="<i8").tobytes())
@@ -186,26 +188,6 @@ class _RowsWriter:
         self.files[0].write(values.tobytes())
         self.files[1].write(offsets.tobytes())
         return values
-
-
-class _SideWriter:
-    """Writes the ids of one side and, with `with_text`, its text."""
-
-    def __init__(self, stack: ExitStack, folder: Path, side: str, id_type: str, with_text: bool) -> None:
-        self._ids = _RowsWriter(stack, folder / f"{side}.ids", folder / f"{side}.offsets", id_type)
-        self._text = (
-            _RowsWriter(stack, folder / f"{side}.text", folder / f"{side}.text_offsets", "u1") if with_text else None
-        )
-
-    def write(self, ids: Sequence[Sequence[int]], texts: Sequence[str]) -> int:
-        """Append rows; returns how many of their pieces are unknown."""
-        if self._text:
-            self._text.write([text.encode() for text in texts])
-        return int((self._ids.write(ids) == UNKNOWN).sum())
-
-    def seals(self) -> dict[str, Seal]:
-        """The seal of each file, by its name."""
-        return {file.name: file.seal for rows in (self._ids, self._text) if rows for file in rows.files}
 
 
 @contextmanager
