@@ -14,7 +14,7 @@ import shlex
 import statistics
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from nmt.data.corpus import digests, read_lines
 from nmt.decoding.scoring import score
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
-from nmt.evaluation.alignments import Link, alignment_error_rate
+from nmt.evaluation.alignments import alignment_scores, read_gold
 from nmt.files import written_atomically
 from nmt.models.model_file import load_model
 from nmt.training.checkpoint import read_state
@@ -214,13 +214,7 @@ def alignment_error(translator: Translator, task: Task) -> float:
     batch_tokens = translator.decoding.batch_tokens
     scores = score(translator.scorer, translator.vocabularies, pairs, batch_tokens=batch_tokens, alignments=True)
     predicted = [scored.alignment.links for scored in scores if scored.alignment is not None]
-    return alignment_error_rate(predicted, [gold_links(line) for line in read_lines(task.gold)])
-
-
-def gold_links(line: str) -> Collection[Link]:
-    """The links of a line in Pharaoh format: "0-0 2-1", source word - target word."""
-    links = (link.partition("-") for link in line.split())
-    return {(int(source), int(target)) for source, _, target in links}
+    return alignment_scores(predicted, read_gold(read_lines(task.gold), name=str(task.gold))).error_rate
 
 
 def execute(command: Sequence[str], *, threads: int) -> None:

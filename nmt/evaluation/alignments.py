@@ -105,21 +105,13 @@ def alignment_scores(predicted: Sequence[Links], gold: Sequence[Gold]) -> Alignm
         all_predicted += len(links)
         all_sure += len(sure)
         predicted_sure += len(links & sure)
-        predicted_possible += len(links & (possible | sure))
+        predicted_possible += len(links & possible)
     total = all_predicted + all_sure
     return AlignmentScores(
         predicted_possible / all_predicted if all_predicted else None,
         predicted_sure / all_sure if all_sure else None,
         1 - (predicted_sure + predicted_possible) / total if total else 0.0,
     )
-
-
-def alignment_error_rate(
-    predicted: Sequence[Links], sure: Sequence[Links], possible: Sequence[Links] | None = None
-) -> float:
-    """The error rate of `alignment_scores`; `possible` None: only the sure links are possible."""
-    pairs = zip(sure, sure if possible is None else possible, strict=True)
-    return alignment_scores(predicted, [Gold(set(certain), set(allowed)) for certain, allowed in pairs]).error_rate
 
 
 def table(scores: AlignmentScores, *, sentences: int) -> str:

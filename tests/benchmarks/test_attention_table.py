@@ -14,7 +14,7 @@ import yaml
 
 from benchmarks import attention_table
 from benchmarks.attention_rows import ROWS
-from benchmarks.attention_tasks import Result, Task, Training, alignment_error, gold_links, plan
+from benchmarks.attention_tasks import Result, Task, Training, alignment_error, plan
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from tests.conftest import data_section, make_synthetic_corpus
@@ -163,11 +163,6 @@ def test_the_commands_resume(task: Task, tmp_path: Path) -> None:
         f"data.cache_folder={tmp_path / '.cache'}",
     ]
     assert training.evaluate_command(device="cpu")[-4:] == ["--tokenize", "none", "--device", "cpu"]
-
-
-def test_gold_links() -> None:
-    assert gold_links("0-0 2-1 12-10") == {(0, 0), (2, 1), (12, 10)}
-    assert gold_links("") == set()
 
 
 @pytest.fixture

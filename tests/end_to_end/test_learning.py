@@ -17,10 +17,10 @@ from typing import NamedTuple
 import pytest
 
 from benchmarks.attention_rows import Row
-from benchmarks.attention_tasks import Task, alignment_error, gold_links
+from benchmarks.attention_tasks import Task, alignment_error
 from nmt.data.corpus import read_lines
 from nmt.decoding.translator import Translator
-from nmt.evaluation.alignments import alignment_error_rate
+from nmt.evaluation.alignments import alignment_scores, read_gold
 from nmt.evaluation.metrics import corpus_scores
 from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
@@ -133,4 +133,4 @@ def diagonal_error(task: Task) -> float:
     lines = zip(read_lines(task.source), read_lines(task.reference), strict=True)
     sizes = [(len(source.split()), len(target.split())) for source, target in lines]
     diagonal = [[(min(position, words - 1), position) for position in range(length)] for words, length in sizes]
-    return alignment_error_rate(diagonal, [gold_links(line) for line in read_lines(task.gold)])
+    return alignment_scores(diagonal, read_gold(read_lines(task.gold), name=str(task.gold))).error_rate

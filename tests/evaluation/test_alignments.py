@@ -12,7 +12,6 @@ from nmt.evaluation.alignments import (
     Gold,
     Link,
     Links,
-    alignment_error_rate,
     alignment_scores,
     grow_diag_final_and,
     pharaoh,
@@ -56,22 +55,17 @@ def test_only_the_first_mistakes_are_shown() -> None:
     assert error.value.messages[-1] == "file: 4 more lines are malformed"
 
 
-def test_error_rate_by_hand() -> None:
-    sure = [{(0, 0), (1, 1)}]
-    assert alignment_error_rate(sure, sure) == 0.0
-    assert alignment_error_rate([{(5, 5)}], sure) == 1.0
-    # A = {0-0, 1-2, 2-2}, S = {0-0, 1-1}, P = S + {1-2}: 1 - (1 + 2) / (3 + 2)
-    assert alignment_error_rate([[(0, 0), (1, 2), (2, 2)]], sure, [{(1, 2)}]) == pytest.approx(0.4)
-    # over two sentences the counts are added, not the rates: 1 - (1 + 0 + 1 + 0) / (1 + 1 + 1 + 2)
-    assert alignment_error_rate([[(0, 0)], [(7, 7)]], [[(0, 0)], [(1, 1), (2, 2)]]) == pytest.approx(0.6)
-    assert alignment_error_rate([[]], [[]]) == 0.0
-
-
 def test_precision_recall_and_error_rate_by_hand() -> None:
     # A = {0-0, 1-2, 2-2}, S = {0-0, 1-1}, P = S + {1-2}: |A ∩ P| = 2 of 3, |A ∩ S| = 1 of 2
     found = alignment_scores([[(0, 0), (1, 2), (2, 2)]], [Gold({(0, 0), (1, 1)}, {(0, 0), (1, 1), (1, 2)})])
     assert found == pytest.approx((2 / 3, 1 / 2, 1 - (1 + 2) / (3 + 2)))
-    assert alignment_scores([[], [(0, 0)]], [Gold({(1, 1)}, set()), Gold(set(), {(0, 0)})]) == (1.0, 0.0, 0.5)
+    sure = {(0, 0), (1, 1)}
+    assert alignment_scores([sure], [Gold(sure, sure)]) == (1.0, 1.0, 0.0)
+    assert alignment_scores([{(5, 5)}], [Gold(sure, sure)]) == (0.0, 0.0, 1.0)
+    # over two sentences the counts are added, not the rates: 1 - (1 + 0 + 1 + 0) / (1 + 1 + 1 + 2)
+    two = [Gold({(0, 0)}, {(0, 0)}), Gold({(1, 1), (2, 2)}, {(1, 1), (2, 2)})]
+    assert alignment_scores([[(0, 0)], [(7, 7)]], two).error_rate == pytest.approx(0.6)
+    assert alignment_scores([[], [(0, 0)]], [Gold({(1, 1)}, {(1, 1)}), Gold(set(), {(0, 0)})]) == (1.0, 0.0, 0.5)
     assert alignment_scores([[]], [Gold(set(), set())]) == (None, None, 0.0)
 
 
