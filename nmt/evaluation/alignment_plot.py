@@ -6,7 +6,8 @@ global state is left alone.
 
 import unicodedata
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
@@ -43,9 +44,9 @@ class Fonts:
     def __init__(self) -> None:
         self.families = [USUAL_FONT]
         self.missing: set[str] = set()
-        self._covered: set[int] = set(_characters(USUAL_FONT))
-        self._others = _other_families()
-        self._read: list[tuple[str, set[int]]] = []  # fonts that were read but not needed so far
+        self._characters = cache(_characters)
+        self._covered = set(self._characters(USUAL_FONT))
+        self._others = list(_other_families())
 
     def cover(self, texts: Iterable[str]) -> None:
         """Find a font for each character of the texts."""
@@ -59,21 +60,12 @@ class Fonts:
         return sorted({unicodedata.name(character, "UNNAMED").split()[0] for character in visible})
 
     def _add_font_with(self, character: int) -> bool:
-        for family, characters in self._read:
-            if character in characters:
-                self._add(family, characters)
-                return True
         for family in self._others:
-            characters = set(_characters(family))
-            self._read.append((family, characters))
-            if character in characters:
-                self._add(family, characters)
+            if character in self._characters(family):
+                self.families.append(family)
+                self._covered.update(self._characters(family))
                 return True
         return False
-
-    def _add(self, family: str, characters: set[int]) -> None:
-        self.families.append(family)
-        self._covered |= characters
 
 
 def _other_families() -> Iterator[str]:
@@ -85,7 +77,7 @@ def _other_families() -> Iterator[str]:
     yield from sorted(name for name in upright - {USUAL_FONT} if not name.startswith("Last Resort"))
 
 
-def _characters(family: str) -> Iterable[int]:
+def _characters(family: str) -> Collection[int]:
     """The characters in the font that matplotlib uses for a family; none if the font cannot be read."""
     from matplotlib import font_manager, ft2font
 
@@ -123,8 +115,9 @@ def plot_alignment(
     for axis, labels, rotation in ((axes.xaxis, sides[0], 90), (axes.yaxis, sides[1], 0)):
         places = range(0, len(labels), spacing)
         for tick in axis.set_ticks(places, labels=labels[::spacing]):
-            tick.label1.set(**_text(fonts, rotation))
-            tick.label2.set(**_text(fonts, rotation))
+            for label in (tick.label1, tick.label2):
+                # Without parse_math a dollar sign would start a formula.
+                label.set(rotation=rotation, fontfamily=fonts.families, fontsize=POINTS, parse_math=False)
         axis.set_ticks(np.arange(0.5, len(labels) - 1), minor=True)
     axes.tick_params(length=0, which="both")
     if spacing == 1:
@@ -136,11 +129,6 @@ def plot_alignment(
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
         figure.savefig(file, format="png", bbox_inches="tight", pad_inches=0.1)
-
-
-def _text(fonts: Fonts, rotation: int) -> dict[str, object]:
-    """The style of labels, in which a dollar sign does not start a formula."""
-    return {"rotation": rotation, "fontfamily": fonts.families, "fontsize": POINTS, "parse_math": False}
 
 
 def _label(word: str) -> str:
