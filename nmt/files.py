@@ -15,7 +15,7 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO, Any
@@ -43,7 +43,7 @@ def written_atomically(path: Path, mode: str = "w", *, former: Path | None = Non
             yield file
             file.flush()
             os.fsync(file.fileno())
-            with _afterwards_called(former, path):
+            with _second_name(path, former) if former is not None and path.exists() else nullcontext():
                 _rename(temporary, path)  # while it is open, and so locked
                 _sync(path.parent)
     except BaseException:
@@ -51,23 +51,33 @@ def written_atomically(path: Path, mode: str = "w", *, former: Path | None = Non
         raise
 
 
+def linked_atomically(existing: Path, path: Path) -> None:
+    """Give the file `existing` the second name `path`, replacing any file there; `path` is never missing meanwhile.
+
+    Replacing the file under one name later leaves the other name as it is. Without hard links `path` becomes a copy.
+    """
+    with _second_name(existing, path):
+        pass
+
+
 @contextmanager
-def _afterwards_called(former: Path | None, path: Path) -> Iterator[None]:
-    """Rename to `former` the file that is at `path` before the block, once the block has replaced it."""
-    if former is None or not path.exists() or _are_one(path, former):
+def _second_name(existing: Path, path: Path) -> Iterator[None]:
+    """Give the file that is `existing` before the block the second name `path` after it, unless the block fails."""
+    if _are_one(existing, path):
         yield
         return
-    temporary = temporary_name(former)
+    temporary = temporary_name(path)
     try:
-        os.link(path, temporary)
-    except OSError:  # a file system without links
-        linked_atomically(path, former)
-        yield
+        os.link(existing, temporary)
+    except OSError:  # a file system without links; or no such file, which open reports
+        with open(existing, "rb") as original, written_atomically(path, "wb") as copy:
+            shutil.copyfileobj(original, copy)
+            yield
         return
     try:
         yield
-        _rename(temporary, former)
-        _sync(former.parent)
+        _rename(temporary, path)
+        _sync(path.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -78,28 +88,6 @@ def _are_one(left: Path, right: Path) -> bool:
     with suppress(FileNotFoundError):
         return os.path.samestat(os.lstat(left), os.lstat(right))
     return False
-
-
-def linked_atomically(existing: Path, path: Path) -> None:
-    """Give the file `existing` the second name `path`, replacing any file there; `path` is never missing meanwhile.
-
-    Replacing the file under one name later leaves the other name as it is. Without hard links `path` becomes a copy.
-    """
-    if _are_one(existing, path):
-        return
-    temporary = temporary_name(path)
-    try:
-        os.link(existing, temporary)
-    except OSError:  # a file system without links; or no such file, which open reports
-        with open(existing, "rb") as original, written_atomically(path, "wb") as copy:
-            shutil.copyfileobj(original, copy)
-        return
-    try:
-        _rename(temporary, path)
-        _sync(path.parent)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def open_refusing_links(path: Path, mode: str, **options: Any) -> IO[Any]:
