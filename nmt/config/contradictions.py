@@ -10,10 +10,8 @@ comes into play.
 from collections.abc import Iterator
 
 from nmt.config.problems import Problem, in_words
-from nmt.config.schema import Config, PlateauSchedule, changed
+from nmt.config.schema import TRAINED_SUBWORDS, Config, PlateauSchedule, changed, existing_models
 from nmt.config.yaml_text import KeyPath
-
-_TRAINED_MODEL = ("type", "size", "lowercase", "normalisation", "character_coverage", "byte_fallback")
 
 
 def contradictions(config: Config) -> Iterator[Problem]:
@@ -52,7 +50,7 @@ def _data(config: Config) -> Iterator[Problem]:
 
 def _existing_models(config: Config) -> Iterator[Problem]:
     subwords = config.subwords
-    models = [key for key in ("model", "source_model", "target_model") if getattr(subwords, key) is not None]
+    models = list(existing_models(subwords))
     sides = [key for key in models if key != "model"]
     reads = [f"subwords.{key}" for key in models]
     if not models:
@@ -69,7 +67,7 @@ def _existing_models(config: Config) -> Iterator[Problem]:
     elif not sides and not subwords.joint:
         message = "false contradicts subwords.model, one vocabulary; set true, or give source_model and target_model"
         yield _problem("subwords.joint", message, *reads)
-    for key in changed(subwords, *_TRAINED_MODEL):
+    for key in changed(subwords, *TRAINED_SUBWORDS):
         value = in_words(getattr(subwords, key))
         message = f"{value} has no effect, because subwords.{models[0]} is already trained; remove one of them"
         yield _problem(f"subwords.{key}", message, *reads)
@@ -78,7 +76,7 @@ def _existing_models(config: Config) -> Iterator[Problem]:
 def _trained_models(config: Config) -> Iterator[Problem]:
     """Combinations that sentencepiece refuses to train."""
     subwords = config.subwords
-    if subwords.model or subwords.source_model or subwords.target_model:
+    if existing_models(subwords):
         return
     if subwords.lowercase and subwords.normalisation == "identity":
         message = "true contradicts normalisation: identity, which changes no character; use nfkc or nmt_nfkc"
@@ -92,8 +90,7 @@ def _sampling(config: Config) -> Iterator[Problem]:
     subwords, sampling = config.subwords, config.subwords.sampling
     if sampling is None:
         return
-    is_trained = not (subwords.model or subwords.source_model or subwords.target_model)
-    kind = subwords.type if is_trained else None  # an existing model brings its own type
+    kind = None if existing_models(subwords) else subwords.type  # an existing model brings its own type
     if kind in ("char", "word"):
         message = f"has no effect for type: {kind}, which has only one segmentation; use bpe or unigram, or remove it"
         yield _problem("subwords.sampling", message, "subwords.type")

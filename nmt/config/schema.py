@@ -182,6 +182,16 @@ class SubwordsConfig(Section):
     """Subword regularization: segment training sentences at random, differently in every epoch; null: off."""
 
 
+# The keys that decide how a subword model is trained
+TRAINED_SUBWORDS = ("type", "size", "lowercase", "normalisation", "character_coverage", "byte_fallback")
+
+
+def existing_models(subwords: SubwordsConfig) -> dict[str, Path]:
+    """The paths of the sentencepiece models that are named instead of training any, by their keys."""
+    keys = ("model", "source_model", "target_model")
+    return {key: path for key in keys if (path := getattr(subwords, key)) is not None}
+
+
 # --------------------------------------------------------------------------------------------------------------- model
 
 

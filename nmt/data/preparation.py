@@ -16,7 +16,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from nmt.config.schema import Config, ParallelFiles, SubwordsConfig, changed
+from nmt.config.schema import TRAINED_SUBWORDS, Config, ParallelFiles, SubwordsConfig, changed, existing_models
 from nmt.data.binarised import Filters, PairedIds
 from nmt.data.binarising import binarise
 from nmt.data.corpus import check_corpora, digests, read_lines, read_pairs
@@ -124,14 +124,9 @@ def _counts(path: Path, *, corpora: int) -> list[int]:
 
 def _existing(settings: SubwordsConfig, log: Log) -> Vocabularies | None:
     """Load the models that the configuration names; None if it names none."""
-    paths = {"model": settings.model}
-    if settings.model is None:
-        paths = {"source_model": settings.source_model, "target_model": settings.target_model}
     models: list[Subwords] = []
     problems: list[str] = []
-    for key, path in paths.items():
-        if path is None:
-            return None
+    for key, path in existing_models(settings).items():
         try:
             models.append(Subwords.from_file(path))
             log(f"subwords: {models[-1].size:,} pieces, {key} {path}")
@@ -139,7 +134,7 @@ def _existing(settings: SubwordsConfig, log: Log) -> Vocabularies | None:
             problems.extend(f"subwords.{key}: {message}" for message in error.messages)
     if problems:
         raise UserError(*problems)
-    return Vocabularies(models[0], models[-1])
+    return Vocabularies(models[0], models[-1]) if models else None
 
 
 def _trained(settings: SubwordsConfig, corpora: Sequence[_Corpus], cache: Path, log: Log) -> Vocabularies:
@@ -156,9 +151,7 @@ def _trained(settings: SubwordsConfig, corpora: Sequence[_Corpus], cache: Path, 
 def _trained_on(
     settings: SubwordsConfig, corpora: Sequence[_Corpus], sides: Sequence[int], name: str, cache: Path, log: Log
 ) -> Subwords:
-    used = settings.model_dump(
-        include={"type", "size", "lowercase", "normalisation", "character_coverage", "byte_fallback"}
-    )
+    used = settings.model_dump(include=set(TRAINED_SUBWORDS))
     key = _key([_RECIPE, used, [[corpus.digests[side] for side in sides] for corpus in corpora]])
     path = cache / "subwords" / f"{key}.model"
     reused = _reused(path, lambda path: Subwords(read_sealed(path)), log)
@@ -201,7 +194,7 @@ def _check_sampling(settings: SubwordsConfig, vocabularies: Vocabularies) -> Non
             subwords.sample(["a"], sampling=settings.sampling, seed=0)
         except ValueError as error:
             raise UserError(f"subwords.sampling: {error}; set it to null") from None
-    if changed(settings.sampling, "nbest_size") and all(subwords.ignores_nbest_size for subwords in vocabularies):
+    if changed(settings.sampling, "nbest_size") and all(subwords.of_merges for subwords in vocabularies):
         raise UserError(
             f"subwords.sampling.nbest_size: {settings.sampling.nbest_size} has no effect on a subword model of type "
             "bpe, which is sampled by alpha alone; remove it"

@@ -59,11 +59,6 @@ class Segmenter:
         self._words = re.compile(pattern % _LONGEST_WORD, re.DOTALL)
         self._lattice = lru_cache(maxsize=_REMEMBERED)(self._build_lattice)
 
-    @property
-    def by_merges(self) -> bool:
-        """Whether the model is of type bpe, for which only alpha matters; otherwise it is unigram."""
-        return self._type == BPE
-
     def sample(self, text: str, *, alpha: float, nbest_size: int, random: Random) -> list[int]:
         """Return the ids of one random segmentation.
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import sentencepiece
 
 from nmt.config.schema import SubwordSampling, SubwordsConfig
-from nmt.data.protobuf import DAMAGED, WORD, model_type, text_pieces
+from nmt.data.protobuf import BPE, DAMAGED, WORD, model_type, text_pieces
 from nmt.data.segmentation import Segmenter
 from nmt.errors import UserError
 from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
@@ -56,7 +56,9 @@ class Subwords:
         special_ids = tuple(getattr(self._processor, f"{name}_id")() for name in _SPECIAL_NAMES)
         if special_ids != (PAD, UNKNOWN, BEGIN, END):
             raise ValueError(_wrong_ids(special_ids))
-        self.of_words = model_type(model) == WORD  # whether all pieces are whole words
+        kind = model_type(model)
+        self.of_words = kind == WORD  # whether all pieces are whole words
+        self.of_merges = kind == BPE  # whether `sample` uses alpha only
 
     @staticmethod
     def train(lines: Iterable[str], *, settings: SubwordsConfig, size: int, corpus: str = "this corpus") -> "Subwords":
@@ -140,11 +142,6 @@ class Subwords:
         random = Random(seed)
         alpha, nbest_size = sampling.alpha, sampling.nbest_size
         return [self._segmenter.sample(text, alpha=alpha, nbest_size=nbest_size, random=random) for text in texts]
-
-    @property
-    def ignores_nbest_size(self) -> bool:
-        """Whether `sample` uses alpha only, as for bpe. Raises ValueError like `sample`."""
-        return self._segmenter.by_merges
 
     @cached_property
     def _segmenter(self) -> Segmenter:

@@ -12,6 +12,7 @@ from torch import nn
 
 from nmt.config import Config, Inheritance, Problem
 from nmt.config.problems import in_words
+from nmt.config.schema import TRAINED_SUBWORDS, existing_models
 from nmt.config.yaml_text import KeyPath
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
@@ -19,7 +20,7 @@ from nmt.models.model_file import ModelFile, load_model, model_path
 from nmt.models.seq2seq import Seq2Seq
 
 _FREE = {"dropout", "output_dropout"}  # keys of `model` that concern training, not the weights
-_SEGMENTATION = {"type", "size", "joint", "lowercase", "normalisation", "character_coverage", "byte_fallback"}
+_SEGMENTATION = {"joint", *TRAINED_SUBWORDS}
 
 
 class Origin(NamedTuple):
@@ -48,7 +49,7 @@ def inherited(config: Config, origin: Origin) -> Inheritance:
     Subword sampling belongs to training, so `config` alone decides it.
     """
     theirs, subwords = origin.model.config, config.subwords
-    models = _given_models(config)
+    models = existing_models(subwords)
     differing = list(_disagreements(config.model, theirs.model, ("model",)))
     if not models:
         keys = subwords.model_fields_set & _SEGMENTATION
@@ -84,13 +85,6 @@ def _disagreements(new: BaseModel, old: BaseModel, path: KeyPath, keys: Set[str]
 def _shown(value: Any) -> str:
     """A value in words; of a section with variants, such as `initialisation`, the name of the variant."""
     return in_words(value.name if isinstance(value, BaseModel) and hasattr(value, "name") else value)
-
-
-def _given_models(config: Config) -> dict[str, Path]:
-    """The subword models that the configuration names, by their keys."""
-    settings = config.subwords
-    keys = ("model", "source_model", "target_model")
-    return {key: path for key in keys if (path := getattr(settings, key)) is not None}
 
 
 def _vocabulary_problems(models: Mapping[str, Path], origin: Origin) -> Iterator[Problem]:
