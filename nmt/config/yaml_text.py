@@ -116,15 +116,8 @@ class _Reader(yaml.SafeLoader):
                 key.tag = _TEXT  # every key is text, even 1 and true
         return node
 
-    def construct_whole_number(self, node: ScalarNode) -> int:
-        return int(node.value)
 
-    def construct_number(self, node: ScalarNode) -> float:
-        return float(node.value)
-
-
-_Reader.add_constructor("tag:yaml.org,2002:int", _Reader.construct_whole_number)
-_Reader.add_constructor("tag:yaml.org,2002:float", _Reader.construct_number)
+_Reader.add_constructor("tag:yaml.org,2002:int", lambda reader, node: int(node.value))  # 010 is ten, not eight
 
 
 class _Writer(yaml.SafeDumper):

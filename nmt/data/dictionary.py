@@ -8,7 +8,6 @@ one in a tie; either every line has a weight or none has. It knows files and wor
 """
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,21 +23,20 @@ class _Entry(NamedTuple):
     weight: float
 
 
-class _Malformed(Exception):
-    """A line that is not an entry; says why."""
-
-
 def read_dictionary(path: Path) -> dict[str, str]:
     """The best translation of each word. Raises UserError with a message for each line that is not an entry."""
     best: dict[str, _Entry] = {}
     problems: list[str] = []
     first: tuple[int, int] | None = None  # number and columns of the first entry
-    for number, fields in _rows(path):
+    for number, line in enumerate(read_lines(path), start=1):
+        if not line.strip():
+            continue
+        fields = [field.strip() for field in line.split("\t")] if "\t" in line else line.split()
         try:
             if first is not None and len(fields) != first[1] and len(fields) in (2, 3):
-                raise _Malformed(f"{len(fields)} columns, but line {first[0]} has {first[1]}")
+                raise ValueError(f"{len(fields)} columns, but line {first[0]} has {first[1]}")
             entry = _entry(fields)
-        except _Malformed as error:
+        except ValueError as error:
             problems.append(f"{path}, line {number}: {error}")
             continue
         first = first or (number, len(fields))
@@ -53,25 +51,19 @@ def read_dictionary(path: Path) -> dict[str, str]:
     return {source: entry.target for source, entry in best.items()}
 
 
-def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Number and columns of each line that is not blank."""
-    for number, line in enumerate(read_lines(path), start=1):
-        if line.strip():
-            yield number, [field.strip() for field in line.split("\t")] if "\t" in line else line.split()
-
-
 def _entry(fields: list[str]) -> _Entry:
+    """The entry of a line with these columns. Raises ValueError that says why it is none."""
     if len(fields) not in (2, 3):
-        raise _Malformed(f"{len(fields)} column{'' if len(fields) == 1 else 's'}; expected: source target [weight]")
+        raise ValueError(f"{len(fields)} column{'' if len(fields) == 1 else 's'}; expected: source target [weight]")
     source, target = fields[:2]
     if not (source and target):
-        raise _Malformed(f"the {'target' if source else 'source'} is empty")
+        raise ValueError(f"the {'target' if source else 'source'} is empty")
     if len(source.split()) > 1:
-        raise _Malformed(f"the source {source!r} is more than one word, but words are looked up one by one")
+        raise ValueError(f"the source {source!r} is more than one word, but words are looked up one by one")
     try:
         weight = float(fields[2]) if len(fields) == 3 else 1.0
     except ValueError:
         weight = math.nan
     if math.isnan(weight):
-        raise _Malformed(f"the weight {fields[2]!r} is not a number")
+        raise ValueError(f"the weight {fields[2]!r} is not a number")
     return _Entry(source, " ".join(target.split()), weight)
