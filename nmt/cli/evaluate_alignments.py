@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nmt.cli.options import option_name, read_whole
 from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
-from nmt.config.allowed import nearest
+from nmt.config.problems import unknown_choice
 from nmt.errors import Checking
 from nmt.evaluation.alignments import (
     SYMMETRISATIONS,
@@ -105,9 +105,7 @@ def _contradictions(options: argparse.Namespace) -> Iterator[str]:
         if options.reverse_alignments is None:
             yield "--symmetrise needs --reverse-alignments FILE, the other direction"
         if options.symmetrise not in SYMMETRISATIONS:
-            close = nearest(options.symmetrise, list(SYMMETRISATIONS))
-            hint = f"; did you mean {close}?" if close else ""
-            yield f"--symmetrise {options.symmetrise}: unknown; choose one of {', '.join(SYMMETRISATIONS)}{hint}"
+            yield f"--symmetrise: {unknown_choice(options.symmetrise, list(SYMMETRISATIONS))}"
     elif options.output is not None and options.reverse_alignments is None:
         yield "--output has an effect only with --symmetrise, or with --model"
     if options.gold_alignments is None and options.output is None:

@@ -3,7 +3,7 @@
 from nmt.config.allowed import json_schema
 from nmt.config.key_checks import checked_value
 from nmt.config.loading import Check, Inheritance, differences, dump_config, load_config, parse_config
-from nmt.config.problems import Problem, unknown_choice, unknown_names
+from nmt.config.problems import Problem, unknown_names
 from nmt.config.schema import Config, ModelConfig
 
 __all__ = [
@@ -18,6 +18,5 @@ __all__ = [
     "json_schema",
     "load_config",
     "parse_config",
-    "unknown_choice",
     "unknown_names",
 ]

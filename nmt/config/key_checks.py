@@ -126,7 +126,7 @@ def _problem(path: KeyPath, kind: str, tree: Any) -> Problem:
     if kind == "extra_forbidden":
         return Problem(path, _unknown_key(path, around, section))
     if kind == "union_tag_invalid":
-        return unknown_choice(path, around["name"], list(variants(section)))
+        return Problem(path, unknown_choice(around["name"], list(variants(section))))
     schema = schema_at(path, tree) if path else whole_schema()
     if kind == "missing":
         return Problem(path, f"this key is missing; allowed: {allowed(schema)}")

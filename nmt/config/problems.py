@@ -23,10 +23,9 @@ class Problem(NamedTuple):
     reads: tuple[KeyPath, ...] = ()
 
 
-def unknown_choice(path: KeyPath, value: object, choices: Sequence[str]) -> Problem:
-    """The problem of a value that is not among the choices."""
-    clauses = (f"given {in_words(value)}", nearest_hint(value, choices), f"allowed: {', '.join(choices)}")
-    return Problem(path, joined(*clauses))
+def unknown_choice(value: object, choices: Sequence[str]) -> str:
+    """The message about a value that is not among the choices."""
+    return joined(f"given {in_words(value)}", nearest_hint(value, choices), f"allowed: {', '.join(choices)}")
 
 
 def unknown_names(section: Section, families: Families, path: KeyPath = ()) -> Iterator[Problem]:
@@ -37,7 +36,7 @@ def unknown_names(section: Section, families: Families, path: KeyPath = ()) -> I
         if isinstance(value, Section):
             yield from unknown_names(value, families, (*path, key))
         elif names and value not in names:
-            yield unknown_choice((*path, key), value, names)
+            yield Problem((*path, key), unknown_choice(value, names))
 
 
 def nearest_hint(value: object, names: Sequence[str]) -> str:

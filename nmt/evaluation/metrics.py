@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from sacrebleu.metrics import BLEU, CHRF, TER
 
-from nmt.config.allowed import nearest
+from nmt.config.problems import unknown_choice
 from nmt.config.schema import Tokenizer
 from nmt.errors import UserError
 
@@ -27,9 +27,7 @@ class Score(NamedTuple):
 def _bleu(tokenize: str, lowercase: bool, name: str = "tokenize") -> BLEU:
     """Build BLEU. Raises UserError when the tokenizer, set by the option `name`, is unknown or a part is missing."""
     if tokenize not in TOKENIZERS:
-        similar = nearest(tokenize, TOKENIZERS)
-        hint = f"; did you mean {similar!r}?" if similar else ""
-        raise UserError(f"{name}: {tokenize!r} is unknown; choose one of {', '.join(TOKENIZERS)}{hint}")
+        raise UserError(f"{name}: {unknown_choice(tokenize, TOKENIZERS)}")
     try:
         # force: sacreBLEU's notice about tokenized text would repeat the warnings of report.py.
         return BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
@@ -82,9 +80,7 @@ def chosen_metrics(names: str) -> list[str]:
     problems = []
     for name in dict.fromkeys(chosen):
         if name not in METRICS:
-            similar = nearest(name, list(METRICS))
-            hint = f"; did you mean {similar}?" if similar else ""
-            problems.append(f"--metrics: {name!r} is unknown; choose from {', '.join(METRICS)}{hint}")
+            problems.append(f"--metrics: {unknown_choice(name, list(METRICS))}")
         elif chosen.count(name) > 1:
             problems.append(f"--metrics: {name} is given more than once")
     if problems:

@@ -77,7 +77,7 @@ def test_two_directions(how: str, expected: list[str], capsys: Capture) -> None:
         ("--alignments a --symmetrise union --output o", ["--symmetrise needs --reverse-alignments FILE"]),
         (
             "--alignments a --reverse-alignments rev --symmetrise unoin --gold-alignments gold",
-            ["--symmetrise unoin: unknown; choose one of intersection, union, grow-diag-final-and; did you mean"],
+            ["--symmetrise: given 'unoin'; nearest: union; allowed: intersection, union, grow-diag-final-and"],
         ),
         ("--alignments a --gold-alignments gold --output o", ["--output has an effect only with --symmetrise"]),
         ("--alignments a --json j", ["nothing to do", "--json needs --gold-alignments FILE"]),

@@ -141,8 +141,8 @@ def test_warnings_go_to_standard_error(files: Path, capsys: pytest.CaptureFixtur
             "--hypotheses hyp --reference ref --metrics bleu,tre,bleu,",
             [
                 "--metrics: bleu is given more than once",
-                "--metrics: 'tre' is unknown; choose from bleu, chrf, ter; did you mean ter?",
-                "--metrics: '' is unknown; choose from bleu, chrf, ter",
+                "--metrics: given 'tre'; nearest: ter; allowed: bleu, chrf, ter",
+                "--metrics: given ''; allowed: bleu, chrf, ter",
             ],
         ),
         (
@@ -186,7 +186,10 @@ def test_warnings_go_to_standard_error(files: Path, capsys: pytest.CaptureFixtur
         ),
         (
             "--hypotheses hyp --reference ref --tokenize 13b --json missing/scores.json",
-            ["tokenize: '13b' is unknown; choose one of 13a, none", "--json missing/scores.json: there is no folder"],
+            [
+                "tokenize: given '13b'; nearest: 13a; allowed: 13a, none",
+                "--json missing/scores.json: there is no folder",
+            ],
         ),
         (
             "--model m --source src --reference ref --output ./ref --json src",

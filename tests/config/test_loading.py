@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import Config, Problem, load_config, unknown_choice
+from nmt.config import Config, Problem, load_config
+from nmt.config.problems import unknown_choice
 from nmt.errors import UserError
 
 Load = Callable[..., Config]
@@ -219,7 +220,7 @@ def test_checks_of_the_caller_join_the_report(messages: Messages, load: Load) ->
     def scores(config: Config) -> list[Problem]:
         score = config.model.attention.score
         known = ["additive", "general"]
-        return [] if score in known else [unknown_choice(("model", "attention", "score"), score, known)]
+        return [] if score in known else [Problem(("model", "attention", "score"), unknown_choice(score, known))]
 
     assert messages("model:\n  attention:\n    score: genral\n  decoder: {layers: 0}", checks=[scores]) == [
         "my.yaml, line 3: model.attention.score: given 'genral'; nearest: general; allowed: additive, general",
