@@ -105,7 +105,7 @@ def save_known_model(
 def _word_model(words: Sequence[str]) -> Subwords:
     """One piece for each word, besides the four special symbols."""
     assert len(set(words)) == len(words)
-    return Subwords.train([" ".join(words)], settings=SubwordsConfig(type="word"), size=len(words) + 4)
+    return Subwords.train([" ".join(words)], settings=SubwordsConfig(type="word", size=len(words) + 4))
 
 
 def _letter_model(words: Sequence[str]) -> Subwords:
@@ -113,7 +113,7 @@ def _letter_model(words: Sequence[str]) -> Subwords:
     text = " ".join(words)
     firsts = [" ".join([word[0]] * 10) for word in words]  # so often that they are joined to their marks, and no others
     size = 4 + len({*text.replace(" ", ""), "▁"}) + len(words)
-    subwords = Subwords.train([text, *firsts], settings=SubwordsConfig(type="bpe"), size=size)
+    subwords = Subwords.train([text, *firsts], settings=SubwordsConfig(type="bpe", size=size))
     letters = [f"▁{letter}" if index == 0 else letter for word in words for index, letter in enumerate(word)]
     assert subwords.pieces(subwords.encode(text)) == letters
     return subwords

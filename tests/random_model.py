@@ -33,7 +33,7 @@ def save_random_model(path: Path, *, seed: int = 1) -> Path:
             "decoding": {"beam_size": 3, "max_length_ratio": 0.5},
         }
     )
-    subwords = Subwords.train(SENTENCES, settings=config.subwords, size=SIZE)
+    subwords = Subwords.train(SENTENCES, settings=config.subwords.model_copy(update={"size": SIZE}))
     torch.manual_seed(seed)
     network = build_model(config.model, source_size=SIZE, target_size=SIZE)
     for weight in network.parameters():

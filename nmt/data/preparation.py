@@ -163,7 +163,6 @@ def _trained_on(
     subwords = Subwords.train(
         _lines(corpora, sides, stride),
         settings=settings,
-        size=settings.size,
         corpus="this corpus" if len(sides) == 2 else f"the {name} side of this corpus",
     )
     path.parent.mkdir(exist_ok=True)

@@ -61,13 +61,13 @@ class Subwords:
         self.of_merges = kind == BPE  # whether `sample` uses alpha only
 
     @staticmethod
-    def train(lines: Iterable[str], *, settings: SubwordsConfig, size: int, corpus: str = "this corpus") -> "Subwords":
+    def train(lines: Iterable[str], *, settings: SubwordsConfig, corpus: str = "this corpus") -> "Subwords":
         """Train a model on the lines, which are read once; equal lines give an equal model.
 
         `corpus` names the text in messages. The settings must not contradict each other; see `nmt.config`.
 
         Raises:
-            UserError: the text is blank, or has too few or too many characters for `size`, or sentencepiece fails.
+            UserError: the text is blank, or has too few or too many characters for its size, or sentencepiece fails.
             Exception: whatever reading the lines raises.
         """
         failures: list[BaseException] = []
@@ -84,7 +84,7 @@ class Subwords:
                 sentence_iterator=chain([first], text),
                 model_writer=writer,
                 model_type=settings.type,
-                vocab_size=size,
+                vocab_size=settings.size,
                 hard_vocab_limit=settings.type in ("bpe", "unigram"),
                 character_coverage=settings.character_coverage,
                 byte_fallback=settings.byte_fallback,
@@ -99,7 +99,7 @@ class Subwords:
         except _TRAINER_ERRORS as error:
             if failures:
                 raise failures[0] from None
-            raise UserError(_explained(str(error), size, corpus)) from None
+            raise UserError(_explained(str(error), settings.size, corpus)) from None
 
     @staticmethod
     def from_file(path: Path) -> "Subwords":

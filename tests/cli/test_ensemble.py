@@ -17,7 +17,7 @@ BOTH = ["--model", "one", "--model", "two", "--device", "cpu"]
 def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A working folder with two models that fit together, one that does not, and a text."""
     monkeypatch.chdir(tmp_path)
-    subwords, larger = (Subwords.train(TEXT, settings=SubwordsConfig(), size=size) for size in (71, 73))
+    subwords, larger = (Subwords.train(TEXT, settings=SubwordsConfig(size=size)) for size in (71, 73))
     save(Path("one"), seed=1, subwords=subwords, ratio=0.5)
     save(Path("two"), seed=2, subwords=subwords, decoder="bahdanau")
     save(Path("larger"), seed=3, subwords=larger)

@@ -394,7 +394,7 @@ def test_source_and_reference_of_different_length(
 
 
 def test_a_model_file_is_loaded_and_scored(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    subwords = Subwords.train(SOURCE + REFERENCES, settings=SubwordsConfig(), size=61)
+    subwords = Subwords.train(SOURCE + REFERENCES, settings=SubwordsConfig(size=61))
     corpus = {"source": files / "src", "target": files / "ref"}
     config = Config.model_validate(
         {

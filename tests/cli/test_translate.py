@@ -43,7 +43,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "decoding": {"beam_size": 3, "max_length_ratio": 0.5},
         }
     )
-    subwords = Subwords.train(TEXT, settings=config.subwords, size=43)
+    subwords = Subwords.train(TEXT, settings=config.subwords.model_copy(update={"size": 43}))
     torch.manual_seed(1)
     network = build_model(config.model, source_size=43, target_size=43)
     path = tmp_path_factory.mktemp("run") / "best.safetensors"

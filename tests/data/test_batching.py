@@ -210,7 +210,7 @@ TEXT = [(f"{source} abcd efg", f"{target} gfe dcba") for source, target in TEXT]
 @pytest.fixture(scope="module")
 def vocabularies() -> Vocabularies:
     lines = [line for pair in TEXT for line in pair]
-    joint = Subwords.train(lines, settings=SubwordsConfig(type="bpe"), size=24)
+    joint = Subwords.train(lines, settings=SubwordsConfig(type="bpe", size=24))
     return Vocabularies(joint, joint)
 
 
@@ -281,7 +281,7 @@ def test_sampled_pairs_are_dealt_out_by_their_new_lengths(ids: PairedIds, vocabu
 
 def test_sampled_sentences_are_at_most_twice_as_long_as_the_longest(tmp_path: Path) -> None:
     words = ["abcdefgh", "hgfedcba"]
-    joint = Subwords.train(words * 9, settings=SubwordsConfig(type="bpe"), size=27)
+    joint = Subwords.train(words * 9, settings=SubwordsConfig(type="bpe", size=27))
     both = Vocabularies(joint, joint)
     text = [(word, word) for word in words]
     ids = binarise(text, tmp_path / "ids", vocabularies=both, filters=None, with_text=True)
@@ -294,7 +294,7 @@ def test_sampled_sentences_are_at_most_twice_as_long_as_the_longest(tmp_path: Pa
 def test_little_padding_on_real_sentences(shared_data: Path, tmp_path: Path) -> None:
     source, target = (shared_data / "multi30k" / "raw" / f"train.{side}.gz" for side in ("en", "de"))
     lines = [line for path in (source, target) for line in read_lines(path)]
-    joint = Subwords.train(lines, settings=SubwordsConfig(type="bpe"), size=8000)
+    joint = Subwords.train(lines, settings=SubwordsConfig(type="bpe", size=8000))
     pairs = read_pairs(source, target)
     ids = binarise(pairs, tmp_path / "ids", vocabularies=Vocabularies(joint, joint), filters=Filters(100))
     assert len(ids) == 29_000

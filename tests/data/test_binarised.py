@@ -33,8 +33,8 @@ PIECES = [(5, 3), (0, 3), (2, 0), (7, 2), (10, 2), (4, 4)]
 @pytest.fixture(scope="module")
 def vocabularies() -> Vocabularies:
     lines = ["a b c", "abc", "cab"]
-    source = Subwords.train(lines, settings=SubwordsConfig(type="char"), size=50)
-    target = Subwords.train([*lines, "dd"], settings=SubwordsConfig(type="char"), size=50)
+    source = Subwords.train(lines, settings=SubwordsConfig(type="char", size=50))
+    target = Subwords.train([*lines, "dd"], settings=SubwordsConfig(type="char", size=50))
     return Vocabularies(source, target)
 
 
@@ -263,8 +263,8 @@ def test_a_corpus_of_blank_lines_can_be_opened(tmp_path: Path, vocabularies: Voc
 
 def test_two_bytes_an_id_while_the_vocabulary_allows(tmp_path: Path) -> None:
     words = [f"w{number}" for number in range(65_560)]
-    large = Subwords.train(words, settings=SubwordsConfig(type="word"), size=65_537)
-    small = Subwords.train(words, settings=SubwordsConfig(type="word"), size=65_536)
+    large = Subwords.train(words, settings=SubwordsConfig(type="word", size=65_537))
+    small = Subwords.train(words, settings=SubwordsConfig(type="word", size=65_536))
     for target, item_type in ((large, np.uint32), (small, np.uint16)):
         last, folder = target.size - 1, tmp_path / str(target.size)
         pairs = [("w1", target.decode([last]))]

@@ -122,7 +122,7 @@ def test_entries_are_named_by_what_they_are_made_from(folder: Path) -> None:
         *(f"ids/{name}/{file}" for name in ids for file in ("target.ids", "target.offsets")),
     }
     joint = prepared.vocabularies.source
-    words = Subwords.train(SOURCE, settings=SubwordsConfig(type="word"), size=20)
+    words = Subwords.train(SOURCE, settings=SubwordsConfig(type="word", size=20))
     settings = config(folder, data__max_length_ratio=4.0)
     prepared = prepare(settings, cache=folder / "cache", log=print, vocabularies=Vocabularies(words, joint))
     models, filters = [digest(words.model), model], [settings.data.max_length, 4.0]
@@ -186,7 +186,7 @@ def test_a_model_a_side(folder: Path) -> None:
     assert [line.split(",")[0] for line in log[:2]] == ["subwords: source bpe", "subwords: target bpe"]
     assert vocabularies.source.model != vocabularies.target.model
     assert vocabularies.source.decode(vocabularies.source.encode("ö")) != "ö"  # no source line has it
-    alone = Subwords.train(SOURCE, settings=config(folder).subwords, size=40)
+    alone = Subwords.train(SOURCE, settings=config(folder, subwords__size=40).subwords)
     assert vocabularies.source.model == alone.model
 
 
@@ -201,7 +201,7 @@ def test_large_corpora_train_subwords_on_evenly_spread_pairs(folder: Path, monke
     joint = run(folder, log, subwords__size=40).vocabularies.source
     assert "trained on one line in 2" in log[0]
     spread = [line for row in (0, 2, 4) for line in (SOURCE[row], TARGET[row])]
-    assert joint.model == Subwords.train(spread, settings=config(folder).subwords, size=40).model
+    assert joint.model == Subwords.train(spread, settings=config(folder, subwords__size=40).subwords).model
 
 
 def test_given_vocabularies_are_used_as_they_are(folder: Path) -> None:
@@ -348,7 +348,7 @@ def test_nbest_size_needs_a_model_that_reads_it(folder: Path) -> None:
     for kind in ("bpe", "unigram"):
         model = folder / f"{kind}.model"
         settings = SubwordsConfig.model_validate({"type": kind, "size": 40})
-        model.write_bytes(Subwords.train([*SOURCE, *TARGET], settings=settings, size=40).model)
+        model.write_bytes(Subwords.train([*SOURCE, *TARGET], settings=settings).model)
     sampling = {"alpha": 0.1, "nbest_size": 4}
     message = r"subwords\.sampling\.nbest_size: 4 has no effect on a subword model of type bpe"
     with pytest.raises(UserError, match=message):

@@ -25,7 +25,7 @@ UNSEEN = ["", " ", "Ωmega 日本 dogs", "a<s>b </s>", "▁▁ snow\u2028\x00", 
 
 
 def models(kind: str, size: int, **options: object) -> tuple[Subwords, Segmenter]:
-    subwords = Subwords.train(LINES, settings=SubwordsConfig.model_validate({"type": kind, **options}), size=size)
+    subwords = Subwords.train(LINES, settings=SubwordsConfig.model_validate({"type": kind, "size": size, **options}))
     processor = sentencepiece.SentencePieceProcessor(model_proto=subwords.model)
     return subwords, Segmenter(subwords.model, processor)
 
@@ -58,7 +58,7 @@ def test_bpe_dropout_of_every_merge_leaves_letters() -> None:
 
 def test_bpe_dropout_of_one_merge_by_hand() -> None:
     # ▁ and x make up the only merge, which is tried once: it comes out whole with probability 1 - 0.3.
-    subwords = Subwords.train(["x x", "x"], settings=SubwordsConfig(type="bpe"), size=7)
+    subwords = Subwords.train(["x x", "x"], settings=SubwordsConfig(type="bpe", size=7))
     assert sorted(subwords.pieces([4, 5, 6])) == ["x", "▁", "▁x"]
     segmenter = Segmenter(subwords.model, sentencepiece.SentencePieceProcessor(model_proto=subwords.model))
     random, draws = Random(1), 4000

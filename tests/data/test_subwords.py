@@ -38,8 +38,8 @@ STRANGE = [
 
 
 def train(kind: str = "bpe", size: int = 90, lines: list[str] = LINES, **settings: object) -> Subwords:
-    config = SubwordsConfig.model_validate({"type": kind, **settings})
-    return Subwords.train(lines, settings=config, size=size)
+    config = SubwordsConfig.model_validate({"type": kind, "size": size, **settings})
+    return Subwords.train(lines, settings=config)
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +194,7 @@ def test_what_reading_the_text_raises_comes_through_as_it_is(raised: BaseExcepti
         raise raised
 
     with pytest.raises(type(raised)) as error:
-        Subwords.train(lines(), settings=SubwordsConfig(type="char"), size=10)
+        Subwords.train(lines(), settings=SubwordsConfig(type="char", size=10))
     assert error.value is raised
 
 

@@ -100,7 +100,7 @@ def random_translator(vocabularies: Vocabularies, *, scale: float, longest_segme
 
 @pytest.fixture(scope="session")
 def vocabularies() -> Vocabularies:
-    subwords = Subwords.train(TEXT, settings=SubwordsConfig(), size=71)
+    subwords = Subwords.train(TEXT, settings=SubwordsConfig(size=71))
     return Vocabularies(subwords, subwords)
 
 

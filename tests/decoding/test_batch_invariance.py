@@ -65,7 +65,7 @@ def lines() -> list[str]:
 
 @pytest.fixture(scope="module")
 def cut(lines: list[str]) -> Vocabularies:
-    subwords = Subwords.train(lines, settings=SubwordsConfig(), size=200)
+    subwords = Subwords.train(lines, settings=SubwordsConfig(size=200))
     return Vocabularies(subwords, subwords)
 
 

@@ -150,7 +150,7 @@ def test_a_member_without_attention_is_named(vocabularies, options) -> None:
 
 def test_what_is_different_between_vocabularies() -> None:
     subwords = [
-        Subwords.train(text, settings=SubwordsConfig(type=kind), size=size)
+        Subwords.train(text, settings=SubwordsConfig(type=kind, size=size))
         for text, kind, size in ((TEXT, "bpe", 71), (TEXT, "bpe", 73), (TEXT[::-1], "char", 41), (TEXT, "char", 41))
     ]
     one, larger = subwords[:2]
@@ -161,7 +161,7 @@ def test_what_is_different_between_vocabularies() -> None:
     assert difference(Vocabularies(one, one), Vocabularies(one, larger)) == (
         "their target vocabularies differ: 71 and 73 pieces"
     )
-    other = Subwords.train([line.upper() for line in TEXT], settings=SubwordsConfig(type="bpe"), size=71)
+    other = Subwords.train([line.upper() for line in TEXT], settings=SubwordsConfig(type="bpe", size=71))
     message = difference(Vocabularies(one, one), Vocabularies(other, one))
     assert message is not None
     assert message.startswith("their source vocabularies differ: piece ")
@@ -205,7 +205,7 @@ def test_loading(tmp_path, vocabularies) -> None:
 
 def test_mistakes_in_loading_are_told_together(tmp_path, vocabularies) -> None:
     one = save(tmp_path / "one", seed=1, subwords=vocabularies.source)
-    larger = Subwords.train(TEXT, settings=SubwordsConfig(), size=73)
+    larger = Subwords.train(TEXT, settings=SubwordsConfig(size=73))
     other = save(tmp_path / "other", seed=1, subwords=larger)
     with pytest.raises(UserError) as caught:
         Translator.load([one, other, one, other])

@@ -257,7 +257,7 @@ def test_columns_by_hand() -> None:
 @pytest.fixture(scope="module")
 def apart() -> Vocabularies:
     """A vocabulary for each side."""
-    sides = [Subwords.train(lines, settings=SubwordsConfig(), size=60) for lines in (TEXT, GERMAN)]
+    sides = [Subwords.train(lines, settings=SubwordsConfig(size=60)) for lines in (TEXT, GERMAN)]
     return Vocabularies(*sides)
 
 

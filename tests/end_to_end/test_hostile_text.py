@@ -132,7 +132,7 @@ def random_model(kind: str, path: Path) -> Path:
             "decoding": {"beam_size": 3, "max_length_ratio": 0.1},
         }
     )
-    subwords = Subwords.train(SENTENCES, settings=config.subwords, size=config.subwords.size)
+    subwords = Subwords.train(SENTENCES, settings=config.subwords)
     torch.manual_seed(8)
     network = build_model(config.model, source_size=subwords.size, target_size=subwords.size)
     with torch.no_grad():

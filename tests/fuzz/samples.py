@@ -108,7 +108,7 @@ def model_file() -> bytes:
 def save_model_file(path: Path) -> Path:
     """Write a model with random weights for `configuration`; returns its path."""
     config = Config.model_validate(configuration())
-    subwords = Subwords.train(SENTENCES, settings=config.subwords, size=config.subwords.size)
+    subwords = Subwords.train(SENTENCES, settings=config.subwords)
     torch.manual_seed(1)
     network = build_model(config.model, source_size=subwords.size, target_size=subwords.size)
     for weight in network.parameters():
@@ -121,9 +121,7 @@ def save_model_file(path: Path) -> Path:
 def subword_models() -> Iterator[bytes]:
     """Valid subword models of each type."""
     for kind, size in (("bpe", 43), ("unigram", 33), ("word", 20), ("char", 30)):
-        yield Subwords.train(
-            SENTENCES, settings=SubwordsConfig(type=kind, size=size, normalisation="identity"), size=size
-        ).model
+        yield Subwords.train(SENTENCES, settings=SubwordsConfig(type=kind, size=size, normalisation="identity")).model
 
 
 def shortlist_file() -> bytes:

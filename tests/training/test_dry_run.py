@@ -28,8 +28,8 @@ def config() -> Config:
 @pytest.fixture
 def prepared(tmp_path: Path, config: Config) -> Prepared:
     """Characters are the pieces: "a b" is ▁ a ▁ b. Ten training pairs: 1 empty, 2 overlong, 1 unbalanced, 6 kept."""
-    settings = config.subwords.model_copy(update={"type": "char"})
-    subwords = Subwords.train(["abc bca cab"] * 5, settings=settings, size=8)
+    settings = config.subwords.model_copy(update={"type": "char", "size": 8})
+    subwords = Subwords.train(["abc bca cab"] * 5, settings=settings)
     pairs = [
         *(("a", ""), ("abcabcabc", "a"), ("a", "abcabcabc"), ("a", "abcab")),
         *(("abc", "cab"), ("a", "b"), ("xb", "c"), ("ab", "ba"), ("b", "a"), ("c", "yyy")),

@@ -30,8 +30,8 @@ def config(**sections: Any) -> Config:
 @pytest.fixture(scope="module")
 def vocabularies() -> list[Subwords]:
     """Two models of 16 pieces."""
-    settings = config().subwords
-    return [Subwords.train([text] * 9, settings=settings, size=16) for text in ("abc abd cab dab", "abc abe cab bab")]
+    settings = config().subwords.model_copy(update={"size": 16})
+    return [Subwords.train([text] * 9, settings=settings) for text in ("abc abd cab dab", "abc abe cab bab")]
 
 
 def origin(path: Path, pieces: list[Subwords], **sections: Any) -> Origin:

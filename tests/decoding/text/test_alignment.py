@@ -65,7 +65,7 @@ def test_parts_of_a_line_are_put_together() -> None:
 @pytest.mark.parametrize("kind", ["char", "bpe"])
 def test_an_alignment_of_words_does_not_depend_on_the_pieces(kind: str) -> None:
     """Every piece of a word attends to the same word, whatever the pieces are."""
-    subwords = Subwords.train(["the old house", "das alte Haus"], settings=SubwordsConfig(type=kind), size=30)
+    subwords = Subwords.train(["the old house", "das alte Haus"], settings=SubwordsConfig(type=kind, size=30))
     source, target = (words_of_line(line, subwords) for line in ("the old house", "das alte Haus"))
     weights = torch.zeros(len(target.places), len(source.places))
     for row, place in enumerate(target.places):

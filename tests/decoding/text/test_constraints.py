@@ -127,7 +127,7 @@ def test_constraints_that_cannot_be_met(translator) -> None:
 
 
 def test_words_as_pieces() -> None:
-    subwords = Subwords.train(TEXT, settings=SubwordsConfig(type="word"), size=50)
+    subwords = Subwords.train(TEXT, settings=SubwordsConfig(type="word", size=50))
     model = network("bahdanau", source_size=subwords.size, target_size=subwords.size)
     translator = Translator(model, Vocabularies(subwords, subwords))
     for best, phrase in zip(translator.translate(TEXT, constraints=["old man"] * 6), ["old man"] * 6, strict=True):

@@ -49,7 +49,7 @@ def test_whether_the_last_word_is_complete(vocabularies: Vocabularies, text: str
 
 def test_the_pieces_that_make_a_word_longer() -> None:
     text = ["A dog, a dogs' dog; 12 dogs \u72ac\u72ac"]
-    subwords = Subwords.train(text, settings=SubwordsConfig(byte_fallback=True), size=282)
+    subwords = Subwords.train(text, settings=SubwordsConfig(byte_fallback=True, size=282))
     continuing = word_continuations(subwords).tolist()
     pieces = dict(zip(subwords.pieces(range(subwords.size)), continuing, strict=True))
     assert {name: pieces[name] for name in ("s", "d", "1", "<0x41>")} == dict.fromkeys(("s", "d", "1", "<0x41>"), True)
@@ -58,7 +58,7 @@ def test_the_pieces_that_make_a_word_longer() -> None:
 
 
 def test_the_text_is_as_it_was_given() -> None:
-    subwords = Subwords.train(["a dog runs"], settings=SubwordsConfig(lowercase=True), size=14)
+    subwords = Subwords.train(["a dog runs"], settings=SubwordsConfig(lowercase=True, size=14))
     (prefix,) = encoded_prefixes(["A Dog\u00ff"], subwords)
     text = subwords.decode([*prefix.tokens, *subwords.encode("runs")])
     assert text.startswith("a dog \u2047")

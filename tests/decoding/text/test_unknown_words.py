@@ -25,8 +25,8 @@ KNOWN = "A dog runs across the green field."  # a line of TEXT
 
 
 def subwords(kind: str, **settings: object) -> Subwords:
-    config = SubwordsConfig.model_validate({"type": kind, **settings})
-    return Subwords.train(TEXT, settings=config, size=SIZES[kind])
+    config = SubwordsConfig.model_validate({"type": kind, "size": SIZES[kind], **settings})
+    return Subwords.train(TEXT, settings=config)
 
 
 @pytest.fixture(scope="module")
@@ -178,8 +178,7 @@ def test_punctuation(models: dict[str, Subwords], text: str, source: str, expect
 
 def subwords_with(characters: str, models: dict[str, Subwords]) -> Subwords:
     """Characters that are known, too."""
-    settings = SubwordsConfig.model_validate({"type": "char"})
-    return Subwords.train([*TEXT, " ".join(characters)], settings=settings, size=90)
+    return Subwords.train([*TEXT, " ".join(characters)], settings=SubwordsConfig(type="char", size=90))
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,7 @@ LINES = [*STRANGE, *TEXT, "\u00a8 a\u00a0b \u2026 \ufb01eld", "\x1c a\x1cb \x1c"
 
 @pytest.fixture(scope="module", params=KINDS)
 def subwords(request: pytest.FixtureRequest) -> Subwords:
-    settings = SubwordsConfig.model_validate(KINDS[request.param])
-    return Subwords.train(TEXT, settings=settings, size=settings.size)
+    return Subwords.train(TEXT, settings=SubwordsConfig.model_validate(KINDS[request.param]))
 
 
 def test_white_space_belongs_to_the_word_behind_it() -> None:
@@ -39,7 +38,7 @@ def test_a_part_may_stand_for_several_words() -> None:
 
 
 def test_pieces_of_a_line_and_of_what_is_written() -> None:
-    subwords = Subwords.train(TEXT, settings=SubwordsConfig(type="char"), size=40)
+    subwords = Subwords.train(TEXT, settings=SubwordsConfig(type="char", size=40))
     line = "A dog\u3000Q"
     assert words_of_line(line, subwords) == _words("A dog Q", [0, 0, 1, 1, 1, 1, 2, 2])
     tokens = subwords.encode(line)
