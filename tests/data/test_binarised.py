@@ -251,6 +251,8 @@ def test_everything_filtered_away_says_by_which_filter(tmp_path: Path, vocabular
     assert error.value.messages[0] == (
         "no training pair is left of 6: 2 empty on one side, 4 longer than data.max_length = 3 pieces"
     )
+    with pytest.raises(UserError, match="no training pair is left of 0"):
+        binarise([], tmp_path / "ids", vocabularies=vocabularies, filters=None)
     assert not list(tmp_path.iterdir())
 
 
