@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from nmt.config.allowed import dotted, nearest
 from nmt.config.contradictions import contradictions
-from nmt.config.key_checks import MOST_PROBLEMS, Checked, check_keys
+from nmt.config.key_checks import MOST_PROBLEMS, check_keys
 from nmt.config.overrides import Override, apply_overrides
 from nmt.config.problems import Problem, in_words
 from nmt.config.schema import Config
@@ -77,12 +77,18 @@ def load_config(
     name = str(path)
     document = _document(_text(path), name)
     tree, applied, refused = apply_overrides(document.value, list(overrides))
-    result = _completed(check_keys(tree, path.parent), inherit)
-    problems = [*result.problems, *_between_keys(result, [contradictions, *checks])]
+    config, problems, doubtful = check_keys(tree, path.parent)
+    if config is not None:
+        config, differing, unknown = inherit(config)
+        contradicting = list(_independent(differing, doubtful))
+        problems += contradicting
+        doubtful += [*(problem.path for problem in contradicting), *unknown]
+        for check in (contradictions, *checks):
+            problems += _independent(check(config), doubtful)
     messages = [*_Sources(name, document, applied).messages(problems), *refused]
-    if messages or result.config is None:
+    if messages or config is None:
         raise UserError(*_first(messages))
-    return result.config
+    return config
 
 
 def parse_config(text: str) -> Config:
@@ -133,23 +139,6 @@ def _leaves(tree: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
         return
     for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
         yield from _leaves(value, (*path, key))
-
-
-def _completed(result: Checked, inherit: Callable[[Config], Inheritance]) -> Checked:
-    """The result with what the configuration inherits; keys that contradict it are doubtful from here on."""
-    if result.config is None:
-        return result
-    config, problems, doubtful = inherit(result.config)
-    problems = list(_independent(problems, result.doubtful))
-    refused = [problem.path for problem in problems]
-    return Checked(config, [*result.problems, *problems], [*result.doubtful, *refused, *doubtful])
-
-
-def _between_keys(result: Checked, checks: Sequence[Check]) -> Iterator[Problem]:
-    """The problems between keys, without those that read a key whose value is only a stand-in."""
-    if result.config is not None:
-        for check in checks:
-            yield from _independent(check(result.config), result.doubtful)
 
 
 def _independent(problems: Iterable[Problem], doubtful: Sequence[KeyPath]) -> Iterator[Problem]:
