@@ -76,7 +76,7 @@ def load_config(
     """
     name = str(path)
     document = _document(_text(path), name)
-    tree, applied, refused = apply_overrides(document.value, list(overrides))
+    tree, applied, refused = apply_overrides(document.value, overrides)
     config, problems, doubtful = check_keys(tree, path.parent)
     if config is not None:
         config, differing, unknown = inherit(config)

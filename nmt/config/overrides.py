@@ -4,6 +4,7 @@ VALUE is YAML. Items of lists are named by their index: data.train.0.source. Rel
 folder, as everywhere on the command line.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,14 +33,11 @@ def _as_typed(text: str) -> str:
     return f"--set {text}" if len(text) <= _LONGEST_SHOWN else f"--set {text[:_LONGEST_SHOWN]}..."
 
 
-class Applied(NamedTuple):
-    tree: Any
-    overrides: list[Override]
-    messages: list[str]  # about the overrides that could not be applied
+def apply_overrides(tree: Any, texts: Iterable[str]) -> tuple[Any, list[Override], list[str]]:
+    """Apply the overrides one after the other; a later one wins.
 
-
-def apply_overrides(tree: Any, texts: list[str]) -> Applied:
-    """Apply the overrides one after the other; a later one wins."""
+    Returns the values, the overrides, and messages about those that could not be applied.
+    """
     overrides: list[Override] = []
     messages: list[str] = []
     for text in texts:
@@ -51,7 +49,7 @@ def apply_overrides(tree: Any, texts: list[str]) -> Applied:
         schema = schema_at(path, replaced(tree, path, value))  # with the value, which may name a variant
         tree = replaced(tree, path, _absolute(value, schema))
         overrides.append(Override(text, path))
-    return Applied(tree, overrides, messages)
+    return tree, overrides, messages
 
 
 def _parsed(text: str, tree: Any) -> tuple[KeyPath, Any]:
