@@ -22,7 +22,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.sealed import Seal, check_size, is_damage, new_checksum, opened, read_sealed
+from nmt.data.sealed import Seal, check_size, new_checksum, opened, read_sealed, telling_damage
 
 FORMAT = 2  # of the files
 META = "meta.json"
@@ -92,13 +92,10 @@ class PairedIds:
             self.report = CorpusReport(**meta["report"])
             self.pieces = tuple(map(int, meta["pieces"]))  # sizes of the vocabularies
             self.has_text = "source.text" in meta["files"]
-            rows = _opened_rows(folder, meta, self.pieces, with_text=self.has_text)
+            with telling_damage(folder):
+                rows = _opened_rows(folder, meta, self.pieces, with_text=self.has_text)
             for side in rows:
                 side.check(self.report.kept)
-        except OSError as error:
-            if not is_damage(error):
-                raise
-            raise ValueError(f"{Path(error.filename or folder).name}: {error.strerror or error}") from None
         except (KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{META} is not as it was written ({error!r})") from None
         self._source, self._target = rows[:2]

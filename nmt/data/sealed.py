@@ -12,6 +12,8 @@ import os
 import re
 import shutil
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -54,9 +56,17 @@ def write_sealed(path: Path, content: bytes) -> None:
         file.write(content)
 
 
-def is_damage(error: OSError) -> bool:
-    """Whether the file is at fault when it cannot be read, rather than a process without memory or permission."""
-    return error.errno not in _OF_THE_PROCESS
+@contextmanager
+def telling_damage(path: Path) -> Iterator[None]:
+    """Turn an OSError into a ValueError unless the process is at fault, as it lacks memory or permission."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _OF_THE_PROCESS:
+            raise
+        name = Path(error.filename or path).name
+        missing = isinstance(error, FileNotFoundError)
+        raise ValueError(f"there is no {name}" if missing else f"{name}: {error.strerror or error}") from None
 
 
 def read_sealed(path: Path) -> bytes:
@@ -64,7 +74,7 @@ def read_sealed(path: Path) -> bytes:
 
     Raises ValueError saying how the file is damaged, and OSError when the file is not at fault.
     """
-    try:
+    with telling_damage(path):
         with opened(_seal_of(path)) as file:
             text = file.read(_LONGEST)
         parts = _SEAL.fullmatch(text)
@@ -74,12 +84,6 @@ def read_sealed(path: Path) -> bytes:
         with opened(path) as file:
             check_size(file, path.name, seal)
             content = file.read(seal.size)
-    except FileNotFoundError as error:
-        raise ValueError(f"there is no {Path(error.filename).name}") from None
-    except OSError as error:
-        if not is_damage(error):
-            raise
-        raise ValueError(f"{path.name}: {error.strerror or error}") from None
     if sealed(content) != seal:
         raise ValueError(f"{path.name} is not as it was written")
     return content
