@@ -97,17 +97,17 @@ def _train(request: Request) -> int:
                 origin=request.origin and request.origin.path,
                 job=job(),
             ) as folder,
-            logging_to(folder.log_path) as logger,
+            logging_to(folder.log_path) as log,
         ):
             for warning in folder.warnings:
-                logger.warning(f"warning: {warning}")
+                log(f"warning: {warning}")
             prepared = None
             if processes.size > 1 or request.overwrite:
-                prepared = _prepare(request, logger.info)
+                prepared = _prepare(request, log)
                 if (replaced := folder.overwrite()) is not None:
-                    logger.info(replaced)
+                    log(replaced)
                 processes.tell_prepared()
-            return _run(request, folder, logger.info, processes, prepared)
+            return _run(request, folder, log, processes, prepared)
 
 
 @contextmanager
