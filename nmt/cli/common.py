@@ -1,10 +1,11 @@
-"""What all commands share: how errors end a program, and the choice of a device."""
+"""What all commands share: how errors and a lack of memory end a program, and the choice of a device."""
 
 import errno
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from nmt.cli.outputs import abandon_standard_output
@@ -62,6 +63,19 @@ def describe(program: str, error: UserError) -> str:
 def _visible(text: str) -> str:
     """The text with its control characters, except line ends, as Python escapes them."""
     return _CONTROL.sub(lambda character: repr(character[0])[1:-1], text)
+
+
+@contextmanager
+def enough_memory(advice: str, *, what: str = ", even for one sentence by itself") -> Iterator[None]:
+    """Turn a failed allocation in the block, or in the decorated function, into a UserError with advice."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        from nmt.ops.memory import out_of_memory  # only here: a command that fails otherwise does not need PyTorch
+
+        if not out_of_memory(error):
+            raise
+        raise UserError(f"not enough memory{what}: {advice}") from error
 
 
 def choose_device(name: str) -> "torch.device":

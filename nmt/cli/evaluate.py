@@ -19,14 +19,13 @@ from typing import Any
 
 from tqdm import tqdm
 
-from nmt.cli.common import run
+from nmt.cli.common import enough_memory, run
 from nmt.cli.evaluate_alignments import (
     about_alignments,
     add_alignment_score_options,
     evaluate_alignments,
     read_alignments_request,
 )
-from nmt.cli.memory import enough_memory
 from nmt.cli.models import Models, add_device_option, add_model_option, add_speed_options, read_models
 from nmt.cli.options import SEARCH, add_search_options, add_unknown_word_options, option_name, read_how, read_whole
 from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text

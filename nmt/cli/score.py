@@ -20,8 +20,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from nmt.cli.alignment_outputs import AlignmentOutputs, add_alignment_options
-from nmt.cli.common import run
-from nmt.cli.memory import enough_memory
+from nmt.cli.common import enough_memory, run
 from nmt.cli.models import Models, add_device_option, add_model_option, read_models
 from nmt.cli.options import missing, read_decoding_value
 from nmt.cli.outputs import STANDARD, check_outputs, opened_for_writing, write_text

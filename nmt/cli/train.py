@@ -21,9 +21,8 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from nmt.cli.common import run
+from nmt.cli.common import enough_memory, run
 from nmt.cli.logs import logging_to
-from nmt.cli.memory import enough_memory
 from nmt.cli.training_request import PROGRAM, Request, parser, read_request
 from nmt.cli.validation_metrics import build_validation
 from nmt.config import Config, dump_config, json_schema

@@ -18,8 +18,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from nmt.cli.alignment_outputs import FILES, AlignmentOutputs
-from nmt.cli.common import run
-from nmt.cli.memory import enough_memory
+from nmt.cli.common import enough_memory, run
 from nmt.cli.outputs import opened_for_writing
 from nmt.cli.parts_request import PartsRequest, outputs_inside, parts_folder
 from nmt.cli.standard_input import standard_input

@@ -5,7 +5,7 @@ It joins training and search, which know nothing of each other.
 
 import torch
 
-from nmt.cli.memory import enough_memory
+from nmt.cli.common import enough_memory
 from nmt.config import Config
 from nmt.data.batching import read_batch
 from nmt.data.corpus import read_lines
