@@ -86,9 +86,8 @@ def opened_for_writing(name: str) -> Iterator[IO[bytes]]:
 
     Raises UserError if the disk is full and the like; `run` handles a reader that is gone.
     """
-    shown, standard = ("standard output", True) if name == STANDARD else (name, False)
-    with _failing_as(shown, standard=standard), _opened(name) as file:
-        yield cast(IO[bytes], _Output(file, shown, standard=standard))
+    with _failing_as(name), _opened(name) as file:
+        yield cast(IO[bytes], _Output(file, name))
         file.flush()
 
 
@@ -105,35 +104,33 @@ def abandon_standard_output() -> None:
 
 
 @contextmanager
-def _failing_as(name: str, *, standard: bool) -> Iterator[None]:
-    """Turn an OSError in the block into a UserError about writing the output `name`, unless its reader is gone.
-
-    `standard`: whether it is standard output.
-    """
+def _failing_as(name: str) -> Iterator[None]:
+    """Turn an OSError in the block into a UserError about writing the output `name`, unless its reader is gone."""
     try:
         yield
     except BrokenPipeError:
         raise
     except OSError as error:
-        if standard:
+        if name == STANDARD:
             abandon_standard_output()
+            name = "standard output"
         raise UserError(f"{name}: cannot be written ({error.strerror or error})") from None
 
 
 class _Output:
     """A file whose errors bear its own name, even within `_failing_as` of another file."""
 
-    def __init__(self, file: IO[bytes], name: str, *, standard: bool) -> None:
-        self._file, self._name, self._standard = file, name, standard
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self._file, self._name = file, name
 
     def write(self, content: bytes) -> int:
         """Like the file's."""
-        with _failing_as(self._name, standard=self._standard):
+        with _failing_as(self._name):
             return self._file.write(content)
 
     def flush(self) -> None:
         """Like the file's."""
-        with _failing_as(self._name, standard=self._standard):
+        with _failing_as(self._name):
             self._file.flush()
 
     def __getattr__(self, name: str) -> Any:

@@ -23,6 +23,7 @@ from tqdm import tqdm
 
 from nmt.cli.common import enough_memory, run
 from nmt.cli.logs import logging_to
+from nmt.cli.outputs import STANDARD, write_text
 from nmt.cli.training_request import PROGRAM, Request, parser, read_request
 from nmt.cli.validation_metrics import build_validation
 from nmt.config import Config, dump_config, json_schema
@@ -54,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _command(options: argparse.Namespace) -> int | None:
     if options.print_schema:
-        _print(json.dumps(json_schema({**FAMILIES, "metric": steering_metrics()}), indent=2, ensure_ascii=False))
+        schema = json_schema({**FAMILIES, "metric": steering_metrics()})
+        write_text(STANDARD, f"{json.dumps(schema, indent=2, ensure_ascii=False)}\n")
         return None
     if options.config is None:
         raise UserError("--config FILE is missing; configs/ has examples")
@@ -75,7 +77,7 @@ def _command(options: argparse.Namespace) -> int | None:
 def _dry_run(request: Request) -> None:
     prepared = _prepare(request, lambda message: print(message, file=sys.stderr))
     for line in describe(request.config, prepared, _model(request, prepared)):
-        _print(line)
+        write_text(STANDARD, f"{line}\n")
 
 
 def _train(request: Request) -> int:
@@ -123,11 +125,6 @@ def _explained(output: Path) -> Iterator[None]:
         resumable = any((output / name).exists() for name in STATES)
         saved = "; what the run had saved is intact: fix this and continue with --resume" if resumable else ""
         raise UserError(f"{error.filename or output}: {error.strerror or error}{saved}") from error
-
-
-def _print(line: str) -> None:
-    """Write a line to stdout in UTF-8: it may have characters that the locale lacks, such as word marks of pieces."""
-    sys.stdout.buffer.write(f"{line}\n".encode())
 
 
 def _run(request: Request, folder: RunFolder, log: Log, processes: Processes, prepared: Prepared | None = None) -> int:
