@@ -23,6 +23,7 @@ from nmt.errors import Checking, UserError
 
 SEARCH = tuple(DecodingConfig.model_fields)  # beam_size, …: the names under which argparse keeps the options
 SAMPLING = tuple(SamplingConfig.model_fields)  # temperature, …
+MOST = 10**17  # lines, pieces, …
 
 Item = TypeVar("Item")
 
@@ -37,6 +38,16 @@ def missing(needed: Mapping[str, tuple[object, str]]) -> Checking[None]:
     for option, (value, meaning) in needed.items():
         if value is None:
             yield f"{option} is missing: {meaning}"
+
+
+def read_count(option: str, text: str | None, *, least: int) -> Checking[int | None]:
+    """Read a whole number; None if there is none, or if it is wrong."""
+    if text is not None:
+        with suppress(ValueError):
+            if least <= int(text) < MOST:
+                return int(text)
+        yield f"{option} {shlex.quote(text)}: allowed: a whole number, at least {least}"
+    return None
 
 
 def read_whole(option: str, path: Path | None, read: Callable[..., list[Item]]) -> Checking[list[Item]]:

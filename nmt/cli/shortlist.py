@@ -11,10 +11,8 @@ if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl
 
 import argparse
 import math
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -23,7 +21,7 @@ from tqdm import tqdm
 
 from nmt.cli.common import run
 from nmt.cli.models import named, read_model_paths
-from nmt.cli.options import missing
+from nmt.cli.options import missing, read_count
 from nmt.cli.outputs import STANDARD, check_outputs, is_device
 from nmt.config.schema import SubwordSampling
 from nmt.data.corpus import check_corpora, read_pairs
@@ -80,11 +78,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--output", metavar="FILE", help="where the shortlist goes, a .safetensors file; required")
     parser.add_argument(
         "--translations",
+        default=str(TRANSLATIONS),
         metavar="K",
         help=f"the most probable target pieces that each source piece has (default: {TRANSLATIONS})",
     )
     parser.add_argument(
         "--most-frequent",
+        default=str(MOST_FREQUENT),
         metavar="N",
         help=f"the most frequent target pieces, which every sentence has (default: {MOST_FREQUENT})",
     )
@@ -112,8 +112,8 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
     models = yield from read_model_paths(options.model)
     if len(models) > 1:
         yield "--model was given several times; one is enough, as the models of an ensemble share vocabularies"
-    translations = yield from _read_number("--translations", options.translations, TRANSLATIONS, least=1)
-    most_frequent = yield from _read_number("--most-frequent", options.most_frequent, MOST_FREQUENT, least=0)
+    translations = (yield from read_count("--translations", options.translations, least=1)) or 0
+    most_frequent = (yield from read_count("--most-frequent", options.most_frequent, least=0)) or 0
     if options.output is not None and (options.output == STANDARD or is_device(Path(options.output))):
         yield f"--output {options.output}: a shortlist is a file; give a name"
     others = [*named(models), *(("--source", path) for path in sources), *(("--target", path) for path in targets)]
@@ -126,16 +126,6 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
         translations=translations,
         most_frequent=most_frequent,
     )
-
-
-def _read_number(option: str, text: str | None, default: int, *, least: int) -> Checking[int]:
-    if text is None:
-        return default
-    with suppress(ValueError):
-        if int(text) >= least:
-            return int(text)
-    yield f"{option} {shlex.quote(text)}: allowed: a whole number, at least {least}"
-    return default
 
 
 def _shortlist(request: Request) -> None:
