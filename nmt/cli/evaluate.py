@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from nmt.cli.common import enough_memory, run
 from nmt.cli.evaluate_alignments import (
-    about_alignments,
+    ABOUT_ALIGNMENTS,
     add_alignment_score_options,
     evaluate_alignments,
     read_alignments_request,
@@ -59,7 +59,7 @@ class Request:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-eval; returns the exit code: 0, or 2 after a mistake of the user."""
     options = _parser().parse_args(arguments)
-    if about_alignments(options):
+    if any(getattr(options, name) is not None for name in ABOUT_ALIGNMENTS):
         reading = read_alignments_request(options, unwanted=_about_translations(options))
         return run(PROGRAM, lambda: evaluate_alignments(checked(reading)))
     return run(PROGRAM, lambda: _evaluate(checked(_read_request(options))))
@@ -171,10 +171,9 @@ def _contradictions(options: argparse.Namespace) -> Iterator[str]:
 
 def _about_translations(options: argparse.Namespace) -> list[str]:
     """The options on the command line that only concern translations."""
-    names = ["hypotheses", "model", "reference", "tokenize", *(name for name in MODEL_ONLY if name != "output")]
-    about = [option_name(name) for name in names if getattr(options, name) is not None]
-    about += ["--metrics"] if options.metrics != ",".join(METRICS) else []
-    return about + (["--lowercase"] if options.lowercase else [])
+    usual = vars(_parser().parse_args([]))
+    names = (name for name, value in vars(options).items() if value != usual[name])
+    return [option_name(name) for name in names if name not in (*ABOUT_ALIGNMENTS, "output", "json")]
 
 
 @enough_memory(MEMORY)

@@ -25,7 +25,7 @@ from nmt.evaluation.alignments import (
 )
 
 INPUTS = ("alignments", "reverse_alignments", "gold_alignments")
-OPTIONS = (*INPUTS, "symmetrise")
+ABOUT_ALIGNMENTS = (*INPUTS, "symmetrise")  # options that nmt-eval has for alignments alone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,11 +67,6 @@ def add_alignment_score_options(group: argparse._ActionsContainer) -> None:
         metavar="HOW",
         help=f"how to combine the two directions: {', '.join(SYMMETRISATIONS)}; --output FILE saves the result",
     )
-
-
-def about_alignments(options: argparse.Namespace) -> bool:
-    """Whether nmt-eval was asked to score or combine alignments."""
-    return any(getattr(options, name) is not None for name in OPTIONS)
 
 
 def read_alignments_request(options: argparse.Namespace, *, unwanted: Collection[str]) -> Checking[Request]:
