@@ -115,8 +115,7 @@ def _work(
                 look()
             if not team.is_first:
                 return
-            if watched:
-                bar.update(job.lines - bar.n)
+            bar.update(job.lines - bar.n)
             _refuse_changes(job)
             damages = parts.join()
             if not damages:
