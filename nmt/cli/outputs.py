@@ -86,7 +86,7 @@ def opened_for_writing(name: str) -> Iterator[IO[bytes]]:
 
     Raises UserError if the disk is full and the like; `run` handles a reader that is gone.
     """
-    with _failing_as(name), _opened(name) as file:
+    with failing_as(name), _opened(name) as file:
         yield cast(IO[bytes], _Output(file, name))
         file.flush()
 
@@ -104,7 +104,7 @@ def abandon_standard_output() -> None:
 
 
 @contextmanager
-def _failing_as(name: str) -> Iterator[None]:
+def failing_as(name: str) -> Iterator[None]:
     """Turn an OSError in the block into a UserError about writing the output `name`, unless its reader is gone."""
     try:
         yield
@@ -118,19 +118,19 @@ def _failing_as(name: str) -> Iterator[None]:
 
 
 class _Output:
-    """A file whose errors bear its own name, even within `_failing_as` of another file."""
+    """A file whose errors bear its own name, even within `failing_as` of another file."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self._file, self._name = file, name
 
     def write(self, content: bytes) -> int:
         """Like the file's."""
-        with _failing_as(self._name):
+        with failing_as(self._name):
             return self._file.write(content)
 
     def flush(self) -> None:
         """Like the file's."""
-        with _failing_as(self._name):
+        with failing_as(self._name):
             self._file.flush()
 
     def __getattr__(self, name: str) -> Any:

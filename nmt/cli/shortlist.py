@@ -22,13 +22,11 @@ from tqdm import tqdm
 from nmt.cli.common import run
 from nmt.cli.models import named, read_model_paths
 from nmt.cli.options import missing, read_count
-from nmt.cli.outputs import STANDARD, check_outputs, is_device
-from nmt.config.schema import SubwordSampling
+from nmt.cli.outputs import STANDARD, check_outputs, failing_as, is_device
 from nmt.data.corpus import check_corpora, read_pairs
-from nmt.data.subwords import Vocabularies
 from nmt.decoding.shortlist import LONGEST, MOST_FREQUENT, TRANSLATIONS, Trained, save_shortlist, train_shortlist
-from nmt.errors import Checking, UserError, caught, checked
-from nmt.models.model_file import load_model
+from nmt.errors import Checking, caught, checked
+from nmt.training.finetuning import load_origin
 
 PROGRAM = "nmt-shortlist"
 MOST_PAIRS = 200_000  # at most; of more pairs every second, third, … is read, which bounds memory and time
@@ -130,17 +128,15 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
 
 def _shortlist(request: Request) -> None:
     """Learn, write, report."""
-    vocabularies, sampling = _subwords(request.model)
-    size = vocabularies.target.size
+    _, model, vocabularies = load_origin(request.model)
+    size, sampling = vocabularies.target.size, model.config.subwords.sampling
     counts = {"--translations": request.translations, "--most-frequent": request.most_frequent}
-    if too_large := {option: count for option, count in counts.items() if count >= size}:
-        raise UserError(
-            *(
-                f"{option} {count}: the model has only {size} target pieces; a shortlist of as many would leave none "
-                "out; give a smaller number"
-                for option, count in too_large.items()
-            )
-        )
+    checked(
+        f"{option} {count}: the model has only {size} target pieces; a shortlist of as many would leave none out; "
+        "give a smaller number"
+        for option, count in counts.items()
+        if count >= size
+    )
     step = math.ceil(request.lines / MOST_PAIRS)
     pairs = islice((pair for corpus in request.corpora for pair in read_pairs(*corpus)), 0, None, step)
     total = math.ceil(request.lines / step)
@@ -151,10 +147,8 @@ def _shortlist(request: Request) -> None:
         most_frequent=request.most_frequent,
         sampling=sampling,
     )
-    try:
+    with failing_as(str(request.output)):
         save_shortlist(request.output.resolve(), trained.shortlist)
-    except OSError as error:
-        raise UserError(f"{request.output}: cannot be written ({error.strerror or error})") from None
     for line in _report(trained, request.lines, sampled=sampling is not None):
         print(f"{PROGRAM}: {line}", file=sys.stderr)
 
@@ -171,14 +165,3 @@ def _report(trained: Trained, lines: int, *, sampled: bool) -> Iterator[str]:
     if sampled:
         yield "each also with its target cut at random, as in the model's training (subwords.sampling)"
     yield f"{trained.entries:,} pairs of pieces occur together"
-
-
-def _subwords(path: Path) -> tuple[Vocabularies, SubwordSampling | None]:
-    """The model's vocabularies, and how its training cut sentences at random."""
-    file = load_model(path)
-    try:
-        return Vocabularies.from_bytes(
-            file.source_subwords, file.target_subwords, file.sizes
-        ), file.config.subwords.sampling
-    except ValueError as error:
-        raise UserError(f"{path}: damaged: its parts do not fit together ({error})") from error
