@@ -7,7 +7,6 @@ where it has become longer than `corpus.lines_of` allows, and reading stops.
 
 import os
 import select
-import sys
 from collections import deque
 from collections.abc import Iterator
 
@@ -19,12 +18,10 @@ _CHUNK = 1 << 16  # bytes read at once: what a pipe holds
 
 
 class Lines:
-    """The lines of an open file descriptor, with their line ends (0x0A)."""
+    """The lines of standard input, open as `descriptor`, with their line ends (0x0A)."""
 
-    def __init__(self, descriptor: int, *, name: str) -> None:
-        """`name` is for messages."""
+    def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._name = name
         self._lines: deque[bytes] = deque()  # complete and not yet asked for
         self._rest = bytearray()  # the beginning of the next line
         self._ended = False
@@ -54,7 +51,7 @@ class Lines:
             self._readable(None)  # another process may have made it non-blocking
             chunk = os.read(self._descriptor, _CHUNK)
         except OSError as error:
-            raise UserError(f"{self._name}: cannot be read ({error.strerror or error})") from None
+            raise UserError(f"standard input: cannot be read ({error.strerror or error})") from None
         self._ended = not chunk
         self._rest += chunk
         if b"\n" in chunk:
@@ -63,8 +60,3 @@ class Lines:
         self._ended = self._ended or len(self._rest) > LONGEST_LINE
         if self._ended and self._rest:
             self._lines.append(bytes(self._rest))
-
-
-def standard_input() -> Lines:
-    """The lines of standard input, none of which has been read."""
-    return Lines(sys.stdin.fileno(), name="standard input")

@@ -21,7 +21,7 @@ from nmt.cli.alignment_outputs import FILES, AlignmentOutputs
 from nmt.cli.common import enough_memory, run
 from nmt.cli.outputs import opened_for_writing
 from nmt.cli.parts_request import PartsRequest, outputs_inside, parts_folder
-from nmt.cli.standard_input import standard_input
+from nmt.cli.standard_input import Lines
 from nmt.cli.translation_request import PROGRAM, Request, parser, read_request
 from nmt.data.corpus import lines_of, read_lines
 from nmt.decoding.translator import Translation
@@ -56,7 +56,7 @@ def _translate(options: argparse.Namespace) -> int:
         remove_joined(folder)
     translate = _load(request)
     if request.source is None:
-        stream = standard_input()
+        stream = Lines(sys.stdin.fileno())
         lines, waiting = lines_of(stream, name="standard input"), stream.waiting
     else:
         lines, waiting = read_lines(request.source), None

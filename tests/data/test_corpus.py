@@ -252,7 +252,7 @@ def test_standard_input_without_a_line_end_is_refused(folder: Path) -> None:
 
     writer = threading.Thread(target=feed)
     writer.start()
-    lines = lines_of(Lines(reading, name="standard input"), name="standard input")
+    lines = lines_of(Lines(reading), name="standard input")
     try:
         assert next(lines) == "one"
         with pytest.raises(UserError, match="standard input, line 2: has more than 4,194,304 bytes"):
