@@ -110,7 +110,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _read_request(options: argparse.Namespace) -> Checking[Request]:
-    """Check the arguments and read the texts."""
     yield from _contradictions(options)
     how = yield from read_how(vars(options))
     metrics = yield from caught(partial(chosen_metrics, options.metrics), None)
@@ -152,7 +151,6 @@ def _unread(lines: Iterable[str], *, name: str) -> list[str]:
 
 
 def _contradictions(options: argparse.Namespace) -> Iterator[str]:
-    """Yield which options are missing or contradict each other."""
     if options.hypotheses and options.model:
         yield "--hypotheses and --model exclude each other: score a file, or translate with a model and score"
     if not options.hypotheses and not options.model:
@@ -178,7 +176,6 @@ def _about_translations(options: argparse.Namespace) -> list[str]:
 
 @enough_memory(MEMORY)
 def _translated(request: Request) -> list[str]:
-    """Translate each line; returns the best translations."""
     from nmt.decoding.options import TranslationOptions  # only here: scoring needs no PyTorch
 
     translations = request.models.load().translate(request.lines, TranslationOptions(**request.how))
@@ -187,7 +184,6 @@ def _translated(request: Request) -> list[str]:
 
 
 def _evaluate(request: Request) -> None:
-    """Translate if there are models, score and report."""
     hypotheses, references = _translated(request) if request.models.paths else request.lines, request.references
     if request.output:
         write_text(request.output, "".join(f"{line}\n" for line in hypotheses))

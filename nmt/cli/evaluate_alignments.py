@@ -91,7 +91,6 @@ def read_alignments_request(options: argparse.Namespace, *, unwanted: Collection
 
 
 def _contradictions(options: argparse.Namespace) -> Iterator[str]:
-    """Yield which options are missing or contradict each other."""
     if options.alignments is None:
         yield "--alignments FILE is missing: the alignments to score or to combine"
     if options.reverse_alignments is not None and options.symmetrise is None:
@@ -112,7 +111,6 @@ def _contradictions(options: argparse.Namespace) -> Iterator[str]:
 
 
 def evaluate_alignments(request: Request) -> None:
-    """Combine, score and report."""
     links = request.links
     if request.symmetrise is not None:
         links = symmetrised(request.symmetrise, links, request.reverse)

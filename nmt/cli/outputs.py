@@ -124,12 +124,10 @@ class _Output:
         self._file, self._name = file, name
 
     def write(self, content: bytes) -> int:
-        """Like the file's."""
         with failing_as(self._name):
             return self._file.write(content)
 
     def flush(self) -> None:
-        """Like the file's."""
         with failing_as(self._name):
             self._file.flush()
 

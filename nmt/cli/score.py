@@ -90,7 +90,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _read_request(options: argparse.Namespace) -> Checking[Request]:
-    """Check the arguments, and count the lines."""
     needed = {
         "--model PATH": (options.model, "a model file, or the folder of a run"),
         "--source FILE": (options.source, "the text that was translated"),
@@ -125,7 +124,6 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
 
 @enough_memory(MEMORY)
 def _score(request: Request) -> None:
-    """Load, score, report."""
     translator = request.models.load()
     scores = score(
         translator.scorer,

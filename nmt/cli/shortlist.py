@@ -90,7 +90,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _read_request(options: argparse.Namespace) -> Checking[Request]:
-    """Check the arguments, and count the lines."""
     needed = {
         "--model PATH": (options.model, "a model file, or the folder of a run"),
         "--source FILE": (options.source, "text in the source language"),
@@ -127,7 +126,6 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
 
 
 def _shortlist(request: Request) -> None:
-    """Learn, write, report."""
     _, model, vocabularies = load_origin(request.model)
     size, sampling = vocabularies.target.size, model.config.subwords.sampling
     counts = {"--translations": request.translations, "--most-frequent": request.most_frequent}

@@ -7,7 +7,6 @@ from nmt.jobs import stopping
 
 
 def _start(program: str) -> int:
-    """Run a command and return its exit code."""
 
     def load() -> Callable[[], int]:
         if program == "nmt-train":

@@ -45,7 +45,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _translate(options: argparse.Namespace) -> int:
-    """Check, load, translate; returns the exit code."""
     team = Team.of_torchrun(PROGRAM)
     request = team.together("options", lambda: checked(read_request(options, team)))
     files, write = {MAIN: request.output, **request.alignments.files}, partial(_write, request)
@@ -84,7 +83,6 @@ def _job(request: Request, parts: PartsRequest, files: Mapping[str, str]) -> Job
 
 @enough_memory(MEMORY)
 def _load(request: Request) -> Translate:
-    """Load what translates lines."""
     translator, options = request.models.load(), request.options
     n_best, beam_size = options.n_best, options.beam_size or translator.decoding.beam_size
     if options.sampling is None and n_best > beam_size:

@@ -176,7 +176,6 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
 
 
 def _read_n_best(text: str | None, beam_size: int | None, *, sample: bool) -> Checking[int]:
-    """Read how many translations each line gets."""
     n_best = 1
     if text is not None:
         n_best = (yield from read_decoding_value("--n-best", text, key="beam_size")) or 1
@@ -186,7 +185,6 @@ def _read_n_best(text: str | None, beam_size: int | None, *, sample: bool) -> Ch
 
 
 def _read_diversity(text: str, n_best: int) -> Checking[float]:
-    """Read how much translations have to differ from each other."""
     if n_best < 2:
         yield "--diversity has an effect only with --n-best K, K at least 2"
     with suppress(ValueError):
