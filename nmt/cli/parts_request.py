@@ -16,10 +16,10 @@ from nmt.cli.outputs import STANDARD, is_device
 from nmt.data.corpus import digests
 from nmt.errors import Checking
 from nmt.jobs.in_parts import CHUNKS, MOST_LINES
-from nmt.jobs.parts import MAIN
 from nmt.jobs.records import Facts
 from nmt.jobs.resuming import unfinished
 
+MAIN = "output"  # the kind of part that has the translations; the others are FILES
 OUTPUTS = (MAIN, *FILES, "plot_alignments")
 # These change no more than the rounding of float32
 UNIMPORTANT = {MAIN, "resume", "chunk_lines", "device", "batch_tokens", "batch_sentences"}

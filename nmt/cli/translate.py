@@ -20,14 +20,13 @@ from tqdm import tqdm
 from nmt.cli.alignment_outputs import FILES, AlignmentOutputs
 from nmt.cli.common import enough_memory, run
 from nmt.cli.outputs import opened_for_writing
-from nmt.cli.parts_request import PartsRequest, outputs_inside, parts_folder
+from nmt.cli.parts_request import MAIN, PartsRequest, outputs_inside, parts_folder
 from nmt.cli.standard_input import Lines
 from nmt.cli.translation_request import PROGRAM, Request, parser, read_request
 from nmt.data.corpus import lines_of, read_lines
 from nmt.decoding.translator import Translation
 from nmt.errors import UserError, checked
 from nmt.jobs.in_parts import translate_in_parts
-from nmt.jobs.parts import MAIN
 from nmt.jobs.records import states
 from nmt.jobs.resuming import Job, remove_joined
 from nmt.jobs.team import Team, told_by_the_first

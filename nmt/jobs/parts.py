@@ -31,7 +31,7 @@ from nmt.jobs.records import (
     write_record,
 )
 
-MAIN, RECORD = "output", "done"  # kinds of a chunk's files; alignments are others
+RECORD = "done"  # the kind of a chunk's record, beside those of its files
 LOCK = ".lock"
 PROCESSES = 1 << 20  # bytes of the lock that stand for processes, by rank; the bytes of chunks follow
 PAUSE = 0.1  # seconds between two looks at what other processes have not finished

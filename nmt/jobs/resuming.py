@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nmt.errors import UserError
 from nmt.files import first_foreign_name, open_refusing_links
-from nmt.jobs.parts import LOCK, MAIN, Parts, finished_chunks, taken, writing
+from nmt.jobs.parts import LOCK, Parts, finished_chunks, taken, writing
 from nmt.jobs.records import CHUNK_LINES, JOB, JOINED, Damaged, Description, Facts, State, read_description, states
 
 START_OVER = "delete the folder to start over"
@@ -21,7 +21,7 @@ START_OVER = "delete the folder to start over"
 class Job:
     """A translation to do in parts.
 
-    `outputs` are files by kind, MAIN among them; `folder` holds their parts. `facts` determine what the outputs become.
+    `outputs` are files by kind; `folder` holds their parts. `facts` determine what the outputs become.
     `texts` are the states of the files that are read, taken before the facts. `chunk_lines` None: those of the job that
     is resumed, or the usual number.
     """
@@ -102,11 +102,6 @@ def unfinished(path: Path) -> str | None:
     with suppress(OSError):  # a folder that cannot be examined is not ours
         if (path / JOB).exists() and finished_chunks(path):
             return _occupied(path, "", resume=False)
-        try:
-            if _holds_parts(path):
-                read_description(path)
-        except Damaged as damage:
-            return _without_records(damage)
     return None
 
 
@@ -134,20 +129,13 @@ def _is_resumed(parts: Parts, job: Job, *, resume: bool) -> bool:
 
 def _mend(parts: Parts, damage: Damaged, *, resume: bool) -> None:
     """Keep the parts of this job although its description is damaged. Raises UserError if they may be another's."""
-    if _holds_parts(parts.path):
-        if not parts.done():
-            raise UserError(_without_records(damage))
+    if (parts.path / JOB).exists() and parts.done():
         if not resume:
             raise UserError(_occupied(parts.path, "", resume=False))
         if all(parts.damage(chunk) for chunk in parts.done()):
             raise UserError(f"{damage}, and none of its parts is known to belong to this translation; {START_OVER}")
     parts.damages = [f"{damage}; it is written anew", *parts.undo_damaged()]
     (parts.path / JOINED).unlink(missing_ok=True)
-
-
-def _holds_parts(path: Path) -> bool:
-    """Whether a chunk has been written, with or without a record."""
-    return (path / JOB).exists() and next(path.glob(f"*.{MAIN}"), None) is not None
 
 
 def _refuse_strangers(path: Path) -> None:
@@ -183,12 +171,4 @@ def _occupied(path: Path, changes: str, *, resume: bool) -> str:
     return (
         f"{path}: {refusal}, because it belongs to another translation; give another --output, or {START_OVER}. The "
         f"differences:{changes}"
-    )
-
-
-def _without_records(damage: Damaged) -> str:
-    """Why parts without records, as earlier versions left them, are not resumed."""
-    return (
-        f"{damage}, and its finished parts have no records; finish them with the version that began them, or "
-        f"{START_OVER}"
     )
