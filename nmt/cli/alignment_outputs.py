@@ -71,10 +71,10 @@ class AlignmentOutputs:
 
     def check(self, *, others: Files) -> Checking[None]:
         """Yield why alignments cannot be written, or which file they would overwrite."""
-        for name, output in self.files.items():
+        files = {option_name(name): output for name, output in self.files.items()}
+        for option, output in files.items():
             if output == STANDARD:
-                yield f"{option_name(name)} -: standard output has the other lines; give a file"
-        files = {option_name(name): output for name, output in self.files.items() if output != STANDARD}
+                yield f"{option} -: standard output has the other lines; give a file"
         yield from check_outputs(files, others=others)
         if self.plot_alignments is not None:
             yield from caught(check_plots, None)

@@ -86,7 +86,7 @@ def read_models(
     paths = yield from read_model_paths(options["model"])
     name, precision, shortlist = options["device"], options.get("precision"), options.get("shortlist")
     device = None
-    if options["model"]:
+    if options["model"] or name is not None:
         device = yield from caught(lambda: place(choose_device("auto" if name is None else name)), None)
     if precision is not None and precision not in PRECISIONS:
         yield f"--precision {precision}: unknown; choose one of {', '.join(PRECISIONS)}"

@@ -109,9 +109,9 @@ def test_blank_files_have_no_perplexity(trained: Path, files: Path, capsys: Capt
 
 @pytest.mark.usefixtures("files")
 def test_every_mistake_is_reported_at_once(capsys: Capture) -> None:
-    messages = complaints(capsys)
-    assert messages[0] == "nmt-score: 3 problems:"
-    assert [message.split()[1] for message in messages[1:]] == ["--model", "--source", "--target"]
+    messages = complaints(capsys, "--device", "gpu")
+    assert messages[0] == "nmt-score: 4 problems:"
+    assert [message.split()[1] for message in messages[1:]] == ["--model", "--source", "--target", "--device"]
     messages = complaints(
         capsys,
         *("--model", "nowhere", "--source", "missing", "--target", "tgt", "--output", "tgt", "--json", "no/folder"),
