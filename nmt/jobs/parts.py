@@ -152,12 +152,14 @@ class Parts:
         """
         try:
             for kind, name in self.outputs.items():
-                with _whole(name) as whole:
+                with written_atomically(Path(name).resolve(), "wb") as whole:  # where a link points
                     for chunk in range(self.chunks):
                         recorded, part = self._recorded(chunk)[kind], self.part(chunk, kind)
                         check(part, read_content(part, to=whole), recorded)
         except Damaged as damage:
             return self.undo_damaged() or [f"{damage}; the parts are read again"]
+        except OSError as error:
+            raise UserError(f"{name}: cannot be written ({error.strerror or error})") from None
         self.is_joined = True
         with writing(self.path):
             self.description._replace(joined=states(self.outputs)).write(self.path)
@@ -220,13 +222,3 @@ def writing(folder: Path) -> Iterator[None]:
     except OSError as error:
         reason = f"the folder of parts cannot be written ({error.strerror or error})"
         raise UserError(f"{error.filename or folder}: {reason}") from error
-
-
-@contextmanager
-def _whole(name: str) -> Iterator[IO[bytes]]:
-    """Open the output `name` for writing, or the file that it links to; it appears complete or not at all."""
-    try:
-        with written_atomically(Path(name).resolve(), "wb") as file:
-            yield file
-    except OSError as error:
-        raise UserError(f"{name}: cannot be written ({error.strerror or error})") from None
