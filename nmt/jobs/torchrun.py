@@ -67,8 +67,7 @@ def meet(name: str, *, program: str, patience: timedelta) -> tuple["PrefixStore"
     from torch.distributed.distributed_c10d import PrefixStore  # only here: a single process does not need them
     from torch.distributed.rendezvous import rendezvous
 
-    rank, host, port = _place()
-    size = processes()
+    rank, size, host, port = _place()
     makes_store = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
     who = "the others" if makes_store else "torchrun" if rank == 0 else "process 0"
     waiting = f"{program}: process {rank} of {size}: waiting for {who} at {host}:{port} (WORLD_SIZE={size})"
@@ -94,8 +93,8 @@ def meet(name: str, *, program: str, patience: timedelta) -> tuple["PrefixStore"
     return PrefixStore(f"{name} {number('TORCHELASTIC_RESTART_COUNT', 0)}", store), rank, size
 
 
-def _place() -> tuple[int, str, int]:
-    """This process's rank, and the host and port where all meet. Raises UserError if they are not known."""
+def _place() -> tuple[int, int, str, int]:
+    """This process's rank, how many there are, and host and port where all meet. Raises UserError if unknown."""
     size = processes()
     if missing := [name for name in ("RANK", "MASTER_ADDR", "MASTER_PORT") if not os.environ.get(name)]:
         raise UserError(
@@ -109,7 +108,7 @@ def _place() -> tuple[int, str, int]:
         )
     if not 0 < port < 1 << 16:
         raise UserError(f"MASTER_PORT is {port}: must be from 1 to 65535, as torchrun sets it")
-    return rank, os.environ["MASTER_ADDR"], port
+    return rank, size, os.environ["MASTER_ADDR"], port
 
 
 def _await(host: str, port: int, patience: timedelta) -> None:
