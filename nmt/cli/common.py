@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
 
 DEVICES = ("auto", "cpu", "cuda")
-_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # characters, except line ends
 
 
 def run(program: str, body: Callable[[], int | None]) -> int:
@@ -53,16 +53,11 @@ def run(program: str, body: Callable[[], int | None]) -> int:
 
 def describe(program: str, error: UserError) -> str:
     """The report of `error`: one line, or a headline and one line per problem; control characters are escaped."""
-    messages = [_visible(message) for message in error.messages]
+    messages = [_CONTROL.sub(lambda character: repr(character[0])[1:-1], message) for message in error.messages]
     if len(messages) == 1:
         return f"{program}: error: {messages[0]}"
     lines = "\n".join(f"  - {message}" for message in messages)
     return f"{program}: {len(messages)} problems:\n{lines}"
-
-
-def _visible(text: str) -> str:
-    """The text with its control characters, except line ends, as Python escapes them."""
-    return _CONTROL.sub(lambda character: repr(character[0])[1:-1], text)
 
 
 @contextmanager
