@@ -28,12 +28,11 @@ class Lines:
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield each line as soon as it is complete. Raises UserError if reading fails."""
-        while True:
-            while not self._lines and not self._ended:
+        while self._lines or not self._ended:
+            if self._lines:
+                yield self._lines.popleft()
+            else:
                 self._read()
-            if not self._lines:
-                return
-            yield self._lines.popleft()
 
     def waiting(self) -> bool:
         """Whether the next line has not arrived; False at the end of the input."""
