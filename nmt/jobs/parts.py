@@ -11,7 +11,7 @@ It knows files and chunk numbers; `resuming` knows which job a folder belongs to
 import fcntl
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -82,14 +82,12 @@ class Parts:
         Ends when the remaining chunks are finished or claimed by others; with `stay`, when all are finished, calling
         `look` while others work.
         """
-        pending = list(range(self.chunks))
-        while pending:
-            unfinished = []
+        pending: Iterable[int] = range(self.chunks)
+        while pending := [chunk for chunk in pending if not self.part(chunk, RECORD).exists()]:
+            others_work = False
             for chunk in pending:
-                if self.part(chunk, RECORD).exists():
-                    continue
                 if not taken(self._lock, PROCESSES + chunk):
-                    unfinished.append(chunk)
+                    others_work = True
                     continue
                 try:
                     if not self.part(chunk, RECORD).exists():
@@ -98,12 +96,10 @@ class Parts:
                         yield chunk
                 finally:
                     fcntl.lockf(self._lock, fcntl.LOCK_UN, 1, PROCESSES + chunk)
-            if not stay:
+            if not (stay and others_work):
                 return
-            pending = unfinished
-            if pending:
-                look()
-                time.sleep(PAUSE)
+            look()
+            time.sleep(PAUSE)
 
     def finish(self, chunk: int, *, lines: int) -> None:
         """Record a chunk as done, whose files have `lines` lines each. Raises UserError if they do not."""
