@@ -4,10 +4,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pydantic import ValidationError
+
 from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import LengthPenalty
-from nmt.errors import Checking
+from nmt.errors import Checking, UserError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,15 +68,28 @@ class TranslationOptions:
     made to write the translation again. Words are those of the line and of the text, `str.split()`."""
 
     def decoding(self, default: DecodingConfig) -> DecodingConfig:
-        """The section `decoding` of the configuration as these options change it; `default` where one is None."""
+        """The section `decoding` of the configuration as these options change it; `default` where one is None.
+
+        Raises UserError for values that the configuration does not allow.
+        """
         options = {name: getattr(self, name) for name in DecodingConfig.model_fields}
-        return default.model_copy(update={name: value for name, value in options.items() if value is not None})
+        changes = {name: value for name, value in options.items() if value is not None}
+        try:
+            return DecodingConfig.model_validate({**dict(default), **changes})
+        except ValidationError as error:
+            raise UserError(
+                *(f"{part['loc'][0]} is {part['input']!r}: {part['msg']}" for part in error.errors())
+            ) from None
 
 
 def contradictions(
     options: TranslationOptions, decoding: DecodingConfig, scorer: Scorer, *, constraints: bool
 ) -> Checking[None]:
     """What is wrong with options that turn the configuration into `decoding`; `constraints`: whether there are any."""
+    if options.n_best < 1:
+        yield f"n_best is {options.n_best}; it must be at least 1"
+    if options.sampling is None and options.n_best > decoding.beam_size:
+        yield f"n_best is {options.n_best}; it must be at most beam_size, which is {decoding.beam_size}"
     if options.replace_unknown is not None and decoding.suppress_unknown:
         yield "suppress_unknown leaves no unknown word to replace; choose one of the two"
     if constraints and options.sampling is not None:

@@ -42,6 +42,9 @@ def test_keywords_come_before_the_options(vocabularies) -> None:
         ({}, True, []),
         ({"replace_unknown": {}, "suppress_unknown": True}, False, ["suppress_unknown leaves no unknown word"]),
         ({"sampling": SamplingConfig()}, True, ["constraints need a search"]),
+        ({"n_best": 0}, False, ["n_best is 0; it must be at least 1"]),
+        ({"n_best": 4, "beam_size": 3}, False, ["n_best is 4; it must be at most beam_size, which is 3"]),
+        ({"n_best": 4, "beam_size": 3, "sampling": SamplingConfig()}, False, []),
         ({"diversity": -1.0}, False, ["diversity is -1.0"]),
         ({"diversity": 0.5}, False, ["diversity has an effect only on n-best lists"]),
         (
@@ -56,6 +59,16 @@ def test_what_does_not_go_together(options: dict[str, Any], constraints: bool, e
     decoding = asked.decoding(DecodingConfig())
     problems = list(contradictions(asked, decoding, Scorer([network()]), constraints=constraints))
     assert [problem[: len(start)] for problem, start in zip(problems, expected, strict=True)] == expected
+
+
+def test_values_that_the_configuration_does_not_allow(vocabularies) -> None:
+    size = vocabularies.source.size
+    translator = Translator(network(source_size=size, target_size=size), vocabularies)
+    with pytest.raises(UserError) as caught:
+        translator.translate(TEXT, TranslationOptions(batch_tokens=0, max_length_ratio=-1.0), beam_size=0)
+    names = [message.partition(" is ")[0] for message in caught.value.messages]
+    assert names == ["beam_size", "max_length_ratio", "batch_tokens"]
+    assert caught.value.messages[0] == "beam_size is 0: Input should be greater than or equal to 1"
 
 
 def test_all_problems_are_told_at_once(vocabularies) -> None:

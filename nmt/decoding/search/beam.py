@@ -43,12 +43,8 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """The `n_best` best hypotheses of each sentence, best first; the arguments are those of `loop.search`.
 
-    Raises NotNumbersError for NaN log-probabilities, ValueError for sizes below 1 and n_best > beam_size.
+    Raises NotNumbersError for NaN log-probabilities.
     """
-    if len(max_lengths) == 0:
-        return []
-    if min(beam_size, n_best, int(max_lengths.min())) < 1 or n_best > beam_size:
-        raise ValueError("beam_size, n_best and max_lengths must be at least 1, n_best at most beam_size")
     if len(max_lengths) == 1 and beam_size <= LARGEST_BEAM:
         alone = search_one(
             step,

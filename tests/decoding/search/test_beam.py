@@ -288,26 +288,11 @@ def test_nan_is_an_error(sentences: int) -> None:
         )
 
 
-@pytest.mark.parametrize(("beam_size", "n_best", "limit"), [(0, 1, 5), (2, 3, 5), (2, 0, 5), (2, 1, 0)])
-def test_impossible_sizes_are_errors(beam_size: int, n_best: int, limit: int) -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        Search(GARDEN_PATH[None])(beam_size, n_best=n_best, max_lengths=limit)
-
-
-def test_one_impossible_length_is_an_error() -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        Search(torch.stack([GARDEN_PATH, GARDEN_PATH]))(2, max_lengths=[5, 0])
-
-
 def test_nan_of_one_sentence_is_an_error() -> None:
     values = torch.zeros(2, 7)
     values[1, A] = float("nan")
     with pytest.raises(RuntimeError, match=r"token 4 .*NaN"):
         best_continuations(torch.zeros(2, 1, dtype=torch.float64), values, 2, 3)
-
-
-def test_no_sentences() -> None:
-    assert Search(GARDEN_PATH[:0].view(0, 7, 7))(2) == []
 
 
 @pytest.mark.parametrize("length_penalty", PENALTIES)
