@@ -1,7 +1,7 @@
 """Which lines are read together, and which sentences are computed together; it knows their lengths only."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, repeat
 
 from nmt.errors import UserError
 
@@ -20,27 +20,27 @@ def chunks(lines: Iterable[str], characters: int, waiting: Callable[[], bool] | 
         yield chunk
 
 
-def alongside(
-    chunks: Iterable[list[str]], beside: Mapping[str, Iterable[str] | None]
-) -> Iterator[tuple[list[str], dict[str, list[str] | None]]]:
-    """Each chunk of lines with as many lines of the texts `beside` them, by their names in the plural; None stays None.
+def alongside(chunks: Iterable[list[str]], beside: Mapping[str, Iterable[str] | None]) -> Iterator[list[list[str]]]:
+    """Each chunk of lines, and after it as many lines of each text `beside` it; of None as many empty ones.
 
-    Raises UserError where a text has fewer lines, or more.
+    The texts have names in the plural. Raises UserError where one has fewer lines, or more.
     """
-    texts = {name: None if text is None else iter(text) for name, text in beside.items()}
+    texts: dict[str, Iterator[str]] = {
+        name: repeat("") if text is None else iter(text) for name, text in beside.items()
+    }
     lines = 0
     for chunk in chunks:
-        parts = {name: None if text is None else list(islice(text, len(chunk))) for name, text in texts.items()}
+        parts = {name: list(islice(text, len(chunk))) for name, text in texts.items()}
         for name, part in parts.items():
-            if part is not None and len(part) < len(chunk):
+            if len(part) < len(chunk):
                 raise UserError(
                     f"there are only {lines + len(part)} {name}: line {lines + len(part) + 1} has none; every line "
                     "needs one, which may be empty"
                 )
-        yield chunk, parts
+        yield [chunk, *parts.values()]
         lines += len(chunk)
     for name, text in texts.items():
-        if text is not None and next(text, None) is not None:
+        if beside[name] is not None and next(text, None) is not None:
             raise UserError(f"there are more {name} than lines: line {lines + 1} of the {name} has no line of text")
 
 

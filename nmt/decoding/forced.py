@@ -48,8 +48,6 @@ def forced_decoding(
 
     Raises UserError when a log-probability is no finite number.
     """
-    if not sources:
-        return []
     results: dict[int, Forced] = {}
 
     def decoded(batch: Sequence[int]) -> list[Forced]:

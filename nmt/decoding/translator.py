@@ -33,7 +33,6 @@ from nmt.models.seq2seq import Seq2Seq
 __all__ = ["Translation", "TranslationOptions", "Translator"]
 
 CHUNK_BATCHES = 10  # batches a chunk of lines holds: enough to sort by length with little padding
-PREFIXES, CONSTRAINTS = "prefixes", "constraint lines"  # what goes beside lines, as messages call it
 MOST_CHARACTERS = 1 << 24  # of a chunk, however large a batch may be
 CHARACTERS_A_PIECE = 4  # a rough mean, to know how many lines are enough before they are cut into pieces
 
@@ -162,7 +161,7 @@ class Translator:
             sampling=options.sampling,
             diversity=options.diversity,
             shortlist=self.shortlist,
-            continuing=word_continuations(self.vocabularies.target) if required else None,
+            continuing=word_continuations(self.vocabularies.target).to(self.device) if required else None,
             device=self.device,
         )
         writer = Writer(
@@ -174,20 +173,18 @@ class Translator:
             batch_tokens=decoding.batch_tokens,
         )
         characters = min(CHUNK_BATCHES * CHARACTERS_A_PIECE * decoding.batch_tokens, MOST_CHARACTERS)
-        read = alongside(chunks(lines, characters, waiting), {PREFIXES: prefixes, CONSTRAINTS: constraints})
+        read = alongside(chunks(lines, characters, waiting), {"prefixes": prefixes, "constraint lines": constraints})
         return self._translations(read, first, search, writer)
 
     def _translations(
         self,
-        chunks: Iterable[tuple[list[str], dict[str, list[str] | None]]],
+        chunks: Iterable[list[list[str]]],
         first: int,
         search: Search,
         writer: Writer,
     ) -> Iterator[list[Translation]]:
-        """The translations of all lines, which come in chunks with the texts beside them, from line `first` on."""
-        for lines, beside in chunks:
-            nothing = [""] * len(lines)
-            prefixes, constraints = beside[PREFIXES] or nothing, beside[CONSTRAINTS] or nothing
+        """The translations of all lines, which come in chunks with their prefixes and constraints, from `first` on."""
+        for lines, prefixes, constraints in chunks:
             segments = checked(self._segments(lines, prefixes, constraints, first, search.decoding))
             yield from writer.translations(segments, search.hypotheses(list(chain(*segments))))
             first += len(lines)
@@ -211,7 +208,7 @@ class Translator:
             strict=True,
         )
         for number, (line, ids, prefix, phrases) in enumerate(together, first):
-            cuts = [] if line.isspace() else self._cuts(ids)
+            cuts = segment(source.pieces(ids), self.longest_segment) if ids and not line.isspace() else []
             parts = [Segment(ids[cut], (number, index), line=line, first=cut.start) for index, cut in enumerate(cuts)]
             longest = longest_translation(len(parts[0].source) + 1 if parts else 1, decoding)
             yield from impossible(prefix, phrases, line=number, blank=not parts, longest=longest)
@@ -219,12 +216,6 @@ class Translator:
                 parts[0] = parts[0]._replace(prefix=prefix, phrases=phrases)
             segments.append(parts)
         return segments
-
-    def _cuts(self, ids: Sequence[int]) -> list[slice]:
-        """The pieces of a line that are translated at once."""
-        if len(ids) <= self.longest_segment:
-            return [slice(0, len(ids))] if ids else []
-        return segment(self.vocabularies.source.pieces(ids), self.longest_segment)
 
 
 def _loaded(paths: Sequence[Path], device: torch.device | str, precision: str) -> Checking[list[Translator]]:

@@ -59,17 +59,16 @@ class Writer:
         self, lines: Sequence[Sequence[Segment]], hypotheses: Sequence[Sequence[Hypothesis]]
     ) -> Iterator[list[Translation]]:
         """The translations of each line, best first, from the `hypotheses` of the segments of all lines, in order."""
-        segments = list(chain(*lines))
-        pairs = [(segment, one) for segment, several in zip(segments, hypotheses, strict=True) for one in several]
+        pairs = [(segment, one) for segment, several in zip(chain(*lines), hypotheses, strict=True) for one in several]
         weights, words = iter(self._attention(pairs)), cache(partial(words_of_line, subwords=self.vocabularies.source))
-        written = iter(
-            [
-                [self._written(segment, hypothesis, next(weights), words) for hypothesis in several]
-                for segment, several in zip(segments, hypotheses, strict=True)
-            ]
-        )
+        of_segments = iter(hypotheses)
         for line in lines:
-            yield self._whole_line([next(written) for _ in line])
+            yield self._whole_line(
+                [
+                    [self._written(segment, hypothesis, next(weights), words) for hypothesis in next(of_segments)]
+                    for segment in line
+                ]
+            )
 
     def _attention(self, pairs: Sequence[tuple[Segment, Hypothesis]]) -> list[Tensor | None]:
         """The attention with which each hypothesis was written, from one forced pass; None where none is needed."""

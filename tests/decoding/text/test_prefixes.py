@@ -137,8 +137,8 @@ def test_prefixes_are_read_as_lines_are() -> None:
     chunks = [["a", "b"], ["c"]]
     some = {"prefixes": iter("xyz"), "others": None}
     assert list(alongside(chunks, some)) == [
-        (["a", "b"], {"prefixes": ["x", "y"], "others": None}),
-        (["c"], {"prefixes": ["z"], "others": None}),
+        [["a", "b"], ["x", "y"], ["", ""]],
+        [["c"], ["z"], [""]],
     ]
     with pytest.raises(UserError, match="only 2 prefixes: line 3 has none"):
         list(alongside(chunks, {"others": "123", "prefixes": "xy"}))
