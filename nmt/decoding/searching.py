@@ -5,7 +5,7 @@ its batch, beyond the rounding of float32.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -19,10 +19,11 @@ from nmt.decoding.batches import batches
 from nmt.decoding.scorer import Scorer, ScorerState, coverage_penalty
 from nmt.decoding.search.beam import beam_search
 from nmt.decoding.search.choices import NotNumbersError
-from nmt.decoding.search.constrained import Bounds, constrained_search
-from nmt.decoding.search.diverse import diverse_search
+from nmt.decoding.search.constrained import Banks
+from nmt.decoding.search.diverse import Groups
 from nmt.decoding.search.hypotheses import Hypothesis
-from nmt.decoding.search.phrases import Phrases
+from nmt.decoding.search.loop import search
+from nmt.decoding.search.phrases import Phrases, padded
 from nmt.decoding.search.rules import (
     ForcedPrefix,
     MinimumLength,
@@ -31,8 +32,8 @@ from nmt.decoding.search.rules import (
     NoUnknown,
     Rule,
 )
-from nmt.decoding.search.sampling import numbers, sample
-from nmt.decoding.shortlist import Columns, Shortlist
+from nmt.decoding.search.sampling import Draws, numbers
+from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.text.segments import Segment
 from nmt.decoding.threads import MOST, check, side_by_side
 from nmt.errors import UserError
@@ -57,7 +58,7 @@ class Search:
     sampling: SamplingConfig | None = None  # to draw n_best translations instead of searching for them
     diversity: float = 0.0  # of n-best lists, more than 0 for a diverse search; neither for sampling nor with phrases
     shortlist: Shortlist | None = None  # the pieces that may be written; those of prefixes and phrases may be besides
-    continuing: Tensor | None = None  # (vocabulary,), the pieces that make a word longer; for prefixes and phrases
+    continuing: Tensor | None = None  # (vocabulary,), the pieces that make a word longer; None: nothing is required
     device: torch.device | str = "cpu"
 
     def hypotheses(self, segments: Sequence[Segment]) -> list[list[Hypothesis]]:
@@ -96,47 +97,54 @@ class Search:
     def _of_batch(self, segments: Sequence[Segment]) -> list[list[Hypothesis]]:
         """The hypotheses of the segments of one batch."""
         source, lengths = pad_with_end([segment.source for segment in segments])
-        scorer, continuing, columns = self.scorer, self.continuing, None
+        scorer, continuing, ids = self.scorer, self.continuing, None
         if self.shortlist is not None:
-            columns = self.shortlist.columns(source, [_required(segment) for segment in segments], self.device)
-            scorer, segments = Scorer(scorer.models, columns), [_in_columns(segment, columns) for segment in segments]
-            continuing = None if continuing is None else continuing.to(self.device)[columns.ids]
+            columns = self.shortlist.columns(source, [segment.required for segment in segments], self.device)
+            scorer, ids = Scorer(scorer.models, columns), columns.ids.tolist()
+            if continuing is not None:
+                places = {token: column for column, token in enumerate(ids)}
+                continuing, segments = continuing[columns.ids], [_in_columns(segment, places) for segment in segments]
         longest = [longest_translation(length, self.decoding) for length in lengths.tolist()]
         limits = torch.tensor(longest, device=self.device)
-        covers = bool(self.decoding.coverage_penalty) and self.sampling is None
-        state = scorer.start(source.to(self.device), lengths.to(self.device), coverage=covers)
+        supplement = None
+        if self.decoding.coverage_penalty and self.sampling is None:
+            supplement = partial(coverage_penalty, beta=self.decoding.coverage_penalty)
+        state = scorer.start(source.to(self.device), lengths.to(self.device), coverage=supplement is not None)
 
         def step(tokens: Tensor, state: ScorerState) -> tuple[Tensor, ScorerState]:
             check()
             return scorer.step(tokens, state)
 
-        search, rules = self._kind(segments, limits, continuing), self._rules(segments, limits, continuing)
-        hypotheses = search(step, state, length_penalty=self.decoding.length_penalty, max_lengths=limits, rules=rules)
-        if columns is None:
+        hypotheses = self._kind(segments, limits, continuing)(
+            step,
+            state,
+            max_lengths=limits,
+            length_penalty=self.decoding.length_penalty,
+            n_best=self.n_best if self.sampling is None else 1,  # of a sample
+            rules=self._rules(segments, limits, continuing),
+            supplement=supplement,
+        )
+        if ids is None:
             return hypotheses
-        ids = columns.ids.tolist()
-        return [[_of_ids(hypothesis, ids) for hypothesis in best] for best in hypotheses]
+        return [
+            [hypothesis._replace(tokens=[ids[column] for column in hypothesis.tokens]) for hypothesis in best]
+            for best in hypotheses
+        ]
 
     def _kind(
         self, segments: Sequence[Segment], limits: Tensor, continuing: Tensor | None
     ) -> Callable[..., list[list[Hypothesis]]]:
-        """The kind of search that the options ask for, with the arguments that it alone takes."""
+        """The kind of search that the options ask for."""
         if self.sampling is not None:
             places, steps = [segment.place for segment in segments], int(limits.max())
             drawn = numbers(self.sampling.seed, places, samples=self.n_best, steps=steps)
-            return partial(sample, numbers=drawn, sampling=self.sampling)
-        beam_size, n_best = self.decoding.beam_size, self.n_best
-        covers = partial(coverage_penalty, beta=self.decoding.coverage_penalty)
-        supplement = covers if self.decoding.coverage_penalty else None
+            return partial(search, policy=Draws(drawn.to(self.device), self.sampling))
+        beam_size = self.decoding.beam_size
         if segments[0].phrases:
-            bounds = self._bounds(segments, continuing)
-            return partial(constrained_search, bounds=bounds, beam_size=beam_size, n_best=n_best, supplement=supplement)
+            return partial(search, policy=self._banks(segments, limits, continuing))
         if self.diversity:
-            size = beam_size // n_best
-            return partial(
-                diverse_search, groups=n_best, group_size=size, strength=self.diversity, supplement=supplement
-            )
-        return partial(beam_search, beam_size=beam_size, n_best=n_best, supplement=supplement)
+            return partial(search, policy=Groups(self.n_best, beam_size // self.n_best, self.diversity))
+        return partial(beam_search, beam_size=beam_size)
 
     def _rules(self, segments: Sequence[Segment], limits: Tensor, continuing: Tensor | None) -> list[Rule]:
         """What may not be written. The maximal lengths, `limits` (segments,), prevail over the minimal length."""
@@ -151,41 +159,28 @@ class Search:
         if continuing is None or not any(prefix.tokens for prefix in prefixes):
             return rules
         lengths = torch.tensor([len(prefix.tokens) for prefix in prefixes], device=self.device)
-        padded = [prefix.tokens + [PAD] * (int(lengths.max()) - len(prefix.tokens)) for prefix in prefixes]
         complete = torch.tensor([prefix.complete for prefix in prefixes], device=self.device)
-        forced = ForcedPrefix(torch.tensor(padded, device=self.device), lengths)
-        return [*rules, NoLongerWord(lengths, complete, continuing.to(self.device)), forced]
+        forced = ForcedPrefix(padded([prefix.tokens for prefix in prefixes], PAD).to(self.device), lengths)
+        return [*rules, NoLongerWord(lengths, complete, continuing), forced]
 
-    def _bounds(self, segments: Sequence[Segment], continuing: Tensor | None) -> Bounds:
-        """The phrases of `segments`, which all have some, and what may follow them."""
+    def _banks(self, segments: Sequence[Segment], limits: Tensor, continuing: Tensor | None) -> Banks:
+        """The phrases of `segments`, which all have some."""
         assert self.continuing is not None
         assert continuing is not None
         phrases = Phrases([[phrase.tokens for phrase in segment.phrases] for segment in segments], self.device)
-        complete = torch.zeros_like(phrases.lengths, dtype=torch.bool)
-        for row, segment in enumerate(segments):
-            ends = [phrase.complete for phrase in segment.phrases]
-            complete[row, : len(ends)] = torch.tensor(ends, device=self.device)
-        continuing = continuing.to(self.device).clone()
+        complete = padded([[phrase.complete for phrase in segment.phrases] for segment in segments], False)
+        continuing = continuing.clone()
         # Where any piece does, UNKNOWN may make a word longer; not in a word model.
         continuing[UNKNOWN] = bool(self.continuing.any())
-        return Bounds(phrases, complete, continuing)
+        return Banks(
+            phrases, complete.bool().to(self.device), continuing, beam_size=self.decoding.beam_size, max_lengths=limits
+        )
 
 
-def _of_ids(hypothesis: Hypothesis, ids: Sequence[int]) -> Hypothesis:
-    """The hypothesis, with the `ids` of columns in place of columns."""
-    return hypothesis._replace(tokens=[ids[column] for column in hypothesis.tokens])
-
-
-def _required(segment: Segment) -> list[int]:
-    """The ids that its prefix and phrases need."""
-    return segment.prefix.tokens + [token for phrase in segment.phrases for token in phrase.tokens]
-
-
-def _in_columns(segment: Segment, columns: Columns) -> Segment:
+def _in_columns(segment: Segment, places: Mapping[int, int]) -> Segment:
     """The segment, with columns in place of target ids."""
-    if not _required(segment):
-        return segment
-    phrases = [phrase._replace(tokens=columns.places(phrase.tokens)) for phrase in segment.phrases]
-    return segment._replace(
-        prefix=segment.prefix._replace(tokens=columns.places(segment.prefix.tokens)), phrases=phrases
+    prefix, *phrases = (
+        required._replace(tokens=[places[token] for token in required.tokens])
+        for required in (segment.prefix, *segment.phrases)
     )
+    return segment._replace(prefix=prefix, phrases=phrases)

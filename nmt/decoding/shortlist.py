@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import SubwordSampling
-from nmt.data.subwords import Subwords, Vocabularies
+from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
 from nmt.ops.translation_table import Pair, ibm_model_1, most_probable
 from nmt.symbols import BEGIN, END, PAD, UNKNOWN
@@ -46,13 +46,9 @@ class Shortlist(NamedTuple):
         pairs = zip(self.vocabularies, fingerprints(vocabularies), strict=True)
         differing = [side for side, (ours, theirs) in zip(_SIDES, pairs, strict=True) if ours != theirs]
         if differing:
-            sides = " and ".join(differing)
-            vocabularies_differ = (
-                f"{sides} vocabularies differ" if len(differing) > 1 else f"{sides} vocabulary differs"
-            )
             raise UserError(
-                f"{name} was made for another model: the {vocabularies_differ}; make one with nmt-shortlist for this "
-                "model"
+                f"{name} was made for another model, with another {' and '.join(differing)} vocabulary; make one with "
+                "nmt-shortlist for this model"
             )
 
     def columns(self, source: Tensor, required: Sequence[list[int]], device: torch.device | str) -> "Columns":
@@ -68,7 +64,7 @@ class Shortlist(NamedTuple):
         ids = torch.nn.functional.pad(used, (0, -len(used) % MULTIPLE), value=PAD)
         barred = ~allowed[:, ids]
         barred[:, len(used) :] = True
-        return Columns(ids.to(device), barred.to(device), len(used))
+        return Columns(ids.to(device), barred.to(device))
 
 
 class Columns(NamedTuple):
@@ -78,15 +74,8 @@ class Columns(NamedTuple):
     only its own among them, so that its translations do not depend on its batch.
     """
 
-    ids: Tensor  # (columns,), of which the first `used` ascend; behind them PAD fills up
+    ids: Tensor  # (columns,), ascending; behind them PAD fills up
     barred: Tensor  # (sentences, columns), True at columns that a sentence may not use
-    used: int
-
-    def places(self, ids: Sequence[int]) -> list[int]:
-        """The columns of `ids`, which are among them."""
-        used = self.ids[: self.used]
-        places: list[int] = torch.searchsorted(used, torch.tensor(ids, dtype=torch.long, device=used.device)).tolist()
-        return places
 
 
 class Trained(NamedTuple):
@@ -164,12 +153,8 @@ def _encoded(
 
 def fingerprints(vocabularies: Vocabularies) -> tuple[str, str]:
     """What tells the vocabularies of the two sides from others."""
-    source, target = (_fingerprint(side) for side in vocabularies)
+    source, target = (hashlib.blake2b(side.model, digest_size=16).hexdigest() for side in vocabularies)
     return source, target
-
-
-def _fingerprint(subwords: Subwords) -> str:
-    return hashlib.blake2b(subwords.model, digest_size=16).hexdigest()
 
 
 def save_shortlist(path: Path, shortlist: Shortlist) -> None:

@@ -10,7 +10,11 @@ from torch import Tensor
 from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.decoding import searching
 from nmt.decoding.scorer import Scorer
+from nmt.decoding.search.constrained import Banks
+from nmt.decoding.search.diverse import Groups
 from nmt.decoding.search.hypotheses import Hypothesis
+from nmt.decoding.search.loop import Policy
+from nmt.decoding.search.sampling import Draws
 from nmt.decoding.searching import Search, longest_translation
 from nmt.decoding.text.required import Required
 from nmt.decoding.text.segments import Segment
@@ -116,16 +120,21 @@ def test_a_search_that_is_not_wanted_any_more_ends_at_its_next_step(monkeypatch:
 
 @pytest.mark.parametrize("coverage", [0.0, 0.3])
 @pytest.mark.parametrize(
-    ("name", "changes", "phrases", "expected"),
+    ("policy", "changes", "phrases", "expected"),
     [
-        ("beam_search", {}, [], {"beam_size": 6, "n_best": 2}),
-        ("constrained_search", {}, [Required("a", [4], True)], {"beam_size": 6, "n_best": 2}),
-        ("diverse_search", {"diversity": 0.5}, [], {"groups": 2, "group_size": 3, "strength": 0.5}),
-        ("sample", {"sampling": SamplingConfig(top_k=3)}, [], {"sampling": SamplingConfig(top_k=3)}),
+        (None, {}, [], {}),
+        (Banks, {}, [Required("a", [4], True)], {"beam_size": 6}),
+        (Groups, {"diversity": 0.5}, [], {"lanes_per_sentence": 2, "beam_size": 3, "strength": 0.5}),
+        (
+            Draws,
+            {"sampling": SamplingConfig(top_k=3)},
+            [],
+            {"lanes_per_sentence": 2, "sampling": SamplingConfig(top_k=3)},
+        ),
     ],
 )
 def test_what_the_kinds_of_search_are_told(
-    name: str,
+    policy: type[Policy] | None,
     changes: dict[str, Any],
     phrases: list[Required],
     expected: dict[str, object],
@@ -138,19 +147,17 @@ def test_what_the_kinds_of_search_are_told(
         told.update(options)
         return [[Hypothesis([], 0.0, 0.0)]]
 
-    monkeypatch.setattr(searching, name, noting)
+    monkeypatch.setattr(searching, "search" if policy else "beam_search", noting)
     decoding = DecodingConfig(beam_size=6, length_penalty=0.7, coverage_penalty=coverage, max_length_ratio=2.0)
     continuing = torch.zeros(17, dtype=torch.bool)
     told_so = search(network(), decoding=decoding, n_best=2, continuing=continuing, **changes)
     told_so.hypotheses([Segment([5, 6], (0, 0), phrases=phrases)])
-    assert expected.items() <= told.items()
+    assert type(told["policy"]) is policy if policy else told["beam_size"] == 6
+    assert {name: getattr(told["policy"], name) for name in expected} == expected
     assert told["length_penalty"] == 0.7
     assert told["max_lengths"].tolist() == [16]
-    if name == "sample":
-        assert told["numbers"].shape[:2] == (1, 2)
-        assert "supplement" not in told
-    else:
-        assert (told["supplement"] is not None) == (coverage > 0)
+    assert told["n_best"] == (1 if policy is Draws else 2)
+    assert (told["supplement"] is not None) == (coverage > 0 and policy is not Draws)
 
 
 @pytest.mark.parametrize("unknown", [True, False])
@@ -163,7 +170,7 @@ def test_what_translations_with_phrases_are_bound_by(unknown: bool) -> None:
     both = [Segment([5], (0, 0), phrases=[incomplete, complete]), Segment([5], (1, 0), phrases=[complete])]
     continuing = torch.tensor([False, not unknown, False, False, unknown])
     whole = torch.tensor([False, False, False, False, unknown, False])
-    bounds = search(continuing=whole)._bounds(both, continuing)
+    bounds = search(continuing=whole)._banks(both, torch.tensor([9, 9]), continuing)
     assert bounds.complete.dtype == torch.bool
     assert bounds.complete.tolist() == [[False, True], [True, False]]
     assert bounds.continuing.tolist() == [False, unknown, False, False, unknown]
@@ -171,7 +178,6 @@ def test_what_translations_with_phrases_are_bound_by(unknown: bool) -> None:
 
 
 def test_by_itself_it_is_a_beam_search_for_one_translation(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("constrained_search", "diverse_search", "sample"):
-        monkeypatch.delattr(searching, name)
+    monkeypatch.delattr(searching, "search")
     found = search(CopyModel(11)).hypotheses(segments([5, 6]))
     assert [[hypothesis.tokens for hypothesis in best] for best in found] == [[[5, 6]]]

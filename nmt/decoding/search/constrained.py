@@ -17,28 +17,18 @@ END is finished among the best beam_size of the hypotheses with nothing left. Wi
 Post & Vilar (2018), arXiv 1804.06609, dynamic beam allocation; Hu et al. (2019), NAACL N19-1090, for batches.
 """
 
-from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from nmt.decoding.search.choices import NEVER, Choice, Ending, best_tokens, not_numbers
-from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, State, Step
-from nmt.decoding.search.loop import Lanes, Policy, search
+from nmt.decoding.search.loop import Lanes, Policy
 from nmt.decoding.search.phrases import Phrases
 from nmt.decoding.search.rules import Rule
 from nmt.symbols import END
 
 IMPOSSIBLE = 1 << 40  # what is left, and the rank, of a candidate of probability 0
-
-
-class Bounds(NamedTuple):
-    """What the phrases of a batch's sentences are, and what ends with a complete word."""
-
-    phrases: Phrases
-    complete: Tensor  # (sentences, phrases), whether the last word of each phrase is complete
-    continuing: Tensor  # (vocabulary,), the tokens that make a word longer
 
 
 class _Progress(NamedTuple):
@@ -67,24 +57,32 @@ class _Candidates(NamedTuple):
 class Banks(Policy, Rule):
     """The phrases, as a rule that leaves room for them, and as a policy that shares the beam out among banks."""
 
-    def __init__(self, bounds: Bounds, beam_size: int, max_lengths: Tensor) -> None:
-        self.bounds, self.beam_size, self.max_lengths = bounds, beam_size, max_lengths
+    def __init__(
+        self, phrases: Phrases, complete: Tensor, continuing: Tensor, *, beam_size: int, max_lengths: Tensor
+    ) -> None:
+        """`complete` (sentences, phrases): whether the last word of each phrase is.
+
+        `continuing` (vocabulary,): which tokens make a word longer. `max_lengths` (sentences,) leave room for END after
+        the prefix and what it lacks of the phrases.
+        """
+        self.phrases, self.complete, self.continuing = phrases, complete, continuing
+        self.beam_size, self.max_lengths = beam_size, max_lengths
         self.active = len(max_lengths)  # lanes
         sentences = torch.arange(self.active, device=max_lengths.device)
         closed = torch.zeros_like(sentences, dtype=torch.bool)
-        self.progress = _progress(bounds.phrases, sentences, bounds.phrases.start(), closed)
+        self.progress = _progress(phrases, sentences, phrases.start(), closed)
 
     def forbid(self, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> None:
         """After a complete word of a phrase, tokens that would make it longer."""
-        log_probabilities.masked_fill_(self.progress.closed.unsqueeze(1) & self.bounds.continuing, NEVER)
+        log_probabilities.masked_fill_(self.progress.closed.unsqueeze(1) & self.continuing, NEVER)
 
     def override(self, allowed: Tensor, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> Tensor:
         """Tokens that bring a phrase forward may follow; END and what leaves too little room for phrases may not."""
         time = written.size(1)
         if bool(log_probabilities.amax(dim=1).isnan().any()):
             raise not_numbers(time + 1)
-        phrases, left = self.bounds.phrases, self.progress.left
-        now, tokens = phrases.left(self.progress.now, sentences), phrases.tokens[sentences]
+        left, tokens = self.progress.left, self.phrases.tokens[sentences]
+        now = self.phrases.left(self.progress.now, sentences)
         fits = left <= (self.max_lengths[sentences] - time - 2).unsqueeze(1)  # between the next token and END
         forward = left[:, :-1] < now.unsqueeze(1)
         of_phrases = torch.where(forward, log_probabilities.gather(1, tokens), allowed.gather(1, tokens))
@@ -110,7 +108,7 @@ class Banks(Policy, Rule):
 
     def _candidates(self, lanes: Lanes, log_probabilities: Tensor) -> _Candidates:
         """The best tokens of each row, and all tokens of its sentence's phrases."""
-        tokens = self.bounds.phrases.tokens[self.progress.sentences]  # (rows, distinct)
+        tokens = self.phrases.tokens[self.progress.sentences]  # (rows, distinct)
         values, best = best_tokens(log_probabilities.scatter(1, tokens, NEVER), 2 * self.beam_size, lanes.time)
         numbers = torch.arange(tokens.size(1), device=tokens.device).expand_as(tokens)
         places = torch.cat([torch.full_like(best, tokens.size(1)), numbers], dim=1)
@@ -128,39 +126,9 @@ class Banks(Policy, Rule):
     def _write(self, rows: Tensor, places: Tensor) -> None:
         """Go on from the present rows `rows` with the tokens at `places` among those of the phrases."""
         sentences, before = self.progress.sentences[rows], self.progress.now[rows]
-        now, lengths = self.progress.following[rows, :, places], self.bounds.phrases.lengths[sentences]
-        completed = (now == lengths) & (before < lengths) & self.bounds.complete[sentences]
-        self.progress = _progress(self.bounds.phrases, sentences, now, completed.any(dim=1))
-
-
-def constrained_search(
-    step: Step[State],
-    state: State,
-    bounds: Bounds,
-    *,
-    beam_size: int,
-    length_penalty: LengthPenalty,
-    max_lengths: Tensor,
-    n_best: int = 1,
-    rules: Sequence[Rule] = (),
-    supplement: Callable[[State], Tensor] | None = None,
-) -> list[list[Hypothesis]]:
-    """The `n_best` best hypotheses of each sentence that contain its phrases, best first.
-
-    The other arguments are those of `loop.search`. A sentence's phrases, after what its prefix has of them, must leave
-    room for END within its maximal length. Raises NotNumbersError for NaN log-probabilities.
-    """
-    banks = Banks(bounds, beam_size, max_lengths)
-    return search(
-        step,
-        state,
-        banks,
-        max_lengths=max_lengths,
-        length_penalty=length_penalty,
-        n_best=n_best,
-        rules=[banks, *rules],
-        supplement=supplement,
-    )
+        now, lengths = self.progress.following[rows, :, places], self.phrases.lengths[sentences]
+        completed = (now == lengths) & (before < lengths) & self.complete[sentences]
+        self.progress = _progress(self.phrases, sentences, now, completed.any(dim=1))
 
 
 def _progress(phrases: Phrases, sentences: Tensor, now: Tensor, closed: Tensor) -> _Progress:

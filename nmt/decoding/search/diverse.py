@@ -13,19 +13,21 @@ not returned again: a group then returns its next best hypothesis, and nothing i
 Vijayakumar et al. (2018), arXiv 1610.02424, algorithm 1 with Hamming diversity.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from nmt.decoding.search.choices import NEVER, Choice, best_continuations, split
-from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, State, Step
-from nmt.decoding.search.loop import Lanes, Policy, search
-from nmt.decoding.search.rules import Rule
+from nmt.decoding.search.hypotheses import Hypothesis
+from nmt.decoding.search.loop import Lanes, Policy
 
 
 class Groups(Policy):
-    """Each lane is a group, a beam by itself; the groups of a sentence choose one after another."""
+    """Each lane is a group, a beam by itself; the groups of a sentence choose one after another.
+
+    To have something that no earlier group returns, each needs an n-best list as long as there are groups.
+    """
 
     def __init__(self, groups: int, group_size: int, strength: float) -> None:
         self.lanes_per_sentence, self.beam_size, self.strength = groups, group_size, strength
@@ -57,41 +59,11 @@ class Groups(Policy):
         totals = live.gather(1, choice.origins) + log_probabilities.flatten(1).gather(1, places)
         return choice._replace(live=totals.masked_fill(choice.live == NEVER, NEVER))
 
-
-def diverse_search(
-    step: Step[State],
-    state: State,
-    *,
-    groups: int,
-    group_size: int,
-    strength: float,
-    length_penalty: LengthPenalty,
-    max_lengths: Tensor,
-    rules: Sequence[Rule] = (),
-    supplement: Callable[[State], Tensor] | None = None,
-) -> list[list[Hypothesis]]:
-    """For each sentence the best hypothesis of each group that no earlier group has returned, best first.
-
-    The other arguments are those of `loop.search`. Raises NotNumbersError for NaN log-probabilities.
-    """
-    lanes = search(
-        step,
-        state,
-        Groups(groups, group_size, strength),
-        max_lengths=max_lengths,
-        length_penalty=length_penalty,
-        n_best=groups,  # as many may be what other groups have returned
-        rules=rules,
-        supplement=supplement,
-    )
-    return [_different(lanes[first : first + groups]) for first in range(0, len(lanes), groups)]
-
-
-def _different(groups: Sequence[Sequence[Hypothesis]]) -> list[Hypothesis]:
-    """Of the hypotheses of a sentence's groups, the best of each group that is not taken yet; best first."""
-    taken: dict[tuple[int, ...], Hypothesis] = {}
-    for hypotheses in groups:
-        new = next((hypothesis for hypothesis in hypotheses if tuple(hypothesis.tokens) not in taken), None)
-        if new is not None:
-            taken[tuple(new.tokens)] = new
-    return sorted(taken.values(), key=lambda hypothesis: -hypothesis.score)
+    def joined(self, lanes: Sequence[list[Hypothesis]]) -> list[Hypothesis]:
+        """The best of each group that no earlier group has returned, best first."""
+        taken: dict[tuple[int, ...], Hypothesis] = {}
+        for hypotheses in lanes:
+            new = next((hypothesis for hypothesis in hypotheses if tuple(hypothesis.tokens) not in taken), None)
+            if new is not None:
+                taken[tuple(new.tokens)] = new
+        return sorted(taken.values(), key=lambda hypothesis: -hypothesis.score)

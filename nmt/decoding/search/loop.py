@@ -11,6 +11,7 @@ the batch, beyond the rounding of what `step` computes in float32.
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from itertools import chain
 from typing import Any, TypeVar
 
 import torch
@@ -43,6 +44,10 @@ class Policy:
     def keep(self, lanes: Tensor) -> None:
         """Forget all lanes but these, given by their places among the present ones; for a policy that has a memory."""
 
+    def joined(self, lanes: Sequence[list[Hypothesis]]) -> list[Hypothesis]:
+        """What a sentence gets of the hypotheses of its lanes."""
+        return list(chain(*lanes))
+
 
 def search(
     step: Step[State],
@@ -55,14 +60,14 @@ def search(
     rules: Sequence[Rule] = (),
     supplement: Callable[[State], Tensor] | None = None,
 ) -> list[list[Hypothesis]]:
-    """The `n_best` best finished hypotheses of each lane, best first; lanes in the order of the sentences.
+    """The hypotheses of each sentence, as `policy` joins the `n_best` best finished ones of its lanes, best first.
 
     `step` maps tokens (rows,) and the state to log-probabilities (rows, vocabulary), which are overwritten, and the
     next state; rows are ordered by sentence and lane, and `state` starts with one row a sentence. `max_lengths`
-    (sentences,) counts END. PAD and BEGIN are never produced, nor is what `rules` forbid. `supplement` maps the state
-    after a step to what is added to the scores of the hypotheses that end with it: (rows,) in float64, at most 0. A
-    list is shorter than `n_best` when fewer hypotheses of non-zero probability finished, as with a maximal length of 1
-    or a tiny vocabulary.
+    (sentences,) counts END. PAD and BEGIN are never produced, nor is what `rules` forbid, of which a policy that is a
+    rule too is the first. `supplement` maps the state after a step to what is added to the scores of the hypotheses
+    that end with it: (rows,) in float64, at most 0. A lane has fewer than `n_best` when fewer hypotheses of non-zero
+    probability finished, as with a maximal length of 1 or a tiny vocabulary.
 
     Raises NotNumbersError for NaN log-probabilities.
     """
@@ -71,6 +76,8 @@ def search(
     sentences = torch.arange(len(max_lengths), device=device).repeat_interleave(per_sentence)  # (rows,)
     if per_sentence > 1:
         state = state.select(sentences.view(-1, per_sentence))
+    if isinstance(policy, Rule):
+        rules = [policy, *rules]
     tokens = torch.full((len(sentences), 1), BEGIN, device=device)
     written = tokens[:, :0]  # (rows, time), from the first step on with BEGIN in front; only for rules
     ends = set(max_lengths.tolist())
@@ -110,7 +117,8 @@ def search(
         if rules:
             written, sentences = written[rows.flatten()], sentences[rows.flatten()]
         state = state.select(rows if per_sentence == 1 else rows.view(-1, per_sentence * rows.size(1)))
-    return lanes.hypotheses()
+    results = lanes.hypotheses()
+    return [policy.joined(results[first : first + per_sentence]) for first in range(0, len(results), per_sentence)]
 
 
 def is_done(

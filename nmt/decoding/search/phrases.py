@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from nmt.symbols import PAD
 
@@ -33,12 +34,11 @@ class Phrases:
     def __init__(self, phrases: Sequence[Sequence[Ids]], device: torch.device | str) -> None:
         """`phrases`: those of each sentence, as token ids; none is empty."""
         distinct = [sorted({token for phrase in of_sentence for token in phrase}) for of_sentence in phrases]
-        self.other = max(map(len, distinct), default=0)
-        self.tokens = _padded(distinct, self.other, PAD).to(device)
-        most = max(map(len, phrases), default=0)
-        self.lengths = _padded([list(map(len, of_sentence)) for of_sentence in phrases], most, 0).to(device)
+        self.tokens = padded(distinct, PAD).to(device)
+        self.other = self.tokens.size(1)
+        self.lengths = padded([list(map(len, of_sentence)) for of_sentence in phrases], 0).to(device)
         longest = max((len(phrase) for of_sentence in phrases for phrase in of_sentence), default=0)
-        table = torch.zeros(len(phrases), most, longest + 1, self.other + 1, dtype=torch.long)
+        table = torch.zeros(*self.lengths.shape, longest + 1, self.other + 1, dtype=torch.long)
         for sentence, of_sentence in enumerate(phrases):
             for number, phrase in enumerate(of_sentence):
                 rows = _automaton(phrase, distinct[sentence])
@@ -67,9 +67,9 @@ class Phrases:
         return (lengths * missing).sum(dim=1) - (progress * missing).amax(dim=1)
 
 
-def _padded(rows: Sequence[Sequence[int]], width: int, filling: int) -> Tensor:
-    padded = [[*row, *[filling] * (width - len(row))] for row in rows]
-    return torch.tensor(padded, dtype=torch.long).view(len(rows), width)
+def padded(rows: Sequence[Sequence[int]], filling: int) -> Tensor:
+    """At least one row as a tensor (rows, longest)."""
+    return pad_sequence([torch.tensor(row, dtype=torch.long) for row in rows], batch_first=True, padding_value=filling)
 
 
 def _automaton(phrase: Ids, alphabet: Ids) -> list[list[int]]:

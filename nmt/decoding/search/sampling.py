@@ -7,7 +7,6 @@ Fan, Lewis & Dauphin (2018), arXiv 1805.04833 (top k); Holtzman et al. (2020), a
 """
 
 from collections.abc import Sequence
-from itertools import chain
 
 import numpy as np
 import torch
@@ -15,9 +14,7 @@ from torch import Tensor
 
 from nmt.config.schema import SamplingConfig
 from nmt.decoding.search.choices import NEVER, Choice, Continuations, NotNumbersError, not_numbers, split
-from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, State, Step
-from nmt.decoding.search.loop import Lanes, Policy, search
-from nmt.decoding.search.rules import Rule
+from nmt.decoding.search.loop import Lanes, Policy
 from nmt.symbols import BEGIN, PAD
 
 
@@ -33,12 +30,15 @@ def numbers(seed: int, places: Sequence[tuple[int, ...]], *, samples: int, steps
 
 
 class Draws(Policy):
-    """Each lane is a sample: it goes on with the token that its next number falls on, and is done when that is END."""
+    """Each lane is a sample: it goes on with the token that its next number falls on, and is done when that is END.
+
+    Log-probabilities are the model's, whatever the temperature and the truncation.
+    """
 
     beam_size = 1
 
     def __init__(self, numbers: Tensor, sampling: SamplingConfig) -> None:
-        """`numbers`: (sentences, samples, steps)."""
+        """`numbers`: (sentences, samples, steps), on the device of the search."""
         self.lanes_per_sentence = numbers.size(1)
         self.numbers = numbers.flatten(0, 1)
         self.sampling = sampling
@@ -54,26 +54,6 @@ class Draws(Policy):
 
     def keep(self, lanes: Tensor) -> None:
         self.numbers = self.numbers[lanes]
-
-
-def sample(
-    step: Step[State],
-    state: State,
-    *,
-    numbers: Tensor,
-    sampling: SamplingConfig,
-    length_penalty: LengthPenalty,
-    max_lengths: Tensor,
-    rules: Sequence[Rule] = (),
-) -> list[list[Hypothesis]]:
-    """Independent translations of each sentence, as many as `numbers` (sentences, samples, steps) has samples.
-
-    The other arguments are those of `loop.search`. Log-probabilities are the model's, whatever the temperature and the
-    truncation. Raises NotNumbersError for NaN log-probabilities, and where every token that may follow is impossible.
-    """
-    policy, samples = Draws(numbers.to(max_lengths.device), sampling), numbers.size(1)
-    lanes = search(step, state, policy, max_lengths=max_lengths, length_penalty=length_penalty, n_best=1, rules=rules)
-    return [list(chain(*lanes[first : first + samples])) for first in range(0, len(lanes), samples)]
 
 
 def drawn_tokens(log_probabilities: Tensor, numbers: Tensor, sampling: SamplingConfig) -> Tensor:

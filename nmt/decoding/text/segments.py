@@ -32,6 +32,11 @@ class Segment(NamedTuple):
     line: str = ""  # the whole of it
     first: int = 0  # the place of the first source piece in the line
 
+    @property
+    def required(self) -> list[int]:
+        """The target ids that its prefix and phrases need."""
+        return self.prefix.tokens + [token for phrase in self.phrases for token in phrase.tokens]
+
 
 def longest_segment(max_length: int) -> int:
     """Pieces of the longest segment for a model trained on sentences of up to `max_length` pieces.

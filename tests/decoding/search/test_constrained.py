@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from nmt.decoding.search.choices import NotNumbersError
-from nmt.decoding.search.constrained import Bounds, constrained_search
+from nmt.decoding.search.constrained import Banks
 from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty
+from nmt.decoding.search.loop import search
 from nmt.decoding.search.phrases import Phrases, left_after
 from nmt.decoding.search.rules import ForcedPrefix, MinimumLength, NoRepeatedNgrams, NoUnknown, Rule
 from nmt.symbols import BEGIN, UNKNOWN
@@ -38,18 +39,20 @@ def searched(
     continuing: Tensor | None = None,
 ) -> list[list[Hypothesis]]:
     sentences, vocabulary = tables.shape[:2]
-    together = Phrases(phrases, "cpu")
-    return constrained_search(
+    together, max_lengths = Phrases(phrases, "cpu"), torch.tensor(limits)
+    banks = Banks(
+        together,
+        torch.full(together.lengths.shape, continuing is not None),
+        torch.zeros(vocabulary, dtype=torch.bool) if continuing is None else continuing,
+        beam_size=beam_size,
+        max_lengths=max_lengths,
+    )
+    return search(
         table_step(tables),
         Rows(torch.arange(sentences)),
-        Bounds(
-            together,
-            torch.full(together.lengths.shape, continuing is not None),
-            torch.zeros(vocabulary, dtype=torch.bool) if continuing is None else continuing,
-        ),
-        beam_size=beam_size,
+        banks,
         length_penalty=length_penalty,
-        max_lengths=torch.tensor(limits),
+        max_lengths=max_lengths,
         n_best=n_best,
         rules=rules if prefix is None else [*rules, prefix],
     )

@@ -9,8 +9,9 @@ from torch import Tensor
 
 from nmt.config.schema import SamplingConfig
 from nmt.decoding.search.choices import NotNumbersError
-from nmt.decoding.search.diverse import diverse_search
+from nmt.decoding.search.diverse import Groups
 from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty
+from nmt.decoding.search.loop import search
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.symbols import BEGIN, END, PAD
@@ -31,14 +32,13 @@ def searched(
     limits: list[int],
     length_penalty: LengthPenalty = "average",
 ) -> list[list[Hypothesis]]:
-    return diverse_search(
+    return search(
         table_step(tables),
         Rows(torch.arange(len(tables))),
-        groups=groups,
-        group_size=group_size,
-        strength=strength,
+        Groups(groups, group_size, strength),
         length_penalty=length_penalty,
         max_lengths=torch.tensor(limits),
+        n_best=groups,
     )
 
 

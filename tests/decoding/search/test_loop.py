@@ -12,13 +12,13 @@ from torch import Tensor
 from nmt.config.schema import SamplingConfig
 from nmt.decoding.search.beam import Beam, beam_search
 from nmt.decoding.search.choices import NEVER, Choice, Continuations, split
-from nmt.decoding.search.constrained import Bounds, constrained_search
-from nmt.decoding.search.diverse import diverse_search
+from nmt.decoding.search.constrained import Banks
+from nmt.decoding.search.diverse import Groups
 from nmt.decoding.search.hypotheses import Hypothesis
 from nmt.decoding.search.loop import Lanes, Policy, is_done, search
 from nmt.decoding.search.phrases import Phrases
 from nmt.decoding.search.rules import Rule
-from nmt.decoding.search.sampling import numbers, sample
+from nmt.decoding.search.sampling import Draws, numbers
 from nmt.symbols import BEGIN, END
 from tests.decoding.search.test_beam import A, table
 from tests.decoding.tables import Rows, random_tables, table_step
@@ -70,9 +70,13 @@ def test_a_sentence_leaves_with_the_last_of_its_lanes() -> None:
     tables[:, [BEGIN, END, 4], END] = tables[:, [BEGIN, END, 4], 4] = math.log(0.5)
     end, on, logged = 0.1, 0.9, LoggedRows(torch.arange(3), [])
     uniform = [[[end] * 4] * 2, [[end] * 4, [on, on, on, end]], [[on, end, on, on], [end, end, on, on]]]
-    options = {"length_penalty": "none", "max_lengths": torch.full((3,), 9), "sampling": SamplingConfig()}
-    results = sample(
-        lambda tokens, state: (tables[state.table, tokens], state), logged, numbers=torch.tensor(uniform), **options
+    results = search(
+        lambda tokens, state: (tables[state.table, tokens], state),
+        logged,
+        Draws(torch.tensor(uniform), SamplingConfig()),
+        max_lengths=torch.full((3,), 9),
+        length_penalty="none",
+        n_best=1,
     )
     assert [[hypothesis.tokens for hypothesis in drawn] for drawn in results] == [[[], []], [[], [4, 4, 4]], [[4], []]]
     assert logged.selections == [[[0, 0], [1, 1], [2, 2]], [[2, 3], [4, 5]], [[0, 1]]]  # rows by sentence
@@ -100,8 +104,8 @@ def test_a_lane_that_is_done_waits_for_the_others_of_its_sentence() -> None:
         length_penalty="average",
         n_best=1,
     )
-    assert [[hypothesis.tokens for hypothesis in lane] for lane in results] == [[[]], [[A]]] * 2
-    assert results[0][0].score < results[1][0].score
+    assert [[hypothesis.tokens for hypothesis in lanes] for lanes in results] == [[[], [A]]] * 2
+    assert results[0][0].score < results[0][1].score
 
 
 def test_the_search_knows_ids_only() -> None:
@@ -145,18 +149,22 @@ def test_adding_a_search_rule() -> None:
     tables[:, 4, 4] += 3.0  # what the model would like
     tables[:, 5, 5] += 3.0
     phrases = Phrases([[[4, 5]], [], [[5]]], "cpu")
-    bounds = Bounds(phrases, torch.zeros_like(phrases.lengths, dtype=torch.bool), torch.zeros(6, dtype=torch.bool))
-    start, options = Rows(torch.arange(3)), {"length_penalty": "average", "max_lengths": limits}
+    bounds = torch.zeros_like(phrases.lengths, dtype=torch.bool), torch.zeros(6, dtype=torch.bool)
     uniform = numbers(1, [(0,), (1,), (2,)], samples=4, steps=9)
-    alone = {"length_penalty": "average", "max_lengths": limits[:1], "beam_size": 3, "n_best": 3}
+    step, start = table_step(tables), Rows(torch.arange(3))
     for rules in ((), (NotTwiceInARow(),)):
-        step = table_step(tables)
+        options = {"length_penalty": "average", "n_best": 2, "rules": rules}
         for results in (
-            beam_search(step, start, beam_size=3, n_best=3, rules=rules, **options),
-            beam_search(step, Rows(torch.arange(1)), rules=rules, **alone),
-            constrained_search(step, start, bounds, beam_size=3, n_best=3, rules=rules, **options),
-            diverse_search(step, start, groups=2, group_size=2, strength=0.1, rules=rules, **options),
-            sample(step, start, numbers=uniform, sampling=SamplingConfig(), rules=rules, **options),
+            beam_search(step, start, beam_size=3, max_lengths=limits, **options),
+            beam_search(step, Rows(torch.arange(1)), beam_size=3, max_lengths=limits[:1], **options),
+            *(
+                search(step, start, policy, max_lengths=limits, **options)
+                for policy in (
+                    Banks(phrases, *bounds, beam_size=3, max_lengths=limits),
+                    Groups(2, 2, 0.1),
+                    Draws(uniform, SamplingConfig()),
+                )
+            ),
         ):
             assert all(results)
             assert repeats(results) == (not rules)

@@ -12,7 +12,8 @@ from torch import Tensor
 from nmt.config.schema import SamplingConfig
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.search.choices import NotNumbersError
-from nmt.decoding.search.sampling import drawn_tokens, numbers, sample
+from nmt.decoding.search.loop import search
+from nmt.decoding.search.sampling import Draws, drawn_tokens, numbers
 from nmt.decoding.translator import Translation, Translator
 from nmt.symbols import BEGIN, END, PAD
 from tests.decoding.conftest import random_translator
@@ -73,13 +74,13 @@ def test_the_nucleus_is_that_of_the_top_k() -> None:
 
 
 def samples(tables: Tensor, uniform: Tensor, limits: list[int], **options: float) -> list[list]:
-    return sample(
+    return search(
         table_step(tables),
         Rows(torch.arange(len(tables))),
-        numbers=uniform,
-        sampling=SamplingConfig(**options),
+        Draws(uniform, SamplingConfig(**options)),
         length_penalty="average",
         max_lengths=torch.tensor(limits),
+        n_best=1,
     )
 
 
