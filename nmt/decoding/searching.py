@@ -13,9 +13,10 @@ from itertools import chain
 import torch
 from torch import Tensor
 
-from nmt.config.schema import DecodingConfig, SamplingConfig
+from nmt.config.schema import DecodingConfig
 from nmt.data.batching import pad_with_end
 from nmt.decoding.batches import batches
+from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scorer import Scorer, ScorerState, coverage_penalty
 from nmt.decoding.search.beam import beam_search
 from nmt.decoding.search.choices import NotNumbersError
@@ -24,21 +25,14 @@ from nmt.decoding.search.diverse import Groups
 from nmt.decoding.search.hypotheses import Hypothesis
 from nmt.decoding.search.loop import search
 from nmt.decoding.search.phrases import Phrases, padded
-from nmt.decoding.search.rules import (
-    ForcedPrefix,
-    MinimumLength,
-    NoLongerWord,
-    NoRepeatedNgrams,
-    NoUnknown,
-    Rule,
-)
+from nmt.decoding.search.rules import ForcedPrefix, MinimumLength, NoRepeatedNgrams, NoUnknown, Rule
 from nmt.decoding.search.sampling import Draws, numbers
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.text.segments import Segment
 from nmt.decoding.threads import MOST, check, side_by_side
 from nmt.errors import UserError
 from nmt.ops.memory import in_halves
-from nmt.symbols import PAD, UNKNOWN
+from nmt.symbols import UNKNOWN
 
 USUAL_BEAM = 5  # the largest beam with which batches are as large as batch_tokens says
 
@@ -53,10 +47,8 @@ class Search:
     """How segments are searched."""
 
     scorer: Scorer
-    decoding: DecodingConfig
-    n_best: int = 1
-    sampling: SamplingConfig | None = None  # to draw n_best translations instead of searching for them
-    diversity: float = 0.0  # of n-best lists, more than 0 for a diverse search; neither for sampling nor with phrases
+    decoding: DecodingConfig  # as `options` change it
+    options: TranslationOptions
     shortlist: Shortlist | None = None  # the pieces that may be written; those of prefixes and phrases may be besides
     continuing: Tensor | None = None  # (vocabulary,), the pieces that make a word longer; None: nothing is required
     device: torch.device | str = "cpu"
@@ -86,7 +78,7 @@ class Search:
 
     def _batches(self, segments: Sequence[Segment]) -> Iterator[list[int]]:
         """The places of segments that are searched together."""
-        rows = self.decoding.beam_size if self.sampling is None else self.n_best  # of a segment
+        rows = self.decoding.beam_size if self.options.sampling is None else self.options.n_best  # of a segment
         batch_tokens = self.decoding.batch_tokens * USUAL_BEAM // max(USUAL_BEAM, rows)
         for constrained in (False, True):
             places = [place for place, segment in enumerate(segments) if bool(segment.phrases) == constrained]
@@ -107,7 +99,7 @@ class Search:
         longest = [longest_translation(length, self.decoding) for length in lengths.tolist()]
         limits = torch.tensor(longest, device=self.device)
         supplement = None
-        if self.decoding.coverage_penalty and self.sampling is None:
+        if self.decoding.coverage_penalty and self.options.sampling is None:
             supplement = partial(coverage_penalty, beta=self.decoding.coverage_penalty)
         state = scorer.start(source.to(self.device), lengths.to(self.device), coverage=supplement is not None)
 
@@ -120,7 +112,7 @@ class Search:
             state,
             max_lengths=limits,
             length_penalty=self.decoding.length_penalty,
-            n_best=self.n_best if self.sampling is None else 1,  # of a sample
+            n_best=self.options.n_best if self.options.sampling is None else 1,  # of a sample
             rules=self._rules(segments, limits, continuing),
             supplement=supplement,
         )
@@ -135,15 +127,16 @@ class Search:
         self, segments: Sequence[Segment], limits: Tensor, continuing: Tensor | None
     ) -> Callable[..., list[list[Hypothesis]]]:
         """The kind of search that the options ask for."""
-        if self.sampling is not None:
+        sampling, n_best = self.options.sampling, self.options.n_best
+        if sampling is not None:
             places, steps = [segment.place for segment in segments], int(limits.max())
-            drawn = numbers(self.sampling.seed, places, samples=self.n_best, steps=steps)
-            return partial(search, policy=Draws(drawn.to(self.device), self.sampling))
+            drawn = numbers(sampling.seed, places, samples=n_best, steps=steps)
+            return partial(search, policy=Draws(drawn.to(self.device), sampling))
         beam_size = self.decoding.beam_size
         if segments[0].phrases:
             return partial(search, policy=self._banks(segments, limits, continuing))
-        if self.diversity:
-            return partial(search, policy=Groups(self.n_best, beam_size // self.n_best, self.diversity))
+        if self.options.diversity:
+            return partial(search, policy=Groups(n_best, beam_size // n_best, self.options.diversity))
         return partial(beam_search, beam_size=beam_size)
 
     def _rules(self, segments: Sequence[Segment], limits: Tensor, continuing: Tensor | None) -> list[Rule]:
@@ -158,10 +151,8 @@ class Search:
         prefixes = [segment.prefix for segment in segments]
         if continuing is None or not any(prefix.tokens for prefix in prefixes):
             return rules
-        lengths = torch.tensor([len(prefix.tokens) for prefix in prefixes], device=self.device)
-        complete = torch.tensor([prefix.complete for prefix in prefixes], device=self.device)
-        forced = ForcedPrefix(padded([prefix.tokens for prefix in prefixes], PAD).to(self.device), lengths)
-        return [*rules, NoLongerWord(lengths, complete, continuing), forced]
+        tokens, complete = [prefix.tokens for prefix in prefixes], [prefix.complete for prefix in prefixes]
+        return [*rules, ForcedPrefix(tokens, complete, continuing)]
 
     def _banks(self, segments: Sequence[Segment], limits: Tensor, continuing: Tensor | None) -> Banks:
         """The phrases of `segments`, which all have some."""

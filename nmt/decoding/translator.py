@@ -157,21 +157,12 @@ class Translator:
         search = Search(
             scorer=self.scorer,
             decoding=decoding,
-            n_best=options.n_best,
-            sampling=options.sampling,
-            diversity=options.diversity,
+            options=options,
             shortlist=self.shortlist,
             continuing=word_continuations(self.vocabularies.target).to(self.device) if required else None,
             device=self.device,
         )
-        writer = Writer(
-            scorer=self.scorer,
-            vocabularies=self.vocabularies,
-            dictionary=options.replace_unknown,
-            alignments=options.alignments,
-            length_penalty=decoding.length_penalty,
-            batch_tokens=decoding.batch_tokens,
-        )
+        writer = Writer(scorer=self.scorer, vocabularies=self.vocabularies, decoding=decoding, options=options)
         characters = min(CHUNK_BATCHES * CHARACTERS_A_PIECE * decoding.batch_tokens, MOST_CHARACTERS)
         read = alongside(chunks(lines, characters, waiting), {"prefixes": prefixes, "constraint lines": constraints})
         return self._translations(read, first, search, writer)

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.decoding import searching
+from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.constrained import Banks
 from nmt.decoding.search.diverse import Groups
@@ -41,7 +42,9 @@ def segments(*sources: list[int]) -> list[Segment]:
 
 def search(*models: Any, beam_size: int = 5, **options: Any) -> Search:
     """A search as configured by default, but for `beam_size` and other options."""
-    return Search(scorer=Scorer(models), **{"decoding": DecodingConfig(beam_size=beam_size), **options})
+    fields = {name: options.pop(name) for name in ("decoding", "continuing") if name in options}
+    asked = TranslationOptions(**options)
+    return Search(scorer=Scorer(models), options=asked, **{"decoding": DecodingConfig(beam_size=beam_size), **fields})
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from nmt.decoding.search.choices import NEVER
+from nmt.decoding.search.phrases import padded
 from nmt.symbols import BEGIN, END, PAD, UNKNOWN
 
 
@@ -79,29 +80,22 @@ class NoRepeatedNgrams(Rule):
         log_probabilities.scatter_(1, followers, NEVER)
 
 
-class NoLongerWord(Rule):
-    """Right after a prefix, none of the tokens that would make its last word longer.
+class ForcedPrefix(Rule):
+    """What translations begin with; within it no rule holds, so this one comes last.
 
-    `lengths` (sentences,) of the prefixes, `complete` (sentences,) whether their last words are, and `continuing`
-    (vocabulary,) the tokens that make a word longer.
+    Its tokens have the model's log-probabilities. None of the tokens `continuing` (vocabulary,), which would make a
+    word longer, comes right after a prefix whose last word is `complete`.
     """
 
-    def __init__(self, lengths: Tensor, complete: Tensor, continuing: Tensor) -> None:
-        self.lengths, self.complete, self.continuing = lengths, complete, continuing
+    def __init__(self, prefixes: Sequence[Sequence[int]], complete: Sequence[bool], continuing: Tensor) -> None:
+        device = continuing.device
+        self.tokens = padded(prefixes, PAD).to(device)  # (sentences, longest)
+        self.lengths = torch.tensor(list(map(len, prefixes)), device=device)
+        self.complete, self.continuing = torch.tensor(complete, device=device), continuing
 
     def forbid(self, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> None:
         rows = self.complete[sentences] & (self.lengths[sentences] == written.size(1))
         log_probabilities.masked_fill_(rows.unsqueeze(1) & self.continuing, NEVER)
-
-
-class ForcedPrefix(Rule):
-    """What translations begin with: `tokens` (sentences, longest prefix), of which the first `lengths` (sentences,).
-
-    Within the prefix no rule holds, so this one comes last. Its tokens have the model's log-probabilities.
-    """
-
-    def __init__(self, tokens: Tensor, lengths: Tensor) -> None:
-        self.tokens, self.lengths = tokens, lengths
 
     def override(self, allowed: Tensor, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> Tensor:
         time = written.size(1)

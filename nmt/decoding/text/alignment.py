@@ -32,12 +32,8 @@ class SoftAlignment(NamedTuple):
         """
         if self.weights.numel() == 0:
             return []
-        largest, sources = self.weights.max(dim=1)
-        return [
-            (source, target)
-            for target, (source, attends) in enumerate(zip(sources.tolist(), (largest > 0).tolist(), strict=True))
-            if attends
-        ]
+        best = zip(*(part.tolist() for part in self.weights.max(dim=1)), strict=True)
+        return [(source, target) for target, (weight, source) in enumerate(best) if weight > 0]
 
 
 def soft_alignment(weights: Tensor | None, source: PieceWords, target: PieceWords) -> SoftAlignment:

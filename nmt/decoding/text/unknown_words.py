@@ -65,13 +65,13 @@ def with_unknown_replaced(
 
 def _most_attended(weights: Iterable[float], source: PieceWords) -> list[str]:
     """The word with the largest sum of weights, or several where a piece stands for several; none when all are 0."""
-    sums: dict[int, float] = {}
-    lasts: dict[int, int] = {}
-    for weight, place, last in zip(weights, source.places, source.lasts, strict=True):
-        sums[place] = sums.get(place, 0.0) + weight
-        lasts.setdefault(place, last)
+    sums = dict.fromkeys(source.places, 0.0)
+    for weight, place in zip(weights, source.places, strict=True):
+        sums[place] += weight
     best = max(sums, key=lambda place: sums[place], default=None)
-    return source.words[best : lasts[best] + 1] if best is not None and sums[best] > 0 else []
+    if best is None or sums[best] == 0:
+        return []
+    return source.words[best : source.lasts[source.places.index(best)] + 1]
 
 
 class _Word(NamedTuple):
@@ -83,37 +83,27 @@ class _Word(NamedTuple):
 def _replaced(unknown: str, source: Sequence[str], dictionary: Mapping[str, str]) -> str:
     """What takes the place of the word `unknown`, with marks in it, when it attends to the words `source`."""
     words = [_translated(word, dictionary) for word in source]
-    before, after = _leading(unknown.partition(UNKNOWN_MARK)[0]), _trailing(unknown.rpartition(UNKNOWN_MARK)[2])
+    before, _, after = _parts(unknown)
     words[0] = words[0]._replace(before=before or words[0].before)
     words[-1] = words[-1]._replace(after=after or words[-1].after)
     return " ".join("".join(word) for word in words)
 
 
 def _translated(word: str, dictionary: Mapping[str, str]) -> _Word:
-    whole = _looked_up(word, dictionary)
+    whole = dictionary.get(word, dictionary.get(word.lower()))
     if whole is not None:
         return _Word("", whole, "")
-    before, after = _leading(word), _trailing(word)
-    if len(before) == len(word):
+    before, core, after = _parts(word)
+    if not core:
         return _Word("", word, "")  # nothing but punctuation
-    core = word[len(before) : len(word) - len(after)]
-    translated = _looked_up(core, dictionary)
-    return _Word(before, core if translated is None else translated, after)
+    return _Word(before, dictionary.get(core, dictionary.get(core.lower(), core)), after)
 
 
-def _looked_up(word: str, dictionary: Mapping[str, str]) -> str | None:
-    translated = dictionary.get(word)
-    return dictionary.get(word.lower()) if translated is None else translated
-
-
-def _leading(text: str) -> str:
-    """The punctuation that `text` begins with."""
-    return "".join(takewhile(_is_punctuation, text))
-
-
-def _trailing(text: str) -> str:
-    """The punctuation that `text` ends with."""
-    return _leading(text[::-1])[::-1]
+def _parts(word: str) -> _Word:
+    before = "".join(takewhile(_is_punctuation, word))
+    core = word[len(before) :]
+    after = "".join(takewhile(_is_punctuation, reversed(core)))[::-1]
+    return _Word(before, core.removesuffix(after), after)
 
 
 def _is_punctuation(character: str) -> bool:

@@ -4,7 +4,7 @@ The translations of the segments of a line are joined here. Attention comes from
 need it. It knows subwords and text; it knows no search and no files.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain, compress
@@ -13,10 +13,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from nmt.config.schema import DecodingConfig
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.forced import forced_decoding
+from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scorer import Scorer
-from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty
+from nmt.decoding.search.hypotheses import Hypothesis, penalty
 from nmt.decoding.text.alignment import SoftAlignment, joined, soft_alignment
 from nmt.decoding.text.required import as_given
 from nmt.decoding.text.segments import Segment
@@ -50,10 +52,8 @@ class Writer:
 
     scorer: Scorer
     vocabularies: Vocabularies
-    dictionary: Mapping[str, str] | None  # translates source words that replace unknown ones; None: none are replaced
-    alignments: bool  # whether words are aligned
-    length_penalty: LengthPenalty
-    batch_tokens: int  # as `forced_decoding` has it
+    decoding: DecodingConfig  # as `options` change it
+    options: TranslationOptions
 
     def translations(
         self, lines: Sequence[Sequence[Segment]], hypotheses: Sequence[Sequence[Hypothesis]]
@@ -72,14 +72,14 @@ class Writer:
 
     def _attention(self, pairs: Sequence[tuple[Segment, Hypothesis]]) -> list[Tensor | None]:
         """The attention with which each hypothesis was written, from one forced pass; None where none is needed."""
-        needed = [self.alignments or self._replaces_unknown(*pair) for pair in pairs]
+        needed = [self.options.alignments or self._replaces_unknown(*pair) for pair in pairs]
         chosen = list(compress(pairs, needed))
         forced = iter(
             forced_decoding(
                 self.scorer,
                 [segment.source for segment, _ in chosen],
                 [hypothesis.tokens for _, hypothesis in chosen],
-                batch_tokens=self.batch_tokens,
+                batch_tokens=self.decoding.batch_tokens,
                 attention=True,
             )
         )
@@ -87,7 +87,7 @@ class Writer:
 
     def _replaces_unknown(self, segment: Segment, hypothesis: Hypothesis) -> bool:
         """Whether there are unknown words to replace, beyond the prefix."""
-        return self.dictionary is not None and UNKNOWN in hypothesis.tokens[len(segment.prefix.tokens) :]
+        return self.options.replace_unknown is not None and UNKNOWN in hypothesis.tokens[len(segment.prefix.tokens) :]
 
     def _written(
         self, segment: Segment, hypothesis: Hypothesis, weights: Tensor | None, words: Callable[[str], PieceWords]
@@ -99,8 +99,8 @@ class Writer:
         source = words(segment.line).part(segment.first, len(segment.source))
         replaced = self._replaced(segment, hypothesis, weights, source)
         text = target.decode(tokens) if replaced is None else replaced.text
-        text = as_given(text, segment.prefix, target, same_words=self.alignments)
-        if not self.alignments:
+        text = as_given(text, segment.prefix, target, same_words=self.options.alignments)
+        if not self.options.alignments:
             return Written(hypothesis, text, None)
         mark = None if replaced is None else UNKNOWN_MARK
         source_words, _, weights = soft_alignment(weights, source, words_of_tokens(tokens, target, mark=mark))
@@ -112,11 +112,11 @@ class Writer:
         self, segment: Segment, hypothesis: Hypothesis, weights: Tensor, source: PieceWords
     ) -> Replaced | None:
         """The text with its unknown words replaced; None where they stay, or take one of the phrases with them."""
-        if self.dictionary is None or not self._replaces_unknown(segment, hypothesis):
+        if self.options.replace_unknown is None or not self._replaces_unknown(segment, hypothesis):
             return None
         target = self.vocabularies.target
         replaced = with_unknown_replaced(
-            hypothesis.tokens, weights, source, subwords=target, dictionary=self.dictionary
+            hypothesis.tokens, weights, source, subwords=target, dictionary=self.options.replace_unknown
         )
         return replaced if all(target.decode(phrase.tokens) in replaced.text for phrase in segment.phrases) else None
 
@@ -124,7 +124,7 @@ class Writer:
         """The translations of a line: its segments' best, second best … hypotheses, each joined to one."""
         if not segments:
             nothing = Translation("", 0.0, [])
-            return [_aligned(nothing, SoftAlignment([], [], torch.zeros(0, 0))) if self.alignments else nothing]
+            return [_aligned(nothing, SoftAlignment([], [], torch.zeros(0, 0))) if self.options.alignments else nothing]
         translations = [self._joined(parts) for parts in zip(*segments, strict=False)]
         return sorted(translations, key=lambda translation: -translation.score)
 
@@ -135,7 +135,7 @@ class Writer:
         supplement = sum(hypothesis.supplement for hypothesis in hypotheses)
         translation = Translation(
             " ".join(part.text for part in parts if part.text),
-            log_probability / penalty(length, self.length_penalty) + supplement,
+            log_probability / penalty(length, self.decoding.length_penalty) + supplement,
             self.vocabularies.target.pieces([token for hypothesis in hypotheses for token in hypothesis.tokens]),
         )
         alignments = [part.alignment for part in parts if part.alignment is not None]

@@ -169,7 +169,7 @@ def test_phrases_prevail_over_rules() -> None:
 
 def test_a_prefix_comes_first_and_may_have_phrases() -> None:
     tables = random_tables(2, 9, seed=9)
-    prefix = ForcedPrefix(torch.tensor([[4, 5], [6, 0]]), torch.tensor([2, 1]))
+    prefix = ForcedPrefix([[4, 5], [6]], [False, False], torch.zeros(9, dtype=torch.bool))
     phrases = [[[4, 5], [5, 7]], [[7, 8]]]
     results = searched(tables, phrases, beam_size=5, limits=[4, 4], prefix=prefix)
     assert [best.tokens for best, *_ in results] == [[4, 5, 7], [6, 7, 8]]  # there is room for nothing else

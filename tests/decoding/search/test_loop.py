@@ -168,7 +168,7 @@ def test_adding_a_search_rule() -> None:
         ):
             assert all(results)
             assert repeats(results) == (not rules)
-    assert named_in({"MinimumLength", "NoUnknown", "NoRepeatedNgrams", "NoLongerWord", "ForcedPrefix"}) == {"rules.py"}
+    assert named_in({"MinimumLength", "NoUnknown", "NoRepeatedNgrams", "ForcedPrefix"}) == {"rules.py"}
 
 
 class Dictated(Policy):

@@ -13,7 +13,6 @@ from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty
 from nmt.decoding.search.rules import (
     ForcedPrefix,
     MinimumLength,
-    NoLongerWord,
     NoRepeatedNgrams,
     NoUnknown,
     Rule,
@@ -212,8 +211,7 @@ def test_a_prefix_equals_exhaustive_search_among_the_translations_that_begin_wit
     length_penalty: LengthPenalty,
 ) -> None:
     prefixes = [[], [5], [4, 4, UNKNOWN]]
-    padded = torch.tensor([prefix + [PAD] * (3 - len(prefix)) for prefix in prefixes])
-    forced = ForcedPrefix(padded, torch.tensor([0, 1, 3]))
+    forced = ForcedPrefix(prefixes, [False] * 3, torch.zeros(6, dtype=torch.bool))
     tables = random_tables(3, 6, seed=13)
     results = searched(
         tables, [], beam_size=400, limits=[LIMIT] * 3, length_penalty=length_penalty, n_best=3, prefix=forced
@@ -231,7 +229,7 @@ def test_a_prefix_equals_exhaustive_search_among_the_translations_that_begin_wit
 
 def test_a_prefix_may_break_the_rules_and_counts_for_them() -> None:
     tables = random_tables(1, 8, seed=21)
-    forced = ForcedPrefix(torch.tensor([[4, 4, UNKNOWN]]), torch.tensor([3]))
+    forced = ForcedPrefix([[4, 4, UNKNOWN]], [False], torch.zeros(8, dtype=torch.bool))
     rules = [NoUnknown(), NoRepeatedNgrams(1), MinimumLength(torch.tensor([5]))]
     for best in searched(tables, rules, beam_size=3, limits=[9], n_best=3, prefix=forced)[0]:
         assert best.tokens[:3] == [4, 4, UNKNOWN]
@@ -240,13 +238,13 @@ def test_a_prefix_may_break_the_rules_and_counts_for_them() -> None:
 
 
 def test_a_prefix_as_long_as_the_maximal_length_allows() -> None:
-    forced = ForcedPrefix(torch.tensor([[5, 6]]), torch.tensor([2]))
+    forced = ForcedPrefix([[5, 6]], [False], torch.zeros(8, dtype=torch.bool))
     (best,) = searched(random_tables(1, 8, seed=2), [], beam_size=2, limits=[3], prefix=forced)[0]
     assert best.tokens == [5, 6]
 
 
 def test_only_the_token_after_a_complete_word_is_bound() -> None:
     continuing = torch.tensor([token in (5, 7) for token in range(8)])
-    rule = NoLongerWord(torch.tensor([1, 1, 2]), torch.tensor([True, False, True]), continuing)
+    rule = ForcedPrefix([[4], [4], [4, 4]], [True, False, True], continuing)
     assert forbidden(rule, [[4], [4], [4]], sentences=[0, 1, 2]) == [[5, 7], [], []]
     assert forbidden(rule, [[4, 4]] * 3, sentences=[0, 1, 2]) == [[], [], [5, 7]]
