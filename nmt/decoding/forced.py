@@ -37,9 +37,9 @@ class Forced(NamedTuple):
 
 
 def forced_decoding(
-    scorer: Scorer, sources: Sequence[Ids], targets: Sequence[Ids], *, batch_tokens: int, attention: bool = False
+    scorer: Scorer, pairs: Sequence[tuple[Ids, Ids]], *, batch_tokens: int, attention: bool = False
 ) -> list[Forced]:
-    """What `scorer` says about each target given its source, both without END; with `attention` its weights as well.
+    """What `scorer` says of pairs of a source and a target, both without END; with `attention` its weights as well.
 
     Of several models it is the mean of their log-probabilities, and of their weights. `batch_tokens`: sentences ×
     longest source of a batch, padding included; fewer where the targets are long, since the memory for all steps of an
@@ -51,16 +51,16 @@ def forced_decoding(
     results: dict[int, Forced] = {}
 
     def decoded(batch: Sequence[int]) -> list[Forced]:
-        together = [sources[index] for index in batch], [targets[index] for index in batch]
-        area = (len(together[0][0]) + 1) * (len(together[1][0]) + 1)
+        sources, targets = zip(*(pairs[index] for index in batch), strict=True)
+        area = (len(sources[0]) + 1) * (len(targets[0]) + 1)
         decode = _step_by_step if len(batch) == 1 and area > LARGEST_AREA else _at_once
-        by_model = [list(decode(model, *together, attention)) for model in scorer.models]
+        by_model = [list(decode(model, sources, targets, attention)) for model in scorer.models]
         return [_mean(pair) for pair in zip(*by_model, strict=True)]
 
     with scorer.inference():
-        for batch in _batches(sources, targets, batch_tokens * _USUAL_LENGTH):
+        for batch in _batches(pairs, batch_tokens * _USUAL_LENGTH):
             results.update(zip(batch, in_halves(decoded, batch), strict=True))
-    return [results[index] for index in range(len(sources))]
+    return [results[index] for index in range(len(pairs))]
 
 
 def _mean(of_models: Sequence[Forced]) -> Forced:
@@ -75,12 +75,12 @@ def _mean(of_models: Sequence[Forced]) -> Forced:
     return Forced(log_probability, of_models[0].tokens, mean(weights) if weights else None)
 
 
-def _batches(sources: Sequence[Ids], targets: Sequence[Ids], area: int) -> Iterator[list[int]]:
+def _batches(pairs: Sequence[tuple[Ids, Ids]], area: int) -> Iterator[list[int]]:
     """Indices that go together: their number × longest source × longest target stays within `area`, if it can.
 
     A pair that is to be decoded step by step is alone.
     """
-    sizes = [(len(source) + 1, len(target) + 1) for source, target in zip(sources, targets, strict=True)]
+    sizes = [(len(source) + 1, len(target) + 1) for source, target in pairs]
     batch: list[int] = []
     longest = (0, 0)
     for index in sorted(range(len(sizes)), key=lambda index: (max(sizes[index]), sizes[index])):

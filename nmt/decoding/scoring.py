@@ -56,17 +56,11 @@ def _scores(
     while chunk := list(islice(pairs, _CHUNK_PAIRS)):
         sources = vocabularies.source.encode_batch([source for source, _ in chunk])
         targets = vocabularies.target.encode_batch([target for _, target in chunk])
-        asked = [index for index in range(len(chunk)) if sources[index] or targets[index]]
-        forced = forced_decoding(
-            scorer,
-            [sources[index] for index in asked],
-            [targets[index] for index in asked],
-            batch_tokens=batch_tokens,
-            attention=alignments,
-        )
-        by_pair = dict(zip(asked, forced, strict=True))
-        for index, pair in enumerate(chunk):
-            log_probability, tokens, weights = by_pair.get(index, Forced(0.0, 0, None))
+        pairs_of_ids = list(zip(sources, targets, strict=True))
+        asked = [ids for ids in pairs_of_ids if any(ids)]
+        forced = iter(forced_decoding(scorer, asked, batch_tokens=batch_tokens, attention=alignments))
+        for pair, ids in zip(chunk, pairs_of_ids, strict=True):
+            log_probability, tokens, weights = next(forced) if any(ids) else Forced(0.0, 0, None)
             alignment = None
             if alignments:
                 source, target = (words_of_line(*side) for side in zip(pair, vocabularies, strict=True))

@@ -113,7 +113,7 @@ def test_the_score_is_the_mean_of_the_members_log_probabilities_and_so_is_the_at
         ids = [_id(vocabularies.target, piece) for piece in best.tokens]
         source = vocabularies.source.encode(line)
         each, both = (
-            [forced_decoding(Scorer(some), [source], [ids], batch_tokens=100, attention=True)[0] for some in together]
+            [forced_decoding(Scorer(some), [(source, ids)], batch_tokens=100, attention=True)[0] for some in together]
             for together in ([[model] for model in models], [models])
         )
         assert best.score == pytest.approx((each[0].log_probability + each[1].log_probability) / 2, abs=1e-9)

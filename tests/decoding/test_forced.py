@@ -17,15 +17,16 @@ from tests.decoding.conftest import DECODERS, network
 
 SOURCES = [[4, 5, 6, 7], [8], [9, 10, 11, 12, 4, 5, 6], [], [7, 7]]
 TARGETS = [[8, 9, 10], [4, 5, 6, 7, 8, 9, 10, 11], [], [5], [16]]
+PAIRS = list(zip(SOURCES, TARGETS, strict=True))
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_the_log_probability_is_the_models_negative_loss(decoder: str) -> None:
     model = network(decoder)
-    forced = forced_decoding(Scorer([model]), SOURCES, TARGETS, batch_tokens=1000)
+    forced = forced_decoding(Scorer([model]), PAIRS, batch_tokens=1000)
     assert [each.tokens for each in forced] == [4, 9, 1, 2, 2]
     with Scorer([model]).inference():
-        for found, source, target in zip(forced, SOURCES, TARGETS, strict=True):
+        for found, (source, target) in zip(forced, PAIRS, strict=True):
             pair = make_batch([source], [target], torch.zeros(1).long().numpy())
             _, nll = batch_loss(model, pair, smoothing=0.0)
             assert found.log_probability == pytest.approx(-float(nll), abs=1e-9)
@@ -46,9 +47,7 @@ def test_a_translation_scores_what_beam_search_says() -> None:
         )
     hypotheses = [(source, each) for source, best in zip(SOURCES, found, strict=True) for each in best]
     assert len({len(each.tokens) for _, each in hypotheses}) > 1
-    forced = forced_decoding(
-        Scorer([model]), [source for source, _ in hypotheses], [each.tokens for _, each in hypotheses], batch_tokens=30
-    )
+    forced = forced_decoding(Scorer([model]), [(source, each.tokens) for source, each in hypotheses], batch_tokens=30)
     for scored, (_, hypothesis) in zip(forced, hypotheses, strict=True):
         assert scored.log_probability == pytest.approx(hypothesis.log_probability, abs=1e-9)
 
@@ -57,12 +56,12 @@ def test_a_translation_scores_what_beam_search_says() -> None:
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_step_by_step_is_the_same(decoder: str, attention_score: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = network(decoder, score=attention_score)
-    sources, targets = [SOURCES[index] for index in (0, 1, 4)], [TARGETS[index] for index in (0, 1, 4)]
-    at_once = forced_decoding(Scorer([model]), sources, targets, batch_tokens=1, attention=True)
+    pairs = [PAIRS[index] for index in (0, 1, 4)]
+    at_once = forced_decoding(Scorer([model]), pairs, batch_tokens=1, attention=True)
     monkeypatch.setattr(forced_module, "LARGEST_AREA", 0)
     monkeypatch.setattr(forced_module, "_at_once", None)
-    stepwise = forced_decoding(Scorer([model]), sources, targets, batch_tokens=1000, attention=True)
-    for left, right, source, target in zip(at_once, stepwise, sources, targets, strict=True):
+    stepwise = forced_decoding(Scorer([model]), pairs, batch_tokens=1000, attention=True)
+    for left, right, (source, target) in zip(at_once, stepwise, pairs, strict=True):
         assert left.log_probability == pytest.approx(right.log_probability, abs=1e-9)
         assert left.weights is not None
         assert left.weights.shape == (len(target), len(source))
@@ -72,7 +71,7 @@ def test_step_by_step_is_the_same(decoder: str, attention_score: str, monkeypatc
 
 def test_attention_belongs_to_the_step_that_predicts_the_piece() -> None:
     model, source, target = network(), [4, 5, 6, 7], [8, 9, 10]
-    one, other = forced_decoding(Scorer([model]), [source] * 2, [target, [11]], batch_tokens=1000, attention=True)
+    one, other = forced_decoding(Scorer([model]), [(source, target), (source, [11])], batch_tokens=1000, attention=True)
     pair = make_batch([source], [target], torch.zeros(1).long().numpy())
     full = model.eval()(pair.source, pair.source_lengths, pair.target_input).weights[0].detach()
     assert full.shape == (4, 5)  # with END on both sides
@@ -84,26 +83,25 @@ def test_attention_belongs_to_the_step_that_predicts_the_piece() -> None:
 
 def test_neither_batches_nor_order_change_a_score() -> None:
     generator = random.Random(4)
-    sources = [generator.choices(range(4, 13), k=generator.randrange(20)) for _ in range(40)]
-    targets = [generator.choices(range(4, 17), k=generator.randrange(20)) for _ in range(40)]
+    pairs = [
+        (generator.choices(range(4, 13), k=generator.randrange(20)), generator.choices(range(4, 17), k=length % 20))
+        for length in range(40)
+    ]
     model = network()
-    alone = forced_decoding(Scorer([model]), sources, targets, batch_tokens=1, attention=True)
+    alone = forced_decoding(Scorer([model]), pairs, batch_tokens=1, attention=True)
     for batch_tokens in (40, 10_000):
-        together = forced_decoding(
-            Scorer([model]), sources[::-1], targets[::-1], batch_tokens=batch_tokens, attention=True
-        )
+        together = forced_decoding(Scorer([model]), pairs[::-1], batch_tokens=batch_tokens, attention=True)
         for left, right in zip(alone, reversed(together), strict=True):
             assert left.log_probability == pytest.approx(right.log_probability, abs=1e-9)
             torch.testing.assert_close(left.weights, right.weights)
 
 
 def test_batches_are_bounded_with_their_padding() -> None:
-    sources = [[4] * length for length in (99, 0, 3, 9, 0, 50)]
-    targets = [[4] * length for length in (0, 99, 3, 9, 0, 50)]
-    batches = list(forced_module._batches(sources, targets, 5000))
+    lengths = [(99, 0), (0, 99), (3, 3), (9, 9), (0, 0), (50, 50)]
+    batches = list(forced_module._batches([([4] * source, [4] * target) for source, target in lengths], 5000))
     assert sorted(index for batch in batches for index in batch) == list(range(6))
     for batch in batches:
-        longest = [max(len(side[index]) + 1 for index in batch) for side in (sources, targets)]
+        longest = [max(lengths[index][side] + 1 for index in batch) for side in (0, 1)]
         assert len(batch) * longest[0] * longest[1] <= 5000 or len(batch) == 1
     assert any(len(batch) > 1 for batch in batches)
 
@@ -113,11 +111,11 @@ def test_a_model_whose_weights_are_not_finite() -> None:
     with torch.no_grad():
         next(model.parameters()).fill_(math.nan)
     with pytest.raises(UserError, match="no finite numbers: its weights are not finite"):
-        forced_decoding(Scorer([model]), SOURCES, TARGETS, batch_tokens=100)
+        forced_decoding(Scorer([model]), PAIRS, batch_tokens=100)
 
 
 def test_the_model_s_mode_is_left_as_it_was() -> None:
     model = network().train()
-    first, second = (forced_decoding(Scorer([model]), SOURCES, TARGETS, batch_tokens=100) for _ in range(2))
+    first, second = (forced_decoding(Scorer([model]), PAIRS, batch_tokens=100) for _ in range(2))
     assert first == second  # no dropout
     assert model.training

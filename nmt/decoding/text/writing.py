@@ -73,12 +73,10 @@ class Writer:
     def _attention(self, pairs: Sequence[tuple[Segment, Hypothesis]]) -> list[Tensor | None]:
         """The attention with which each hypothesis was written, from one forced pass; None where none is needed."""
         needed = [self.options.alignments or self._replaces_unknown(*pair) for pair in pairs]
-        chosen = list(compress(pairs, needed))
         forced = iter(
             forced_decoding(
                 self.scorer,
-                [segment.source for segment, _ in chosen],
-                [hypothesis.tokens for _, hypothesis in chosen],
+                [(segment.source, hypothesis.tokens) for segment, hypothesis in compress(pairs, needed)],
                 batch_tokens=self.decoding.batch_tokens,
                 attention=True,
             )
