@@ -14,37 +14,22 @@ from nmt.errors import Checking, UserError
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationOptions:
-    """How to translate. None: what the model's configuration says under `decoding`.
+    """How to translate.
 
-    Where the rules, `minimum_length` to `suppress_unknown`, leave nothing to go on with, the translation ends. For a
+    The first ones are the keys of `DecodingConfig`, which says what they do; None: what the model's configuration has.
+    Where its rules, `minimum_length` to `suppress_unknown`, leave nothing to go on with, the translation ends. For a
     line that is cut into segments they hold for each segment.
     """
 
     beam_size: int | None = None
     length_penalty: LengthPenalty | None = None
-
     max_length_ratio: float | None = None
-    """A translation has at most max_length_ratio × the source's pieces (END counted) + 10 tokens."""
-
     batch_tokens: int | None = None
-    """Sentences × longest source of a batch, padding included; a longer source is a batch of its own. A larger beam,
-    whose memory grows with it, makes smaller batches."""
-
     batch_sentences: int | None = None
-    """Sentences of a batch, at most."""
-
     minimum_length: int | None = None
-    """A translation has at least so many pieces, or as many as its maximal length allows."""
-
     no_repeat_ngram_size: int | None = None
-    """A translation has no sequence of so many pieces twice; 0: off."""
-
     suppress_unknown: bool | None = None
-    """A translation has no unknown piece."""
-
     coverage_penalty: float | None = None
-    """β of what is added to the score of a translation that attends too little to parts of the source; 0: off. See
-    `scorer.coverage_penalty`."""
 
     n_best: int = 1
     """Translations of a line; there are fewer where fewer exist."""

@@ -70,7 +70,7 @@ class Banks(Policy, Rule):
         self.active = len(max_lengths)  # lanes
         sentences = torch.arange(self.active, device=max_lengths.device)
         closed = torch.zeros_like(sentences, dtype=torch.bool)
-        self.progress = _progress(phrases, sentences, phrases.start(), closed)
+        self.progress = _progress(phrases, sentences, torch.zeros_like(phrases.lengths), closed)
 
     def forbid(self, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> None:
         """After a complete word of a phrase, tokens that would make it longer."""

@@ -46,10 +46,6 @@ class Phrases:
                 table[sentence, number, len(phrase)] = len(phrase)
         self.table = table.to(device)  # (sentences, phrases, progress, place) → progress
 
-    def start(self) -> Tensor:
-        """The progress (sentences, phrases) before anything is written."""
-        return torch.zeros_like(self.lengths)
-
     def following(self, progress: Tensor, sentences: Tensor) -> Tensor:
         """The progress (rows, phrases, places) after one more token, for each place that it may have.
 
@@ -85,7 +81,7 @@ def _automaton(phrase: Ids, alphabet: Ids) -> list[list[int]]:
 def left_after(phrases: Sequence[Ids], written: Ids) -> int:
     """How many tokens are left to write of `phrases` when a translation begins with `written`."""
     together = Phrases([phrases], "cpu")
-    progress, first = together.start(), torch.zeros(1, dtype=torch.long)
+    progress, first = torch.zeros_like(together.lengths), torch.zeros(1, dtype=torch.long)
     places = {token: place for place, token in enumerate(together.tokens[0].tolist())}
     for token in written:
         progress = together.following(progress, first)[:, :, places.get(token, together.other)]
