@@ -13,9 +13,10 @@ from torch import Tensor, nn
 
 from nmt.config.schema import CellName
 from nmt.models.attention import Attention
-from nmt.models.cells import CELLS, Cell, CellState
+from nmt.models.cells import CELLS, Cell
 from nmt.models.memory import Memory, Past
 from nmt.ops.masks import dropout, dropout_mask
+from nmt.ops.recurrence import CellState
 from nmt.ops.steps import weight_gradients_at_once
 
 
@@ -70,7 +71,7 @@ class Decoder(nn.Module):
         self.dropout, self.output_dropout = shape.dropout, shape.output_dropout
         kind, input_sizes = CELLS[shape.cell], [shape.input_size] + [shape.size] * (shape.layers - 1)
         self.cells = nn.ModuleList(
-            kind(size, shape.size, layer_normalisation=shape.layer_normalisation) for size in input_sizes
+            Cell(kind, size, shape.size, layer_normalisation=shape.layer_normalisation) for size in input_sizes
         )
 
     def start(self, layers: tuple[CellState, ...], memory: Memory) -> DecoderState:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nmt.models.attention import Attention
-from nmt.models.cells import CELLS, CellState, GRUCell
+from nmt.models.cells import CELLS, Cell
 from nmt.models.decoder import Decoder, DecoderShape, DecoderState, Outputs, ReadoutDecoder, Step
 from nmt.models.initialisation import Weight
 from nmt.models.memory import Memory
@@ -21,6 +21,7 @@ from nmt.ops.computing import fused
 from nmt.ops.linear import Linear
 from nmt.ops.masks import dropout, dropout_mask
 from nmt.ops.products import KeepsPacked, MakeProduct, Product
+from nmt.ops.recurrence import GRU, CellState
 from nmt.ops.steps import StepLinear, weight_gradients_at_once
 
 
@@ -44,7 +45,7 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
 
     def declared(self) -> Iterator[tuple[Tensor, Weight]]:
         if self.feed is not None:
-            yield self.feed.weight, Weight(gates=self._cell(0).gates)
+            yield self.feed.weight, Weight(gates=self._cell(0).kind.gates)
 
     def pack(self, make: MakeProduct) -> None:
         """For the steps of search [W V] [E y; h̃] + b, in place of two products.
@@ -162,7 +163,7 @@ class BahdanauDecoder(ReadoutDecoder):
 
     def declared(self) -> Iterator[tuple[Tensor, Weight]]:
         if self.context_layer is not None:
-            yield self.context_layer.weight, Weight(gates=self._cell(0).gates)
+            yield self.context_layer.weight, Weight(gates=self._cell(0).kind.gates)
 
     def _recur(
         self, from_input: Tensor, state: DecoderState, memory: Memory, masks: Sequence[Tensor]
@@ -195,7 +196,7 @@ class ConditionalGRUDecoder(ReadoutDecoder):
     def __init__(self, attention: Attention, shape: DecoderShape) -> None:
         super().__init__(attention, shape)
         context_size = attention.context_size
-        self.context_cell = GRUCell(context_size, shape.size, layer_normalisation=shape.layer_normalisation)
+        self.context_cell = Cell(GRU, context_size, shape.size, layer_normalisation=shape.layer_normalisation)
         self.readout = Linear(shape.size + shape.input_size + context_size, shape.output_size)
 
     def _recur(

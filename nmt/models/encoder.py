@@ -12,13 +12,14 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nmt.config.schema import CellName, DirectionsName
+from nmt.models.cells import CELLS
 from nmt.models.initialisation import Role, Weight
 from nmt.ops.computing import fused
 from nmt.ops.linear import linear
 from nmt.ops.masks import dropout, length_mask
 from nmt.ops.packed_weights import float32_product
 from nmt.ops.products import KeepsPacked, MakeProduct, Product
-from nmt.ops.sequence import gru_sequence, lstm_sequence, packed_gru_sequence, packed_lstm_sequence
+from nmt.ops.sequence import packed_sequence, sequence
 
 FEW = 4  # sentences; from 5 on the fused kernels are as fast as the library's
 LIBRARY_CELLS: dict[CellName, type[nn.GRU] | type[nn.LSTM]] = {"gru": nn.GRU, "lstm": nn.LSTM}
@@ -43,15 +44,6 @@ class Encoded(NamedTuple):
     annotations: Tensor  # (batch, source_length, memory_size); meaningless at padding
     final: tuple[tuple[Tensor, ...], ...]  # for each layer h (and c): (batch, memory_size)
     summary: Tensor  # (batch, size): the last state of the top layer's backward direction, or of its only direction
-
-
-class _Weights(NamedTuple):
-    """Of one layer in one direction."""
-
-    from_input: Tensor
-    bias: Tensor
-    recurrent: Tensor
-    recurrent_bias: Tensor | None  # a GRU's, for the reset gate scales it
 
 
 class _Packed(NamedTuple):
@@ -84,7 +76,7 @@ class Encoder(KeepsPacked[list[list[_Packed]]]):
     ) -> None:
         """`directions`, a key of DIRECTIONS, has no meaning for an encoder that reads in one direction only."""
         super().__init__()
-        self.size, self.layers, self.directions = size, layers, 2 if bidirectional else 1
+        self.kind, self.size, self.layers, self.directions = CELLS[cell], size, layers, 2 if bidirectional else 1
         self.join = DIRECTIONS[directions]
         self.reverse_source = reverse_source
         self.dropout, self.output_dropout = dropout, output_dropout
@@ -101,8 +93,8 @@ class Encoder(KeepsPacked[list[list[_Packed]]]):
 
     def declared(self) -> Iterator[tuple[Tensor, Weight]]:
         for from_input, recurrent, *_ in self.network.all_weights:
-            gates = len(recurrent) // self.size
-            yield from ((from_input, Weight(gates=gates)), (recurrent, Weight(Role.RECURRENT, gates)))
+            yield from_input, Weight(gates=self.kind.gates)
+            yield recurrent, Weight(Role.RECURRENT, self.kind.gates)
 
     def forward(self, embedded: Tensor, lengths: Tensor) -> Encoded:
         """Encode `embedded` (batch, source_length, input_size); `lengths` (batch,) counts tokens, at least 1 each."""
@@ -160,31 +152,27 @@ class Encoder(KeepsPacked[list[list[_Packed]]]):
 
     def _fused_layer(self, inputs: Tensor, real: Tensor, layer: int) -> tuple[Tensor, tuple[Tensor, ...]]:
         """One layer over `inputs` (S, batch, input_size): its outputs (S, directions, batch, size), its last states."""
-        first, cell = inputs.new_zeros(self.directions, inputs.size(1), self.size), None
+        first = (inputs.new_zeros(self.directions, inputs.size(1), self.size),) * self.kind.states
         if (packed := self.for_inference) is not None:
             from_inputs = _both_ways([way.from_input(inputs) for way in packed[layer]])
             products = [way.recurrent for way in packed[layer]]
-            if isinstance(self.network, nn.LSTM):
-                outputs, cell = packed_lstm_sequence(from_inputs, products, (first, first), real)
-            else:
-                outputs = packed_gru_sequence(from_inputs, products, first, real)
+            outputs, *cell = packed_sequence(self.kind, from_inputs, products, first, real)
         else:
             weights = [self._weights(layer, direction) for direction in range(self.directions)]
-            from_inputs = _both_ways([linear(inputs, way.from_input, way.bias) for way in weights])
-            recurrent = torch.stack([way.recurrent for way in weights])
-            if isinstance(self.network, nn.LSTM):
-                outputs, cell = lstm_sequence(from_inputs, recurrent, (first, first), real)
-            else:
-                bias = torch.stack([way.recurrent_bias for way in weights if way.recurrent_bias is not None])
-                outputs = gru_sequence(from_inputs, recurrent, bias, first, real)
-        return outputs, (outputs[-1],) if cell is None else (outputs[-1], cell)
+            from_inputs = _both_ways([linear(inputs, weight, bias) for weight, bias, *_ in weights])
+            recurrent = torch.stack([weight for *_, weight, _ in weights])
+            biases = [bias for *_, bias in weights if bias is not None]
+            outputs, *cell = sequence(
+                self.kind, from_inputs, recurrent, torch.stack(biases) if biases else None, first, real
+            )
+        return outputs, (outputs[-1], *cell)
 
-    def _weights(self, layer: int, direction: int) -> "_Weights":
-        """The weights of the library's network. An LSTM's two biases are always added, so they are one here."""
-        from_input, recurrent, bias, recurrent_bias = self.network.all_weights[layer * self.directions + direction]
-        if isinstance(self.network, nn.LSTM):
-            return _Weights(from_input, bias + recurrent_bias, recurrent, None)
-        return _Weights(from_input, bias, recurrent, recurrent_bias)
+    def _weights(self, layer: int, direction: int) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """W, b, U and a GRU's bias of U h, from the library's network; it has two biases of an LSTM, always added."""
+        weight, recurrent, bias, recurrent_bias = self.network.all_weights[layer * self.directions + direction]
+        if self.kind.recurrent_bias:
+            return weight, bias, recurrent, recurrent_bias
+        return weight, bias + recurrent_bias, recurrent, None
 
     def pack(self, _: MakeProduct) -> None:
         """For inference of more than a FEW sentences; never rounded, for the weights are used once a sentence only."""
@@ -192,8 +180,8 @@ class Encoder(KeepsPacked[list[list[_Packed]]]):
             self.packed = [[self._packed(layer, way) for way in range(self.directions)] for layer in range(self.layers)]
 
     def _packed(self, layer: int, direction: int) -> _Packed:
-        from_input, bias, recurrent, recurrent_bias = self._weights(layer, direction)
-        return _Packed(float32_product(from_input, bias), float32_product(recurrent, recurrent_bias))
+        weight, bias, recurrent, recurrent_bias = self._weights(layer, direction)
+        return _Packed(float32_product(weight, bias), float32_product(recurrent, recurrent_bias))
 
     def _layer(self, states: Tensor, layer: int) -> Tensor:
         """The directions of one layer joined, from the library's (layers × directions, batch, size)."""

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import InitialStateName
-from nmt.models.cells import CellState
 from nmt.models.encoder import Encoded
 from nmt.models.memory import Memory
 from nmt.ops.linear import Linear
+from nmt.ops.recurrence import CellState
 
 
 class StateSizes(NamedTuple):

@@ -12,8 +12,7 @@ steps, G groups, B rows, gates × size = N:
     first (each (G, B, size))   the state before the first step
     real (S, G, B, 1) or None   False at padding, where the state stays as it is; None: there is none
 
-The results are the outputs of all steps (S, G, B, size) and the last state. `gru_step` and `lstm_step`, called in a
-loop, are the plain twins.
+Steps of the same `Recurrence`, called in a loop, are the plain twin.
 """
 
 from collections.abc import Sequence
@@ -26,138 +25,92 @@ from torch.autograd.function import once_differentiable
 
 from nmt.ops.computing import computing, now, rounded
 from nmt.ops.products import Product, outer_products, product
-from nmt.ops.recurrence import GRUValues, LSTMValues, gru_backward, gru_forward, lstm_backward, lstm_forward
+from nmt.ops.recurrence import GRU, CellState, Recurrence
 
 Padded = dict[int, Tensor]
 """The steps at which some row is padding, each with its real[step] (G, B, 1)."""
 
 
-def gru_sequence(from_inputs: Tensor, weight: Tensor, bias: Tensor, first: Tensor, real: Tensor | None) -> Tensor:
-    """The states (S, G, B, size) of GRUs after each step; the last of them is the last state."""
-    states: Tensor = _GRUSequence.apply(from_inputs, weight, bias, first, _padded(real))
-    return states
+def sequence(
+    kind: Recurrence, from_inputs: Tensor, weight: Tensor, bias: Tensor | None, first: CellState, real: Tensor | None
+) -> CellState:
+    """The outputs h (S, G, B, size) after each step, and for an LSTM the last cell states c (G, B, size)."""
+    results: CellState = _Sequence.apply(kind, from_inputs, weight, bias, _padded(real), *first)
+    return results
 
 
-def lstm_sequence(
-    from_inputs: Tensor, weight: Tensor, first: tuple[Tensor, Tensor], real: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """The outputs h (S, G, B, size) of LSTMs after each step, and their last cell states c (G, B, size)."""
-    states, cell = _LSTMSequence.apply(from_inputs, weight, *first, _padded(real))
-    return states, cell
+def packed_sequence(
+    kind: Recurrence, from_inputs: Tensor, recurrent: Sequence[Product], first: CellState, real: Tensor | None
+) -> CellState:
+    """`sequence` for inference; `recurrent` has for each group what gives U h (+ b) (B, N) for h (B, size)."""
+    return _states(kind, from_inputs, partial(_of_groups, recurrent), first, _padded(real), None)
 
 
-def packed_gru_sequence(
-    from_inputs: Tensor, recurrent: Sequence[Product], first: Tensor, real: Tensor | None
-) -> Tensor:
-    """`gru_sequence` for inference; `recurrent` has for each group what gives U h + b (B, N) for h (B, size)."""
-    return _gru_states(from_inputs, partial(_of_groups, recurrent), first, _padded(real), None)
-
-
-def packed_lstm_sequence(
-    from_inputs: Tensor, recurrent: Sequence[Product], first: tuple[Tensor, Tensor], real: Tensor | None
-) -> tuple[Tensor, Tensor]:
-    """`lstm_sequence` for inference; `recurrent` has for each group what gives U h (B, N) for h (B, size)."""
-    return _lstm_states(from_inputs, partial(_of_groups, recurrent), first, _padded(real), None)
-
-
-def _gru_states(
-    from_inputs: Tensor, multiply: Product, first: Tensor, padded: Padded, kept: list[Tensor] | None
-) -> Tensor:
-    """The states after each step; to `kept`, if it is there, is added what the backward pass needs besides them."""
-    states, state = [], first
-    for step, from_input in enumerate(from_inputs):
-        new, values = gru_forward(from_input, multiply(state), state)
-        state = _at_real(padded.get(step), new, state)
-        states.append(state)
-        if kept is not None:
-            kept += values[1:]
-    return torch.stack(states)
-
-
-def _lstm_states(
+def _states(
+    kind: Recurrence,
     from_inputs: Tensor,
     multiply: Product,
-    first: tuple[Tensor, Tensor],
+    first: CellState,
     padded: Padded,
     kept: list[Tensor] | None,
-) -> tuple[Tensor, Tensor]:
-    """The outputs after each step and the last cell states; to `kept` is added what the backward pass needs."""
-    states, (state, cell) = [], first
+) -> CellState:
+    """What `sequence` returns; to `kept`, if it is there, is added what the backward pass needs besides that."""
+    outputs, state = [], first
     for step, from_input in enumerate(from_inputs):
-        new, new_cell, values = lstm_forward(from_input, multiply(state), cell)
-        real = padded.get(step)
-        state, cell = _at_real(real, new, state), _at_real(real, new_cell, cell)
-        states.append(state)
+        new, values = kind.forward(from_input, multiply(state[0]), state[-1])
         if kept is not None:
-            kept += values
-    return torch.stack(states), cell
+            kept += values[1:] if kind == GRU else values  # the h before a step is among the outputs
+        real = padded.get(step)
+        state = tuple(_at_real(real, *parts) for parts in zip(new, state, strict=True))
+        outputs.append(state[0])
+    return torch.stack(outputs), *state[1:]
 
 
-class _GRUSequence(torch.autograd.Function):
-    """Backward, step by step from the last: dh = what `gru_backward` gives for h + Uᵀ times what it gives for U h."""
-
-    @staticmethod
-    def forward(ctx: Any, from_inputs: Tensor, weight: Tensor, bias: Tensor, first: Tensor, padded: Padded) -> Tensor:
-        matrices = rounded(weight)
-        kept: list[Tensor] = []
-        multiply = partial(_products, matrices=matrices.transpose(1, 2), bias=bias)
-        outputs = _gru_states(from_inputs, multiply, first, padded, kept)
-        ctx.computing, ctx.padded = now(), padded
-        ctx.save_for_backward(matrices, first, outputs, *kept)
-        return outputs
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradients: Tensor) -> tuple[Tensor | None, ...]:
-        weight, first, states, *kept = ctx.saved_tensors
-        for_inputs, for_hidden = [], []
-        carried = torch.zeros_like(first)
-        with computing(*ctx.computing):
-            for step in reversed(range(len(states))):
-                values = GRUValues(first if step == 0 else states[step - 1], *kept[3 * step : 3 * step + 3])
-                real, gradient = ctx.padded.get(step), carried + gradients[step]
-                for_input, for_product, carried = gru_backward(_at_real(real, gradient, 0.0), values)
-                carried += _products(for_product, weight)
-                carried = _at_real(real, carried, gradient)
-                for_inputs.append(for_input)
-                for_hidden.append(for_product)
-            all_inputs, all_hidden = torch.stack(for_inputs[::-1]), torch.stack(for_hidden[::-1])
-            for_weight = _outer(all_hidden, first, states) if ctx.needs_input_grad[1] else None
-        return all_inputs, for_weight, all_hidden.sum((0, 2)), carried, None
-
-
-class _LSTMSequence(torch.autograd.Function):
-    """Backward, step by step from the last: dh = Uᵀ times what `lstm_backward` gives for the gates."""
+class _Sequence(torch.autograd.Function):
+    """Backward, step by step from the last: dh = Uᵀ times the gradient of U h, and a GRU's by the way of h' alone."""
 
     @staticmethod
     def forward(
-        ctx: Any, from_inputs: Tensor, weight: Tensor, first: Tensor, first_cell: Tensor, padded: Padded
-    ) -> tuple[Tensor, Tensor]:
+        ctx: Any,
+        kind: Recurrence,
+        from_inputs: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        padded: Padded,
+        *first: Tensor,
+    ) -> CellState:
         matrices = rounded(weight)
         kept: list[Tensor] = []
-        multiply = partial(_products, matrices=matrices.transpose(1, 2))
-        outputs, cell = _lstm_states(from_inputs, multiply, (first, first_cell), padded, kept)
-        ctx.computing, ctx.padded = now(), padded
-        ctx.save_for_backward(matrices, first, outputs, *kept)
-        return outputs, cell
+        multiply = partial(_products, matrices=matrices.transpose(1, 2), bias=bias)
+        results = _states(kind, from_inputs, multiply, first, padded, kept)
+        ctx.kind, ctx.computing, ctx.padded = kind, now(), padded
+        ctx.save_for_backward(matrices, first[0], results[0], *kept)
+        return results
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradients: Tensor, carried_cell: Tensor) -> tuple[Tensor | None, ...]:
-        weight, first, states, *kept = ctx.saved_tensors
-        for_inputs = []
-        carried = torch.zeros_like(first)
+    def backward(ctx: Any, gradients: Tensor, *of_cell: Tensor) -> tuple[Tensor | None, ...]:
+        matrices, first, outputs, *kept = ctx.saved_tensors
+        for_inputs, for_products = [], []
+        carried = (torch.zeros_like(first), *of_cell)
         with computing(*ctx.computing):
-            for step in reversed(range(len(states))):
-                real, gradient = ctx.padded.get(step), carried + gradients[step]
-                made, made_cell = _at_real(real, gradient, 0.0), _at_real(real, carried_cell, 0.0)
-                for_input, for_cell = lstm_backward(made, made_cell, LSTMValues(*kept[3 * step : 3 * step + 3]))
-                carried = _at_real(real, _products(for_input, weight), gradient)
-                carried_cell = _at_real(real, for_cell, carried_cell)
+            for step in reversed(range(len(outputs))):
+                values = kept[3 * step : 3 * step + 3]
+                if ctx.kind == GRU:
+                    values = [first if step == 0 else outputs[step - 1], *values]
+                real, of_state = ctx.padded.get(step), (carried[0] + gradients[step], *carried[1:])
+                made = (_at_real(real, part, 0.0) for part in of_state)
+                for_input, for_product, for_last = ctx.kind.backward(*made, values)
+                for_hidden = _products(for_product, matrices)
+                for_state = (for_last.add_(for_hidden),) if ctx.kind == GRU else (for_hidden, for_last)
+                carried = tuple(_at_real(real, *parts) for parts in zip(for_state, of_state, strict=True))
                 for_inputs.append(for_input)
+                for_products.append(for_product)
             all_inputs = torch.stack(for_inputs[::-1])
-            for_weight = _outer(all_inputs, first, states) if ctx.needs_input_grad[1] else None
-        return all_inputs, for_weight, carried, carried_cell, None
+            all_products = torch.stack(for_products[::-1]) if ctx.kind == GRU else all_inputs
+            for_weight = _outer(all_products, first, outputs) if ctx.needs_input_grad[2] else None
+        for_bias = all_products.sum((0, 2)) if ctx.needs_input_grad[3] else None
+        return None, all_inputs, for_weight, for_bias, None, *carried
 
 
 def _at_real(real: Tensor | None, values: Tensor, others: Tensor | float) -> Tensor:

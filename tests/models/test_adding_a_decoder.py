@@ -43,12 +43,12 @@ class MixingDecoder(ReadoutDecoder):
     def __init__(self, attention: Attention, shape: DecoderShape) -> None:
         super().__init__(attention, shape)
         self.mixing = StepLinear(shape.size, shape.size, bias=False)
-        self.bridge = StepLinear(attention.context_size, self._cell(0).gates * shape.size, bias=False)
+        self.bridge = StepLinear(attention.context_size, self._cell(0).kind.gates * shape.size, bias=False)
         self.telling = Linear(shape.size + attention.context_size, shape.output_size)
 
     def declared(self) -> Iterator[tuple[Tensor, Weight]]:
         yield self.mixing.weight, Weight(Role.RECURRENT)
-        yield self.bridge.weight, Weight(gates=self._cell(0).gates)
+        yield self.bridge.weight, Weight(gates=self._cell(0).kind.gates)
 
     def _recur(
         self, from_input: Tensor, state: DecoderState, memory: Memory, masks: Sequence[Tensor]

@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.models.cells import CELLS, GRUCell, LSTMCell
+from nmt.models.cells import CELLS, Cell
 from nmt.models.decoders import DECODERS
 from nmt.models.seq2seq import Seq2Seq
+from nmt.ops.recurrence import GRU, LSTM, Recurrence
 
 MakeModel = Callable[..., Seq2Seq]
 Batch = tuple[Tensor, Tensor, Tensor]
@@ -22,7 +23,7 @@ def sigmoid(x: float) -> float:
 
 def test_gru_by_hand() -> None:
     """One unit. W x = (1, 2, 3), whose mean is 2 and variance 2/3; U h = (4, -2, -2), mean 0 and variance 8."""
-    cell = GRUCell(1, 1, layer_normalisation=True).double()
+    cell = Cell(GRU, 1, 1, layer_normalisation=True).double()
     with torch.no_grad():
         for parameter in (cell.input_layer.bias, cell.recurrent_layer.bias):
             nn.init.zeros_(parameter)
@@ -39,7 +40,7 @@ def test_gru_by_hand() -> None:
 def test_lstm_by_hand() -> None:
     """One unit. W x = (2, 0, 2, 0) becomes (1, -1, 1, -1), U h = (0, 0, 3, 3) becomes (-1, -1, 1, 1), over √(1 + ε)
     and √(1 + ε / 2.25); the biases of the two normalisations are added."""
-    cell = LSTMCell(1, 1, layer_normalisation=True).double()
+    cell = Cell(LSTM, 1, 1, layer_normalisation=True).double()
     norm_of_input: Any = cell.input_norm
     norm_of_state: Any = cell.recurrent_norm
     with torch.no_grad():
@@ -57,20 +58,20 @@ def test_lstm_by_hand() -> None:
     assert h.item() == pytest.approx(sigmoid(leave) * math.tanh(expected), abs=1e-12)
 
 
-@pytest.mark.parametrize("cell", CELLS)
-def test_the_size_of_the_products_does_not_matter(cell: str) -> None:
+@pytest.mark.parametrize("kind", CELLS.values(), ids=CELLS)
+def test_the_size_of_the_products_does_not_matter(kind: Recurrence) -> None:
     """A hundredfold W x, b included, and U h give the same next state, apart from what 1e-5 under the root does."""
     torch.manual_seed(1)
-    kind = CELLS[cell](3, 5, layer_normalisation=True).double()
+    cell = Cell(kind, 3, 5, layer_normalisation=True).double()
     from_input, state = (
         torch.randn(2, kind.gates * 5).double(),
         tuple(torch.rand(2, 5).double() for _ in range(kind.states)),
     )
-    expected = kind(from_input, state)
+    expected = cell(from_input, state)
     with torch.no_grad():
-        for parameter in kind.recurrent_layer.parameters():
+        for parameter in cell.recurrent_layer.parameters():
             parameter.mul_(100)
-    torch.testing.assert_close(kind(100 * from_input, state), expected, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(cell(100 * from_input, state), expected, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("decoder", DECODERS)

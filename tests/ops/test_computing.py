@@ -11,7 +11,8 @@ from nmt.ops.computing import Computing, computing, fused, native_bfloat16, now,
 from nmt.ops.linear import Linear
 from nmt.ops.loss import smoothed_cross_entropy
 from nmt.ops.products import CHUNK, product
-from nmt.ops.sequence import gru_sequence, lstm_sequence
+from nmt.ops.recurrence import GRU, LSTM
+from nmt.ops.sequence import sequence
 from nmt.ops.steps import StepLinear, weight_gradients_at_once
 
 
@@ -61,20 +62,15 @@ def _steps(inputs: Tensor, weight: Tensor) -> Tensor:
 def _sequence(inputs: Tensor, weight: Tensor) -> Tensor:
     size = weight.size(1)
     from_inputs = inputs.repeat(1, 3).view(-1, 1, 1, 3 * size)
-    return gru_sequence(
-        from_inputs,
-        weight.repeat(3, 1)[: 3 * size].unsqueeze(0),
-        torch.zeros(1, 3 * size),
-        torch.ones(1, 1, size),
-        None,
-    )
+    recurrent, first = weight.repeat(3, 1)[: 3 * size].unsqueeze(0), (torch.ones(1, 1, size),)
+    return sequence(GRU, from_inputs, recurrent, torch.zeros(1, 3 * size), first, None)[0]
 
 
 def _lstm_sequence(inputs: Tensor, weight: Tensor) -> Tensor:
     size = weight.size(1)
     from_inputs = inputs.repeat(1, 4).view(-1, 1, 1, 4 * size)
     recurrent, first = weight.repeat(3, 1)[: 4 * size].unsqueeze(0), torch.ones(1, 1, size)
-    return lstm_sequence(from_inputs, recurrent, (first, first), None)[0]
+    return sequence(LSTM, from_inputs, recurrent, None, (first, first), None)[0]
 
 
 def _loss(inputs: Tensor, weight: Tensor) -> Tensor:

@@ -7,17 +7,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.ops.recurrence import gru_step_plain, lstm_step_plain
-from nmt.ops.sequence import gru_sequence, lstm_sequence, packed_gru_sequence, packed_lstm_sequence
+from nmt.ops.recurrence import GRU, LSTM
+from nmt.ops.sequence import packed_sequence, sequence
 
 STEPS, GROUPS, ROWS, SIZE = 7, 2, 5, 3
-GATES = {"gru": 3, "lstm": 4}
+KINDS = {"gru": GRU, "lstm": LSTM}
 
 
 def problem(cell: str, dtype: torch.dtype = torch.float64) -> list[Tensor]:
     """Projected inputs, recurrent weights, biases, first states h and c."""
     torch.manual_seed(7)
-    gates = GATES[cell] * SIZE
+    gates = KINDS[cell].gates * SIZE
     shapes = ((STEPS, GROUPS, ROWS, gates), (GROUPS, gates, SIZE), (GROUPS, gates), *2 * ((GROUPS, ROWS, SIZE),))
     return [torch.randn(*shape, dtype=dtype, requires_grad=True) for shape in shapes]
 
@@ -30,27 +30,23 @@ def padding() -> Tensor:
 
 
 def fast(cell: str, tensors: list[Tensor], real: Tensor | None) -> tuple[Tensor, ...]:
-    inputs, weight, bias, first, first_cell = tensors
-    if cell == "gru":
-        return (gru_sequence(inputs, weight, bias, first, real),)
-    return lstm_sequence(inputs, weight, (first, first_cell), real)
+    inputs, weight, bias, *first = tensors
+    kind = KINDS[cell]
+    return sequence(kind, inputs, weight, bias if kind.recurrent_bias else None, tuple(first[: kind.states]), real)
 
 
 def plain(cell: str, tensors: list[Tensor], real: Tensor | None) -> tuple[Tensor, ...]:
-    inputs, weight, bias, hidden, memory = tensors
-    outputs = []
+    inputs, weight, bias, *first = tensors
+    kind = KINDS[cell]
+    state, outputs = tuple(first[: kind.states]), []
     for step in range(STEPS):
-        from_hidden = hidden @ weight.transpose(1, 2)
-        new_memory = memory
-        if cell == "gru":
-            new = gru_step_plain(inputs[step], from_hidden + bias.unsqueeze(1), hidden)
-        else:
-            new, new_memory = lstm_step_plain(inputs[step], from_hidden, memory)
+        from_hidden = state[0] @ weight.transpose(1, 2)
+        new = kind.plain(inputs[step], from_hidden + bias.unsqueeze(1) if cell == "gru" else from_hidden, state[-1])
         if real is not None:
-            new, new_memory = torch.where(real[step], new, hidden), torch.where(real[step], new_memory, memory)
-        hidden, memory = new, new_memory
-        outputs.append(hidden)
-    return (torch.stack(outputs),) if cell == "gru" else (torch.stack(outputs), memory)
+            new = tuple(torch.where(real[step], *parts) for parts in zip(new, state, strict=True))
+        state = new
+        outputs.append(state[0])
+    return torch.stack(outputs), *state[1:]
 
 
 def gradients(
@@ -66,7 +62,7 @@ def gradients(
 
 
 @pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.parametrize("cell", GATES)
+@pytest.mark.parametrize("cell", KINDS)
 def test_equal_to_the_loop_over_steps(cell: str, padded: bool) -> None:
     real = padding() if padded else None
     for found, expected in zip(fast(cell, problem(cell), real), plain(cell, problem(cell), real), strict=True):
@@ -77,27 +73,24 @@ def test_equal_to_the_loop_over_steps(cell: str, padded: bool) -> None:
 
 @torch.no_grad()
 @pytest.mark.parametrize("padded", [False, True])
-@pytest.mark.parametrize("cell", GATES)
+@pytest.mark.parametrize("cell", KINDS)
 def test_with_packed_weights_it_is_the_same(cell: str, padded: bool) -> None:
     """For inference, which gives a product for each group."""
     tensors, real = problem(cell), padding() if padded else None
-    inputs, weight, bias, first, first_cell = tensors
-    recurrent = [partial(nn.functional.linear, weight=each) for each in weight]
-    found: tuple[Tensor, ...]
-    if cell == "gru":
-        recurrent = [partial(product, bias=own) for product, own in zip(recurrent, bias, strict=True)]
-        found = (packed_gru_sequence(inputs, recurrent, first, real),)
-    else:
-        found = packed_lstm_sequence(inputs, recurrent, (first, first_cell), real)
-    torch.testing.assert_close(found, fast(cell, tensors, real), rtol=0, atol=1e-12)
+    inputs, weight, bias, *first = tensors
+    kind = KINDS[cell]
+    biases = bias if kind.recurrent_bias else [None] * GROUPS
+    recurrent = [partial(nn.functional.linear, weight=matrix, bias=b) for matrix, b in zip(weight, biases, strict=True)]
+    results = packed_sequence(kind, inputs, recurrent, tuple(first[: kind.states]), real)
+    torch.testing.assert_close(results, fast(cell, tensors, real), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("cell", GATES)
+@pytest.mark.parametrize("cell", KINDS)
 def test_gradcheck(cell: str) -> None:
     assert torch.autograd.gradcheck(lambda *tensors: fast(cell, list(tensors), padding()), problem(cell))
 
 
-@pytest.mark.parametrize("cell", GATES)
+@pytest.mark.parametrize("cell", KINDS)
 def test_at_padding_the_state_stays(cell: str) -> None:
     tensors, real = problem(cell), padding()
     outputs = fast(cell, tensors, real)[0]
