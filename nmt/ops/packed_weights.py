@@ -12,7 +12,7 @@ weight of 8000 × 512 it takes a quarter of the time.
 
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,20 +20,11 @@ from torch import Tensor, nn
 from nmt.errors import UserError
 from nmt.ops.computing import native_bfloat16
 from nmt.ops.linear import linear
-from nmt.ops.products import MakeProduct, Product, in_pieces, product
+from nmt.ops.products import KeepsPacked, MakeProduct, Product, in_pieces, product
 
 WEIGHT_RANGE = 127  # of a signed 8-bit integer, used symmetrically
 USUAL_ROWS = 64  # what a weight is packed for; oneDNN takes it for any number of rows
 LONGEST, MULTIPLE = 1024, 8  # rows computed at once, and what their number is filled up to a multiple of: few shapes
-
-
-@runtime_checkable
-class Packable(Protocol):
-    """A module whose weights can be packed."""
-
-    def pack(self, make: MakeProduct) -> None:
-        """Compute from now on with the products that `make` gives for a weight and its bias, or with another form."""
-        ...
 
 
 def float32_product(weight: Tensor, bias: Tensor | None) -> Product:
@@ -161,7 +152,7 @@ PRODUCTS: dict[str, MakeProduct] = {
 
 
 def pack_weights(model: nn.Module, precision: str) -> MakeProduct:
-    """Have every `Packable` of `model` compute in this precision, a key of PRODUCTS; returns it for the output layer.
+    """Pack every `KeepsPacked` of `model` in this precision, a key of PRODUCTS; returns it for the output layer.
 
     With int8 that is the output layer's alone, which is most of the work of a small model. The other layers compute in
     bfloat16, or in float32 where the processor has no instructions for that: a state carries their errors on. In 8
@@ -175,7 +166,7 @@ def pack_weights(model: nn.Module, precision: str) -> MakeProduct:
         _check_int8(device)
     inner = inner_precision(precision, device)
     for module in model.modules():
-        if isinstance(module, Packable):
+        if isinstance(module, KeepsPacked):
             module.pack(PRODUCTS[inner])
     return PRODUCTS[precision]
 

@@ -40,10 +40,13 @@ Module = TypeVar("Module", bound="KeepsPacked[Any]")
 class KeepsPacked(nn.Module, Generic[Form]):
     """A module that may also have its weights in another form, in which inference is faster.
 
-    Packing sets `packed`. It is dropped when the module is moved to another device or type, or loads other weights.
+    It is dropped when the module is moved to another device or type, or loads other weights.
     """
 
     packed: Form | None = None
+
+    def pack(self, make: MakeProduct) -> None:
+        """Set `packed`, with the products that `make` gives for a weight and its bias, or in a form of its own."""
 
     @property
     def for_inference(self) -> Form | None:
