@@ -131,18 +131,17 @@ class ScaledDotScore(DotScore):
         return super().forward(query, keys, past) / math.sqrt(query.size(-1))
 
 
-class GeneralScore(Score):
+class GeneralScore(DotScore):
     """e_ts = h_tᵀ W_a h̄_s, Luong et al. (2015), section 3.1; W_a (query_size, memory_size), W_a h̄_s computed once."""
 
+    same_size = False
+
     def __init__(self, query_size: int, memory_size: int) -> None:
-        super().__init__()
+        super().__init__(query_size, memory_size)
         self.layer = Linear(memory_size, query_size, bias=False)
 
     def project(self, values: Tensor) -> Tensor:
         return self.layer(values)
-
-    def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
-        return query @ keys.transpose(1, 2)
 
 
 class CosineScore(Score):
