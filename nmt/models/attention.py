@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from torch import Tensor, nn
 
 from nmt.models.initialisation import Role, Weight
-from nmt.models.memory import Memory, Past, all_steps
+from nmt.models.memory import Memory, Past
 from nmt.models.scopes import Scope
 from nmt.models.scores import Score
 from nmt.ops.masks import length_mask, masked_softmax
@@ -68,7 +68,3 @@ class Attention(nn.Module):
         context, weights = self(query.view(batch, -1, query.size(1)), memory, past.by_sentence(batch))
         weights = weights.reshape(rows, weights.size(2))
         return context.reshape(rows, self.context_size), weights, past.next(weights)
-
-    def all_steps(self, queries: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-        """All steps of a target at once, for `queries` (batch, target_length, query_size); not where `recurrent`."""
-        return self(queries, memory, all_steps(queries.size(1), device=queries.device))

@@ -15,7 +15,7 @@ from nmt.models.attention import Attention
 from nmt.models.cells import CELLS, Cell
 from nmt.models.decoder import Decoder, DecoderShape, DecoderState, Outputs, ReadoutDecoder, Step
 from nmt.models.initialisation import Weight
-from nmt.models.memory import Memory
+from nmt.models.memory import Memory, all_steps
 from nmt.ops.activations import tanh
 from nmt.ops.computing import fused
 from nmt.ops.linear import Linear
@@ -105,7 +105,7 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
     ) -> Outputs:
         """Nothing of attention enters the cells or the next step, so all positions attend as queries of one call."""
         queries = self._all_states(from_inputs, state.layers, between)
-        context, weights = self.attention.all_steps(queries, memory)
+        context, weights = self.attention(queries, memory, all_steps(len(from_inputs), device=queries.device))
         vectors = self._combine(context, queries)
         return Outputs(dropout(vectors, self.output_dropout, training=self.training), weights)
 
