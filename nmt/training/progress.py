@@ -6,7 +6,7 @@ All fields are plain numbers, texts and lists, so that the whole is one JSON obj
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from nmt.config.schema import Interval, TrainingConfig
 from nmt.data.batching import Batch
@@ -15,15 +15,6 @@ from nmt.ops.loss import perplexity
 from nmt.training.distributed import Processes
 from nmt.training.optim import better, higher_is_better
 from nmt.training.update import UpdateResult
-
-
-class Bar(Protocol):
-    """The part of a tqdm progress bar that the trainer uses."""
-
-    def update(self, count: int) -> object: ...
-
-    def close(self) -> None: ...
-
 
 MEANS = ("loss", "perplexity", "gradient_norm", "target_tokens_per_second", "padding_share")
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from torch.optim import Optimizer
+from tqdm import tqdm
 
 from nmt.config import Config
 from nmt.data.batching import Batch, Indices, batches, padding_share, plan_epoch, read_batch
@@ -27,7 +28,7 @@ from nmt.training.corpus_loss import Validate
 from nmt.training.distributed import Processes
 from nmt.training.divergence import Diverged, beyond_start, bound, place
 from nmt.training.optim import Schedule, better
-from nmt.training.progress import Bar, Progress, Window
+from nmt.training.progress import Progress, Window
 from nmt.training.records import Records, readable
 from nmt.training.run_folder import RunFolder
 from nmt.training.states import SavedStates
@@ -57,7 +58,7 @@ class Trainer:
     validate: Validate
     write_model: WriteModel
     log: Callable[[str], None]
-    progress_bar: Callable[[int, int, int], Bar]  # for (epoch, batches done, batches in all)
+    progress_bar: Callable[[int, int, int], "tqdm[Any]"]  # for (epoch, batches done, batches in all)
     processes: Processes
 
     def __post_init__(self) -> None:
