@@ -1,6 +1,5 @@
 """What a training would be, without training: data, samples, parameters, and the memory of its largest batch."""
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +16,6 @@ from nmt.training.optim import build_optimizer
 from nmt.training.update import update
 
 SAMPLES = 3
-_STATUS = Path("/proc/self/statm")
 
 
 def describe(config: Config, prepared: Prepared, model: Seq2Seq) -> Iterator[str]:
@@ -85,7 +83,7 @@ def _largest_batch(config: Config, prepared: Prepared, model: Seq2Seq, plan: Seq
 def _peak_memory(device: torch.device) -> Iterator[list[int]]:
     """A list that holds, after the block, the bytes by which the memory in use rose above its level before the block.
 
-    On a GPU PyTorch counts them; elsewhere the resident memory of the process is read every few milliseconds.
+    On a GPU PyTorch counts them, and on Linux the kernel; elsewhere the list stays empty.
     """
     peak: list[int] = []
     if device.type == "cuda":
@@ -94,27 +92,17 @@ def _peak_memory(device: torch.device) -> Iterator[list[int]]:
         yield peak
         peak.append(torch.cuda.max_memory_allocated(device) - before)
         return
-    if not _STATUS.exists():
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak is the present from now on
+    except OSError:
         yield peak
         return
-    before, highest, done = _resident(), 0, threading.Event()
-
-    def watch() -> None:
-        nonlocal highest
-        while not done.wait(0.002):
-            highest = max(highest, _resident())
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield peak
-    finally:
-        done.set()
-        watcher.join()
-    peak.append(max(highest, _resident()) - before)
+    before = _resident("VmRSS")
+    yield peak
+    peak.append(_resident("VmHWM") - before)
 
 
-def _resident() -> int:
-    import resource
-
-    return int(_STATUS.read_text(encoding="ascii").split()[1]) * resource.getpagesize()
+def _resident(what: str) -> int:
+    """The resident memory of this process (VmRSS) or its peak (VmHWM), in bytes."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{what}:"))
