@@ -147,7 +147,7 @@ def _run(request: Request, folder: RunFolder, log: Log, processes: Processes, pr
         log(f"starting from the weights of {origin.path}")
     optimizer, schedule = build_optimizer(model.parameters(), config.training), build_schedule(config.training)
     states = SavedStates(
-        folder,
+        folder=folder,
         config=config,
         model=model,
         optimizer=optimizer,

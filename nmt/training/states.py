@@ -5,6 +5,7 @@ It knows what a state says about a run, and the run's files; `checkpoint` writes
 
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,26 +30,19 @@ from nmt.training.update import chosen_computing
 Log = Callable[[str], None]
 
 
+@dataclass(kw_only=True, eq=False)
 class SavedStates:
     """The states of one run. Checkpoints that either of the two needs are kept."""
 
-    def __init__(
-        self,
-        folder: RunFolder,
-        *,
-        config: Config,
-        model: Seq2Seq,
-        optimizer: Optimizer,
-        schedule: Schedule,
-        data: str,
-        processes: Processes,
-    ) -> None:
-        """`data` is a fingerprint of the corpora and vocabularies."""
-        self._folder, self._config, self._processes = folder, config, processes
-        self._model, self._optimizer, self._schedule = model, optimizer, schedule
-        self._data = data
-        self._kept: set[int] = set()  # the updates whose checkpoints the newest state needs
-        self.update: int | None = None  # of the newest state
+    folder: RunFolder
+    config: Config
+    model: Seq2Seq
+    optimizer: Optimizer
+    schedule: Schedule
+    data: str  # a fingerprint of the corpora and vocabularies
+    processes: Processes
+    update: int | None = field(default=None, init=False)  # of the newest state
+    _kept: set[int] = field(default_factory=set, init=False)  # the updates whose checkpoints the newest state needs
 
     def start(self, state: State | None, log: Log) -> Progress:
         """Put back what `state` holds, and return how far the run had come; None: the run begins.
@@ -56,26 +50,26 @@ class SavedStates:
         To be called in all processes. Raises UserError for a run that began with other data: its weights stand for
         other pieces, and its position for other batches.
         """
-        rank = self._processes.rank
+        rank = self.processes.rank
         if state is None:
             if rank:
-                seed_process(self._config.seed, rank, 0)
+                seed_process(self.config.seed, rank, 0)
             return Progress()
-        if state.numbers.get("data") != self._data:
+        if state.numbers.get("data") != self.data:
             raise UserError(
-                f"{self._folder.path}: the corpus files or subword models are no longer those that this run began "
+                f"{self.folder.path}: the corpus files or subword models are no longer those that this run began "
                 "with; put them back to resume it, or give another --output"
             )
-        restore(state, model=self._model, optimizer=self._optimizer, rank=rank)
+        restore(state, model=self.model, optimizer=self.optimizer, rank=rank)
         for warning in _take_over(state.numbers["surroundings"], self._surroundings()):
             log(warning)
         progress = Progress.from_json(state.numbers["progress"], rank=rank)
         if rank and rank >= state.numbers["surroundings"].get("processes", 1):
-            seed_process(self._config.seed, rank, progress.update)
-        self._schedule.restore(state.numbers["schedule"])
-        self.update, self._kept = progress.update, progress.kept(self._config.training)
+            seed_process(self.config.seed, rank, progress.update)
+        self.schedule.restore(state.numbers["schedule"])
+        self.update, self._kept = progress.update, progress.kept(self.config.training)
         log(f"resuming after update {progress.update:,}")
-        if self._processes.is_first:
+        if self.processes.is_first:
             if progress.finished is not None:
                 self._remove_checkpoints(self._kept)  # what a kill left between saving and removing
             self._mend_best(progress, log)
@@ -87,27 +81,27 @@ class SavedStates:
         Raises Diverged, with `where`, when the weights or the optimizer are not finite; nothing is written then.
         """
         numbers = {
-            "progress": progress.as_json(self._processes),
-            "schedule": self._schedule.state(),
+            "progress": progress.as_json(self.processes),
+            "schedule": self.schedule.state(),
             **({} if records is None else records.saved()),
-            "data": self._data,
+            "data": self.data,
             "surroundings": self._surroundings(),
         }
-        if (problem := not_finite(self._model, self._optimizer)) is not None:
+        if (problem := not_finite(self.model, self.optimizer)) is not None:
             raise Diverged(problem, where=where)
         self.update = progress.update
-        random_states = self._processes.gather_states(random_state())
-        if not self._processes.is_first:
+        random_states = self.processes.gather_states(random_state())
+        if not self.processes.is_first:
             return
         write_state(
-            self._folder.state_path,
-            model=self._model,
-            optimizer=self._optimizer,
+            self.folder.state_path,
+            model=self.model,
+            optimizer=self.optimizer,
             numbers=numbers,
             random_states=random_states,
-            former=self._folder.previous_state_path,
+            former=self.folder.previous_state_path,
         )
-        former, self._kept = self._kept, progress.kept(self._config.training)
+        former, self._kept = self._kept, progress.kept(self.config.training)
         self._remove_checkpoints(former | self._kept)
 
     def _mend_best(self, progress: Progress, log: Log) -> None:
@@ -118,12 +112,12 @@ class SavedStates:
         if not progress.best:
             return
         _, update = progress.best[0]
-        best, checkpoint = self._folder.best_path, self._folder.checkpoint_path(update)
+        best, checkpoint = self.folder.best_path, self.folder.checkpoint_path(update)
         if (problem := _why_unreadable(best)) is None:
             return
         if (other := _why_unreadable(checkpoint)) is not None:
             log(f"warning: {problem}; nor can it be made anew from its checkpoint ({other})")
-        elif progress.finished is not None and self._config.training.average_best > 1:
+        elif progress.finished is not None and self.config.training.average_best > 1:
             source = f"the best of the checkpoints, of which it may have been an average, is {checkpoint}"
             log(f"warning: {problem}; {source}")
         else:
@@ -132,14 +126,14 @@ class SavedStates:
             log(f"warning: {problem}; made anew from its checkpoint, of update {update:,}")
 
     def _remove_checkpoints(self, needed: set[int]) -> None:
-        self._folder.remove_checkpoints(lambda number: number in needed)
+        self.folder.remove_checkpoints(lambda number: number in needed)
 
     def _surroundings(self) -> dict[str, Any]:
         """What the last bits of the numbers depend on, besides the state."""
-        device = self._model.output_weight.device
-        computing = chosen_computing(self._config.training, device)
+        device = self.model.output_weight.device
+        computing = chosen_computing(self.config.training, device)
         return {
-            "processes": self._processes.size,
+            "processes": self.processes.size,
             "threads": torch.get_num_threads(),
             "PyTorch": str(torch.__version__),
             "device": device.type,

@@ -61,7 +61,7 @@ CONFIG = Config.model_validate(stand_in(whole_schema(), 1))
 def states(folder: RunFolder, processes: Processes = ALONE, model: Any = None) -> SavedStates:
     model = model or Model(3, 2)
     return SavedStates(
-        folder,
+        folder=folder,
         config=CONFIG,
         model=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
