@@ -129,5 +129,5 @@ class _StepProduct(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, None, None, None]:
         inputs, weight = ctx.saved_tensors
         if ctx.needs_input_grad[1]:
-            ctx.kept.append((inputs, gradient))
+            ctx.kept.append((inputs.detach(), gradient))  # with its graph, which holds `kept`, neither would be freed
         return product(gradient, weight) if ctx.needs_input_grad[0] else None, None, None, None

@@ -1,6 +1,9 @@
 """Weight gradients formed once for all steps, against autograd's own, one a step."""
 
+import gc
+import weakref
 from contextlib import nullcontext
+from typing import Any
 
 import pytest
 import torch
@@ -74,6 +77,35 @@ def test_what_has_been_taken_is_not_kept_any_longer() -> None:
     outputs.sum().backward()
     assert layer.weight.grad is not None
     assert kept == []
+
+
+class Fails(torch.autograd.Function):
+    """x, but its backward pass fails, as one does that the memory does not hold."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor) -> Tensor:
+        return inputs.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        raise RuntimeError("out of memory")
+
+
+def test_a_pass_that_fails_leaves_no_memory_behind() -> None:
+    """It is tried again with half the sentences, which needs what the graph held."""
+
+    def failing() -> "weakref.ref[Tensor]":
+        layer, first = StepLinear(STATE, STATE), torch.zeros(ROWS, STATE, requires_grad=True)
+        with weight_gradients_at_once() as loop:
+            hidden = torch.tanh(Fails.apply(layer(first)))
+            (outputs,) = loop.outputs(layer(hidden))
+        with pytest.raises(RuntimeError, match="out of memory"):
+            outputs.sum().backward()
+        return weakref.ref(hidden)
+
+    held = failing()
+    gc.collect()
+    assert held() is None
 
 
 def test_gradcheck() -> None:
