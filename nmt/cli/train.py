@@ -37,7 +37,7 @@ from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.distributed import LostProcess, Processes, joined
 from nmt.training.dry_run import describe, parameters
-from nmt.training.finetuning import freeze, load_weights
+from nmt.training.finetuning import freeze
 from nmt.training.optim import build_optimizer, build_schedule, steering_metrics
 from nmt.training.records import Records
 from nmt.training.run_files import STATES
@@ -201,7 +201,7 @@ def _model(request: Request, prepared: Prepared) -> Seq2Seq:
     source, target = prepared.vocabularies
     model = build_model(request.config.model, source_size=source.size, target_size=target.size)
     if request.origin is not None:
-        load_weights(model, request.origin)
+        model.load_state_dict(request.origin.model.weights)
         freeze(model, request.config.training.freeze)
     return model.to(request.device).train()
 

@@ -64,14 +64,6 @@ def _fixed(origin: Origin) -> str:
     return f"--init-from {origin.path} cannot change it"
 
 
-def load_weights(model: Seq2Seq, origin: Origin) -> None:
-    """Give `model` the weights of its origin. Raises UserError when they do not fit."""
-    try:
-        model.load_state_dict(origin.model.weights)
-    except RuntimeError as error:
-        raise UserError(f"{origin.path}: damaged: its weights do not fit its configuration") from error
-
-
 def _disagreements(new: BaseModel, old: BaseModel, path: KeyPath, keys: Set[str] | None = None) -> Iterator[Problem]:
     """The explicitly given keys below `path` whose value differs from the model's; None: all but those of `_FREE`."""
     for name in sorted(new.model_fields_set - _FREE if keys is None else keys):

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from nmt.config import Config, dump_config, parse_config
 from nmt.config.schema import ModelConfig
@@ -12,7 +11,7 @@ from nmt.data.subwords import Subwords
 from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model
-from nmt.training.finetuning import Origin, freeze, inherited, load_origin, load_weights, parts
+from nmt.training.finetuning import Origin, freeze, inherited, load_origin, parts
 
 MODEL: dict[str, Any] = {
     "embedding_size": 5,
@@ -118,15 +117,6 @@ def test_one_vocabulary_is_not_two(tmp_path: Path, vocabularies: list[Subwords])
     assert two.vocabularies.source.model != two.vocabularies.target.model
     assert refusals(config(subwords={"joint": False}), joint) == ["subwords.joint: true in the model, false here"]
     assert refusals(config(subwords={"joint": True}), two) == ["subwords.joint: false in the model, true here"]
-
-
-def test_loaded_weights(tmp_path: Path, vocabularies: list[Subwords]) -> None:
-    first = origin(tmp_path / "model", vocabularies[:1])
-    model = build_model(first.model.config.model, source_size=16, target_size=16)
-    load_weights(model, first)
-    assert all(torch.equal(weight, first.model.weights[name]) for name, weight in model.state_dict().items())
-    with pytest.raises(UserError, match="model: damaged: its weights do not fit its configuration"):
-        load_weights(build_model(first.model.config.model, source_size=16, target_size=17), first)
 
 
 def build(tied: str) -> Seq2Seq:
