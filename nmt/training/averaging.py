@@ -13,14 +13,12 @@ from nmt.training.distributed import Processes
 
 
 def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """w = Σ_k w_k / K over the model files `paths`, summed in float64 and returned in each weight's own type."""
+    """w = Σ_k w_k / K over the model files `paths`, summed in float64."""
     sums: dict[str, Tensor] = {}
-    types: dict[str, torch.dtype] = {}
     for path in paths:
         for name, weight in load_model(path).weights.items():
-            types[name] = weight.dtype
-            sums[name] = sums.get(name, torch.zeros_like(weight, dtype=torch.float64)) + weight.double()
-    return {name: (total / len(paths)).to(types[name]) for name, total in sums.items()}
+            sums[name] = sums.get(name, torch.zeros(())) + weight.double()
+    return {name: (total / len(paths)).float() for name, total in sums.items()}
 
 
 def whole_checkpoints(
