@@ -4,7 +4,7 @@ It knows what a state says about a run, and the run's files; `checkpoint` writes
 """
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,9 @@ from nmt.training.distributed import Processes
 from nmt.training.divergence import Diverged, not_finite
 from nmt.training.optim import Schedule
 from nmt.training.progress import Progress
-from nmt.training.records import Records
+from nmt.training.records import Log, Records
 from nmt.training.run_folder import RunFolder
 from nmt.training.update import chosen_computing
-
-Log = Callable[[str], None]
 
 
 @dataclass(kw_only=True, eq=False)

@@ -108,8 +108,7 @@ def _backward_in_memory(
                 raise
         batches = [half for batch in batches for half in batch.halves()]
         optimizer.zero_grad(set_to_none=True)
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        torch.cuda.empty_cache()  # where no GPU is used it does nothing
 
 
 def _backward(model: Seq2Seq, batch: Batch, share: float, smoothing: float) -> Tensor:
