@@ -6,7 +6,8 @@ ids; it knows no text.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -54,8 +55,8 @@ def forced_decoding(
         sources, targets = zip(*(pairs[index] for index in batch), strict=True)
         area = (len(sources[0]) + 1) * (len(targets[0]) + 1)
         decode = _step_by_step if len(batch) == 1 and area > LARGEST_AREA else _at_once
-        by_model = [list(decode(model, sources, targets, attention)) for model in scorer.models]
-        return [_mean(pair) for pair in zip(*by_model, strict=True)]
+        by_pair = zip(*(decode(model, sources, targets, attention) for model in scorer.models), strict=True)
+        return [_mean(*of_pair) for of_pair in zip(by_pair, sources, targets, strict=True)]
 
     with scorer.inference():
         for batch in _batches(pairs, batch_tokens * _USUAL_LENGTH):
@@ -63,16 +64,16 @@ def forced_decoding(
     return [results[index] for index in range(len(pairs))]
 
 
-def _mean(of_models: Sequence[Forced]) -> Forced:
-    """What models say together about one target."""
-    log_probability = sum(forced.log_probability for forced in of_models) / len(of_models)
+def _mean(of_models: Sequence[tuple[float, Tensor | None]], source: Ids, target: Ids) -> Forced:
+    """What models say together about one target, from their log-probabilities and weights with END and padding."""
+    log_probability = sum(total for total, _ in of_models) / len(of_models)
     if not math.isfinite(log_probability):
         raise UserError(
             "the model's log-probabilities are no finite numbers: its weights are not finite, or far too large, as "
             "after a training that diverged; give an earlier model"
         )
-    weights = [forced.weights for forced in of_models if forced.weights is not None]
-    return Forced(log_probability, of_models[0].tokens, mean(weights) if weights else None)
+    cut = [weights[: len(target), : len(source)] for _, weights in of_models if weights is not None]
+    return Forced(log_probability, len(target) + 1, mean(cut).clone() if cut else None)
 
 
 def _batches(pairs: Sequence[tuple[Ids, Ids]], area: int) -> Iterator[list[int]]:
@@ -95,7 +96,10 @@ def _batches(pairs: Sequence[tuple[Ids, Ids]], area: int) -> Iterator[list[int]]
         yield batch
 
 
-def _at_once(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids], attention: bool) -> Iterator[Forced]:
+def _at_once(
+    model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids], attention: bool
+) -> Iterable[tuple[float, Tensor | None]]:
+    """The log-probability and the weights of each pair."""
     batch = make_batch(sources, targets, np.arange(len(sources))).to(model.output_weight.device)
     outputs = model(batch.source, batch.source_lengths, batch.target_input)
     mask = length_mask(batch.target_lengths, batch.target_output.size(1))
@@ -105,16 +109,12 @@ def _at_once(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids], att
         log_probabilities = torch.log_softmax(linear(vectors[start : start + CHUNK], model.output_weight), dim=1)
         chosen.append(log_probabilities.gather(1, tokens[start : start + CHUNK].unsqueeze(1)).squeeze(1))
     sums = [float(part.sum()) for part in torch.cat(chosen).double().split(batch.target_lengths.tolist())]
-    all_weights = outputs.weights.cpu() if attention else [None] * len(sums)
-    for total, weights, source, target in zip(sums, all_weights, sources, targets, strict=True):
-        cut = None if weights is None else weights[: len(target), : len(source)].clone()
-        yield Forced(total, len(target) + 1, cut)
+    return zip(sums, outputs.weights.cpu() if attention else repeat(None), strict=False)
 
 
-def _step_by_step(model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids], attention: bool) -> Iterator[Forced]:
-    """One pair, whose memory grows with the source, not with source × target × size."""
-    ((source,), (target,)) = sources, targets
+def _step_by_step(
+    model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids], attention: bool
+) -> Iterable[tuple[float, Tensor | None]]:
+    """The same of one pair, whose memory grows with the source, not with source × target × size."""
     pair = make_batch(sources, targets, np.arange(1))
-    total, weights = stepwise_log_probability(model, pair.source, pair.target, attention=attention)
-    cut = None if weights is None else weights[: len(target), : len(source)]
-    yield Forced(total, len(target) + 1, cut)
+    return [stepwise_log_probability(model, pair.source, pair.target, attention=attention)]

@@ -88,11 +88,9 @@ def contradictions(
             yield "diversity does not go with sampling; leave out one of the two"
         if constraints:
             yield "diversity does not go with constraints; leave out one of the two"
-    attends = decoding.coverage_penalty or options.replace_unknown is not None or options.alignments
-    which = scorer.without_attention if attends else None
-    if which and decoding.coverage_penalty:
+    if decoding.coverage_penalty and (which := scorer.without_attention):
         yield f"coverage_penalty needs attention, and {which} has none (model.attention.score: none); set it to 0"
-    if which and options.replace_unknown is not None:
+    if options.replace_unknown is not None and (which := scorer.without_attention):
         yield (
             f"unknown words cannot be replaced: {which} has no attention (model.attention.score: none), which would "
             "say what source word each stands for"
