@@ -4,6 +4,7 @@ import errno
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import torch
 
 DEVICES = ("auto", "cpu", "cuda")
+TELLING = 5.0  # seconds that another process gets to tell a mistake
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # characters, except line ends
 
 
@@ -34,6 +36,7 @@ def run(program: str, body: Callable[[], int | None]) -> int:
                 sys.stdout.flush()  # here rather than at exit, so that a missing reader is handled below
             return code
     except ToldElsewhere:
+        time.sleep(TELLING)  # once one process has ended, torchrun ends the others: the one that tells has to be first
         return 2
     except UserError as error:
         print(describe(program, error), file=sys.stderr)

@@ -8,7 +8,6 @@ if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl
 
     raise SystemExit(start.translate())
 
-import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -38,12 +37,12 @@ Translate = Callable[..., Iterator[list[Translation]]]  # lines, with what stand
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-translate; returns the exit code: 0, or 2 after a mistake of the user."""
+    return run(PROGRAM, partial(_translate, arguments))
+
+
+def _translate(arguments: Sequence[str] | None) -> int:
     with told_by_the_first():
         options = parser().parse_args(arguments)
-    return run(PROGRAM, partial(_translate, options))
-
-
-def _translate(options: argparse.Namespace) -> int:
     team = Team.of_torchrun(PROGRAM)
     request = team.together("options", lambda: checked(read_request(options, team)))
     files, write = {MAIN: request.output, **request.alignments.files}, partial(_write, request)

@@ -8,8 +8,9 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from datetime import timedelta
+from io import StringIO
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
@@ -92,10 +93,17 @@ class Team:
 
 @contextmanager
 def told_by_the_first() -> Iterator[None]:
-    """In the block only the first process of a team is heard, since all would say the same about wrong options."""
-    with ExitStack() as stack:
-        if os.environ.get("WORLD_SIZE", "1") != "1" and os.environ.get("RANK", "0") != "0":
-            nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
-            stack.enter_context(redirect_stdout(nowhere))
-            stack.enter_context(redirect_stderr(nowhere))
+    """In the block only the first process of a team is heard, since all would say the same about wrong options.
+
+    Raises ToldElsewhere in the others when they are wrong.
+    """
+    if os.environ.get("WORLD_SIZE", "1") == "1" or os.environ.get("RANK", "0") == "0":
         yield
+        return
+    try:
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            yield
+    except SystemExit as end:
+        if end.code:
+            raise ToldElsewhere("wrong options") from None
+        raise

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 import torch
 
+from nmt.cli.common import TELLING
 from nmt.cli.parts_request import PartsRequest
 from nmt.cli.translate import main
 from nmt.decoding import translator
@@ -670,6 +672,18 @@ def test_an_environment_that_torchrun_did_not_make(
     with suppress(SystemExit):
         assert command.run(*(["--bean", 1] if "bean" in told else [])) == 2
     assert told in capsys.readouterr().err
+
+
+def test_a_process_that_is_not_heard_leaves_the_first_one_time_to_tell(
+    command: Command, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(time, "sleep", waits.append)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    assert command.run("--bean", 1) == 2
+    assert waits == [TELLING]
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_damaged_model_leaves_no_folder(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
