@@ -51,21 +51,19 @@ class Fonts:
     def cover(self, texts: Iterable[str]) -> None:
         """Find a font for each character of the texts."""
         for character in sorted(set("".join(texts)) - self.missing):
-            if ord(character) not in self._covered and not self._add_font_with(ord(character)):
+            if ord(character) in self._covered:
+                continue
+            family = next((family for family in self._others if ord(character) in self._characters(family)), None)
+            if family is None:
                 self.missing.add(character)
+            else:
+                self.families.append(family)
+                self._covered.update(self._characters(family))
 
     def missing_scripts(self) -> list[str]:
         """The first words of the Unicode names of the missing characters, such as "ARABIC", "CJK" or "HIRAGANA"."""
         visible = (character for character in self.missing if unicodedata.category(character) not in _INVISIBLE)
         return sorted({unicodedata.name(character, "UNNAMED").split()[0] for character in visible})
-
-    def _add_font_with(self, character: int) -> bool:
-        for family in self._others:
-            if character in self._characters(family):
-                self.families.append(family)
-                self._covered.update(self._characters(family))
-                return True
-        return False
 
 
 def _other_families() -> Iterator[str]:
