@@ -46,14 +46,7 @@ class Encoded(NamedTuple):
     summary: Tensor  # (batch, size): the last state of the top layer's backward direction, or of its only direction
 
 
-class _Packed(NamedTuple):
-    """What computes W x + b and U h (+ b) of one layer in one direction."""
-
-    from_input: Product
-    recurrent: Product
-
-
-class Encoder(KeepsPacked[list[list[_Packed]]]):
+class Encoder(KeepsPacked[list[list[tuple[Product, Product]]]]):
     """Stacked GRU or LSTM layers. Padding never touches a state of either direction.
 
     The annotations are in the order of the text, whatever the order of reading. Their layer normalization (Ba et al.
@@ -154,13 +147,12 @@ class Encoder(KeepsPacked[list[list[_Packed]]]):
         """One layer over `inputs` (S, batch, input_size): its outputs (S, directions, batch, size), its last states."""
         first = (inputs.new_zeros(self.directions, inputs.size(1), self.size),) * self.kind.states
         if (packed := self.for_inference) is not None:
-            from_inputs = _both_ways([way.from_input(inputs) for way in packed[layer]])
-            products = [way.recurrent for way in packed[layer]]
-            outputs, *cell = packed_sequence(self.kind, from_inputs, products, first, real)
+            from_inputs = _both_ways([from_input(inputs) for from_input, _ in packed[layer]])
+            outputs, *cell = packed_sequence(self.kind, from_inputs, [way[1] for way in packed[layer]], first, real)
         else:
             weights = [self._weights(layer, direction) for direction in range(self.directions)]
             from_inputs = _both_ways([linear(inputs, weight, bias) for weight, bias, *_ in weights])
-            recurrent = torch.stack([weight for *_, weight, _ in weights])
+            recurrent = torch.stack([weight for _, _, weight, _ in weights])
             biases = [bias for *_, bias in weights if bias is not None]
             outputs, *cell = sequence(
                 self.kind, from_inputs, recurrent, torch.stack(biases) if biases else None, first, real
@@ -179,9 +171,10 @@ class Encoder(KeepsPacked[list[list[_Packed]]]):
         with torch.no_grad():
             self.packed = [[self._packed(layer, way) for way in range(self.directions)] for layer in range(self.layers)]
 
-    def _packed(self, layer: int, direction: int) -> _Packed:
+    def _packed(self, layer: int, direction: int) -> tuple[Product, Product]:
+        """What computes W x + b and U h (+ b)."""
         weight, bias, recurrent, recurrent_bias = self._weights(layer, direction)
-        return _Packed(float32_product(weight, bias), float32_product(recurrent, recurrent_bias))
+        return float32_product(weight, bias), float32_product(recurrent, recurrent_bias)
 
     def _layer(self, states: Tensor, layer: int) -> Tensor:
         """The directions of one layer joined, from the library's (layers × directions, batch, size)."""
