@@ -17,9 +17,9 @@ _LARGEST = 1 << 53
 
 def checked_numbers(numbers: Any) -> dict[str, Any]:
     """The same numbers. Raises ValueError with the key of one that no training writes."""
-    numbers = _section("its numbers", numbers)
+    _expect(isinstance(numbers, dict), "its numbers")
     for key in ("progress", "schedule", "surroundings"):
-        _section(key, numbers.get(key))
+        _expect(isinstance(numbers.get(key), dict), key)
     _expect(isinstance(numbers.get("data"), str), "data")
     _expect(_is_count(numbers.get("recorded")), "recorded")
     _expect(isinstance(numbers.get("recorded_digest", ""), str), "recorded_digest")
@@ -30,22 +30,13 @@ def checked_numbers(numbers: Any) -> dict[str, Any]:
         _expect(isinstance(value, str | int), f"surroundings.{key}")
     _expect(_is_count(surroundings.get("threads"), 1, _MOST_THREADS), "surroundings.threads")
     _expect(_is_count(surroundings.get("processes", 1), 1), "surroundings.processes")
-    _check_progress(numbers["progress"])
-    return numbers
-
-
-def _check_progress(progress: dict[str, Any]) -> None:
-    known = {field.name: field.default for field in fields(Progress)}
+    progress, known = numbers["progress"], {field.name: field.default for field in fields(Progress)}
     odd = (progress.keys() - known) | (_ALWAYS - progress.keys())
     _expect(not odd, *(f"progress.{key}" for key in sorted(odd)))
     for key, value in progress.items():
         fits = _FITS.get(key, _is_number)(value) or (value is None and known[key] is None)
         _expect(fits, f"progress.{key}")
-
-
-def _section(key: str, value: Any) -> dict[str, Any]:
-    _expect(isinstance(value, dict), key)
-    return dict(value)
+    return numbers
 
 
 def _expect(fits: bool, *keys: str) -> None:
