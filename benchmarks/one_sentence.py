@@ -16,6 +16,7 @@ import time
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
+from unittest.mock import patch
 
 import torch
 
@@ -33,10 +34,10 @@ def measure(translator: Translator, lines: Sequence[str], *, beam_size: int, run
     texts = set()
     for _ in range(runs):
         for way, largest_beam in (("alone", beam_size), ("batched", 0)):
-            beam.LARGEST_BEAM = largest_beam
-            began = time.process_time()
-            translations = list(translator.translate(lines, beam_size=beam_size, waiting=lambda: True))
-            seconds[way].append(time.process_time() - began)
+            with patch.object(beam, "LARGEST_BEAM", largest_beam):
+                began = time.process_time()
+                translations = list(translator.translate(lines, beam_size=beam_size, waiting=lambda: True))
+                seconds[way].append(time.process_time() - began)
             texts.add(tuple(best[0].text for best in translations))
     if len(texts) > 1:
         raise RuntimeError("the two searches have written different translations")
