@@ -43,9 +43,8 @@ def missing(needed: Mapping[str, tuple[object, str]]) -> Checking[None]:
 def read_count(option: str, text: str | None, *, least: int) -> Checking[int | None]:
     """Read a whole number; None if there is none, or if it is wrong."""
     if text is not None:
-        with suppress(ValueError):
-            if least <= int(text) < MOST:
-                return int(text)
+        if text.isascii() and text.isdecimal() and len(text) < len(str(MOST)) and int(text) >= least:
+            return int(text)
         yield f"{option} {shlex.quote(text)}: allowed: a whole number, at least {least}"
     return None
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from nmt.cli.models import PRECISIONS
-from nmt.cli.options import add_search_options, add_unknown_word_options, read_how
+from nmt.cli.options import add_search_options, add_unknown_word_options, read_count, read_how
 from nmt.cli.outputs import check_output, check_outputs, opened_for_writing
 from nmt.config.schema import DecodingConfig
-from nmt.errors import UserError
+from nmt.errors import UserError, checked
 from nmt.ops.packed_weights import PRODUCTS
 
 FULL = Path("/dev/full")  # a device of Linux on which every write fails as on a full disk
@@ -30,6 +30,17 @@ def searched(*arguments: str) -> tuple[dict[str, Any], list[str]]:
             problems.append(next(reading))
         except StopIteration as end:
             return end.value, problems
+
+
+def test_a_count_is_digits() -> None:
+    assert checked(read_count("--chunk-lines", "12", least=1)) == 12
+    assert checked(read_count("--chunk-lines", None, least=1)) is None
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "+1", " 5", "1_0", "1.0", "\u0663", "", "9" * 18, "9" * 5000])
+def test_what_is_no_count(text: str) -> None:
+    with pytest.raises(UserError, match="--chunk-lines .*: allowed: a whole number, at least 1"):
+        checked(read_count("--chunk-lines", text, least=1))
 
 
 def test_the_precisions_that_are_offered_are_those_that_there_are() -> None:
