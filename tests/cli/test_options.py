@@ -39,7 +39,7 @@ def test_a_count_is_digits() -> None:
 
 @pytest.mark.parametrize("text", ["0", "-1", "+1", " 5", "1_0", "1.0", "\u0663", "", "9" * 18, "9" * 5000])
 def test_what_is_no_count(text: str) -> None:
-    with pytest.raises(UserError, match="--chunk-lines .*: allowed: a whole number, at least 1"):
+    with pytest.raises(UserError, match=r"--chunk-lines .*: allowed: a whole number, at least 1"):
         checked(read_count("--chunk-lines", text, least=1))
 
 
