@@ -12,6 +12,7 @@ from torch import Tensor
 
 from nmt.decoding.search.beam import beam_search
 from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, Step, penalty
+from nmt.decoding.search.rules import Rule
 from nmt.symbols import BEGIN, END, PAD
 
 Words = list[int]
@@ -40,9 +41,15 @@ def table_step(tables: Tensor) -> Step[Rows]:
 
 
 def table_beam_search(
-    tables: Tensor, *, beam_size: int, limits: Sequence[int], length_penalty: LengthPenalty, n_best: int = 1
+    tables: Tensor,
+    *,
+    beam_size: int,
+    limits: Sequence[int],
+    length_penalty: LengthPenalty,
+    n_best: int = 1,
+    rules: Sequence[Rule] = (),
 ) -> list[list[Hypothesis]]:
-    """The product's beam search, with nothing added."""
+    """The product's beam search."""
     return beam_search(
         table_step(tables),
         Rows(torch.arange(len(tables))),
@@ -50,6 +57,7 @@ def table_beam_search(
         length_penalty=length_penalty,
         max_lengths=torch.tensor(limits),
         n_best=n_best,
+        rules=rules,
     )
 
 

@@ -8,7 +8,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt.decoding.search.beam import beam_search
 from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty
 from nmt.decoding.search.rules import (
     ForcedPrefix,
@@ -18,7 +17,14 @@ from nmt.decoding.search.rules import (
     Rule,
 )
 from nmt.symbols import BEGIN, END, PAD, UNKNOWN
-from tests.decoding.tables import Allows, Rows, Words, next_tokens, plain_beam_search, random_tables, table_step
+from tests.decoding.tables import (
+    Allows,
+    Words,
+    next_tokens,
+    plain_beam_search,
+    random_tables,
+    table_beam_search,
+)
 
 PENALTIES: list[LengthPenalty] = ["none", "average", 0.0, 0.6, 2.0]
 SENTENCES, LIMIT = 3, 5
@@ -34,12 +40,11 @@ def searched(
     n_best: int = 1,
     prefix: ForcedPrefix | None = None,
 ) -> list[list[Hypothesis]]:
-    return beam_search(
-        table_step(tables),
-        Rows(torch.arange(len(tables))),
+    return table_beam_search(
+        tables,
         beam_size=beam_size,
+        limits=limits,
         length_penalty=length_penalty,
-        max_lengths=torch.tensor(limits),
         n_best=n_best,
         rules=rules if prefix is None else [*rules, prefix],
     )
