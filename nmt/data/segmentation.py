@@ -17,14 +17,17 @@ from random import Random
 from typing import NamedTuple
 
 import sentencepiece
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec  # type: ignore[attr-defined]
 
-from nmt.data.protobuf import BPE, BYTE, NORMAL, UNIGRAM, USER_DEFINED, byte_of, model_pieces, model_type
 from nmt.symbols import UNKNOWN
 
+DAMAGED = "not a sentencepiece model, or damaged"
 _SPACE = "▁"
 _UNKNOWN_PENALTY = 10.0  # how much less than the worst piece an unknown character scores, as in sentencepiece
 _LONGEST_WORD = 500  # characters; longer words are split, as BPE-dropout takes quadratic time
 _REMEMBERED = 1 << 15  # words whose lattice is kept
+_BYTE = re.compile("<0x[0-9A-F]{2}>")  # a piece that stands for a byte
 
 
 class _Lattice(NamedTuple):
@@ -46,9 +49,10 @@ class Segmenter:
         self._processor = processor
         self._pieces: dict[str, tuple[int, float]] = {}  # text: id, score
         self._bytes: dict[int, int] = {}
-        self._type = model_type(model)
-        self._read(model)
-        if self._type not in (BPE, UNIGRAM):
+        settings = read_model(model)
+        self._is_unigram = settings.trainer_spec.model_type == TrainerSpec.UNIGRAM
+        self._read(settings)
+        if not self._is_unigram and settings.trainer_spec.model_type != TrainerSpec.BPE:
             raise ValueError("a subword model of this type cannot sample segmentations; bpe and unigram models can")
         self._unknown_score = min((score for _, score in self._pieces.values()), default=0.0) - _UNKNOWN_PENALTY
         self._scores = dict(self._pieces.values()) | {UNKNOWN: self._unknown_score}
@@ -66,11 +70,11 @@ class Segmenter:
         probability proportional to P(x) ** alpha, among all (`nbest_size` -1) or the `nbest_size` best ones. A run of
         unknown characters becomes one UNKNOWN, as in sentencepiece, or its bytes.
         """
-        if self._type == UNIGRAM and nbest_size != -1:
+        if self._is_unigram and nbest_size != -1:
             return self._one_of_the_best(text, alpha, nbest_size, random)
         pieces: list[tuple[int, str]] = []
         for word in self._words.findall(self._processor.normalize(text)):
-            pieces += self._merge(word, alpha, random) if self._type == BPE else self._walk(word, alpha, random)
+            pieces += self._walk(word, alpha, random) if self._is_unigram else self._merge(word, alpha, random)
         ids: list[int] = []
         for unknown, run in groupby(pieces, key=lambda piece: piece[0] == UNKNOWN):
             if not unknown:
@@ -136,11 +140,23 @@ class Segmenter:
         (chosen,) = random.choices(best, [math.exp(score - highest) for score in scores])
         return list(chosen)
 
-    def _read(self, model: bytes) -> None:
-        for number, (text, score, kind) in enumerate(model_pieces(model)):
-            if kind == NORMAL:
-                self._pieces[text] = (number, score)
-            elif kind == BYTE:
-                self._bytes[byte_of(text)] = number
-            elif kind == USER_DEFINED:
+    def _read(self, model: ModelProto) -> None:
+        for number, piece in enumerate(model.pieces):
+            text, kind = piece.piece, piece.type
+            unusable = not text or isinstance(text, bytes) or not math.isfinite(piece.score)  # bytes: not UTF-8
+            if unusable or (kind == piece.BYTE and not _BYTE.fullmatch(text)):  # which sentencepiece overlooks
+                raise ValueError(DAMAGED)
+            if kind == piece.NORMAL:
+                self._pieces[text] = (number, piece.score)
+            elif kind == piece.BYTE:
+                self._bytes[int(text[1:-1], 16)] = number
+            elif kind == piece.USER_DEFINED:
                 raise ValueError(f"a subword model with user-defined symbols ({text!r}) cannot sample segmentations")
+
+
+def read_model(model: bytes) -> ModelProto:
+    """The pieces and settings of a serialized model. Raises ValueError."""
+    try:
+        return ModelProto.FromString(model)
+    except DecodeError as error:
+        raise ValueError(DAMAGED) from error

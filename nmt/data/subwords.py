@@ -14,10 +14,11 @@ from random import Random
 from typing import Any, NamedTuple
 
 import sentencepiece
+from sentencepiece.sentencepiece_model_pb2 import TrainerSpec  # type: ignore[attr-defined]
+from sentencepiece.sentencepiece_pb2 import SentencePieceText  # type: ignore[attr-defined]
 
 from nmt.config.schema import SubwordSampling, SubwordsConfig
-from nmt.data.protobuf import BPE, DAMAGED, WORD, model_type, text_pieces
-from nmt.data.segmentation import Segmenter
+from nmt.data.segmentation import DAMAGED, Segmenter, read_model
 from nmt.errors import UserError
 from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
 
@@ -56,9 +57,9 @@ class Subwords:
         special_ids = tuple(getattr(self._processor, f"{name}_id")() for name in _SPECIAL_NAMES)
         if special_ids != (PAD, UNKNOWN, BEGIN, END):
             raise ValueError(_wrong_ids(special_ids))
-        kind = model_type(model)
-        self.of_words = kind == WORD  # whether all pieces are whole words
-        self.of_merges = kind == BPE  # whether `sample` uses alpha only
+        kind = read_model(model).trainer_spec.model_type
+        self.of_words = kind == TrainerSpec.WORD  # whether all pieces are whole words
+        self.of_merges = kind == TrainerSpec.BPE  # whether `sample` uses alpha only
 
     @staticmethod
     def train(lines: Iterable[str], *, settings: SubwordsConfig, corpus: str = "this corpus") -> "Subwords":
@@ -168,10 +169,10 @@ class Subwords:
         if mark is not None and self.of_words:
             mark = f" {mark}"  # pieces begin with their space
         ids = _text_ids(ids)
-        pieces = text_pieces(self._processor.decode(ids, out_type="serialized_proto"))
+        decoded = SentencePieceText.FromString(self._processor.decode(ids, out_type="serialized_proto"))
         return [
-            mark if mark is not None and token == UNKNOWN else piece.surface.decode()
-            for token, piece in zip(ids, pieces, strict=True)
+            mark if mark is not None and token == UNKNOWN else piece.surface
+            for token, piece in zip(ids, decoded.pieces, strict=True)
         ]
 
     def spans(self, text: str) -> list[tuple[int, int]]:
@@ -188,8 +189,8 @@ class Subwords:
     def _spans(self, text: str) -> list[tuple[int, int]]:
         characters = [index for index, character in enumerate(text) for _ in character.encode()]
         characters.append(len(text))  # characters[b]: the character that byte b belongs to
-        pieces = text_pieces(self._processor.encode(text, out_type="serialized_proto"))
-        return [(characters[piece.start], characters[piece.stop]) for piece in pieces]
+        encoded = SentencePieceText.FromString(self._processor.encode(text, out_type="serialized_proto"))
+        return [(characters[piece.begin], characters[piece.end]) for piece in encoded.pieces]
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the text of each piece, with "▁" marking the start of a word."""
