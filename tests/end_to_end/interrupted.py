@@ -20,11 +20,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NoReturn
 
 import torch._dynamo  # the optimisers import it where they are made, which takes a second
 
 from nmt.cli import train, validation_metrics
+from nmt.jobs import stopping
 
 assert torch._dynamo
 CHANGING = ("link", "replace", "rename", "unlink", "remove", "rmdir", "mkdir", "fsync", "ftruncate")
@@ -125,7 +127,7 @@ def child(task: dict[str, Any], descriptor: int) -> NoReturn:
         if "validation" in task:
             wait_in_validation(task["validation"], descriptor)
         operations.install()
-        code = train.main(task["arguments"])
+        code = stopping.started("nmt-train", lambda: partial(train.main, task["arguments"]))  # as the command does
     except BaseException as error:
         print(repr(error), file=sys.stderr)
     finally:
