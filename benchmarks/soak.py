@@ -16,7 +16,6 @@ exit code is 1 when something is not flat. It reads /proc, so it runs only on Li
 
 import argparse
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -94,9 +93,8 @@ class Program:
         self.samples.append(Sample(clock, processor, resident, shared_out, self._done()))
 
     def end(self) -> None:
-        """End the process, as Ctrl-C does."""
-        with suppress(ProcessLookupError):
-            self.process.send_signal(signal.SIGINT)
+        """End the process."""
+        self.process.terminate()  # by SIGTERM: a shell starts commands in the background so that they ignore Ctrl-C
         try:
             self.process.wait(PATIENCE)
         except subprocess.TimeoutExpired:

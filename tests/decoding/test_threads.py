@@ -81,7 +81,7 @@ def test_an_interruption_ends_what_is_running(threads: Callable[[int], None]) ->
 
     def work(item: int) -> None:
         if running.wait() == 0:
-            time.sleep(0.1)  # until that thread waits: in the moment before, Python would see the signal only afterwards
+            time.sleep(0.1)  # until that thread waits: a moment before, the signal would be seen only after the wait
             signal.pthread_kill(waiting, signal.SIGINT)  # as a terminal does: it wakes the thread that waits
         until_told()
 

@@ -16,6 +16,7 @@ import builtins
 import io
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -137,6 +138,7 @@ def child(task: dict[str, Any], descriptor: int) -> NoReturn:
 
 
 def main() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts commands in the background without it
     for line in sys.stdin:
         task = json.loads(line)
         reading, writing = os.pipe()
