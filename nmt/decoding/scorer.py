@@ -93,7 +93,7 @@ class Scorer:
         assert state.barred is not None
         words, barred = columns.ids[tokens], state.barred.unsqueeze(1)
         for model, output, before in zip(self.models, self._outputs, state.models, strict=True):
-            vectors, following = model.advance(words, before)
+            vectors, _, following = model.advance(words, before)
             logits = output(vectors).view(len(barred), -1, barred.size(2))
             yield logits.masked_fill_(barred, -math.inf).flatten(0, 1).log_softmax(dim=1), following
 

@@ -78,8 +78,11 @@ class Decoder(nn.Module):
         """The state before the first step, from the layers' first states."""
         return DecoderState(layers, self.attention.start(memory))
 
-    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, DecoderState]:
-        """One step, without dropout, for `embedded` (rows, input_size): vector (rows, output_size), next state."""
+    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Tensor, DecoderState]:
+        """One step, without dropout, for `embedded` (rows, input_size).
+
+        Returns the vector (rows, output_size), the weights (rows, source_length) and the next state.
+        """
         raise NotImplementedError
 
     def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Outputs:
@@ -130,9 +133,9 @@ class ReadoutDecoder(Decoder):
         """The vectors (…, output_size) of steps with these states, embedded words and contexts."""
         raise NotImplementedError
 
-    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, DecoderState]:
+    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Tensor, DecoderState]:
         step, state = self._recur(self._cell(0).project(embedded), state, memory, ())
-        return self._read_out(step.top, embedded, step.context), state
+        return self._read_out(step.top, embedded, step.context), step.weights, state
 
     def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Outputs:
         embedded = dropout(embedded, self.dropout, training=self.training)

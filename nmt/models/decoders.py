@@ -61,13 +61,12 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
         fed = None if self.feed is None else first.new_zeros(first.size(0), self.output_size)
         return super().start(layers, memory)._replace(fed=fed)
 
-    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, DecoderState]:
+    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Tensor, DecoderState]:
         if (multiply := self.for_inference) is not None and state.fed is not None:
             from_input = multiply(torch.cat((embedded, state.fed), dim=1))
         else:
             from_input = self._with_fed(self._cell(0).project(embedded), state)
-        vector, _, state = self._recur(from_input, state, memory, ())
-        return vector, state
+        return self._recur(from_input, state, memory, ())
 
     def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Outputs:
         embedded = dropout(embedded, self.dropout, training=self.training)

@@ -111,15 +111,20 @@ class Seq2Seq(KeepsPacked[PackedOutput]):
 
     def step(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, SearchState]:
         """Log-probabilities (rows, vocabulary) of the words after `tokens` (rows,), and the next state."""
-        vectors, following = self.advance(tokens, state)
+        vectors, _, following = self.advance(tokens, state)
+        return self.log_probabilities(vectors), following
+
+    def advance(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, Tensor, SearchState]:
+        """After `tokens` (rows,): vectors for the output layer (rows, output_size), the weights (rows, source_length)
+        with which they were computed, and the next state."""
+        vectors, weights, decoder = self.decoder.step(self.target_embedding(tokens), state.decoder, state.memory)
+        return vectors, weights, SearchState(state.memory, decoder)
+
+    def log_probabilities(self, vectors: Tensor) -> Tensor:
+        """log softmax(W_s v), (rows, vocabulary), of the vectors (rows, output_size) of a step."""
         packed = self.for_inference
         logits = linear(vectors, self.output_weight) if packed is None else packed.multiply(vectors)
-        return torch.log_softmax(logits, dim=-1), following
-
-    def advance(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, SearchState]:
-        """Vectors for the output layer (rows, output_size) after `tokens` (rows,), and the next state."""
-        vectors, decoder = self.decoder.step(self.target_embedding(tokens), state.decoder, state.memory)
-        return vectors, SearchState(state.memory, decoder)
+        return torch.log_softmax(logits, dim=-1)
 
     def output_for(self, tokens: Tensor) -> Product:
         """The output layer of `tokens` (columns,) alone: from the decoder's vectors to logits (rows, columns).

@@ -5,13 +5,10 @@ the source, where that of all steps at once grows with source × target, and for
 validation and forced decoding both score such pairs here; it knows tensors, and no corpus.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nmt.models.seq2seq import Seq2Seq
 
@@ -30,26 +27,10 @@ def stepwise_log_probability(
     device = model.output_weight.device
     state = model.start(source.to(device), torch.tensor([source.size(1)], device=device))
     tokens = target[0].tolist()
-    total = 0.0
-    with _recorded(model.decoder.attention) as rows:
-        for token, following in pairwise(tokens):
-            log_probabilities, state = model.step(torch.tensor([token], device=device), state)
-            total += float(log_probabilities[0, following])
-            if not attention:
-                rows.clear()
+    total, rows = 0.0, []
+    for token, following in pairwise(tokens):
+        vectors, weights, state = model.advance(torch.tensor([token], device=device), state)
+        total += float(model.log_probabilities(vectors)[0, following])
+        if attention:
+            rows.append(weights[0].cpu())
     return total, torch.stack(rows) if attention else None
-
-
-@contextmanager
-def _recorded(attention: nn.Module) -> Iterator[list[Tensor]]:
-    """The weights (source_length,) of every step in the block, which a decoder's `step` keeps to itself."""
-    rows: list[Tensor] = []
-
-    def record(module: nn.Module, inputs: Any, outputs: tuple[Tensor, Tensor]) -> None:
-        rows.append(outputs[1][0, 0].cpu())
-
-    handle = attention.register_forward_hook(record)
-    try:
-        yield rows
-    finally:
-        handle.remove()

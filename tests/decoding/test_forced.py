@@ -2,6 +2,7 @@
 
 import math
 import random
+import threading
 
 import pytest
 import torch
@@ -66,7 +67,28 @@ def test_step_by_step_is_the_same(decoder: str, attention_score: str, monkeypatc
         assert left.weights is not None
         assert left.weights.shape == (len(target), len(source))
         torch.testing.assert_close(left.weights, right.weights)
-    assert not model.decoder.attention._forward_hooks
+
+
+def test_another_thread_may_decode_with_the_same_model_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forced_module, "LARGEST_AREA", 0)
+    scorer = Scorer([model := network()])
+    (alone,) = forced_decoding(scorer, PAIRS[:1], batch_tokens=100, attention=True)
+    here, others = threading.current_thread(), []
+
+    def let_another_decode(*_: object) -> None:
+        if threading.current_thread() is here:
+            other = threading.Thread(
+                target=lambda: others.extend(forced_decoding(scorer, PAIRS[2:3], batch_tokens=100))
+            )
+            other.start()
+            other.join()
+
+    model.target_embedding.register_forward_hook(let_another_decode)
+    (beside,) = forced_decoding(scorer, PAIRS[:1], batch_tokens=100, attention=True)
+    assert len(others) == len(TARGETS[0]) + 1
+    assert beside.log_probability == alone.log_probability
+    assert beside.weights is not None
+    torch.testing.assert_close(beside.weights, alone.weights, rtol=0, atol=0)
 
 
 def test_attention_belongs_to_the_step_that_predicts_the_piece() -> None:

@@ -112,8 +112,8 @@ def test_it_trains_step_by_step_as_search_takes_it(tmp_path: Path) -> None:
     with torch.inference_mode():
         state = model.start(source, lengths)
         for step, tokens in enumerate(target.unbind(1)):
-            following, state = model.advance(tokens, state)
-            torch.testing.assert_close(following, vectors[:, step].detach(), rtol=0, atol=1e-5)
+            vector, _, state = model.advance(tokens, state)
+            torch.testing.assert_close(vector, vectors[:, step].detach(), rtol=0, atol=1e-5)
 
 
 def test_it_is_saved_and_read(tmp_path: Path) -> None:
