@@ -78,17 +78,18 @@ def in_word(character: str) -> bool:
     return unicodedata.category(character)[0] in "LMN" and script not in _WITHOUT_SPACES
 
 
-def as_given(text: str, prefix: Required, target: Subwords, *, same_words: bool) -> str:
-    """`text` with the prefix at its beginning as the user wrote it.
+def as_given(text: str, prefix: Required, target: Subwords, *, same_words: bool, mark: str | None = None) -> str:
+    """`text`, in which `mark`, if given, stands for unknown pieces, with the prefix at its beginning as the user wrote
+    it.
 
     This undoes what the subword model has normalized, lowercased or not known. A text is left as it is if it does not
-    begin as the prefix's pieces are spelled, because unknown words in it were replaced; with `same_words` also if its
-    number of words would change.
+    begin as the prefix's pieces are spelled; with `same_words` also if its number of words would change.
     """
-    if not prefix.tokens or not text.startswith(spelled := target.decode(prefix.tokens)):
+    spelled = target.decode(prefix.tokens) if mark is None else target.decode_marked(prefix.tokens, mark)
+    if not prefix.tokens or not text.startswith(spelled):
         return text
     rest = text[len(spelled) :]
-    if prefix.tokens[-1] == UNKNOWN:
+    if prefix.tokens[-1] == UNKNOWN and mark is None:
         rest = rest.removeprefix(" ")  # which sentencepiece writes behind an unknown piece
     restored = prefix.text + rest
     return text if same_words and len(restored.split()) != len(text.split()) else restored

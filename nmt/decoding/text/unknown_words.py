@@ -19,13 +19,11 @@ from nmt.data.subwords import Subwords
 from nmt.decoding.text.words import UNKNOWN_MARK, PieceWords
 from nmt.symbols import UNKNOWN
 
-_LEFT_UNKNOWN = "⁇"  # what sentencepiece writes for an unknown piece
-
 
 class Replaced(NamedTuple):
     """A translation whose unknown words were replaced."""
 
-    text: str
+    text: str  # with UNKNOWN_MARK for each unknown piece that stays
     words: list[int]  # for each word that the model wrote, the number of words that `text` has for it
 
 
@@ -36,8 +34,9 @@ def with_unknown_replaced(
     *,
     subwords: Subwords,
     dictionary: Mapping[str, str],
+    forced: int = 0,
 ) -> Replaced:
-    """The text of `tokens`, with every unknown word replaced.
+    """The text of `tokens`, with every unknown word replaced; what the first `forced` tokens spell stays as it is.
 
     `weights` (tokens, source pieces) is the attention with which `tokens` were written, and `source` has the words of
     the source pieces. The weights of the unknown pieces of one word are added up, and so are those of the source pieces
@@ -47,20 +46,20 @@ def with_unknown_replaced(
     otherwise it is copied. Punctuation that the translation itself has around the unknown word takes the place of the
     source word's.
     """
-    rows = iter(weights[[token == UNKNOWN for token in tokens]].tolist())
-    # Words and the white space between them in turns; only the words can hold marks.
-    parts = re.split(r"(\s+)", subwords.decode_marked(tokens, UNKNOWN_MARK))
-    if parts == [""]:
-        return Replaced("", [])
-    for index, word in enumerate(parts):
+    rows = iter(weights[[place >= forced and token == UNKNOWN for place, token in enumerate(tokens)]].tolist())
+    begin = len(subwords.decode_marked(tokens[:forced], UNKNOWN_MARK))
+    words = []
+
+    def replaced(match: re.Match[str]) -> str:
+        place = max(begin - match.start(), 0)
+        stays, word = match[0][:place], match[0][place:]
         attention = [next(rows) for _ in range(word.count(UNKNOWN_MARK))]
-        if attention:
-            attended = _most_attended([sum(column) for column in zip(*attention, strict=True)], source)
-            if attended:
-                parts[index] = _replaced(word, attended, dictionary)
-            else:
-                parts[index] = word.replace(UNKNOWN_MARK, _LEFT_UNKNOWN)
-    return Replaced("".join(parts), [len(word.split()) for word in parts[::2]])
+        attended = _most_attended([sum(column) for column in zip(*attention, strict=True)], source) if attention else []
+        word = stays + (_replaced(word, attended, dictionary) if attended else word)
+        words.append(len(word.split()))
+        return word
+
+    return Replaced(re.sub(r"\S+", replaced, subwords.decode_marked(tokens, UNKNOWN_MARK)), words)
 
 
 def _most_attended(weights: Iterable[float], source: PieceWords) -> list[str]:

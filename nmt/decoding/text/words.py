@@ -13,6 +13,7 @@ from nmt.data.subwords import Subwords
 
 WORD_START = "▁"  # sentencepiece's mark of a word's first piece
 UNKNOWN_MARK = "\ud800"  # stands for an unknown piece inside a text; half a surrogate pair, which no text can hold
+UNKNOWN_TEXT = "⁇"  # what sentencepiece writes for an unknown piece
 
 
 class PieceWords(NamedTuple):

@@ -23,7 +23,7 @@ from nmt.decoding.text.alignment import SoftAlignment, joined, soft_alignment
 from nmt.decoding.text.required import as_given
 from nmt.decoding.text.segments import Segment
 from nmt.decoding.text.unknown_words import Replaced, with_unknown_replaced
-from nmt.decoding.text.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_tokens
+from nmt.decoding.text.words import UNKNOWN_MARK, UNKNOWN_TEXT, PieceWords, words_of_line, words_of_tokens
 from nmt.evaluation.alignments import Link
 from nmt.symbols import UNKNOWN
 
@@ -96,11 +96,11 @@ class Writer:
             return Written(hypothesis, as_given(target.decode(tokens), segment.prefix, target, same_words=False), None)
         source = words(segment.line).part(segment.first, len(segment.source))
         replaced = self._replaced(segment, hypothesis, weights, source)
-        text = target.decode(tokens) if replaced is None else replaced.text
-        text = as_given(text, segment.prefix, target, same_words=self.options.alignments)
+        text, mark = (target.decode(tokens), None) if replaced is None else (replaced.text, UNKNOWN_MARK)
+        text = as_given(text, segment.prefix, target, same_words=self.options.alignments, mark=mark)
+        text = text.replace(UNKNOWN_MARK, UNKNOWN_TEXT)
         if not self.options.alignments:
             return Written(hypothesis, text, None)
-        mark = None if replaced is None else UNKNOWN_MARK
         source_words, _, weights = soft_alignment(weights, source, words_of_tokens(tokens, target, mark=mark))
         if replaced is not None:  # by one word or several
             weights = weights.repeat_interleave(torch.tensor(replaced.words, dtype=torch.long), dim=0)
@@ -114,7 +114,12 @@ class Writer:
             return None
         target = self.vocabularies.target
         replaced = with_unknown_replaced(
-            hypothesis.tokens, weights, source, subwords=target, dictionary=self.options.replace_unknown
+            hypothesis.tokens,
+            weights,
+            source,
+            subwords=target,
+            dictionary=self.options.replace_unknown,
+            forced=len(segment.prefix.tokens),
         )
         return replaced if all(target.decode(phrase.tokens) in replaced.text for phrase in segment.phrases) else None
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from nmt.config.schema import ModelConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.text.unknown_words import with_unknown_replaced
-from nmt.decoding.text.words import PieceWords, words_of_line
+from nmt.decoding.text.words import UNKNOWN_MARK, PieceWords, words_of_line
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.models.decoder import Outputs
@@ -156,8 +156,8 @@ def test_the_weights_of_the_pieces_of_a_source_word_are_added(models: dict[str, 
 
 def test_where_nothing_is_attended_to_the_word_stays_unknown(models: dict[str, Subwords]) -> None:
     """As a local window that lies on END alone."""
-    assert replaced(models["bpe"], "the X", [[0.0, 0.0]], "eins zwei") == "the ⁇"
-    assert replaced(models["bpe"], "the X", [[]], "") == "the ⁇"
+    assert replaced(models["bpe"], "the X", [[0.0, 0.0]], "eins zwei") == f"the {UNKNOWN_MARK}"
+    assert replaced(models["bpe"], "the X", [[]], "") == f"the {UNKNOWN_MARK}"
 
 
 @pytest.mark.parametrize(
@@ -233,6 +233,35 @@ def test_lines_that_are_cut_into_segments(models: dict[str, Subwords], kind: str
     translator = diagonal(models[kind], longest_segment=11)
     assert translated(translator, [line, "the Q"], replace_unknown={}) == [line, "the Q"]
     assert sum(sentences for sentences, _ in translator.models[0].batches) > 20
+
+
+@pytest.mark.parametrize("alignments", [False, True])
+@pytest.mark.parametrize("kind", SIZES)
+@pytest.mark.parametrize(
+    ("line", "prefix", "expected"),
+    [
+        ("Ü dog X1 the field", "Q dog", "Q dog X1 the field"),
+        ("Ü dog the field", "Q dog", "Q dog the field"),
+        ("ÜÜ", "QQ", "QQ"),
+    ],
+)
+def test_the_unknown_words_of_a_prefix_stay(
+    models: dict[str, Subwords], line: str, prefix: str, expected: str, kind: str, alignments: bool
+) -> None:
+    """Whether unknown words that follow it are replaced or there are none."""
+    translator = diagonal(models[kind])
+    ((best, *_),) = translate(translator, [line], prefixes=[prefix], replace_unknown={}, alignments=alignments)
+    if "X" in expected or not alignments:  # else what sentencepiece writes for Q, a word by itself, is aligned
+        assert best.text == expected
+    if alignments:
+        assert best.soft_alignment.target_words == best.text.split()
+        assert len(best.soft_alignment.weights) == len(best.text.split())
+
+
+def test_a_word_that_goes_on_after_the_prefix(models: dict[str, Subwords]) -> None:
+    """What follows the prefix in its last word is replaced, with the source word that it attends to."""
+    found = translated(diagonal(models["char"]), ["Ü.X dog"], prefixes=["Q."], replace_unknown={})
+    assert found == ["Q.Ü.X dog"]
 
 
 def test_a_dictionary_and_n_best_lists(models: dict[str, Subwords]) -> None:
