@@ -18,8 +18,9 @@ LONGEST_SEGMENT = 250
 LONGEST_POSSIBLE_SEGMENT = 500
 """Pieces beyond which every line is cut, whatever the model was trained on: time and memory must stay bounded."""
 
-_SENTENCE_END = re.compile(r"[.!?…。!?][\"'”’»)\]」』]*$")
-_WITHOUT_SPACES = re.compile(r"[。!?][”’」』]*$")  # scripts that write no space after a sentence
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]」』]*$")
+# Scripts that write no space after a sentence; most subword models turn their ！ and ？ into ! and ?
+_WITHOUT_SPACES = re.compile(r"([。！？]|[\u3000-\u9fff][!?])[”’」』]*$")
 
 
 class Segment(NamedTuple):

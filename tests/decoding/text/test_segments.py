@@ -21,14 +21,16 @@ def test_a_cut_follows_the_last_sentence_that_ends_in_the_second_half() -> None:
 
 def test_a_point_inside_a_word_ends_no_sentence() -> None:
     assert cut("▁a ▁b ▁1 . 5 ▁c ▁d", 6) == ["▁a ▁b ▁1 . 5 ▁c", "▁d"]
+    assert cut("▁a ▁b . com / ? q ▁c ▁d", 8) == ["▁a ▁b . com / ? q ▁c", "▁d"]
 
 
 def test_without_a_sentence_end_words_stay_whole() -> None:
     assert cut("▁a ▁b ▁c ▁d e f g", 5) == ["▁a ▁b ▁c", "▁d e f g"]
 
 
-def test_a_script_without_spaces_is_cut_after_its_full_stop() -> None:
-    assert cut("▁我 们 走 吧 。 你 们 呢", 7) == ["▁我 们 走 吧 。", "你 们 呢"]
+@pytest.mark.parametrize("end", ["。", "!", "?", "！", "？", "。」", "! ”"])
+def test_a_script_without_spaces_is_cut_after_its_sentence(end: str) -> None:
+    assert cut(f"▁我 们 走 吧 {end} 你 们 呢", 7) == [f"▁我 们 走 吧 {end}", "你 们 呢"]
 
 
 def test_a_word_longer_than_a_segment_is_cut_anywhere() -> None:
