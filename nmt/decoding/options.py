@@ -1,35 +1,30 @@
 """The options of a translation, and how they may contradict each other or the model. It knows no text."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, make_dataclass
+from typing import Any
 
 from pydantic import ValidationError
 
+from nmt.config import checked_value
 from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.decoding.scorer import Scorer
-from nmt.decoding.search.hypotheses import LengthPenalty
 from nmt.errors import Checking, UserError
+
+_Decoding: Any = make_dataclass(
+    "_Decoding", [(name, Any, None) for name in DecodingConfig.model_fields], frozen=True, kw_only=True
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslationOptions:
+class TranslationOptions(_Decoding):
     """How to translate.
 
-    The first ones are the keys of `DecodingConfig`, which says what they do; None: what the model's configuration has.
-    Where its rules, `minimum_length` to `suppress_unknown`, leave nothing to go on with, the translation ends. For a
-    line that is cut into segments they hold for each segment.
+    Besides those below, the options are the keys of `DecodingConfig`, such as `beam_size`, which says what they do;
+    None: what the model's configuration has. Where its rules, `minimum_length` to `suppress_unknown`, leave nothing to
+    go on with, the translation ends. For a line that is cut into segments they hold for each segment.
     """
-
-    beam_size: int | None = None
-    length_penalty: LengthPenalty | None = None
-    max_length_ratio: float | None = None
-    batch_tokens: int | None = None
-    batch_sentences: int | None = None
-    minimum_length: int | None = None
-    no_repeat_ngram_size: int | None = None
-    suppress_unknown: bool | None = None
-    coverage_penalty: float | None = None
 
     n_best: int = 1
     """Translations of a line; there are fewer where fewer exist."""
@@ -61,16 +56,33 @@ class TranslationOptions:
         changes = {name: value for name, value in options.items() if value is not None}
         try:
             return DecodingConfig.model_validate({**dict(default), **changes})
-        except ValidationError as error:
-            raise UserError(
-                *(f"{part['loc'][0]} is {part['input']!r}: {part['msg']}" for part in error.errors())
-            ) from None
+        except ValidationError:
+            raise UserError(*_not_allowed(changes)) from None
+
+
+def _not_allowed(changes: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in changes.items():
+        try:
+            checked_value(("decoding", name), value)
+        except UserError as error:
+            yield f"{name} is {value!r}; {error}"
+
+
+_KINDS: Mapping[str, tuple[Any, str]] = {
+    "n_best": (int, "a whole number"),
+    "diversity": (int | float, "a number"),
+    "sampling": (SamplingConfig | None, "a SamplingConfig"),
+    "replace_unknown": (Mapping | None, "a mapping of words to words"),
+}
 
 
 def contradictions(
     options: TranslationOptions, decoding: DecodingConfig, scorer: Scorer, *, constraints: bool
 ) -> Checking[None]:
     """What is wrong with options that turn the configuration into `decoding`; `constraints`: whether there are any."""
+    for name, (kind, words) in _KINDS.items():
+        if not isinstance(value := getattr(options, name), kind):
+            raise UserError(f"{name} is {value!r}; it must be {words}")
     if options.n_best < 1:
         yield f"n_best is {options.n_best}; it must be at least 1"
     if options.sampling is None and options.n_best > decoding.beam_size:

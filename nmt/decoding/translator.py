@@ -53,14 +53,14 @@ class Translator:
         """`model` is on `device`; lines of more than `longest_segment` pieces are translated in several segments.
 
         Several models are an ensemble (see `scorer`). `shortlist`: write only its pieces for a source, and those of
-        prefixes and constraints. Raises UserError when it is one for other vocabularies.
+        prefixes and constraints. Raises UserError when it is one for other vocabularies, or there is no such `device`.
         """
         if shortlist is not None:
             shortlist.check(vocabularies)
         self.scorer = Scorer([model] if isinstance(model, torch.nn.Module) else model)
         self.vocabularies = vocabularies
         self.decoding = decoding or DecodingConfig()
-        self.device = torch.device(device)
+        self.device = _usable(device)
         self.longest_segment = longest_segment
         self.shortlist = shortlist
 
@@ -81,13 +81,13 @@ class Translator:
         whoever changes them calls their `pack_weights` again. `shortlist`: a file of nmt-shortlist with the pieces that
         may translate a source, for faster translation (see `shortlist`).
 
-        Raises UserError when there is no such file, it is damaged, or holds no model of this toolkit; and when the
-        vocabularies of several, or of the shortlist, are not the same.
+        Raises UserError when there is no such file, it is damaged, or holds no model of this toolkit; when the
+        vocabularies of several, or of the shortlist, are not the same; and when there is no such device or precision.
         """
         paths = [Path(path)] if isinstance(path, Path | str) else [Path(one) for one in path]
         if not paths:
             raise UserError("there is no model to load: the list of paths is empty")
-        translators = checked(_loaded(paths, device, precision))
+        translators = checked(_loaded(paths, _usable(device), precision))
         first = translators[0]
         checked(
             f"{paths[0]} and {other} cannot translate together: {differing}"
@@ -209,7 +209,15 @@ class Translator:
         return segments
 
 
-def _loaded(paths: Sequence[Path], device: torch.device | str, precision: str) -> Checking[list[Translator]]:
+def _usable(device: torch.device | str) -> torch.device:
+    try:
+        torch.empty(0, device=device)
+    except (AssertionError, RuntimeError) as error:  # a PyTorch without CUDA asserts that it has it
+        raise UserError(f"device {device}: cannot be used: {str(error).partition(chr(10))[0]}") from error
+    return torch.device(device)
+
+
+def _loaded(paths: Sequence[Path], device: torch.device, precision: str) -> Checking[list[Translator]]:
     """A translator for each model, or for each that can be loaded."""
     translators = []
     for path in paths:
@@ -217,7 +225,7 @@ def _loaded(paths: Sequence[Path], device: torch.device | str, precision: str) -
     return [translator for translator in translators if translator is not None]
 
 
-def _load(path: Path, device: torch.device | str, precision: str) -> Translator:
+def _load(path: Path, device: torch.device, precision: str) -> Translator:
     file = load_model(path)
     try:
         model = rebuild(file)

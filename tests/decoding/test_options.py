@@ -1,9 +1,12 @@
 """Options of a translation: what overrides what, and what does not go together."""
 
+import re
 from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.decoding.options import TranslationOptions, contradictions
@@ -11,6 +14,7 @@ from nmt.decoding.scorer import Scorer
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from tests.decoding.conftest import TEXT, network
+from tests.random_model import save_random_model
 
 
 def test_every_key_of_the_configuration_is_an_option_and_none_leaves_it_as_it_is() -> None:
@@ -68,7 +72,39 @@ def test_values_that_the_configuration_does_not_allow(vocabularies) -> None:
         translator.translate(TEXT, TranslationOptions(batch_tokens=0, max_length_ratio=-1.0), beam_size=0)
     names = [message.partition(" is ")[0] for message in caught.value.messages]
     assert names == ["beam_size", "max_length_ratio", "batch_tokens"]
-    assert caught.value.messages[0] == "beam_size is 0: Input should be greater than or equal to 1"
+    assert caught.value.messages[0] == "beam_size is 0; allowed: a whole number, at least 1 and at most 1,000"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"length_penalty": "foo"}, "length_penalty is 'foo'; allowed: none, average, or a number, at least 0 and at"),
+        ({"beam_size": "3"}, "beam_size is '3'; allowed: a whole number, at least 1 and at most 1,000"),
+        ({"n_best": "2"}, "n_best is '2'; it must be a whole number"),
+        ({"n_best": 2.0}, "n_best is 2.0; it must be a whole number"),
+        ({"diversity": "1", "n_best": 2}, "diversity is '1'; it must be a number"),
+        ({"sampling": {"seed": 1}}, "sampling is {'seed': 1}; it must be a SamplingConfig"),
+        ({"replace_unknown": ["a"]}, "replace_unknown is ['a']; it must be a mapping of words to words"),
+    ],
+)
+def test_values_of_another_type(vocabularies, options: dict[str, Any], message: str) -> None:
+    size = vocabularies.source.size
+    translator = Translator(network(source_size=size, target_size=size), vocabularies)
+    with pytest.raises(UserError, match=rf"^{re.escape(message)}[^\n]*$"):
+        translator.translate(TEXT, TranslationOptions(**options))
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        ({"precision": "fp16"}, "precision fp16: unknown; choose one of float32, bfloat16, int8"),
+        ({"device": "gpu"}, "device gpu: cannot be used: Expected one of cpu, cuda, "),
+        ({"device": f"cuda:{torch.cuda.device_count()}"}, f"device cuda:{torch.cuda.device_count()}: cannot be used: "),
+    ],
+)
+def test_a_precision_or_device_that_is_not_there(tmp_path: Path, where: dict[str, str], message: str) -> None:
+    with pytest.raises(UserError, match=rf"^{re.escape(message)}"):
+        Translator.load(save_random_model(tmp_path / "model.safetensors"), **where)
 
 
 def test_all_problems_are_told_at_once(vocabularies) -> None:

@@ -1,0 +1,67 @@
+"""Adding a search rule: a class in search/rules.py, a key in the schema, and a line that makes the one of the other.
+
+What a program and nmt-translate can ask for comes with the key. `search/test_loop.py` shows that all searches obey.
+"""
+
+import inspect
+import itertools
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.decoding.search.test_loop import NotTwiceInARow
+from tests.random_model import save_random_model, text
+from tests.test_layers import PACKAGE
+
+ADDITIONS = {  # file: (the line before which they stand, what is added)
+    "decoding/search/rules.py": ("class NoUnknown(Rule):", f"{inspect.getsource(NotTwiceInARow)}\n\n"),
+    "config/schema.py": (
+        "    suppress_unknown: bool = False",
+        '    not_twice_in_a_row: bool = False\n    """No piece follows itself."""\n',
+    ),
+    "decoding/searching.py": (
+        "        if self.decoding.suppress_unknown:",
+        "        if self.decoding.not_twice_in_a_row:\n            rules.append(NotTwiceInARow())\n",
+    ),
+}
+LINES = 9
+PROGRAM = """
+from pathlib import Path
+from nmt import TranslationOptions, Translator
+from nmt.cli.translate import main
+
+lines, translator = Path("text").read_text().splitlines(), Translator.load("model.safetensors")
+for value in (None, True):
+    for (best,) in translator.translate(lines, TranslationOptions(not_twice_in_a_row=value)):
+        print(best.text, *best.tokens, sep="\\t")
+main(["--model", "model.safetensors", "--input", "text"])
+main(["--model", "model.safetensors", "--input", "text", "--not-twice-in-a-row"])
+"""
+
+
+def test_a_program_and_the_command_can_ask_for_it(tmp_path: Path) -> None:
+    shutil.copytree(PACKAGE, tmp_path / "nmt", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, (place, addition) in ADDITIONS.items():
+        source = (tmp_path / "nmt" / name).read_text(encoding="utf-8")
+        assert source.count(f"{place}\n") == 1
+        (tmp_path / "nmt" / name).write_text(source.replace(f"{place}\n", f"{addition}{place}\n"), encoding="utf-8")
+    searching = tmp_path / "nmt" / "decoding" / "searching.py"
+    searching.write_text(searching.read_text(encoding="utf-8").replace("NoUnknown, ", "NotTwiceInARow, NoUnknown, "))
+    save_random_model(tmp_path / "model.safetensors")
+    (tmp_path / "text").write_text(text(LINES))
+
+    command = [sys.executable, "-c", PROGRAM]
+    printed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300).stdout
+    lines = printed.splitlines()
+    assert len(lines) == 4 * LINES
+    free, obeying, by_command, obeying_command = (lines[start : start + LINES] for start in range(0, len(lines), LINES))
+    assert any(map(repeats, free))
+    assert not any(map(repeats, obeying))
+    assert by_command == [line.partition("\t")[0] for line in free]
+    assert obeying_command == [line.partition("\t")[0] for line in obeying]
+
+
+def repeats(line: str) -> bool:
+    _, *pieces = line.split("\t")
+    return any(one == other for one, other in itertools.pairwise(pieces))
