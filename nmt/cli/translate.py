@@ -23,11 +23,11 @@ from nmt.cli.parts_request import MAIN, PartsRequest, outputs_inside, parts_fold
 from nmt.cli.standard_input import Lines
 from nmt.cli.translation_request import PROGRAM, Request, parser, read_request
 from nmt.data.corpus import lines_of, read_lines
-from nmt.decoding.translator import Translation
+from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError, checked
 from nmt.jobs.in_parts import translate_in_parts
 from nmt.jobs.records import states
-from nmt.jobs.resuming import Job, remove_joined
+from nmt.jobs.resuming import Job, remove_idle
 from nmt.jobs.team import Team, told_by_the_first
 
 MEMORY = "lower --beam-size or --n-best, or shorten the longest lines of the input"
@@ -50,8 +50,8 @@ def _translate(arguments: Sequence[str] | None) -> int:
         job = team.together("facts", partial(_job, request, request.parts, files))
         return translate_in_parts(job, team, load=partial(_load_for_chunks, request), write=write)
     if not outputs_inside(folder := parts_folder(request.output), {MAIN: request.output, **vars(request.alignments)}):
-        remove_joined(folder)
-    translate = _load(request)
+        remove_idle(folder)
+    translate: Translate = partial(_load(request).translate, options=request.options)
     if request.source is None:
         stream = Lines(sys.stdin.fileno())
         lines, waiting = lines_of(stream, name="standard input"), stream.waiting
@@ -80,7 +80,7 @@ def _job(request: Request, parts: PartsRequest, files: Mapping[str, str]) -> Job
 
 
 @enough_memory(MEMORY)
-def _load(request: Request) -> Translate:
+def _load(request: Request) -> Translator:
     translator, options = request.models.load(), request.options
     n_best, beam_size = options.n_best, options.beam_size or translator.decoding.beam_size
     if options.sampling is None and n_best > beam_size:
@@ -88,13 +88,20 @@ def _load(request: Request) -> Translate:
             f"--n-best {n_best}: must be at most the beam size, {beam_size} from the model; give --beam-size {n_best} "
             "or more"
         )
-    return partial(translator.translate, options=options)
+    return translator
 
 
 def _load_for_chunks(request: Request) -> Callable[[int, int], Iterator[list[Translation]]]:
-    """Load what translates a number of lines of the source, starting with a first one."""
-    translate = _load(request)
+    """Load what translates a number of lines of the source, starting with a first one.
+
+    Raises UserError, before any of them is, for a line that cannot have its prefix or constraints.
+    """
+    translator = _load(request)
+    translate: Translate = partial(translator.translate, options=request.options)
     assert request.source is not None
+    if request.beside:
+        texts = {keyword: read_lines(path) for keyword, path in request.beside.items()}
+        translator.check(read_lines(request.source), request.options, **texts)
     source = _NumberedLines(request.source)
     beside = {keyword: _NumberedLines(path) for keyword, path in request.beside.items()}
 

@@ -163,22 +163,38 @@ class Translator:
             device=self.device,
         )
         writer = Writer(scorer=self.scorer, vocabularies=self.vocabularies, decoding=decoding, options=options)
-        characters = min(CHUNK_BATCHES * CHARACTERS_A_PIECE * decoding.batch_tokens, MOST_CHARACTERS)
-        read = alongside(chunks(lines, characters, waiting), {"prefixes": prefixes, "constraint lines": constraints})
-        return self._translations(read, first, search, writer)
+        read = self._read(lines, prefixes, constraints, first, decoding, waiting)
+        return chain.from_iterable(
+            writer.translations(segments, search.hypotheses(list(chain(*segments)))) for segments in read
+        )
 
-    def _translations(
+    def check(
         self,
-        chunks: Iterable[list[list[str]]],
+        lines: Iterable[str],
+        options: TranslationOptions,
+        *,
+        prefixes: Iterable[str] | None = None,
+        constraints: Iterable[str] | None = None,
+    ) -> None:
+        """Read all lines without translating them. Raises UserError where one cannot have its prefix or constraints."""
+        for _ in self._read(lines, prefixes, constraints, 0, options.decoding(self.decoding)):
+            pass
+
+    def _read(
+        self,
+        lines: Iterable[str],
+        prefixes: Iterable[str] | None,
+        constraints: Iterable[str] | None,
         first: int,
-        search: Search,
-        writer: Writer,
-    ) -> Iterator[list[Translation]]:
-        """The translations of all lines, which come in chunks with their prefixes and constraints, from `first` on."""
-        for lines, prefixes, constraints in chunks:
-            segments = checked(self._segments(lines, prefixes, constraints, first, search.decoding))
-            yield from writer.translations(segments, search.hypotheses(list(chain(*segments))))
-            first += len(lines)
+        decoding: DecodingConfig,
+        waiting: Callable[[], bool] | None = None,
+    ) -> Iterator[list[list[Segment]]]:
+        """The segments of each line, as many lines at a time as are translated together; `first`: of the first line."""
+        characters = min(CHUNK_BATCHES * CHARACTERS_A_PIECE * decoding.batch_tokens, MOST_CHARACTERS)
+        beside = {"prefixes": prefixes, "constraint lines": constraints}
+        for chunk, beginnings, phrases in alongside(chunks(lines, characters, waiting), beside):
+            yield checked(self._segments(chunk, beginnings, phrases, first, decoding))
+            first += len(chunk)
 
     def _segments(
         self,

@@ -57,7 +57,7 @@ def translate_in_parts(
             if team.is_first and (done := len(parts.done())):
                 print(f"{job.program}: resuming: {done} of {parts.chunks} chunks are finished", file=sys.stderr)
             translate = team.together("model", load)
-        except UserError:
+        except (UserError, KeyboardInterrupt):
             if opened is not None and not opened.done():
                 _remove(job, opened)
             raise

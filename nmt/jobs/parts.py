@@ -36,7 +36,8 @@ LOCK = ".lock"
 PROCESSES = 1 << 20  # bytes of the lock that stand for processes, by rank; the bytes of chunks follow
 PAUSE = 0.1  # seconds between two looks at what other processes have not finished
 MOST_TOLD = 5  # damaged parts, one a line
-_OURS = re.compile(r"([0-9]{6,}\.[a-z_]+|job\.json|joined\.json)(\.[0-9a-f]+\.partial)?")
+KINDS = ("output", "alignments", "soft_alignments")  # of a chunk's files; another file of the folder is the user's
+_OURS = re.compile(rf"([0-9]{{6,}}\.({'|'.join((RECORD, *KINDS))})|job\.json|joined\.json)(\.[0-9a-f]+\.partial)?")
 
 
 class Parts:

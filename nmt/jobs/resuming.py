@@ -105,12 +105,12 @@ def unfinished(path: Path) -> str | None:
     return None
 
 
-def remove_joined(path: Path) -> None:
-    """Remove the folder `path` if its outputs are in place and no process uses it; no harm if that fails."""
+def remove_idle(path: Path) -> None:
+    """Remove the folder `path` if nothing in it would be lost and no process uses it; no harm if that fails."""
     with suppress(OSError, UserError):
-        if (path / JOINED).exists() and not (path / JOB).exists():
+        if any((path / name).exists() for name in (JOB, JOINED, LOCK)):
             with open_refusing_links(path / LOCK, "a+", encoding="utf-8") as lock:
-                if taken(lock, 0, length=0):
+                if taken(lock, 0, length=0) and unfinished(path) is None:
                     Parts(path, lock, {}, Description(0, {})).remove()
 
 
@@ -154,10 +154,15 @@ def _differences(description: Description, facts: Facts, chunk_lines: int | None
     """The differences between a folder's job and this one, one a line; `chunk_lines` None: any number."""
     there, here = description.facts, {**facts, CHUNK_LINES: str(chunk_lines or description.chunk_lines)}
     return "".join(
-        f"\n  {name}: {there.get(name, 'absent')} there, {here.get(name, 'absent')} here"
+        f"\n  {name}: {_shown(there.get(name))} there, {_shown(here.get(name))} here"
         for name in dict.fromkeys([*there, *here])
         if there.get(name) != here.get(name)
     )
+
+
+def _shown(fact: str | None) -> str:
+    """A fact in a message; that of an option without a value says only that it was given."""
+    return "not given" if fact is None else "given" if fact in ("True", "wanted") else fact
 
 
 def _occupied(path: Path, changes: str, *, resume: bool) -> str:
@@ -167,8 +172,5 @@ def _occupied(path: Path, changes: str, *, resume: bool) -> str:
             f"{path}: holds finished parts of this output, whose translation was stopped; continue with --resume, or "
             f"{START_OVER}"
         )
-    refusal = "cannot be resumed" if resume else "holds finished parts"
-    return (
-        f"{path}: {refusal}, because it belongs to another translation; give another --output, or {START_OVER}. The "
-        f"differences:{changes}"
-    )
+    problem = "cannot be resumed, because it belongs to" if resume else "holds finished parts of"
+    return f"{path}: {problem} another translation; give another --output, or {START_OVER}. The differences:{changes}"

@@ -157,6 +157,7 @@ def test_alignments_prefixes_and_constraints_follow_the_chunks(command: Command,
     whole = command.whole(*options, *alignments("whole"))
     assert all(line.startswith(prefix) for line, prefix in zip(whole.decode().splitlines(), prefixes, strict=True))
     assert command.run(*options, *alignments("out"), "--chunk-lines", 4) == 0
+    assert not command.parts.exists()
     assert command.output.read_bytes() == whole
     for kind in ("hard", "soft"):
         assert (tmp_path / f"out.{kind}").read_bytes() == (tmp_path / f"whole.{kind}").read_bytes()
@@ -309,6 +310,33 @@ def test_a_translation_in_one_piece_removes_what_was_joined(command: Command) ->
     assert not command.parts.exists()
 
 
+@pytest.mark.parametrize("resume", [False, True])
+def test_an_interruption_before_the_first_chunk_leaves_nothing(
+    command: Command, monkeypatch: pytest.MonkeyPatch, resume: bool
+) -> None:
+    """While the model is loaded; if that is killed, the next translation to the output removes what is left."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Translator, "load", lambda *_, **__: signal.raise_signal(signal.SIGINT))
+        assert command.run("--resume") == 130
+        assert not command.parts.exists()
+        patch.setattr(Translator, "load", lambda *_, **__: (_ for _ in ()).throw(Killed))
+        with pytest.raises(Killed):
+            command.run("--resume")
+        assert sorted(path.name for path in command.parts.iterdir()) == [".lock", JOB]
+    assert command.run(*(["--resume"] if resume else [])) == 0
+    assert not command.parts.exists()
+
+
+def test_a_folder_without_a_finished_chunk_stays_while_it_is_used(command: Command) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Translator, "load", lambda *_, **__: (_ for _ in ()).throw(Killed))
+        with pytest.raises(Killed):
+            command.run("--resume")
+    with holding(command.parts, PROCESSES + 1):
+        assert command.run() == 0
+    assert (command.parts / JOB).exists()
+
+
 def test_pictures_go_to_one_folder(source: Path, tmp_path: Path) -> None:
     def facts(folder: Path) -> object:
         return PartsRequest(None, False, {"input": str(source), "plot_alignments": folder}).facts([])
@@ -361,6 +389,7 @@ def test_a_folder_that_cannot_be_removed(
     def intrude() -> None:
         (command.parts / "sub").mkdir()
         (command.parts / "foo.output").touch()
+        (command.parts / "20240101.csv").touch()
 
     whole = command.whole()
     stop_at(monkeypatch, 2, intrude)
@@ -368,10 +397,16 @@ def test_a_folder_that_cannot_be_removed(
     assert command.output.read_bytes() == whole
     said = capsys.readouterr().err
     assert said.startswith(
-        f"nmt-translate: warning: {command.parts / 'foo.output'}: belongs to no translation, so its "
+        f"nmt-translate: warning: {command.parts / '20240101.csv'}: belongs to no translation, so its "
     )
     assert said.endswith(f"; delete {command.parts}\n")
-    assert sorted(path.name for path in command.parts.iterdir()) == [".lock", "foo.output", JOINED, "sub"]
+    assert sorted(path.name for path in command.parts.iterdir()) == [
+        ".lock",
+        "20240101.csv",
+        "foo.output",
+        JOINED,
+        "sub",
+    ]
     assert command.run("--resume") == 0
     assert command.run() == 0
 
@@ -424,21 +459,19 @@ def test_a_full_disk(command: Command, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert command.output.read_bytes() == whole
 
 
-def test_a_mistake_in_a_line_is_named_by_its_place(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
-    """And a folder without a finished chunk is not left behind."""
+def test_a_mistake_in_a_line_is_named_by_its_place(
+    command: Command, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before any chunk is translated, which would be of no use beside the corrected text; and no folder is left."""
     prefixes = command.source.with_name("prefixes")
-    for line, kept in ((13, True), (6, False)):  # blank lines, counted from 0; the second is in the first chunk
+    monkeypatch.setattr(Translator, "translate", lambda *_, **__: pytest.fail("it has begun"))
+    for line in (13, 6):  # blank lines, counted from 0; the second is in the first chunk
         prefixes.write_text("\n" * line + "dog\n" + "\n" * (LINES - line - 1), encoding="utf-8")
-        expected = []
-        for options in (("--chunk-lines", "10"), ()):
-            assert command.run("--prefix", prefixes, *options, output=command.output if options else "-") == 2
-            expected.append(capsys.readouterr().err.strip())
-        assert expected[0].startswith(expected[1])
-        assert ("1 of 3 chunks are kept" in expected[0]) == command.parts.exists() == kept
-        if kept:
-            for path in command.parts.iterdir():
-                path.unlink()
-            command.parts.rmdir()
+        assert command.run("--prefix", prefixes, "--chunk-lines", "10") == 2
+        assert capsys.readouterr().err == (
+            f"nmt-translate: error: line {line + 1} is blank and has a prefix, 'dog'; do the files go together?\n"
+        )
+        assert not command.parts.exists()
 
 
 @pytest.fixture
@@ -469,7 +502,7 @@ def test_another_job_is_not_resumed(begun: Command, capsys: pytest.CaptureFixtur
     ]
     assert "  --beam-size: 2 there, 3 here" in changes
     assert "  --chunk-lines: 4 there, 5 here" in changes
-    assert "  --scores: absent there, True here" in changes
+    assert "  --scores: not given there, given here" in changes
 
 
 def test_other_contents_are_not_resumed(begun: Command, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -489,6 +522,15 @@ def test_parts_are_not_overlooked(
     said = capsys.readouterr().err
     assert "continue with --resume, or delete the folder to start over" in said
     assert not begun.output.exists()
+
+
+def test_parts_of_another_job_are_not_overlooked(begun: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    hard = begun.source.with_name("hard")
+    assert begun.run("--beam-size", 2, "--chunk-lines", 4, "--alignments", hard) == 2
+    assert capsys.readouterr().err == (
+        f"nmt-translate: error: {begun.parts}: holds finished parts of another translation; give another --output, or "
+        "delete the folder to start over. The differences:\n  --alignments: not given there, given here\n"
+    )
 
 
 def test_a_file_system_without_locks(

@@ -17,17 +17,17 @@ LINES = 7
 
 
 def make_job(folder: Path, **changes: Any) -> Job:
-    outputs = {"output": str(folder / "out"), "squares": str(folder / "squares")}
+    outputs = {"output": str(folder / "out"), "alignments": str(folder / "alignments")}
     usual: dict[str, Any] = {"facts": {"--power": "2"}, "texts": {}, "chunk_lines": 3, "resume": False}
     return Job(program="nmt-any", folder=folder / "parts", lines=LINES, outputs=outputs, **{**usual, **changes})
 
 
 def write(numbers: Iterable[int], files: Mapping[str, str], first: int) -> int:
-    """One line a number, in both files; a chunk begins with its first line."""
+    """One line a number, and its square in the other file; a chunk begins with its first line."""
     values = list(numbers)
     assert values[0] == first
     Path(files["output"]).write_text("".join(f"{number}\n" for number in values))
-    Path(files["squares"]).write_text("".join(f"{number**2}\n" for number in values))
+    Path(files["alignments"]).write_text("".join(f"{number**2}\n" for number in values))
     return len(values)
 
 
@@ -38,8 +38,8 @@ def run(job: Job, translate: Callable[[int, int], Iterable[int]]) -> int:
 def test_a_job_writes_all_outputs_and_leaves_nothing_else(tmp_path: Path) -> None:
     assert run(make_job(tmp_path), lambda first, count: range(first, first + count)) == 0
     assert (tmp_path / "out").read_text().split() == [str(number) for number in range(LINES)]
-    assert (tmp_path / "squares").read_text().split() == [str(number**2) for number in range(LINES)]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "squares"]
+    assert (tmp_path / "alignments").read_text().split() == [str(number**2) for number in range(LINES)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["alignments", "out"]
 
 
 def test_what_was_finished_is_not_done_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -58,7 +58,7 @@ def test_what_was_finished_is_not_done_again(tmp_path: Path, capsys: pytest.Capt
         run(make_job(tmp_path, resume=True, facts={"--power": "3"}), translate)
     assert run(make_job(tmp_path, resume=True, chunk_lines=None), translate) == 0
     assert done == [0, 3, 6, 6]
-    assert (tmp_path / "squares").read_text().split() == [str(number**2) for number in range(LINES)]
+    assert (tmp_path / "alignments").read_text().split() == [str(number**2) for number in range(LINES)]
 
 
 def test_a_text_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
