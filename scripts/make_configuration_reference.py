@@ -3,7 +3,7 @@
 
     python scripts/make_configuration_reference.py
 
-Both come from nmt/config/schema.py and the names of the attention scores; a test fails when they are out of date.
+Both come from nmt/config/schema.py and the names of the model's families; a test fails when they are out of date.
 """
 
 import json

@@ -24,14 +24,12 @@ from pydantic_core import CoreSchema, core_schema
 
 def _name_of(family: str, examples: str) -> Any:
     """A key whose value names a member of a family; the names are defined with the members, in a layer above."""
-    return Field(json_schema_extra={"x-family": family, "$comment": f"the name of a {family}, such as {examples}"})
+    return Field(json_schema_extra={"x-family": family, "$comment": f"one of the {family}s, such as {examples}"})
 
 
 Metric = Annotated[str, _name_of("metric", "bleu or loss")]
-CellName = Literal["gru", "lstm"]
+CellName = Annotated[str, _name_of("cell", "gru or lstm")]
 DirectionsName = Literal["concatenate", "sum"]
-ScopeName = Literal["global", "local-m", "local-p"]
-InitialStateName = Literal["final", "mean", "copy", "zeros"]
 Tokenizer = Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "flores200"]
 
 
@@ -221,7 +219,7 @@ class EncoderConfig(Section):
 class AttentionConfig(Section):
     score: Annotated[str, _name_of("score", "additive or dot")] = "additive"
     """The function that scores how well a query matches a source position; see nmt/models/scores.py."""
-    scope: ScopeName = "global"
+    scope: Annotated[str, _name_of("scope", "global or local-p")] = "global"
     """Which source positions get attention. global: all; local-m: half_width positions on either side of the target
     position; local-p: the same around a predicted position, weighted by a Gaussian."""
     half_width: Size = 10
@@ -261,7 +259,7 @@ class DecoderConfig(Section):
     layer; null: hidden_size."""
     layer_normalisation: bool = False
     """Layer normalization inside the cells, of the input's part and of the previous state's part separately."""
-    initial_state: InitialStateName = "final"
+    initial_state: Annotated[str, _name_of("initial state", "final or mean")] = "final"
     """final: tanh(W h), h the last state of the encoder's top layer (of its backward direction, if it has two); mean:
     tanh(W mean of the memory); copy: the encoder's last states, layer by layer; zeros."""
     dropout: Probability = 0.0

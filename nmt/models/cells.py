@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from torch import Tensor, nn
 
-from nmt.config.schema import CellName
 from nmt.models.initialisation import Role, Weight
 from nmt.ops.recurrence import GRU, LSTM, CellState, Recurrence
 from nmt.ops.sequence import sequence
@@ -54,4 +53,4 @@ class Cell(nn.Module):
         return sequence(self.kind, from_inputs.unsqueeze(1), weight, bias, first, None)[0].squeeze(1)
 
 
-CELLS: dict[CellName, Recurrence] = {"gru": GRU, "lstm": LSTM}
+CELLS: dict[str, Recurrence] = {"gru": GRU, "lstm": LSTM}

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from nmt.config import Config, Problem, unknown_names
 from nmt.config.allowed import Families
 from nmt.config.schema import AttentionConfig, DecoderConfig, ModelConfig, changed, memory_size
+from nmt.models.cells import CELLS
 from nmt.models.decoders import DECODERS
+from nmt.models.initial_state import INITIAL_STATES
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
 
@@ -20,12 +22,18 @@ _BIDIRECTIONAL = ("model", "encoder", "bidirectional")
 _DIRECTIONS = (_BIDIRECTIONAL, ("model", "encoder", "directions"))
 
 
-FAMILIES: Families = {"score": SCORES, "decoder": DECODERS}
+FAMILIES: Families = {
+    "cell": CELLS,
+    "score": SCORES,
+    "scope": SCOPES,
+    "decoder": DECODERS,
+    "initial state": INITIAL_STATES,
+}
 """The names that a configuration may give, by the families of its schema."""
 
 
 def model_problems(config: Config) -> Iterator[Problem]:
-    """What is wrong with `config.model` in the light of SCORES, SCOPES and DECODERS; to be passed to `load_config`.
+    """What is wrong with `config.model` in the light of FAMILIES; to be passed to `load_config`.
 
     Where a name is unknown, the other checks assume the default, and problems that follow from it are left out.
     """

@@ -11,7 +11,6 @@ from typing import ClassVar, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import CellName
 from nmt.models.attention import Attention
 from nmt.models.cells import CELLS, Cell
 from nmt.models.memory import Memory, Past
@@ -44,7 +43,7 @@ class Outputs(NamedTuple):
 class DecoderShape(NamedTuple):
     """What every decoder is built from, besides its attention."""
 
-    cell: CellName
+    cell: str  # a key of CELLS
     input_size: int  # units of an embedding
     size: int  # units of each layer
     layers: int
@@ -59,7 +58,7 @@ class Decoder(nn.Module):
 
     options: ClassVar[frozenset[str]] = frozenset()
     """Keys of the configuration section `model.decoder` that only this decoder's constructor takes."""
-    cell_names: ClassVar[tuple[CellName, ...]] = tuple(CELLS)
+    cell_names: ClassVar[tuple[str, ...]] = tuple(CELLS)
     """The cells it can be built of."""
     without_context: ClassVar[bool] = True
     """Whether it works with an attention that has no context."""

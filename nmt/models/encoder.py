@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from nmt.config.schema import CellName, DirectionsName
+from nmt.config.schema import DirectionsName
 from nmt.models.cells import CELLS
 from nmt.models.initialisation import Role, Weight
 from nmt.ops.computing import fused
@@ -22,7 +22,6 @@ from nmt.ops.products import KeepsPacked, MakeProduct, Product
 from nmt.ops.sequence import packed_sequence, sequence
 
 FEW = 4  # sentences; from 5 on the fused kernels are as fast as the library's
-LIBRARY_CELLS: dict[CellName, type[nn.GRU] | type[nn.LSTM]] = {"gru": nn.GRU, "lstm": nn.LSTM}
 
 
 def concatenate(directions: Sequence[Tensor]) -> Tensor:
@@ -56,7 +55,7 @@ class Encoder(KeepsPacked[list[list[tuple[Product, Product]]]]):
     def __init__(
         self,
         *,
-        cell: CellName,
+        cell: str,
         input_size: int,
         size: int,
         layers: int,
@@ -67,14 +66,14 @@ class Encoder(KeepsPacked[list[list[tuple[Product, Product]]]]):
         dropout: float,
         output_dropout: float,
     ) -> None:
-        """`directions`, a key of DIRECTIONS, has no meaning for an encoder that reads in one direction only."""
+        """`cell` is a key of CELLS. `directions`, one of DIRECTIONS, has no meaning where there is only one."""
         super().__init__()
         self.kind, self.size, self.layers, self.directions = CELLS[cell], size, layers, 2 if bidirectional else 1
         self.join = DIRECTIONS[directions]
         self.reverse_source = reverse_source
         self.dropout, self.output_dropout = dropout, output_dropout
         self.output_size = size if self.join is add else self.directions * size
-        self.network = LIBRARY_CELLS[cell](
+        self.network = self.kind.library(
             input_size,
             size,
             layers,

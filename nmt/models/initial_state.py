@@ -8,7 +8,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import InitialStateName
 from nmt.models.encoder import Encoded
 from nmt.models.memory import Memory
 from nmt.ops.linear import Linear
@@ -86,7 +85,7 @@ class ZeroState(InitialState):
         return self._parts(encoded.summary.new_zeros(encoded.summary.size(0), self.sizes.units))
 
 
-INITIAL_STATES: dict[InitialStateName, type[InitialState]] = {
+INITIAL_STATES: dict[str, type[InitialState]] = {
     "final": FinalState,
     "mean": MeanState,
     "copy": CopiedState,

@@ -11,7 +11,6 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import ScopeName
 from nmt.models.memory import Memory, Past
 from nmt.ops.steps import StepLinear
 
@@ -107,7 +106,7 @@ def _real(inside: Tensor, memory: Memory) -> Tensor:
     return inside if memory.mask is None else inside & memory.mask.unsqueeze(1)
 
 
-SCOPES: dict[ScopeName, type[GlobalScope] | type[LocalMonotonicScope] | type[LocalPredictiveScope]] = {
+SCOPES: dict[str, type[GlobalScope] | type[LocalMonotonicScope] | type[LocalPredictiveScope]] = {
     "global": GlobalScope,
     "local-m": LocalMonotonicScope,
     "local-p": LocalPredictiveScope,

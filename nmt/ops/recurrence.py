@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.ops.activations import sigmoid_backward, tanh_backward, tanh_forward
@@ -29,6 +29,7 @@ class Recurrence(NamedTuple):
     plain: Callable[[Tensor, Tensor, Tensor], CellState]
     forward: Callable[[Tensor, Tensor, Tensor], tuple[CellState, tuple[Tensor, ...]]]
     backward: Callable[..., tuple[Tensor, Tensor, Tensor]]
+    library: type[nn.GRU] | type[nn.LSTM]  # the same over whole sequences
 
     def step(self, from_input: Tensor, from_hidden: Tensor, last: Tensor) -> CellState:
         """The state after one step from a state whose last tensor is `last`; `plain` is the plain twin."""
@@ -137,5 +138,5 @@ class _Step(torch.autograd.Function):
         return None, *ctx.kind.backward(*gradients, ctx.saved_tensors)
 
 
-GRU = Recurrence(3, 1, True, gru_step_plain, gru_forward, gru_backward)  # its bias is scaled by the reset gate
-LSTM = Recurrence(4, 2, False, lstm_step_plain, lstm_forward, lstm_backward)
+GRU = Recurrence(3, 1, True, gru_step_plain, gru_forward, gru_backward, nn.GRU)  # its bias is scaled by the reset gate
+LSTM = Recurrence(4, 2, False, lstm_step_plain, lstm_forward, lstm_backward, nn.LSTM)

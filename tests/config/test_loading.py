@@ -54,10 +54,10 @@ Messages = Callable[..., list[str]]
         ("subwords: {character_coverage: 0.9}", "given 0.9; allowed: a number, at least 0.98 and at most 1"),
         # choices
         (
-            "model: {decoder: {initial_state: finale}}",
-            "initial_state: given 'finale'; nearest: final; allowed: final, mean, copy, zeros",
+            "model: {encoder: {directions: concat}}",
+            "directions: given 'concat'; nearest: concatenate; allowed: concatenate, sum",
         ),
-        ("model: {decoder: {cell: 3}}", "model.decoder.cell: given 3; allowed: gru, lstm"),
+        ("model: {decoder: {cell: 3}}", "model.decoder.cell: given 3; allowed: one of the cells, such as gru or lstm"),
         (
             "decoding: {length_penalty: avg}",
             "given 'avg'; nearest: average; allowed: none, average, or a number, at least 0",
@@ -133,7 +133,7 @@ seeds: 3
 model:
   embedding_size: big
   encoder: {dropout: 2}
-  decoder: {cell: gruu}
+  decoder: {cell: 7}
 subwords: {type: char, sampling: {alpha: 0.1}}
 """,
             ["seeds", "model.embedding_size", "model.encoder.dropout", "model.decoder.cell", "subwords.sampling"],

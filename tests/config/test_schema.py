@@ -15,7 +15,14 @@ from nmt.config.schema import Interval
 from nmt.errors import UserError
 
 ROOT = Path(__file__).resolve().parents[2]
-NAMES = {"score": ["additive", "general"], "decoder": ["luong"], "metric": ["bleu"]}
+NAMES = {
+    "cell": ["gru"],
+    "score": ["additive", "general"],
+    "scope": ["global"],
+    "decoder": ["luong"],
+    "initial state": ["final"],
+    "metric": ["bleu"],
+}
 SCRIPT = ROOT / "scripts" / "make_configuration_reference.py"
 
 
@@ -32,7 +39,8 @@ def test_every_key_says_in_words_what_it_allows() -> None:
         'a whole number, at least 1, or text such as "1 epoch" or "500 updates", or null'
     )
     assert words["data.train"] == "a list of at least 1, each item: a section with the keys source, target"
-    assert words["model.decoder.initial_state"] == "final, mean, copy, zeros"
+    assert words["model.encoder.directions"] == "concatenate, sum"
+    assert words["model.decoder.initial_state"] == "one of the initial states, such as final or mean"
 
 
 def test_the_smallest_configuration_is_valid_and_immutable() -> None:
@@ -66,7 +74,7 @@ def test_json_schema_offers_the_attention_scores() -> None:
     schema = json_schema(NAMES)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert schema["$defs"]["AttentionConfig"]["properties"]["score"]["enum"] == ["additive", "general"]
-    assert choices(schema["$defs"]["DecoderConfig"]["properties"]["cell"]) == ["gru", "lstm"]
+    assert choices(schema["$defs"]["EncoderConfig"]["properties"]["directions"]) == ["concatenate", "sum"]
     assert "enum" not in whole_schema()["$defs"]["AttentionConfig"]["properties"]["score"], (
         "the original stays as it is"
     )

@@ -7,12 +7,12 @@ from typing import Any, get_args
 
 import pytest
 
-from nmt.config import dump_config, load_config, schema
+from nmt.config import dump_config, json_schema, load_config, schema
 from nmt.errors import UserError
 from nmt.models.cells import CELLS
-from nmt.models.combinations import model_problems
+from nmt.models.combinations import FAMILIES, model_problems
 from nmt.models.decoders import DECODERS
-from nmt.models.encoder import DIRECTIONS, LIBRARY_CELLS
+from nmt.models.encoder import DIRECTIONS
 from nmt.models.initial_state import INITIAL_STATES
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
@@ -128,7 +128,7 @@ def test_half_width_is_at_least_1(refusals: Refusals, scope: str, half_width: st
 @pytest.mark.parametrize("value", ["null", "3", "true", "[dot]"])
 def test_a_score_that_is_no_name(refusals: Refusals, value: str) -> None:
     messages = refusals(f"attention: {{score: {value}}}")
-    assert mentions(messages, "model.attention.score", "allowed: the name of a score, such as additive")
+    assert mentions(messages, "model.attention.score", "allowed: one of the scores, such as additive")
 
 
 @pytest.mark.parametrize("width", ["4", "0", "-1"])
@@ -332,16 +332,33 @@ def test_values_and_combinations_in_one_report(refusals: Refusals) -> None:
     assert found == [True, True, True], messages
 
 
-def test_every_name_of_the_schema_has_a_member() -> None:
-    """The names of these families stand in the schema; those of scores and decoders with their classes alone."""
-    families = {
-        schema.CellName: [CELLS, LIBRARY_CELLS],
-        schema.DirectionsName: [DIRECTIONS],
-        schema.ScopeName: [SCOPES],
-        schema.InitialStateName: [INITIAL_STATES],
-    }
-    for names, members in families.items():
-        assert all([*family] == [*get_args(names)] for family in members)
+@pytest.mark.parametrize(
+    ("family", "section", "key", "names"),
+    [
+        (CELLS, "encoder", "cell", "gru, lstm, toy"),
+        (CELLS, "decoder", "cell", "gru, lstm, toy"),
+        (SCOPES, "attention", "scope", "global, local-m, local-p, toy"),
+        (INITIAL_STATES, "decoder", "initial_state", "final, mean, copy, zeros, toy"),
+    ],
+)
+def test_the_names_are_those_of_the_members(
+    refusals: Refusals,
+    monkeypatch: pytest.MonkeyPatch,
+    family: dict[str, Any],
+    section: str,
+    key: str,
+    names: str,
+) -> None:
+    """They stand nowhere else, so a new member can be named at once, and completed by editors."""
+    monkeypatch.setitem(family, "toy", next(iter(family.values())))
+    assert mentions(refusals(f"{section}: {{{key}: toi}}"), f"{section}.{key}: given 'toi'; nearest: toy", names)
+    assert not any("given" in message for message in refusals(f"{section}: {{{key}: toy}}"))
+    sections = json_schema({**FAMILIES, "metric": []})["$defs"]
+    assert ", ".join(sections[f"{section.title()}Config"]["properties"][key]["enum"]) == names
+
+
+def test_the_directions_of_the_schema_are_those_of_the_encoder() -> None:
+    assert [*DIRECTIONS] == [*get_args(schema.DirectionsName)]
 
 
 def test_unknown_names_hide_nothing_but_their_consequences(refusals: Refusals) -> None:
