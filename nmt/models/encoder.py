@@ -84,9 +84,10 @@ class Encoder(KeepsPacked[list[list[tuple[Product, Product]]]]):
         self.norm = nn.LayerNorm(self.output_size) if layer_normalisation else nn.Identity()
 
     def declared(self) -> Iterator[tuple[Tensor, Weight]]:
-        for from_input, recurrent, *_ in self.network.all_weights:
+        for from_input, recurrent, *biases in self.network.all_weights:
             yield from_input, Weight(gates=self.kind.gates)
             yield recurrent, Weight(Role.RECURRENT, self.kind.gates)
+            yield from ((bias, Weight(Role.BIAS)) for bias in biases)
 
     def forward(self, embedded: Tensor, lengths: Tensor) -> Encoded:
         """Encode `embedded` (batch, source_length, input_size); `lengths` (batch,) counts tokens, at least 1 each."""

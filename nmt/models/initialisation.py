@@ -1,8 +1,8 @@
 """How weights start: each layer declares what its weights are, and the configuration chooses how such are drawn.
 
-A weight that no layer declares is a matrix drawn as a whole; a vector is a matrix with one output. By PyTorch's
-convention a parameter whose own name begins with "bias" is a bias, which starts at 0. Layer normalisation and single
-numbers, such as a score's temperature, keep the start that they were built with.
+A weight that no layer declares is a matrix drawn as a whole; a vector is a matrix with one output. The bias of a
+linear layer or a convolution is one without being declared. Layer normalization and single numbers, such as a score's
+temperature, keep the start that they were built with.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,6 +24,7 @@ class Role(Enum):
     OUTPUT_EMBEDDING = auto()  # is the output layer too
     ATTENTION = auto()  # any weight of attention, but for
     SCORE_VECTOR = auto()  # v_a
+    BIAS = auto()  # starts at 0
 
 
 class Weight(NamedTuple):
@@ -35,7 +36,7 @@ class Weight(NamedTuple):
 
 @runtime_checkable
 class Declares(Protocol):
-    """A layer that has other weights than plain matrices, or parts that have."""
+    """A layer that has other weights than plain matrices and the biases of its parts, or parts that have."""
 
     def declared(self) -> Iterable[tuple[Tensor, Weight]]:
         """These weights, and what they are. What a part declares of its own weight takes precedence."""
@@ -45,21 +46,22 @@ class Declares(Protocol):
 def initialise(model: nn.Module, config: ModelConfig) -> None:
     """Draw every parameter of `model` anew from PyTorch's global generator, in the order of their names."""
     draw = STARTS[config.initialisation.name]
-    biases: set[Tensor] = set()
     kept: set[Tensor] = set()
     weights: dict[Tensor, Weight] = {}
     for module in model.modules():  # from the outside in
-        biases |= {parameter for name, parameter in module.named_parameters(recurse=False) if name.startswith("bias")}
         kept |= set(module.parameters() if isinstance(module, nn.LayerNorm) else ())
         weights.update(module.declared() if isinstance(module, Declares) else ())
+        if isinstance(module, nn.Linear | nn.Conv1d) and module.bias is not None:
+            weights[module.bias] = Weight(Role.BIAS)
     with torch.no_grad():
         for _, parameter in sorted(model.named_parameters()):
             if parameter in kept or parameter.dim() == 0:
                 continue
-            if parameter in biases:
+            weight = weights.get(parameter, Weight())
+            if weight.role is Role.BIAS:
                 nn.init.zeros_(parameter)
             else:
-                draw(parameter, weights.get(parameter, Weight()), config)
+                draw(parameter, weight, config)
 
 
 def _uniform(parameter: Tensor, weight: Weight, config: ModelConfig) -> None:

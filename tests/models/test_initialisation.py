@@ -1,13 +1,15 @@
 """How weights start: their ranges, what keeps a start of its own, and that a seed means what it always meant."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
+from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
 from nmt.models.decoders import DECODERS
-from nmt.models.initialisation import STARTS
+from nmt.models.initialisation import STARTS, Role, Weight, initialise
 from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_model
 
@@ -55,6 +57,28 @@ def test_uniform_stays_in_its_range_and_fills_it() -> None:
         else:
             assert -0.1 <= weight.min() < -0.07, name
             assert 0.07 < weight.max() <= 0.1, name
+
+
+class Misnamed(nn.Module):
+    """A matrix that is named like a bias, and a bias that is not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias_of_places = nn.Parameter(torch.zeros(40, 50))
+        self.shift = nn.Parameter(torch.ones(7))
+        self.layer, self.convolution = nn.Linear(3, 5), nn.Conv1d(1, 3, 3)
+
+    def declared(self) -> Iterator[tuple[Tensor, Weight]]:
+        yield self.shift, Weight(Role.BIAS)
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_a_bias_is_what_a_layer_declares_whatever_its_name(name: str) -> None:
+    layer = Misnamed()
+    initialise(layer, ModelConfig.model_validate({"initialisation": {"name": name}}))
+    biases = (layer.shift, layer.layer.bias, layer.convolution.bias)
+    assert [bias.tolist() for bias in biases] == [[0.0] * len(bias) for bias in biases]
+    assert layer.bias_of_places.all()
 
 
 def test_xavier_has_orthogonal_recurrent_blocks() -> None:
