@@ -22,7 +22,7 @@ _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # characters, except li
 
 
 def run(program: str, body: Callable[[], int | None]) -> int:
-    """Call `body` and return the exit code: its own, 2 for a mistake of the user, 130 for Ctrl-C, 143 for SIGTERM.
+    """Call `body` and return the exit code: its own, 2 for a mistake of the user, 128 + N for a signal N.
 
     A UserError is printed without a traceback; any other exception is our failure and keeps its traceback (code 1).
     """

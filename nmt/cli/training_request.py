@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         description="Train a translation model from one configuration file.",
         epilog="Exit codes: 0 trained (or nothing left to do), 2 a mistake in what was given, or a training that "
-        "diverged, 130 or 143 stopped by a signal, once training has begun with the state saved, 1 a failure of the "
+        "diverged, 128 + N stopped by signal N, once training has begun with the state saved, 1 a failure of the "
         "program. Several processes: torchrun --nproc-per-node N -m nmt.cli.train and these options.",
     )
     made.add_argument("--config", type=Path, metavar="FILE", help="the configuration, a YAML file; required")

@@ -13,8 +13,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
-JOB_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
 
 Handler = Callable[[int, FrameType | None], None]
 
@@ -50,7 +49,7 @@ class StopRequest:
     @contextmanager
     def installed(self) -> Iterator[None]:
         """Handle signals in the block, and restore the former handlers after it."""
-        for number in JOB_SIGNALS:
+        for number in WORDS:
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # what nohup asks for
                 self._former[number] = signal.signal(number, self._handle)
         try:
@@ -112,7 +111,7 @@ def tell(program: str, stop: BaseException) -> int:
     """Say that a signal ends the command, unless that was said already; returns the exit code."""
     number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
     if not _Told.yet and is_heard():
-        with telling():
+        with telling(), suppress(OSError):  # a closed terminal
             print(_line(program, number), file=sys.stderr)
     return 128 + number
 

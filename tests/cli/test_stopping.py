@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM before a command has begun: one line, the exit code of the signal, no traceback."""
+"""Signals that end a command, also before it has begun: one line, the exit code of the signal, no traceback."""
 
 import os
 import re
@@ -22,7 +22,11 @@ MODULES = {
     "score": "nmt-score",
     "shortlist": "nmt-shortlist",
 }
-CODES = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "terminated")}
+CODES = {
+    signal.SIGINT: (130, "interrupted"),
+    signal.SIGTERM: (143, "terminated"),
+    signal.SIGHUP: (129, "hung up"),
+}
 
 
 def catches(process: int, number: int) -> bool:
@@ -87,13 +91,45 @@ def test_a_signal_while_a_command_works(number: signal.Signals, capsys: pytest.C
             signal.signal(each, handler)
 
 
-def test_a_signal_that_is_ignored_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a shell asks of what it starts in the background."""
-    former = signal.signal(signal.SIGINT, signal.SIG_IGN)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_signal_that_is_ignored_stays_so(number: signal.Signals) -> None:
+    """As a shell asks of what it starts in the background, and nohup of what is to outlive the terminal."""
+    former = signal.signal(number, signal.SIG_IGN)
     try:
-        assert run("nmt-any", lambda: signal.raise_signal(signal.SIGINT)) == 0
+        assert run("nmt-any", lambda: signal.raise_signal(number)) == 0
     finally:
-        signal.signal(signal.SIGINT, former)
+        signal.signal(number, former)
+
+
+def test_a_closed_terminal(tmp_path: Path) -> None:
+    """It sends SIGHUP and takes no messages; an output that has begun is removed."""
+    program = f"""
+import os, signal
+from nmt.cli.common import run
+from nmt.cli.outputs import opened_for_writing
+from nmt.jobs.stopping import started
+
+def body():
+    with opened_for_writing({str(tmp_path / "out")!r}) as file:
+        file.write(b"begun")
+        file.flush()
+        os.write(1, b".")
+        signal.pause()
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # these tests may be in the background
+raise SystemExit(started("nmt-any", lambda: lambda: run("nmt-any", body)))
+"""
+    screen, terminal = os.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, stderr=terminal
+    ) as process:
+        os.close(terminal)
+        assert process.stdout is not None
+        assert process.stdout.read(1) == b"."
+        os.close(screen)
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(60) == 129
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_heavy_is_imported_before_signals_are_handled() -> None:

@@ -76,7 +76,13 @@ def test_kill_9_at_random_moments(whole: tuple[Path, Path], tmp_path: Path, comm
     assert_same(reference, output)
 
 
-@pytest.mark.parametrize(("number", "expected"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+NOHUP = pytest.mark.skipif(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN, reason="these tests run under nohup")
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"),
+    [(signal.SIGTERM, 143), (signal.SIGINT, 130), pytest.param(signal.SIGHUP, 129, marks=NOHUP)],
+)
 def test_signals_save_before_they_leave(
     whole: tuple[Path, Path], tmp_path: Path, command: Command, number: signal.Signals, expected: int
 ) -> None:
