@@ -35,6 +35,6 @@ def test_both_ways_are_measured(translator: Translator, monkeypatch: pytest.Monk
 
 
 def test_different_translations_are_no_measurement(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beam, "search_one", lambda *_, **options: [Hypothesis([5], -1.0, -1.0)])
+    monkeypatch.setattr(beam, "search_one", lambda *_, **options: [[Hypothesis([5], -1.0, -1.0)]])
     with pytest.raises(RuntimeError, match="different translations"):
         one_sentence.measure(translator, TEXT[:2], beam_size=3, runs=1)

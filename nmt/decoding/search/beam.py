@@ -9,6 +9,7 @@ A sentence that is alone is searched in the same way by `one_sentence.py`, if it
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from torch import Tensor
 
@@ -46,22 +47,12 @@ def beam_search(
     Raises NotNumbersError for NaN log-probabilities.
     """
     if len(max_lengths) == 1 and beam_size <= LARGEST_BEAM:
-        alone = search_one(
-            step,
-            state,
-            beam_size=beam_size,
-            length_penalty=length_penalty,
-            max_length=int(max_lengths),
-            n_best=n_best,
-            rules=rules,
-            supplement=supplement,
-            device=max_lengths.device,
-        )
-        return [alone]
-    return search(
+        kind: Callable[..., list[list[Hypothesis]]] = partial(search_one, beam_size=beam_size)
+    else:
+        kind = partial(search, policy=Beam(beam_size))
+    return kind(
         step,
         state,
-        Beam(beam_size),
         max_lengths=max_lengths,
         length_penalty=length_penalty,
         n_best=n_best,

@@ -28,18 +28,18 @@ def search_one(
     state: State,
     *,
     beam_size: int,
+    max_lengths: Tensor,
     length_penalty: LengthPenalty,
-    max_length: int,
     n_best: int,
-    rules: Sequence[Rule],
-    supplement: Callable[[State], Tensor] | None,
-    device: torch.device | str,
-) -> list[Hypothesis]:
-    """The `n_best` best hypotheses, best first, of at most `max_length` tokens, END counted.
+    rules: Sequence[Rule] = (),
+    supplement: Callable[[State], Tensor] | None = None,
+) -> list[list[Hypothesis]]:
+    """The `n_best` best hypotheses of the one sentence, best first; the arguments are those of `loop.search`.
 
-    The other arguments are those of `loop.search`. Impossible hypotheses are not followed, so a step may have fewer
-    rows than the beam. Raises NotNumbersError for NaN log-probabilities.
+    Impossible hypotheses are not followed, so a step may have fewer rows than the beam. Raises NotNumbersError for NaN
+    log-probabilities.
     """
+    max_length, device = int(max_lengths), max_lengths.device
     live: list[tuple[float, list[int]]] = [(0.0, [])]
     finished = [Hypothesis([], NEVER, NEVER)] * n_best
     ended = 0
@@ -77,7 +77,7 @@ def search_one(
             state = state.select(torch.tensor([origins], device=device))
         live = [(total, [*live[origin][1], token]) for total, origin, token in choices]
         tokens = torch.tensor([token for _, _, token in choices], device=device)
-    return [hypothesis for hypothesis in finished if hypothesis.score > NEVER]
+    return [[hypothesis for hypothesis in finished if hypothesis.score > NEVER]]
 
 
 def best_choices(live: Sequence[float], log_probabilities: Tensor, count: int, length: int) -> list[Continuation]:

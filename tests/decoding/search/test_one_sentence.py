@@ -67,17 +67,16 @@ class Alone(NamedTuple):
     supplement: Callable[[Rows], Tensor] | None = None
 
     def found(self, beam_size: int, penalty: LengthPenalty = "none", n_best: int = 1) -> list[Hypothesis]:
-        return search_one(
+        (found,) = search_one(
             table_step(self.table[None]),
             Rows(torch.zeros(1, dtype=torch.long)),
             beam_size=beam_size,
             length_penalty=penalty,
-            max_length=self.limit,
+            max_lengths=torch.tensor([self.limit]),
             n_best=n_best,
-            rules=(),
             supplement=self.supplement,
-            device="cpu",
         )
+        return found
 
 
 def test_a_beam_that_shrinks_to_its_first_rows() -> None:
@@ -93,16 +92,13 @@ def test_a_beam_that_shrinks_to_its_first_rows() -> None:
         assert len(state.table) == len(tokens)
         return table[tokens], state
 
-    found = search_one(
+    (found,) = search_one(
         step,
         Rows(torch.zeros(1, dtype=torch.long)),
         beam_size=3,
         length_penalty="none",
-        max_length=4,
+        max_lengths=torch.tensor([4]),
         n_best=3,
-        rules=(),
-        supplement=None,
-        device="cpu",
     )
     assert rows == [1, 3, 2, 2]
     assert [(hypothesis.tokens, hypothesis.score) for hypothesis in found] == [([6], -12.0)]
