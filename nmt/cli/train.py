@@ -145,34 +145,27 @@ def _run(request: Request, folder: RunFolder, log: Log, processes: Processes, pr
         log(line)
     if origin is not None and state is None:
         log(f"starting from the weights of {origin.path}")
-    optimizer, schedule = build_optimizer(model.parameters(), config.training), build_schedule(config.training)
     states = SavedStates(
         folder=folder,
         config=config,
         model=model,
-        optimizer=optimizer,
-        schedule=schedule,
+        optimizer=build_optimizer(model.parameters(), config.training),
+        schedule=build_schedule(config.training),
         data=_fingerprint(prepared),
         processes=processes,
     )
     progress = states.start(state, log)
     saved = {} if state is None else state.numbers
     trainer = Trainer(
-        config=config,
-        model=model,
-        optimizer=optimizer,
-        schedule=schedule,
+        states=states,
         corpus=prepared.train,
         vocabularies=prepared.vocabularies,
-        folder=folder,
-        states=states,
         progress=progress,
         records=Records(folder.path, saved, progress.is_after, log) if processes.is_first else None,
         validate=build_validation(config, prepared, device, processes),
         write_model=partial(_write_model, config, prepared.vocabularies),
         log=log,
         progress_bar=partial(_progress_bar, shown=processes.is_first),
-        processes=processes,
     )
     try:
         with handled(leaving(PROGRAM)):

@@ -8,7 +8,7 @@ can be resumed whatever becomes of that model.
 import filecmp
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Set
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -221,10 +221,10 @@ class RunFolder:
         """The checkpoint of that update."""
         return self.path / CHECKPOINTS / run_files.checkpoint_name(update)
 
-    def remove_checkpoints(self, kept: Callable[[int], bool]) -> None:
-        """Remove the checkpoints of all updates but those that `kept` accepts; other files stay."""
+    def remove_checkpoints(self, kept: Set[int]) -> None:
+        """Remove the checkpoints of all updates but those `kept`; other files stay."""
         for update, path in run_files.checkpoints(self.path):
-            if not kept(update):
+            if update not in kept:
                 path.unlink()
 
 

@@ -69,7 +69,7 @@ class SavedStates:
         log(f"resuming after update {progress.update:,}")
         if self.processes.is_first:
             if progress.finished is not None:
-                self._remove_checkpoints(self._kept)  # what a kill left between saving and removing
+                self.folder.remove_checkpoints(self._kept)  # what a kill left between saving and removing
             self._mend_best(progress, log)
         return progress
 
@@ -100,7 +100,7 @@ class SavedStates:
             former=self.folder.previous_state_path,
         )
         former, self._kept = self._kept, progress.kept(self.config.training)
-        self._remove_checkpoints(former | self._kept)
+        self.folder.remove_checkpoints(former | self._kept)
 
     def _mend_best(self, progress: Progress, log: Log) -> None:
         """Make the best model anew from its checkpoint, which has the same bytes, if it cannot be read.
@@ -122,9 +122,6 @@ class SavedStates:
             with open(checkpoint, "rb") as model, written_atomically(best, "wb") as copy:
                 shutil.copyfileobj(model, copy)
             log(f"warning: {problem}; made anew from its checkpoint, of update {update:,}")
-
-    def _remove_checkpoints(self, needed: set[int]) -> None:
-        self.folder.remove_checkpoints(lambda number: number in needed)
 
     def _surroundings(self) -> dict[str, Any]:
         """What the last bits of the numbers depend on, besides the state."""

@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch.optim import Optimizer
 from tqdm import tqdm
 
-from nmt.config import Config
 from nmt.data.batching import Batch, Indices, batches, padding_share, plan_epoch, read_batch
 from nmt.data.binarised import PairedIds
 from nmt.data.subwords import Vocabularies
@@ -25,12 +23,10 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.computing import computing
 from nmt.training.averaging import whole_checkpoints, with_average
 from nmt.training.corpus_loss import Validate
-from nmt.training.distributed import Processes
 from nmt.training.divergence import Diverged, beyond_start, bound, place
-from nmt.training.optim import Schedule, better
+from nmt.training.optim import better
 from nmt.training.progress import Progress, Window
 from nmt.training.records import Records, readable
-from nmt.training.run_folder import RunFolder
 from nmt.training.states import SavedStates
 from nmt.training.update import Parallel, UpdateResult, chosen_computing, update
 
@@ -45,23 +41,19 @@ class Trainer:
     With several processes, each has its own trainer; only the first writes, and its log is the one to read.
     """
 
-    config: Config
-    model: Seq2Seq
-    optimizer: Optimizer
-    schedule: Schedule
+    states: SavedStates  # with what they are states of: the model, its optimizer and schedule, and so on
     corpus: PairedIds
     vocabularies: Vocabularies
-    folder: RunFolder
-    states: SavedStates
     progress: Progress
     records: Records | None  # of the first process
     validate: Validate
     write_model: WriteModel
     log: Callable[[str], None]
     progress_bar: Callable[[int, int, int], "tqdm[Any]"]  # for (epoch, batches done, batches in all)
-    processes: Processes
 
     def __post_init__(self) -> None:
+        self.config, self.folder, self.processes = self.states.config, self.states.folder, self.states.processes
+        self.model, self.optimizer, self.schedule = self.states.model, self.states.optimizer, self.states.schedule
         self.settings = self.config.training
         self.pieces = self.vocabularies.target.size
         self.parallel = self._in_parallel() if self.processes.size > 1 else None
@@ -70,7 +62,7 @@ class Trainer:
         update = self.progress.update
         self.place = f"after update {update:,}" if update else "before the first update"
 
-    def train(self) -> Progress:
+    def train(self) -> None:
         """Train to the end. Raises Interrupted, with the state saved, when a signal asks to stop."""
         try:
             with self.stop.installed():
@@ -79,7 +71,6 @@ class Trainer:
         finally:
             if self.records is not None:
                 self.records.close()
-        return self.progress
 
     def _in_parallel(self) -> Parallel:
         example = read_batch(self.corpus, np.zeros(1, dtype=np.int64))
