@@ -16,16 +16,10 @@ from nmt.config.yaml_text import KeyPath
 
 def contradictions(config: Config) -> Iterator[Problem]:
     """Every problem between keys."""
-    yield from _data(config)
-    yield from _existing_models(config)
-    yield from _trained_models(config)
-    yield from _sampling(config)
-    yield from _tied_embeddings(config)
-    yield from _directions(config)
-    yield from _length_of_training(config)
-    yield from _updates(config)
-    yield from _checkpoints(config)
-    yield from _decoding(config)
+    subwords = (_existing_models, _trained_models, _sampling)
+    training = (_length_of_training, _updates, _checkpoints)
+    for check in (_data, *subwords, _tied_embeddings, _directions, *training, _decoding):
+        yield from check(config)
 
 
 def _problem(key: str, message: str, *reads: str) -> Problem:

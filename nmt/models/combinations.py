@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from nmt.config import Config, Problem, unknown_names
 from nmt.config.allowed import Families
-from nmt.config.schema import AttentionConfig, DecoderConfig, ModelConfig, changed, memory_size
+from nmt.config.schema import AttentionConfig, ModelConfig, changed, memory_size
 from nmt.models.cells import CELLS
 from nmt.models.decoders import DECODERS
 from nmt.models.initial_state import INITIAL_STATES
@@ -44,22 +44,14 @@ def model_problems(config: Config) -> Iterator[Problem]:
         section = getattr(model, part)
         known = section.model_copy(update={key: type(section).model_fields[key].default})
         model = model.model_copy(update={part: known})
-    for problem in _together(model):
-        if not unknown & {problem.path, *problem.reads}:
-            yield problem
+    for check in (_decoder, _copied_state, _attention_options, _sizes, _scope, _without_attention):
+        for problem in check(model):
+            if not unknown & {problem.path, *problem.reads}:
+                yield problem
 
 
-def _together(model: ModelConfig) -> Iterator[Problem]:
-    yield from _decoder(model.decoder)
-    yield from _copied_state(model)
-    yield from _attention_options(model.attention)
-    yield from _sizes(model)
-    yield from _scope(model.attention)
-    yield from _without_attention(model)
-
-
-def _decoder(decoder: DecoderConfig) -> Iterator[Problem]:
-    kind = DECODERS[decoder.type]
+def _decoder(model: ModelConfig) -> Iterator[Problem]:
+    decoder, kind = model.decoder, DECODERS[model.decoder.type]
     if decoder.cell not in kind.cell_names:
         message = f"{decoder.cell} is not for type: {decoder.type}; allowed: {', '.join(kind.cell_names)}"
         yield Problem(("model", "decoder", "cell"), message, (_TYPE,))
@@ -70,8 +62,9 @@ def _decoder(decoder: DecoderConfig) -> Iterator[Problem]:
             yield Problem(("model", "decoder", name), message, (_TYPE,))
 
 
-def _attention_options(attention: AttentionConfig) -> Iterator[Problem]:
+def _attention_options(model: ModelConfig) -> Iterator[Problem]:
     """Options that neither the score nor the scope takes."""
+    attention = model.attention
     score, scope = SCORES[attention.score], SCOPES[attention.scope]
     for name in _given(attention):
         if name in ("score", "scope") or name in score.options | scope.options:
@@ -137,8 +130,8 @@ def _sizes(model: ModelConfig) -> Iterator[Problem]:
     yield Problem(_SCORE, message, (("model", "decoder", "hidden_size"), *encoder_keys))
 
 
-def _scope(attention: AttentionConfig) -> Iterator[Problem]:
-    score = SCORES[attention.score]
+def _scope(model: ModelConfig) -> Iterator[Problem]:
+    attention, score = model.attention, SCORES[model.attention.score]
     if attention.scope == "global" or not score.positional:
         return
     reason = "scores positions by their number already" if score.context else "looks at no position"
