@@ -76,8 +76,10 @@ def add_search_options(group: argparse._ActionsContainer) -> None:
         )
 
 
-def read_decoding_value(option: str, text: str, *, key: str) -> Checking[Any]:
-    """Read the value of an option by the rules of the configuration's key decoding.`key`; None if it is wrong."""
+def read_decoding_value(option: str, text: str | None, *, key: str) -> Checking[Any]:
+    """Read a value by the rules of the configuration's key decoding.`key`; None if there is none, or if it is wrong."""
+    if text is None:
+        return None
     try:
         return checked_value(("decoding", key), _value(text))
     except UserError as error:

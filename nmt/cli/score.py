@@ -100,9 +100,7 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
     if options.source is not None and options.target is not None:
         counts = yield from caught(lambda: check_corpora([(options.source, options.target)]), counts)
     models = yield from read_models(vars(options))
-    batch_tokens = None
-    if options.batch_tokens is not None:
-        batch_tokens = yield from read_decoding_value("--batch-tokens", options.batch_tokens, key="batch_tokens")
+    batch_tokens = yield from read_decoding_value("--batch-tokens", options.batch_tokens, key="batch_tokens")
     read = [*models.files, ("--source", options.source), ("--target", options.target)]
     alignments = AlignmentOutputs(options.alignments, options.soft_alignments, options.plot_alignments)
     if options.output == options.json == STANDARD:

@@ -125,7 +125,10 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
     values = vars(options)
     how = yield from read_how(values)
     sampling = yield from read_sampling(values)
-    n_best = yield from _read_n_best(options.n_best, how.get("beam_size"), sample=options.sample)
+    n_best = (yield from read_decoding_value("--n-best", options.n_best, key="beam_size")) or 1
+    beam_size = how.get("beam_size")
+    if beam_size is not None and n_best > beam_size and not options.sample:
+        yield f"--n-best {n_best}: must be at most the beam size, --beam-size {beam_size}"
     diversity = 0.0
     if options.diversity is not None:
         diversity = yield from _read_diversity(options.diversity, n_best)
@@ -173,15 +176,6 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
         flush=options.flush,
         parts=parts,
     )
-
-
-def _read_n_best(text: str | None, beam_size: int | None, *, sample: bool) -> Checking[int]:
-    n_best = 1
-    if text is not None:
-        n_best = (yield from read_decoding_value("--n-best", text, key="beam_size")) or 1
-    if beam_size is not None and n_best > beam_size and not sample:
-        yield f"--n-best {n_best}: must be at most the beam size, --beam-size {beam_size}"
-    return n_best
 
 
 def _read_diversity(text: str, n_best: int) -> Checking[float]:
