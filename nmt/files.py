@@ -45,7 +45,6 @@ def written_atomically(path: Path, mode: str = "w", *, former: Path | None = Non
             os.fsync(file.fileno())
             with _second_name(path, former) if former is not None and path.exists() else nullcontext():
                 _rename(temporary, path)  # while it is open, and so locked
-                _sync(path.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -77,7 +76,6 @@ def _second_name(existing: Path, path: Path) -> Iterator[None]:
     try:
         yield
         _rename(temporary, path)
-        _sync(path.parent)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -172,11 +170,19 @@ def _created_temporary(path: Path, permissions: int | None) -> tuple[Path, int]:
 
 
 def _rename(temporary: Path, path: Path) -> None:
-    """Move a file to its final place. Raises OSError that names that place, not the temporary file."""
+    """Move a file to its final place. Raises OSError that names that place, not the temporary file.
+
+    The folder's list of names is flushed to disk too, so that renames keep their order through a power failure.
+    """
     try:
         os.replace(temporary, path)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def _remove_abandoned(path: Path) -> None:
@@ -205,12 +211,3 @@ def _stem(name: str) -> str:
     if len(encoded) <= _STEM:
         return name
     return f"{encoded[:_STEM].decode(errors='ignore')}.{hashlib.blake2b(encoded, digest_size=4).hexdigest()}"
-
-
-def _sync(folder: Path) -> None:
-    """Flush the folder's list of names to disk too, so that renames keep their order through a power failure."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
