@@ -144,23 +144,21 @@ class GeneralScore(DotScore):
         return self.layer(values)
 
 
-class CosineScore(Score):
+class CosineScore(DotScore):
     """e_ts = τ · h_tᵀ h̄_s / (‖h_t‖ ‖h̄_s‖), with a learned temperature τ (Graves et al. 2014, arXiv 1410.5401, eq. 5-6).
 
     A cosine is at most 1: without τ no softmax over many positions could be sharp. τ starts at 10.
     """
 
-    same_size = True
-
     def __init__(self, query_size: int, memory_size: int) -> None:
-        super().__init__()
+        super().__init__(query_size, memory_size)
         self.temperature = nn.Parameter(torch.tensor(10.0))
 
     def project(self, values: Tensor) -> Tensor:
         return functional.normalize(values, dim=-1)
 
     def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
-        return self.temperature * (functional.normalize(query, dim=-1) @ keys.transpose(1, 2))
+        return self.temperature * super().forward(functional.normalize(query, dim=-1), keys, past)
 
 
 class LocationScore(Score):
