@@ -160,8 +160,9 @@ def _trained_on(
         return reused
     began = time.monotonic()
     stride = -(-sum(corpus.lines for corpus in corpora) * len(sides) // _TRAINING_LINES)
+    rows = chain.from_iterable(_rows(corpus, sides) for corpus in corpora)
     subwords = Subwords.train(
-        _lines(corpora, sides, stride),
+        chain.from_iterable(islice(rows, 0, None, stride)),
         settings=settings,
         corpus="this corpus" if len(sides) == 2 else f"the {name} side of this corpus",
     )
@@ -173,13 +174,8 @@ def _trained_on(
     return subwords
 
 
-def _lines(corpora: Sequence[_Corpus], sides: Sequence[int], stride: int) -> Iterator[str]:
-    """Yield the lines of these sides from every `stride`-th pair."""
-    rows = chain.from_iterable(_rows(corpus, sides) for corpus in corpora)
-    return chain.from_iterable(islice(rows, 0, None, stride))
-
-
 def _rows(corpus: _Corpus, sides: Sequence[int]) -> Iterator[tuple[str, ...]]:
+    """The lines of these sides of each pair."""
     if len(sides) == 2:
         return read_pairs(*corpus.paths, expected=corpus.digests)
     return ((line,) for line in read_lines(corpus.paths[sides[0]], expected=corpus.digests[sides[0]]))

@@ -128,7 +128,8 @@ def coverage_penalty(state: ScorerState, beta: float) -> Tensor:
     mean of its models'. cp is at most 0, so translations lose that leave words out. It only grows while a translation
     does, so 0 bounds it for every hypothesis that is not finished. Wu et al. (2016), arXiv 1609.08144, equation 14.
     """
-    coverage = mean([_coverage(one) for one in state.models])
+    summed = [one.decoder.past.coverage for one in state.models]
+    coverage = mean([of_model for of_model in summed if of_model is not None])  # all models, see `Scorer.start`
     covered, mask = coverage.double().clamp(LEAST, 1.0).log(), state.models[0].memory.mask
     if mask is not None:
         covered = covered.masked_fill(~mask.repeat_interleave(len(covered) // len(mask), dim=0), 0.0)
@@ -140,9 +141,3 @@ def _with_coverage(state: SearchState) -> SearchState:
     nothing = state.memory.values.new_zeros(state.memory.values.shape[:2])
     past = state.decoder.past._replace(coverage=nothing)
     return state._replace(decoder=state.decoder._replace(past=past))
-
-
-def _coverage(state: SearchState) -> Tensor:
-    coverage = state.decoder.past.coverage
-    assert coverage is not None
-    return coverage

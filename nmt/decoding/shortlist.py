@@ -10,7 +10,7 @@ Jean et al. (2015), ACL P15-1001, section 3.3; Mi, Wang & Ittycheriah (2016), AC
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -139,10 +139,7 @@ def _encoded(
 ) -> Iterator[tuple[list[int], list[int], list[int]]]:
     """The ids of each source and target, and of the target cut at random, or nothing."""
     rest = iter(pairs)
-    for number in count():
-        chunk = list(islice(rest, _CHUNK))
-        if not chunk:
-            return
+    for number, chunk in enumerate(iter(lambda: list(islice(rest, _CHUNK)), [])):
         targets = [target for _, target in chunk]
         sampled: list[list[int]] = [[]] * len(chunk)
         if sampling is not None:
