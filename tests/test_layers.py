@@ -116,6 +116,15 @@ def test_imports_point_down_only() -> None:
     assert not lines, report(lines)
 
 
+def test_text_knows_no_models_and_no_searches() -> None:
+    """Of `decoding`, `text/` imports itself and what phrases are to a search; see `tests/decoding/search/test_loop.py`
+    for what the search imports."""
+    allowed = ("nmt.decoding.text.", "nmt.decoding.search.phrases.")
+    modules = {found.module for file in sources(PACKAGE / "decoding" / "text") for found in imports(PACKAGE, file)}
+    others = {name for name in modules if name.startswith(("nmt.models.", "nmt.decoding."))}
+    assert {name for name in others if not name.startswith(allowed)} == set()
+
+
 def test_every_place_in_the_layers_is_taken() -> None:
     assert {station(PACKAGE, file) for file in sources(PACKAGE)} - {"__init__"} == set(HEIGHTS)
 

@@ -1,4 +1,7 @@
-"""Which lines are read together, and which sentences are computed together; it knows their lengths only."""
+"""Which lines are read together, with what stands beside them, and which sentences are computed together.
+
+It knows lines and lengths; it knows no subwords and no models.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, repeat

@@ -17,15 +17,15 @@ import torch
 
 from nmt.config.schema import DecodingConfig
 from nmt.data.subwords import Subwords, Vocabularies
+from nmt.decoding.batched_search import Search, longest_translation
 from nmt.decoding.batches import alongside, chunks
 from nmt.decoding.options import TranslationOptions, contradictions
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import LengthPenalty
-from nmt.decoding.searching import Search, longest_translation
 from nmt.decoding.shortlist import Shortlist, load_shortlist
 from nmt.decoding.text.required import encoded_constraints, encoded_prefixes, impossible, word_continuations
 from nmt.decoding.text.segments import LONGEST_SEGMENT, Segment, longest_segment, segment
-from nmt.decoding.text.writing import Translation, Writer
+from nmt.decoding.writing import Translation, Writer
 from nmt.errors import Checking, UserError, caught, checked
 from nmt.models.model_file import load_model, rebuild
 from nmt.models.seq2seq import Seq2Seq

@@ -20,7 +20,7 @@ ADDITIONS = {  # file: (the line before which they stand, what is added)
         "    suppress_unknown: bool = False",
         '    not_twice_in_a_row: bool = False\n    """No piece follows itself."""\n',
     ),
-    "decoding/searching.py": (
+    "decoding/batched_search.py": (
         "        if self.decoding.suppress_unknown:",
         "        if self.decoding.not_twice_in_a_row:\n            rules.append(NotTwiceInARow())\n",
     ),
@@ -46,7 +46,7 @@ def test_a_program_and_the_command_can_ask_for_it(tmp_path: Path) -> None:
         source = (tmp_path / "nmt" / name).read_text(encoding="utf-8")
         assert source.count(f"{place}\n") == 1
         (tmp_path / "nmt" / name).write_text(source.replace(f"{place}\n", f"{addition}{place}\n"), encoding="utf-8")
-    searching = tmp_path / "nmt" / "decoding" / "searching.py"
+    searching = tmp_path / "nmt" / "decoding" / "batched_search.py"
     searching.write_text(searching.read_text(encoding="utf-8").replace("NoUnknown, ", "NotTwiceInARow, NoUnknown, "))
     save_random_model(tmp_path / "model.safetensors")
     (tmp_path / "text").write_text(text(LINES))

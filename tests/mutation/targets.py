@@ -21,7 +21,7 @@ TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
     "nmt/ops/sequence.py": ("tests/ops/test_sequence.py", OPS),
     "nmt/ops/steps.py": ("tests/ops/test_steps.py", OPS),
     "nmt/ops/translation_table.py": ("tests/ops/test_translation_table.py", OPS),
-    "nmt/decoding/searching.py": ("tests/decoding/test_searching.py", SEARCH),
+    "nmt/decoding/batched_search.py": ("tests/decoding/test_batched_search.py", SEARCH),
     "nmt/decoding/search/loop.py": ("tests/decoding/search/test_beam.py", SEARCH),
     "nmt/decoding/search/beam.py": ("tests/decoding/search/test_beam.py", SEARCH),
     "nmt/decoding/search/one_sentence.py": ("tests/decoding/search/test_one_sentence.py", SEARCH),

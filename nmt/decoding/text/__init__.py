@@ -1,1 +1,1 @@
-"""Text around the search: pieces, words and lines, before it and after it."""
+"""Pieces, words and lines, before the search and after it; it knows neither a model nor how the search is made."""

@@ -1,7 +1,7 @@
 """From hypotheses to texts, with prefixes as the user wrote them, unknown words replaced, and words aligned.
 
 The translations of the segments of a line are joined here. Attention comes from one forced pass for all hypotheses that
-need it. It knows subwords and text; it knows no search and no files.
+need it. It knows hypotheses, the models that write them again, and text; it knows no policies and no files.
 """
 
 from collections.abc import Callable, Iterator, Sequence

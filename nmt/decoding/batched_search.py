@@ -107,7 +107,7 @@ class Search:
             check()
             return scorer.step(tokens, state)
 
-        hypotheses = self._kind(segments, limits, continuing)(
+        hypotheses = self._bound_search(segments, limits, continuing)(
             step,
             state,
             max_lengths=limits,
@@ -123,10 +123,10 @@ class Search:
             for best in hypotheses
         ]
 
-    def _kind(
+    def _bound_search(
         self, segments: Sequence[Segment], limits: Tensor, continuing: Tensor | None
     ) -> Callable[..., list[list[Hypothesis]]]:
-        """The kind of search that the options ask for."""
+        """The search that the options ask for, with its policy."""
         sampling, n_best = self.options.sampling, self.options.n_best
         if sampling is not None:
             places, steps = [segment.place for segment in segments], int(limits.max())

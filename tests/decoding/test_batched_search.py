@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, SamplingConfig
-from nmt.decoding import searching
+from nmt.decoding import batched_search
+from nmt.decoding.batched_search import Search, longest_translation
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.constrained import Banks
@@ -16,7 +17,6 @@ from nmt.decoding.search.diverse import Groups
 from nmt.decoding.search.hypotheses import Hypothesis
 from nmt.decoding.search.loop import Policy
 from nmt.decoding.search.sampling import Draws
-from nmt.decoding.searching import Search, longest_translation
 from nmt.decoding.text.required import Required
 from nmt.decoding.text.segments import Segment
 from nmt.decoding.threads import MOST
@@ -96,7 +96,7 @@ def test_batches_are_searched_at_once_where_weights_are_packed(
         asked.append(most)
         return list(map(work, items))
 
-    monkeypatch.setattr(searching, "side_by_side", one_after_the_other)
+    monkeypatch.setattr(batched_search, "side_by_side", one_after_the_other)
     models = [CopyModel(11) for _ in packed]
     for model, is_packed in zip(models, packed, strict=True):
         model.is_packed = is_packed
@@ -115,7 +115,7 @@ def test_a_search_that_is_not_wanted_any_more_ends_at_its_next_step(monkeypatch:
         if len(steps) == 3:
             raise Ended
 
-    monkeypatch.setattr(searching, "check", check)
+    monkeypatch.setattr(batched_search, "check", check)
     with pytest.raises(Ended):
         search(CopyModel(11)).hypotheses(segments([5, 6, 8, 9, 10]))
     assert steps == [0, 1, 2]
@@ -150,7 +150,7 @@ def test_what_the_kinds_of_search_are_told(
         told.update(options)
         return [[Hypothesis([], 0.0, 0.0)]]
 
-    monkeypatch.setattr(searching, "search" if policy else "beam_search", noting)
+    monkeypatch.setattr(batched_search, "search" if policy else "beam_search", noting)
     decoding = DecodingConfig(beam_size=6, length_penalty=0.7, coverage_penalty=coverage, max_length_ratio=2.0)
     continuing = torch.zeros(17, dtype=torch.bool)
     told_so = search(network(), decoding=decoding, n_best=2, continuing=continuing, **changes)
@@ -181,6 +181,6 @@ def test_what_translations_with_phrases_are_bound_by(unknown: bool) -> None:
 
 
 def test_by_itself_it_is_a_beam_search_for_one_translation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(searching, "search")
+    monkeypatch.delattr(batched_search, "search")
     found = search(CopyModel(11)).hypotheses(segments([5, 6]))
     assert [[hypothesis.tokens for hypothesis in best] for best in found] == [[[5, 6]]]
