@@ -6,9 +6,9 @@ all mistakes are reported together, before any work begins. It knows no models, 
 """
 
 import argparse
+import re
 import shlex
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +24,7 @@ from nmt.errors import Checking, UserError
 SEARCH = tuple(DecodingConfig.model_fields)  # beam_size, …: the names under which argparse keeps the options
 SAMPLING = tuple(SamplingConfig.model_fields)  # temperature, …
 MOST = 10**17  # lines, pieces, …
+_NUMBER = re.compile(r"-?([0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})([eE][-+]?[0-9]{1,3})?")
 
 Item = TypeVar("Item")
 
@@ -43,8 +44,9 @@ def missing(needed: Mapping[str, tuple[object, str]]) -> Checking[None]:
 def read_count(option: str, text: str | None, *, least: int) -> Checking[int | None]:
     """Read a whole number; None if there is none, or if it is wrong."""
     if text is not None:
-        if text.isascii() and text.isdecimal() and len(text) < len(str(MOST)) and int(text) >= least:
-            return int(text)
+        number = number_in(text)
+        if isinstance(number, int) and least <= number < MOST:
+            return number
         yield f"{option} {shlex.quote(text)}: allowed: a whole number, at least {least}"
     return None
 
@@ -133,14 +135,19 @@ def _described(description: str | None) -> str:
     return f"{text[0].lower()}{text[1:]}"
 
 
+def number_in(text: str) -> int | float | None:
+    """The number that the text is, in plain digits; None for another text, though Python may read 1_0, ٣ or nan."""
+    if _NUMBER.fullmatch(text) is None:
+        return None
+    return int(text) if text.removeprefix("-").isdecimal() else float(text)
+
+
 def _value(text: str) -> bool | int | float | str:
     """A number, true or false, if the text is one."""
     if text in ("true", "false"):
         return text == "true"
-    for read in (int, float):
-        with suppress(ValueError):
-            return read(text)
-    return text
+    number = number_in(text)
+    return text if number is None else number
 
 
 def add_unknown_word_options(group: argparse._ActionsContainer) -> None:

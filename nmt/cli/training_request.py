@@ -5,7 +5,6 @@ All mistakes are found before data is read, and reported at once.
 
 import argparse
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +13,7 @@ from textwrap import shorten
 import torch
 
 from nmt.cli.common import DEVICES, choose_device
+from nmt.cli.options import number_in
 from nmt.config import Check, Config, Inheritance, Problem, load_config, unknown_names
 from nmt.errors import Checking, UserError, caught, checked
 from nmt.evaluation.metrics import check_tokenizer
@@ -120,10 +120,9 @@ def read_request(options: argparse.Namespace) -> Checking[Request]:
 
 def rank_timeout(text: str) -> timedelta:
     """How long to wait for another process. Raises UserError if `text` is not an allowed number of minutes."""
-    with suppress(ValueError):
-        minutes = float(text)
-        if LEAST_MINUTES <= minutes <= MOST_MINUTES:
-            return timedelta(minutes=minutes)
+    minutes = number_in(text)
+    if minutes is not None and LEAST_MINUTES <= minutes <= MOST_MINUTES:
+        return timedelta(minutes=minutes)
     raise UserError(
         f"--rank-timeout {shorten(text, 40)}: allowed: a number of minutes, at least {LEAST_MINUTES} and at most "
         f"{MOST_MINUTES:,}"

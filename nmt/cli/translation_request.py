@@ -8,7 +8,6 @@ import math
 import shlex
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,7 @@ from nmt.cli.options import (
     add_search_options,
     add_unknown_word_options,
     missing,
+    number_in,
     read_decoding_value,
     read_how,
     read_sampling,
@@ -181,10 +181,9 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
 def _read_diversity(text: str, n_best: int) -> Checking[float]:
     if n_best < 2:
         yield "--diversity has an effect only with --n-best K, K at least 2"
-    with suppress(ValueError):
-        strength = float(text)
-        if 0 < strength < math.inf:
-            return strength
+    strength = number_in(text)
+    if strength is not None and 0 < strength < math.inf:
+        return strength
     yield f"--diversity {shlex.quote(text)}: allowed: a number, more than 0"
     return 0.0
 

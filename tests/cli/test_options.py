@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,8 @@ def test_every_key_of_the_decoding_section_is_an_option_by_its_name() -> None:
         ("--length-penalty=none", "length_penalty", "none"),
         ("--length-penalty=0", "length_penalty", 0.0),
         ("--length-penalty=1e-1", "length_penalty", 0.1),
+        ("--length-penalty=.5", "length_penalty", 0.5),
+        ("--length-penalty=2.", "length_penalty", 2.0),
         ("--max-length-ratio=3", "max_length_ratio", 3.0),
         ("--min-length=3", "minimum_length", 3),
         ("--suppress-unknown", "suppress_unknown", True),
@@ -82,11 +85,11 @@ def test_values(argument: str, name: str, value: object) -> None:
     assert searched(argument) == ({name: value}, [])
 
 
-@pytest.mark.parametrize("text", ["0", "-3", "2.0", "1e3", "nan", "true", "", "9" * 5000])
+@pytest.mark.parametrize("text", ["0", "-3", "2.0", "1e3", "nan", "true", "", "9" * 5000, "1_0", "\u0663", " 3", "+3"])
 def test_what_is_no_size(text: str) -> None:
     options, (problem,) = searched(f"--beam-size={text}", "--batch-tokens=5")
     assert options["batch_tokens"] == 5
-    assert problem.startswith(f"--beam-size {text or repr('')}: allowed: a whole number, at least 1 and at most 1")
+    assert problem.startswith(f"--beam-size {shlex.quote(text)}: allowed: a whole number, at least 1 and at most 1")
 
 
 @pytest.mark.parametrize(
@@ -94,6 +97,7 @@ def test_what_is_no_size(text: str) -> None:
     [
         ("--min-length=-1", "--min-length -1: allowed: a whole number, at least 0 and at most 1,000"),
         ("--no-repeat-ngram-size=2.5", "--no-repeat-ngram-size 2.5: allowed: a whole number, at least 0"),
+        ("--length-penalty=0_1", "--length-penalty 0_1: allowed: "),
         ("--suppress-unknown=perhaps", "--suppress-unknown perhaps: allowed: true or false"),
     ],
 )

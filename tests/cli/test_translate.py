@@ -457,7 +457,7 @@ def test_diverse_n_best_lists(capsys, model: Path, source: Path) -> None:
     given = ("--model", model, "--input", source)
     (message,) = complaints(capsys, *given, "--diversity", "1")
     assert "--diversity has an effect only with --n-best K" in message
-    for wrong in ("0", "-1", "nan", "inf", "much"):
+    for wrong in ("0", "-1", "nan", "inf", "much", "1_0", "1e400"):
         (message,) = complaints(capsys, *given, "--n-best", "2", "--diversity", wrong)
         assert message.endswith(f"--diversity {wrong}: allowed: a number, more than 0")
     messages = complaints(capsys, *given, "--n-best", "2", "--diversity", "1", "--sample", "--constraints", source)

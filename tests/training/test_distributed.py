@@ -69,7 +69,7 @@ def test_a_training_by_itself_asks_nobody() -> None:
     ALONE.tell_prepared()
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e400", "ten", "", "9" * 5000])
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1e400", "ten", "", "9" * 5000, "1_0", "\u0663", " 5"])
 def test_a_time_that_is_none(text: str) -> None:
     with pytest.raises(UserError, match=r"^--rank-timeout .{0,40}: allowed: a number of minutes, at least 0.1 and at"):
         rank_timeout(text)
