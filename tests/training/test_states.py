@@ -1,6 +1,7 @@
 """The saved states of a run: the checkpoints that they count on, and which of the two a run goes on from."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,13 +12,14 @@ from torch import Tensor, nn
 
 from nmt.config import Config
 from nmt.config.allowed import stand_in, whole_schema
+from nmt.config.schema import PlateauSchedule
 from nmt.errors import UserError
 from nmt.tensor_file import write_tensors
-from nmt.training.checkpoint import read_state
+from nmt.training.checkpoint import read_state, seed_process
 from nmt.training.distributed import ALONE, Processes
 from nmt.training.divergence import Diverged
 from nmt.training.optim import build_schedule
-from nmt.training.progress import Progress
+from nmt.training.progress import Progress, Window
 from nmt.training.run_folder import RunFolder
 from nmt.training.states import SavedStates, saved_state
 
@@ -112,6 +114,147 @@ def test_the_first_process_writes_the_random_states_of_all(folder: RunFolder) ->
     assert not folder.state_path.exists()
     states(folder, OneOfTwo(0)).write(Progress(update=3), RECORDS, where="")
     assert {"random.0.cpu", "random.1.cpu"} <= read_state(folder.state_path).tensors.keys()
+
+
+@pytest.fixture
+def threads() -> Iterator[Callable[[int], None]]:
+    """threads(n) sets PyTorch's number of threads, until the test ends."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+def resumed(folder: RunFolder, processes: Processes = ALONE, **changes: Any) -> tuple[SavedStates, Progress, list[str]]:
+    """A run that resumes from the newest state: with its progress and what its log says."""
+    log: list[str] = []
+    again = replace(states(folder, processes), **changes)
+    return again, again.start(saved_state(folder, processes, log.append), log.append), log
+
+
+def warnings(log: Sequence[str]) -> list[str]:
+    return [line for line in log if line.startswith("warning: ")]
+
+
+def test_resuming_puts_everything_back(folder: RunFolder, threads: Callable[[int], None]) -> None:
+    config = CONFIG.model_copy(
+        update={"training": CONFIG.training.model_copy(update={"schedule": PlateauSchedule(name="plateau")})}
+    )
+    before = states(folder)
+    before = replace(before, config=config, schedule=build_schedule(config.training))
+    before.schedule.restore({"current": 0.25, "best": 5.0, "waited": 1})
+    before.model.weight.data.fill_(7.0)
+    threads(3)
+    torch.manual_seed(11)
+    before.write(Progress(update=1234, epoch=5), RECORDS, where="")
+    drawn = torch.rand(3)
+    threads(1)
+    again, progress, log = resumed(folder, config=config, schedule=build_schedule(config.training))
+    assert torch.equal(torch.rand(3), drawn)
+    assert torch.get_num_threads() == 3
+    assert progress == Progress(update=1234, epoch=5)
+    assert again.schedule.state() == {"current": 0.25, "best": 5.0, "waited": 1}
+    assert bool((again.model.weight == 7.0).all())
+    assert log[-1] == "resuming after update 1,234"
+    assert not warnings(log)
+
+
+def test_other_data_is_refused(folder: RunFolder) -> None:
+    write_two(folder)
+    with pytest.raises(UserError, match="are no longer those that this run began with; put them back"):
+        resumed(folder, data="abd")
+
+
+@pytest.mark.parametrize(
+    ("name", "there", "here"),
+    [("PyTorch", "9.8", "9.9"), ("device", "cpu", "meta"), ("oneDNN", "True", "False"),
+     ("fused kernels", "True", "False"), ("precision", "float32", "bfloat16")],
+)  # fmt: skip
+def test_changed_surroundings_are_named(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, name: str, there: str, here: str
+) -> None:
+    monkeypatch.setattr(torch, "__version__", "9.8")
+    monkeypatch.setattr("nmt.training.states.onednn_is_exact", lambda: True)
+    write_two(folder)
+    changes: dict[str, Any] = {}
+    if name == "PyTorch":
+        monkeypatch.setattr(torch, "__version__", "9.9")
+    elif name == "device":
+        monkeypatch.setattr(Model, "output_weight", torch.empty(1, device="meta"))
+    elif name == "oneDNN":
+        monkeypatch.setattr("nmt.training.states.onednn_is_exact", lambda: False)
+    else:
+        change = {"kernels": "plain"} if name == "fused kernels" else {"precision": "bfloat16"}
+        changes["config"] = CONFIG.model_copy(update={"training": CONFIG.training.model_copy(update=change)})
+    _, _, log = resumed(folder, **changes)
+    assert warnings(log) == [f"warning: {name} was {there} and is {here}: the run continues, but not bit for bit"]
+
+
+def test_another_number_of_processes(folder: RunFolder, threads: Callable[[int], None]) -> None:
+    """The number of threads decides the last bits only where the number of processes is the same."""
+    threads(3)
+    write_two(folder)
+    threads(1)
+    _, _, log = resumed(folder, OneOfTwo(0))
+    assert torch.get_num_threads() == 1
+    assert warnings(log) == ["warning: processes was 1 and is 2: the run continues, but not bit for bit"]
+
+
+def test_a_state_of_an_older_version(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Versions for one process saved no number of processes."""
+    present = states(folder)._surroundings()
+    monkeypatch.setattr(
+        SavedStates, "_surroundings", lambda _: {key: present[key] for key in present if key != "processes"}
+    )
+    write_two(folder)
+    monkeypatch.undo()
+    _, _, log = resumed(folder)
+    assert warnings(log) == ["warning: the state was saved by an older version: the run continues, but not bit for bit"]
+    resumed(folder, OneOfTwo(1))
+    assert torch.equal(torch.rand(3), seeded(1, 4))
+
+
+def seeded(rank: int, update: int) -> Tensor:
+    """What a process draws first that begins at this update."""
+    seed_process(CONFIG.seed, rank, update)
+    return torch.rand(3)
+
+
+def test_a_new_process_draws_what_no_other_does(folder: RunFolder) -> None:
+    states(folder, OneOfTwo(1)).start(None, print)
+    assert torch.equal(torch.rand(3), seeded(1, 0))
+    first = states(folder, OneOfTwo(0))
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    first.start(None, print)
+    assert torch.equal(torch.rand(3), expected)
+    write_two(folder)
+    resumed(folder, OneOfTwo(1))
+    assert torch.equal(torch.rand(3), seeded(1, 4))
+
+
+def test_a_process_goes_on_where_it_was(folder: RunFolder) -> None:
+    """The first one counts the padding that the log has not told yet, for all of them."""
+    window = Window(updates=2, loss=3.0, tokens=7, gradient_norm=1.5, padding=2, positions=9, seconds=0.5)
+    progress = Progress(update=4, window=window)
+    writing = states(folder, OneOfTwo(0))
+    torch.manual_seed(5)
+    writing.write(progress, RECORDS, where="")
+    expected = torch.rand(3)
+    for rank, padding in ((0, {}), (1, {"padding": 0, "positions": 0})):
+        _, at, log = resumed(folder, OneOfTwo(rank))
+        assert at.window == replace(window, **padding)
+        assert torch.equal(torch.rand(3), expected)
+        assert not warnings(log)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_the_first_process_tells_of_a_best_model_that_is_damaged(folder: RunFolder, rank: int) -> None:
+    states(folder).write(Progress(update=4, best=[(2.5, 3)]), RECORDS, where="")
+    _, _, log = resumed(folder, OneOfTwo(rank))
+    told = [line for line in warnings(log) if str(folder.best_path) in line]
+    assert len(told) == (rank == 0)
+    assert not told or f"nor can it be made anew from its checkpoint ({folder.checkpoint_path(3)}" in told[0]
 
 
 @pytest.mark.parametrize("rank", [0, 1])
