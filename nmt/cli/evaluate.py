@@ -51,7 +51,7 @@ class Request:
     models: Models
     how: Mapping[str, Any]  # what the translator is told
     metrics: Sequence[str]
-    scoring: Mapping[str, Any]  # BLEU's tokeniser, and whether case is ignored
+    scoring: Mapping[str, Any]  # BLEU's tokenizer, and whether case is ignored
     output: str | None
     json: str | None
 
@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         description="Score translations with BLEU, chrF2 and TER by sacreBLEU, on the 0 to 100 scale, with signatures; "
         "or word alignments, with precision, recall and alignment error rate.",
-        epilog="Files are UTF-8 text, one detokenised sentence a line, plain or .gz.",
+        epilog="Files are UTF-8 text, one detokenized sentence a line, plain or .gz.",
     )
     scored = parser.add_argument_group("what is scored: --hypotheses, or --model with --source")
     scored.add_argument("--hypotheses", type=Path, metavar="FILE", help="translations to score")
@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         "were moved and takes minutes for a line of a thousand words; bleu,chrf leaves it out",
     )
     scoring.add_argument(
-        "--tokenize", metavar="NAME", help=f"BLEU's tokeniser: {', '.join(TOKENIZERS)} (default: {TOKENIZE})"
+        "--tokenize", metavar="NAME", help=f"BLEU's tokenizer: {', '.join(TOKENIZERS)} (default: {TOKENIZE})"
     )
     scoring.add_argument("--lowercase", action="store_true", help="ignore case in BLEU and chrF; TER always does")
     scoring.add_argument("--json", metavar="FILE", help="write the scores as JSON too; -: instead of the table")

@@ -91,7 +91,7 @@ def read_models(
     if precision is not None and precision not in PRECISIONS:
         yield f"--precision {precision}: unknown; choose one of {', '.join(PRECISIONS)}"
     if shortlist is not None and not shortlist.is_file():
-        missing = "is no file" if shortlist.exists() else "no such file"
+        missing = "is not a file" if shortlist.exists() else "no such file"
         yield f"--shortlist {shortlist}: {missing}; make one with nmt-shortlist"
     return Models(paths, device, precision or "float32", shortlist)
 

@@ -163,8 +163,8 @@ def add_unknown_word_options(group: argparse._ActionsContainer) -> None:
         "--dictionary",
         type=Path,
         metavar="FILE",
-        help="for --replace-unknown: lines of source word, translation and, if wanted, a weight, separated by tabs or "
-        "spaces; of several entries for a word the one of the largest weight counts, of equal ones the first",
+        help="for --replace-unknown: lines of source word, translation and, optionally, a weight, separated by tabs or "
+        "spaces; of several entries for a word, the one with the largest weight counts, the first of equal ones",
     )
 
 

@@ -64,12 +64,10 @@ def parser() -> argparse.ArgumentParser:
         "--rank-timeout",
         default=USUAL_MINUTES,
         metavar="MINUTES",
-        help="of several processes: end when another has not answered for so long, as one that stands still; the state "
-        f"saved last stays (default: {USUAL_MINUTES})",
+        help="with several processes: end when another one has not answered for this long, because it hangs; the state "
+        f"that was saved last is kept (default: {USUAL_MINUTES})",
     )
-    made.add_argument(
-        "--print-schema", action="store_true", help="print the JSON schema of the configuration and leave"
-    )
+    made.add_argument("--print-schema", action="store_true", help="print the JSON schema of the configuration and exit")
     return made
 
 
@@ -141,7 +139,7 @@ def _metric_problems(config: Config) -> Iterator[Problem]:
 def _tokenizer_problem(config: Config) -> Iterator[Problem]:
     """Whether BLEU can be computed on this machine."""
     try:
-        check_tokenizer(config.training.validation.tokenize, name="BLEU's tokeniser")
+        check_tokenizer(config.training.validation.tokenize, name="BLEU's tokenizer")
     except UserError as error:
         yield Problem(("training", "validation", "tokenize"), "; ".join(error.messages))
 

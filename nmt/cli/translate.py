@@ -1,4 +1,4 @@
-"""nmt-translate: text in, detokenised translations out, one line for each line, in order.
+"""nmt-translate: text in, detokenized translations out, one line for each line, in order.
 
 Wiring only: file or standard input → lines → translator → file or standard output.
 """

@@ -77,7 +77,7 @@ def parser() -> argparse.ArgumentParser:
         type=Path,
         metavar="FILE",
         help="for each line of the input a line with what its translation begins with, which may be empty. Its last "
-        "word is complete, unless it ends with something else than a letter or digit",
+        "word is complete, unless it ends with something other than a letter or digit",
     )
     made.add_argument(
         "--constraints",

@@ -88,7 +88,7 @@ def _reused(path: Path, read: Callable[[Path], Entry], log: Log) -> Entry | None
     try:
         return read(path)
     except ValueError as error:
-        log(f"{path}: damaged, or of another version, and made anew ({error})")
+        log(f"{path}: damaged, or of another version, and rebuilt ({error})")
         discard(path)
         return None
 

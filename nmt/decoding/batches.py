@@ -37,7 +37,7 @@ def alongside(chunks: Iterable[list[str]], beside: Mapping[str, Iterable[str] | 
         for name, part in parts.items():
             if len(part) < len(chunk):
                 raise UserError(
-                    f"there are only {lines + len(part)} {name}: line {lines + len(part) + 1} has none; every line "
+                    f"there are fewer {name} than lines of text: line {lines + len(part) + 1} has none; every line "
                     "needs one, which may be empty"
                 )
         yield [chunk, *parts.values()]

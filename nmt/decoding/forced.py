@@ -47,7 +47,7 @@ def forced_decoding(
     attention grows with source × target. A batch that the memory does not hold is halved. The result does not depend on
     it, beyond the rounding of float32.
 
-    Raises UserError when a log-probability is no finite number.
+    Raises UserError when a log-probability is not finite.
     """
     results: dict[int, Forced] = {}
 
@@ -69,7 +69,7 @@ def _mean(of_models: Sequence[tuple[float, Tensor | None]], source: Ids, target:
     log_probability = sum(total for total, _ in of_models) / len(of_models)
     if not math.isfinite(log_probability):
         raise UserError(
-            "the model's log-probabilities are no finite numbers: its weights are not finite, or far too large, as "
+            "the model's log-probabilities are not finite: its weights are not finite, or far too large, as "
             "after a training that diverged; give an earlier model"
         )
     cut = [weights[: len(target), : len(source)] for _, weights in of_models if weights is not None]

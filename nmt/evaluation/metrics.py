@@ -1,4 +1,4 @@
-"""Corpus scores of detokenised translations, by sacreBLEU: BLEU, chrF2 and TER on the 0 to 100 scale with signatures.
+"""Corpus scores of detokenized translations, by sacreBLEU: BLEU, chrF2 and TER on the 0 to 100 scale with signatures.
 
 It knows two lists of sentences and sacreBLEU, but no files, models or subwords. Nothing is computed here: statistics,
 their sums and scores all come from sacreBLEU (Post, 2018, "A Call for Clarity in Reporting BLEU Scores"), so this

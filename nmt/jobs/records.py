@@ -73,7 +73,7 @@ def read_description(folder: Path) -> Description | None:
         raise Damaged(f"{path}: damaged")
     chunk_lines = facts.get(CHUNK_LINES)
     if not isinstance(chunk_lines, str) or not re.fullmatch("[1-9][0-9]{0,17}", chunk_lines):
-        raise Damaged(f"{path}: damaged ({CHUNK_LINES} is no number of lines)")
+        raise Damaged(f"{path}: damaged ({CHUNK_LINES} is not a number of lines)")
     if values.get("digest") != digest_of({"lines": lines, "facts": facts}):
         raise Damaged(f"{path}: damaged (it does not fit its checksum)")
     return Description(lines, facts, joined if path.name == JOINED else None)

@@ -134,7 +134,7 @@ def _mend(parts: Parts, damage: Damaged, *, resume: bool) -> None:
             raise UserError(_occupied(parts.path, "", resume=False))
         if all(parts.damage(chunk) for chunk in parts.done()):
             raise UserError(f"{damage}, and none of its parts is known to belong to this translation; {START_OVER}")
-    parts.damages = [f"{damage}; it is written anew", *parts.undo_damaged()]
+    parts.damages = [f"{damage}; it is written again", *parts.undo_damaged()]
     (parts.path / JOINED).unlink(missing_ok=True)
 
 

@@ -21,7 +21,7 @@ PAUSE = 0.1  # seconds between two attempts to find the store
 
 
 def number(variable: str, default: int) -> int:
-    """The number in an environment variable of torchrun's, or `default`. Raises UserError if it is no number."""
+    """The number in an environment variable of torchrun's, or `default`. Raises UserError if it is not a number."""
     text = os.environ.get(variable, str(default))
     try:
         return int(text)
@@ -30,7 +30,7 @@ def number(variable: str, default: int) -> int:
 
 
 def processes() -> int:
-    """How many processes the job has; 1 without torchrun. Raises UserError if that is no possible number."""
+    """How many processes the job has; 1 without torchrun. Raises UserError if that is not a possible number."""
     size = number("WORLD_SIZE", 1)
     if not 0 < size <= MOST:
         raise UserError(f"WORLD_SIZE is {size}: must be from 1 to {MOST:,}, as torchrun sets it; or unset it")

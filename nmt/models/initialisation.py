@@ -44,7 +44,7 @@ class Declares(Protocol):
 
 
 def initialise(model: nn.Module, config: ModelConfig) -> None:
-    """Draw every parameter of `model` anew from PyTorch's global generator, in the order of their names."""
+    """Draw every parameter of `model` again from PyTorch's global generator, in the order of their names."""
     draw = STARTS[config.initialisation.name]
     kept: set[Tensor] = set()
     weights: dict[Tensor, Weight] = {}

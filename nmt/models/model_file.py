@@ -97,7 +97,7 @@ def _described(texts: Mapping[str, str]) -> tuple[Config, tuple[int, int], dict[
     if not (isinstance(sizes, list) and len(sizes) == 2 and all(type(size) is int and size > 0 for size in sizes)):
         raise ValueError("the sizes of its vocabularies are not two whole numbers above 0")
     if not isinstance(training, dict):
-        raise ValueError("what it says about its training is no JSON object")
+        raise ValueError("what it says about its training is not a JSON object")
     config = parse_config(texts["config"])
     for problem in unknown_names(config.model, FAMILIES, ("model",)):
         raise UserError(f"{'.'.join(map(str, problem.path))}: {problem.message} in this version")
@@ -123,7 +123,7 @@ def _in_words(declared: DeclaredTensor | None) -> str:
 
 
 def _check_values(path: Path, name: str, weight: Tensor) -> None:
-    """Raise UserError when a weight is no number, or so large that only a training that diverged can have made it."""
+    """Raise UserError when a weight is NaN, or so large that only a training that diverged can have made it."""
     if weight.numel():
         lowest, highest = weight.aminmax()  # NaN if any is
         largest = max(abs(float(lowest)), abs(float(highest)))

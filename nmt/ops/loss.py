@@ -6,7 +6,7 @@ With logits x = W h over V words, target y and smoothing ε (Szegedy et al. 2016
     loss = (1 - ε) · nll + ε · (log Σ_v exp(x_v) - mean_v x_v)
 
 Both functions take `vectors` (tokens, size), `weight` (vocabulary, size) and `targets` (tokens,), and return two sums
-over the tokens, in nats: the smoothed loss, to be minimised, and the plain negative log-likelihood, to be reported
+over the tokens, in nats: the smoothed loss, to be minimized, and the plain negative log-likelihood, to be reported
 (without gradient).
 """
 

@@ -40,7 +40,7 @@ def corpus_loss(model: Seq2Seq, batches: Iterable[Batch], processes: Processes =
 
     `batches` are this process's; the result is that of all.
 
-    Raises Diverged when the loss is no finite number.
+    Raises Diverged when the loss is not finite.
     """
     device, was_training = model.output_weight.device, model.training
     model.eval()

@@ -152,8 +152,8 @@ def joined(
         minutes = patience.total_seconds() / 60
         why = "has ended" if not _timed_out(error) else f"has not answered for {minutes:g} minutes (--rank-timeout)"
         raise LostProcess(
-            f"process {rank} of {size}: another process of this training {why}, and so this one does; unless that "
-            "one says otherwise, it continues with --resume from what the run had saved"
+            f"process {rank} of {size}: another process of this training {why}, so this one ends too; unless "
+            "that one says otherwise, the run continues with --resume from what it had saved"
         ) from error
     finally:
         gc.collect()  # DistributedDataParallel is part of cycles, and aborts when it outlives its group

@@ -22,7 +22,7 @@ class Diverged(UserError):
         place = f" {where}" if where else ""
         super().__init__(
             f"training diverged{place}: {finding}; lower training.optimizer.learning_rate, set or lower "
-            "training.gradient_clip_norm, and begin anew in another --output"
+            "training.gradient_clip_norm, and start over in another --output"
         )
 
 

@@ -99,11 +99,11 @@ def check_kinds(path: Path) -> None:
         raise UserError(f"{path}: the output folder cannot be made, because a file of that name exists")
     for name in (CHECKPOINTS, TENSORBOARD):
         if lexists(path / name) and not (path / name).is_dir():
-            raise UserError(f"{path / name}: is no folder, but has the name of one of the run's; rename it")
+            raise UserError(f"{path / name}: is not a folder, but has the name of a folder of the run; rename it")
     models = [file for file in _inside(path / CHECKPOINTS) if _CHECKPOINT.fullmatch(file.name)]
     for file in (*(path / name for name in FILES), *models):
         if lexists(file) and not file.is_file():
-            what = "a folder" if file.is_dir() else "no regular file"
+            what = "a folder" if file.is_dir() else "not a regular file"
             raise UserError(f"{file}: is {what}, but has the name of a file of the run; rename it")
 
 

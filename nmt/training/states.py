@@ -103,7 +103,7 @@ class SavedStates:
         self.folder.remove_checkpoints(former | self._kept)
 
     def _mend_best(self, progress: Progress, log: Log) -> None:
-        """Make the best model anew from its checkpoint, which has the same bytes, if it cannot be read.
+        """Restore the best model from its checkpoint, which has the same bytes, if it cannot be read.
 
         The log says so, or why that is not possible. In a finished run it may be an average, which is left to the user.
         """
@@ -114,14 +114,14 @@ class SavedStates:
         if (problem := _why_unreadable(best)) is None:
             return
         if (other := _why_unreadable(checkpoint)) is not None:
-            log(f"warning: {problem}; nor can it be made anew from its checkpoint ({other})")
+            log(f"warning: {problem}; nor can it be restored from its checkpoint ({other})")
         elif progress.finished is not None and self.config.training.average_best > 1:
             source = f"the best of the checkpoints, of which it may have been an average, is {checkpoint}"
             log(f"warning: {problem}; {source}")
         else:
             with open(checkpoint, "rb") as model, written_atomically(best, "wb") as copy:
                 shutil.copyfileobj(model, copy)
-            log(f"warning: {problem}; made anew from its checkpoint, of update {update:,}")
+            log(f"warning: {problem}; restored from its checkpoint, of update {update:,}")
 
     def _surroundings(self) -> dict[str, Any]:
         """What the last bits of the numbers depend on, besides the state."""
@@ -180,7 +180,7 @@ def _first_readable(folder: RunFolder, log: Log) -> State | None:
                 raise
             raise UserError(f"{error}; without this file the run goes on from {previous}, the state before") from error
     best = f", from its best model with --init-from {folder.best_path}" if folder.best_path.exists() else ""
-    way_out = f"so the run cannot be resumed; begin anew in another --output{best}"
+    way_out = f"so the run cannot be resumed; start over in another --output{best}"
     if not previous.exists():
         raise UserError(f"{problem}; there is no state before it, {way_out}")
     try:

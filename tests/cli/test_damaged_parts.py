@@ -250,7 +250,7 @@ def test_a_damaged_job_keeps_the_parts_that_are_of_it(
     assert begun.run("--resume", "--chunk-lines", CHUNK) == 0
     said = capsys.readouterr().err
     assert said.startswith(f"nmt-translate: warning: {path}: damaged")
-    assert "; it is written anew\n" in said
+    assert "; it is written again\n" in said
     assert translated == [6, 9]
     assert begun.results() == expected
 
@@ -263,7 +263,7 @@ def test_a_damaged_job_without_a_finished_part_is_begun_anew(
     (begun.parts / JOB).write_text("{}", encoding="utf-8")
     assert begun.run("--chunk-lines", CHUNK) == 0
     said = capsys.readouterr().err
-    assert said == f"nmt-translate: warning: {begun.parts / JOB}: damaged; it is written anew\n"
+    assert said == f"nmt-translate: warning: {begun.parts / JOB}: damaged; it is written again\n"
     assert begun.results() == expected
     assert not begun.parts.exists()
 

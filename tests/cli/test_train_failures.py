@@ -263,7 +263,7 @@ def test_a_damaged_state_without_one_before(
     assert train(tiny, output, *AVERAGED, "--resume") == 2
     said = complaint(capsys)
     assert f"{output}/state.safetensors: damaged" in said
-    assert f"begin anew in another --output, from its best model with --init-from {output}/best.safetensors" in said
+    assert f"start over in another --output, from its best model with --init-from {output}/best.safetensors" in said
 
 
 def test_a_file_of_another_kind_in_place_of_the_state(
@@ -321,12 +321,12 @@ def test_a_best_model_is_made_anew_from_its_checkpoint(
     harm(best)
     assert train(tiny, output, *kept) == 0
     said = capsys.readouterr().err
-    assert re.search(rf"warning: {best}: .*; made anew from its checkpoint, of update \d+\n", said)
+    assert re.search(rf"warning: {best}: .*; restored from its checkpoint, of update \d+\n", said)
     assert best.read_bytes() == (trained / "best.safetensors").read_bytes()
     harm(best)
     shutil.rmtree(output / "checkpoints")
     assert train(tiny, output, *kept) == 0
-    assert re.search(rf"warning: {best}: .*; nor can it be made anew from its checkpoint \(", capsys.readouterr().err)
+    assert re.search(rf"warning: {best}: .*; nor can it be restored from its checkpoint \(", capsys.readouterr().err)
 
 
 def test_a_best_model_that_may_have_been_an_average_is_told_only(

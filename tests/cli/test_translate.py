@@ -170,7 +170,7 @@ def test_prefixes(capsys, model: Path, source: Path, tmp_path: Path, monkeypatch
     with source.open() as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
         (message,) = complaints(capsys, "--model", model, "--prefix", prefix, "--output", output)
-    assert "there are only 1 prefixes: line 2 has none" in message
+    assert "there are fewer prefixes than lines of text: line 2 has none" in message
     assert not output.exists()
     (message,) = complaints(capsys, "--model", model, "--input", source, "--prefix", source, "--output", prefix)
     assert "is blank and has a prefix" in message or "the prefix of line" in message

@@ -1,4 +1,4 @@
-"""A cache with damage of any kind: training has the data it would have had, and says in a line what is made anew."""
+"""A cache with damage of any kind: training has the data it would have had, and says in a line what is rebuilt."""
 
 import errno
 import hashlib
@@ -131,12 +131,12 @@ def test_damage_is_said_and_mended(made: tuple[Path, list[Any]], folder: Path, p
     DAMAGES[damage](path)
     log: list[str] = []
     assert content(run(folder, log)) == made[1]
-    said = [line for line in log if "made anew" in line]
+    said = [line for line in log if "rebuilt" in line]
     if damage == "missing" and path == entry:
         assert said == []  # as if it had never been there
     else:
         (line,) = said
-        assert line.startswith(f"{entry}: damaged, or of another version, and made anew (")
+        assert line.startswith(f"{entry}: damaged, or of another version, and rebuilt (")
     log.clear()
     assert content(run(folder, log)) == made[1]
     assert [line.rsplit(" ", 1)[1] for line in log] == ["reused"] * 3
@@ -178,7 +178,7 @@ def test_other_content_with_a_right_seal(made: tuple[Path, list[Any]], folder: P
     write_sealed(path, NOT_OURS[wrong])
     log: list[str] = []
     assert content(run(folder, log)) == made[1]
-    assert sum("made anew" in line for line in log) == 1
+    assert sum("rebuilt" in line for line in log) == 1
 
 
 def resealed(folder: Path, name: str, values: Any) -> None:

@@ -259,7 +259,7 @@ def test_damaged_cache_entries_are_made_again(folder: Path) -> None:
         path.write_bytes(path.read_bytes()[:-5])
     log: list[str] = []
     again = run(folder, log)
-    assert ["made anew" in line for line in log] == [True, False, True, False, False]
+    assert ["rebuilt" in line for line in log] == [True, False, True, False, False]
     assert ["reused" in line for line in log] == [False, False, False, False, True]
     assert again.vocabularies.source.model == first.vocabularies.source.model
     assert again.train.report == first.train.report
@@ -272,7 +272,7 @@ def test_ids_of_others_are_not_used(folder: Path, changes: dict[str, Any]) -> No
     shutil.copytree(others.folder, first.folder)
     log: list[str] = []
     assert run(folder, log).train.report == first.report
-    assert [line.rsplit("(", 1)[1] for line in log if "made anew" in line] == ["made with other vocabularies)"]
+    assert [line.rsplit("(", 1)[1] for line in log if "rebuilt" in line] == ["made with other vocabularies)"]
 
 
 def test_a_side_that_changes_while_its_model_is_trained(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

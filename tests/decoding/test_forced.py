@@ -132,7 +132,7 @@ def test_a_model_whose_weights_are_not_finite() -> None:
     model = network()
     with torch.no_grad():
         next(model.parameters()).fill_(math.nan)
-    with pytest.raises(UserError, match="no finite numbers: its weights are not finite"):
+    with pytest.raises(UserError, match="log-probabilities are not finite: its weights are not finite"):
         forced_decoding(Scorer([model]), PAIRS, batch_tokens=100)
 
 

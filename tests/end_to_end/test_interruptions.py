@@ -145,7 +145,7 @@ def test_a_cache_damaged_between_a_stop_and_its_resumption(
         path.write_bytes(damaged)
         last = run(config, output, "--resume")
         assert last.code == 0, f"{name}: {last.errors}"
-        assert last.errors.count("damaged, or of another version, and made anew") == 1, name
+        assert last.errors.count("damaged, or of another version, and rebuilt") == 1, name
         assert_same(reference, output)
 
 

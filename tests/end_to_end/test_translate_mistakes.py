@@ -139,7 +139,7 @@ def test_files_of_another_length_than_standard_input(
         assert len(written) <= lines
     assert said[0] == said[1]
     if lines < LINES:
-        assert f"there are only {lines} {name}: line {lines + 1} has none" in said[0]
+        assert f"there are fewer {name} than lines of text: line {lines + 1} has none" in said[0]
     else:
         assert f"there are more {name} than lines: line {LINES + 1} of the {name} has no line of text" in said[0]
     assert names(folder) == ["beside", "source"]

@@ -30,7 +30,7 @@ class Read(NamedTuple):
 
 
 TEXT = "told: the file is another one, or no text any more; a folder of finished parts keeps to what it began with"
-CACHE = "same: said, and made anew from the corpus"
+CACHE = "same: said, and rebuilt from the corpus"
 READS = {
     "the user's configuration": Read("training", "train.yaml", "told: another one, or none", ("configuration",)),
     "the run's configuration": Read(
@@ -42,7 +42,7 @@ READS = {
     "best.safetensors": Read("training", "run/best.safetensors", "told when it is read, unless a better one came"),
     "a checkpoint": Read("training", "run/checkpoints/*", "told when it is averaged or read, unless it is removed"),
     "metrics.jsonl": Read("training", "run/metrics.jsonl", "same, or told: the lines that are lost", ("metrics",)),
-    "TensorBoard's events": Read("training", "run/tensorboard/*", "same: made anew from metrics.jsonl"),
+    "TensorBoard's events": Read("training", "run/tensorboard/*", "same: rebuilt from metrics.jsonl"),
     "the log": Read("training", "run/train.log", "same: never read"),
     "the lock": Read("training", "run/.lock", "same: its content is that of a job that is over"),
     "cached counts": Read("training", ".cache/checked/*", CACHE, ("cache",)),

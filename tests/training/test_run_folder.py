@@ -360,7 +360,7 @@ def test_folders_in_place_of_files(tmp_path: Path, name: str) -> None:
 def test_files_in_place_of_folders(tmp_path: Path, name: str) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / name).touch()
-    with pytest.raises(UserError, match=f"{name}: is no folder"):
+    with pytest.raises(UserError, match=f"{name}: is not a folder"):
         RunFolder.open(tmp_path / "run", config(), resume=False, overwrite=True)
 
 

@@ -293,7 +293,7 @@ def test_no_state_that_can_be_read(folder: RunFolder, previous: bool, best: bool
         folder.best_path.touch()
     with pytest.raises(UserError) as raised:
         saved_state(folder, ALONE, print)
-    way_out = "so the run cannot be resumed; begin anew in another --output"
+    way_out = "so the run cannot be resumed; start over in another --output"
     way_out += f", from its best model with --init-from {folder.best_path}" if best else ""
     why = "neither this nor the newest state can be read, " if previous else "there is no state before it, "
     assert len(raised.value.messages) == 1 + previous

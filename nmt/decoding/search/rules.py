@@ -16,7 +16,7 @@ from nmt.symbols import BEGIN, END, PAD, UNKNOWN
 
 
 class Rule:
-    """Forbids tokens, or overrides what other rules forbid; it defines at least one of its methods anew.
+    """Forbids tokens, or overrides what other rules forbid; a rule defines at least one of the two methods.
 
     In both, `written` (rows, time) are the tokens so far, without BEGIN, and `sentences` (rows,) the sentence of each
     row.
