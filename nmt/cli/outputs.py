@@ -46,6 +46,8 @@ def check_output(option: str, name: str, *, others: Files) -> None:
     for other, taken in others:
         if taken is not None and _same(path, taken):
             raise UserError(f"{shown}: would overwrite {other} {taken}; give another name")
+    if is_in_place(name):
+        return
     folder = path.resolve().parent
     if not folder.is_dir():
         raise UserError(f"{shown}: there is no folder {path.parent}")
@@ -62,8 +64,21 @@ def check_writable(folder: Path, shown: str) -> None:
 
 
 def is_device(path: Path) -> bool:
-    """Whether it is written to in place, such as /dev/null or a named pipe."""
+    """Whether it is no file that stays, but such as /dev/null or a named pipe."""
     return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def is_in_place(name: str) -> bool:
+    """Whether an output is written as it comes: to standard output or a device."""
+    return _is_standard(name) or is_device(Path(name))
+
+
+def _is_standard(name: str) -> bool:
+    """Whether an output is standard output, also as /dev/stdout or as the file that it was redirected to."""
+    try:
+        return name == STANDARD or os.path.samestat(Path(name).stat(), os.fstat(sys.stdout.fileno()))
+    except (OSError, ValueError, AttributeError):  # no such file, or standard output is closed or none of the system's
+        return False
 
 
 def write_text(name: str, text: str) -> None:
@@ -86,6 +101,7 @@ def opened_for_writing(name: str) -> Iterator[IO[bytes]]:
 
     Raises UserError if the disk is full and the like; `run` handles a reader that is gone.
     """
+    name = STANDARD if _is_standard(name) else name
     with failing_as(name), _opened(name) as file:
         yield cast(IO[bytes], _Output(file, name))
         file.flush()

@@ -12,7 +12,7 @@ from typing import Any
 from nmt import __version__
 from nmt.cli.alignment_outputs import FILES
 from nmt.cli.options import option_name, read_count
-from nmt.cli.outputs import STANDARD, is_device
+from nmt.cli.outputs import STANDARD, is_device, is_in_place
 from nmt.data.corpus import digests
 from nmt.errors import Checking
 from nmt.jobs.in_parts import CHUNKS, MOST_LINES
@@ -77,7 +77,7 @@ def read_parts(options: Options, *, processes: int) -> Checking[PartsRequest | N
     Yields what cannot be combined with that; without parts, that there are unfinished ones of this output.
     """
     output, chunk_lines = options["output"], options["chunk_lines"]
-    folder, once = parts_folder(output), output == STANDARD or is_device(Path(output))
+    folder, once = parts_folder(output), is_in_place(output)
     if processes > 1:
         why = f"several processes (torchrun starts {processes})"
     elif options["resume"] or chunk_lines is not None:

@@ -22,7 +22,7 @@ from tqdm import tqdm
 from nmt.cli.common import run
 from nmt.cli.models import named, read_model_paths
 from nmt.cli.options import missing, read_count
-from nmt.cli.outputs import STANDARD, check_outputs, failing_as, is_device
+from nmt.cli.outputs import check_outputs, failing_as, is_in_place
 from nmt.data.corpus import check_corpora, read_pairs
 from nmt.decoding.shortlist import LONGEST, MOST_FREQUENT, TRANSLATIONS, Trained, save_shortlist, train_shortlist
 from nmt.errors import Checking, caught, checked
@@ -111,7 +111,7 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
         yield "--model was given several times; one is enough, as the models of an ensemble share vocabularies"
     translations = (yield from read_count("--translations", options.translations, least=1)) or 0
     most_frequent = (yield from read_count("--most-frequent", options.most_frequent, least=0)) or 0
-    if options.output is not None and (options.output == STANDARD or is_device(Path(options.output))):
+    if options.output is not None and is_in_place(options.output):
         yield f"--output {options.output}: a shortlist is a file; give a name"
     others = [*named(models), *(("--source", path) for path in sources), *(("--target", path) for path in targets)]
     yield from check_outputs({"--output": options.output}, others=others)

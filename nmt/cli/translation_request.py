@@ -24,7 +24,7 @@ from nmt.cli.options import (
     read_how,
     read_sampling,
 )
-from nmt.cli.outputs import STANDARD, check_outputs, is_device
+from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
 from nmt.cli.parts_request import PartsRequest, add_parts_options, read_parts
 from nmt.data.corpus import read_lines
 from nmt.decoding.options import TranslationOptions
@@ -154,7 +154,7 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
             )
     if options.constraints is not None and options.sample:
         yield "--constraints has no effect with --sample, which draws instead of searching"
-    if options.flush and options.output != STANDARD and not is_device(Path(options.output)):
+    if options.flush and not is_in_place(options.output):
         yield (
             f"--flush has no effect with --output {options.output}, a file that appears when all is translated; leave "
             "one of them out"

@@ -48,6 +48,15 @@ def fails(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 # ---------------------------------------------------------------------------------------------------- scoring a file
 
 
+def test_scores_as_json_beside_the_table_on_a_redirected_standard_output(files: Path) -> None:
+    command = [sys.executable, "-m", "nmt.cli.evaluate", "--hypotheses", "hyp", "--reference", "ref", "--metrics=chrf"]
+    with open("both", "wb") as both:
+        assert subprocess.run([*command, "--json", "/dev/stdout"], stdout=both).returncode == 0
+    table, _, numbers = (files / "both").read_text(encoding="utf-8").partition("{")
+    assert "3 sentences" in table
+    assert json.loads("{" + numbers)["sentences"] == 3
+
+
 def test_a_file_is_scored_as_sacrebleu_scores_it(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--hypotheses", "hyp", "--reference", "ref", "--json", "scores.json"]) == 0
 

@@ -113,6 +113,20 @@ def test_a_reader_that_wants_one_line(folder: Path, model: Path) -> None:
     assert names(folder) == ["code", "source"]
 
 
+def test_standard_output_by_the_name_of_a_device(folder: Path, model: Path) -> None:
+    """It goes on with the file that it was redirected to."""
+    (folder / "source").write_text("a dog\n", encoding="utf-8")
+    (folder / "log").write_text("precious\n", encoding="utf-8")
+    done = shell(model, "--input source --output /dev/stdout", "{} >>log; {} --resume >>log; {} >>log")
+    first, *rest = (folder / "log").read_text(encoding="utf-8").splitlines()
+    assert (first, len(rest)) == ("precious", 2)
+    assert message(done.stderr.decode().splitlines()).endswith(
+        "--output /dev/stdout: --resume needs a file, beside which finished parts are kept"
+    )
+    done = shell(model, "--input source --output /dev/stdout --alignments log", "{} >>log")
+    assert "--alignments log: would overwrite --output /dev/stdout" in message(done.stderr.decode().splitlines())
+
+
 # ------------------------------------------------------------------------------------------- what goes beside the lines
 
 
