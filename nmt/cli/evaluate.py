@@ -36,7 +36,7 @@ from nmt.evaluation.report import json_object, table, text_warnings
 
 PROGRAM = "nmt-eval"
 MEMORY = "lower --beam-size, or shorten the longest lines of --source"
-TOKENIZE = "13a"
+TOKENIZE = TOKENIZERS[0]
 # Options that have no effect on a file of translations
 MODEL_ONLY = ("source", *SEARCH, "replace_unknown", "dictionary", "device", "precision", "shortlist", "output")
 

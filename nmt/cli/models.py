@@ -28,7 +28,7 @@ class Models:
 
     paths: Sequence[Path] = ()
     device: "torch.device | None" = None
-    precision: str = "float32"
+    precision: str = PRECISIONS[0]
     shortlist: Path | None = None
 
     @property
@@ -68,7 +68,7 @@ def add_speed_options(group: argparse._ActionsContainer) -> None:
         "--precision",
         metavar="NAME",
         help=f"what weights are rounded to: {', '.join(PRECISIONS)}; int8, for the output layer (decoder: bfloat16), "
-        "is the fastest on a CPU, and changes a translation here and there (default: float32)",
+        f"is the fastest on a CPU, and changes a translation here and there (default: {PRECISIONS[0]})",
     )
     group.add_argument(
         "--shortlist",
@@ -93,7 +93,7 @@ def read_models(
     if shortlist is not None and not shortlist.is_file():
         missing = "is not a file" if shortlist.exists() else "no such file"
         yield f"--shortlist {shortlist}: {missing}; make one with nmt-shortlist"
-    return Models(paths, device, precision or "float32", shortlist)
+    return Models(paths, device, precision or PRECISIONS[0], shortlist)
 
 
 def read_model_paths(paths: Sequence[Path] | None) -> Checking[list[Path]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from nmt import __version__
 from nmt.cli.alignment_outputs import FILES
+from nmt.cli.models import PRECISIONS
 from nmt.cli.options import option_name, read_count
 from nmt.cli.outputs import STANDARD, is_device, is_in_place
 from nmt.data.corpus import digests
@@ -23,7 +24,7 @@ MAIN = "output"  # the kind of part that has the translations; the others are FI
 OUTPUTS = (MAIN, *FILES, "plot_alignments")
 # These change no more than the rounding of float32
 UNIMPORTANT = {MAIN, "resume", "chunk_lines", "device", "batch_tokens", "batch_sentences"}
-USUAL = {"precision": "float32"}  # the same as leaving the option out
+USUAL = {"precision": PRECISIONS[0]}  # the same as leaving the option out
 
 Options = Mapping[str, Any]  # everything that the command was given, by argparse's names
 

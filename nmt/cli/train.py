@@ -94,7 +94,7 @@ def _train(request: Request) -> int:
                 request.config,
                 resume=request.resume,
                 overwrite=request.overwrite,
-                given=request.config_path,
+                config_file=request.config_path,
                 origin=request.origin and request.origin.path,
                 job=job(),
             ) as folder,

@@ -26,7 +26,7 @@ from nmt.data.corpus import lines_of, read_lines
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError, checked
 from nmt.jobs.in_parts import translate_in_parts
-from nmt.jobs.records import states
+from nmt.jobs.records import file_states
 from nmt.jobs.resuming import Job, remove_idle
 from nmt.jobs.team import Team, told_by_the_first
 
@@ -72,7 +72,7 @@ def _job(request: Request, parts: PartsRequest, files: Mapping[str, str]) -> Job
         folder=parts_folder(request.output),
         lines=request.lines or 0,
         outputs=files,
-        texts=states({path: path for path in texts}),
+        texts=file_states({path: path for path in texts}),
         facts=parts.facts(request.models.paths),
         chunk_lines=parts.chunk_lines,
         resume=parts.resume,

@@ -100,7 +100,7 @@ def corpus_scores(
     hypotheses: Sequence[str],
     references: Sequence[str],
     *,
-    tokenize: str = "13a",
+    tokenize: str = TOKENIZERS[0],
     lowercase: bool = False,
     metrics: Sequence[str] = tuple(METRICS),
     begin: Callable[[], object] = lambda: None,

@@ -1,1 +1,4 @@
-"""What runs for hours or in many processes, whoever uses it: parts that are kept, a team of processes, signals."""
+"""What runs for hours or in many processes: signals and a team of processes, whoever uses them, and long translations.
+
+`in_parts`, `parts`, `records` and `resuming` are about the translations of nmt-translate, name its options, and print.
+"""

@@ -1,7 +1,8 @@
 """A long translation in chunks, which several processes share, and which are kept until all are done.
 
 Every process takes chunks that no other has claimed (see `parts`). It is given the functions that translate and write,
-so it knows nothing but line numbers; the translation of a chunk depends only on its lines and their places.
+so it knows no models and no text; the translation of a chunk depends only on its lines and their places. What it has to
+say goes to standard error, with the options of nmt-translate that help.
 """
 
 import sys
@@ -15,7 +16,7 @@ from tqdm import tqdm
 from nmt.errors import UserError
 from nmt.jobs import torchrun
 from nmt.jobs.parts import Parts
-from nmt.jobs.records import states
+from nmt.jobs.records import file_states
 from nmt.jobs.resuming import Job, follow_parts, open_parts
 from nmt.jobs.stopping import Interrupted, StopRequest, handled, leaving, telling
 from nmt.jobs.team import Team
@@ -137,7 +138,7 @@ class _Changed(UserError):
 
 
 def _refuse_changes(job: Job) -> None:
-    after = states({name: name for name in job.texts})
+    after = file_states({name: name for name in job.texts})
     if changed := [name for name in job.texts if after[name] != job.texts[name]]:
         raise _Changed(
             *(f"{name}: has changed since the translation began; leave it as it is" for name in changed),

@@ -25,9 +25,9 @@ from nmt.jobs.records import (
     Damaged,
     Description,
     check,
+    file_states,
     read_content,
     read_record,
-    states,
     write_record,
 )
 
@@ -159,7 +159,7 @@ class Parts:
             raise UserError(f"{name}: cannot be written ({error.strerror or error})") from None
         self.is_joined = True
         with writing(self.path):
-            self.description._replace(joined=states(self.outputs)).write(self.path)
+            self.description._replace(joined=file_states(self.outputs)).write(self.path)
             (self.path / JOB).unlink()
         return ()
 

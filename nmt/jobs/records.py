@@ -123,7 +123,7 @@ def check(path: Path, content: Content, recorded: Content) -> None:
         raise Damaged(f"{path}: has {content.lines:,} lines, and its record says {recorded.lines:,}")
 
 
-def states(files: Mapping[str, str]) -> dict[str, State]:
+def file_states(files: Mapping[str, str]) -> dict[str, State]:
     """The states of files, by the caller's keys, to compare later; a missing file has only its name."""
     result: dict[str, State] = {}
     for key, name in files.items():

@@ -1,6 +1,7 @@
 """Whether a job may start in a folder of parts or resume what is there. Nothing that is finished gets lost.
 
-It compares facts without knowing what they mean; its messages name the options with which users can continue.
+It compares facts without knowing what they mean; its messages name the options of nmt-translate with which users can
+continue.
 """
 
 import fcntl
@@ -12,7 +13,7 @@ from pathlib import Path
 from nmt.errors import UserError
 from nmt.files import first_foreign_name, open_refusing_links
 from nmt.jobs.parts import LOCK, Parts, finished_chunks, taken, writing
-from nmt.jobs.records import CHUNK_LINES, JOB, JOINED, Damaged, Description, Facts, State, read_description, states
+from nmt.jobs.records import CHUNK_LINES, JOB, JOINED, Damaged, Description, Facts, State, file_states, read_description
 
 START_OVER = "delete the folder to start over"
 
@@ -117,7 +118,7 @@ def remove_idle(path: Path) -> None:
 def _is_resumed(parts: Parts, job: Job, *, resume: bool) -> bool:
     """Whether to resume what is there. Raises UserError if that was not asked for, or it belongs to another job."""
     joined = parts.description.joined
-    if not (parts.done() if joined is None else joined == states(parts.outputs)):
+    if not (parts.done() if joined is None else joined == file_states(parts.outputs)):
         return False  # there is nothing to lose
     changes = _differences(parts.description, job.facts, job.chunk_lines)
     if joined is None:

@@ -26,7 +26,7 @@ class _Start(NamedTuple):
     """What a new run begins with."""
 
     text: str  # the configuration
-    given: Path | None  # the file that it was read from
+    config_file: Path | None  # the file that it was read from
     origin: Path | None
     job: str | None
 
@@ -56,20 +56,20 @@ class RunFolder:
         *,
         resume: bool,
         overwrite: bool = False,
-        given: Path | None = None,
+        config_file: Path | None = None,
         origin: Path | None = None,
         job: str | None = None,
     ) -> "RunFolder":
         """Lock `path`, and make it the folder of `config`; with `resume` it may hold a run of the same configuration.
 
-        With `overwrite` it may hold anything, and the method of that name is to be called. `given` is the file that
-        `config` was read from, which is never replaced by another text. `origin` is the model file that the run starts
+        With `overwrite` it may hold anything, and the method of that name is to be called. `config_file`, which
+        `config` was read from, is never replaced by another text. `origin` is the model file that the run starts
         from, which a run that is resumed must have started from too. `job` names what started this process, perhaps not
         for the first time: the run that it began, it may resume.
         Raises UserError when the folder cannot be written, is in use, holds something else, another configuration
         (with the differences), or a run although neither `resume` nor `overwrite` was asked for.
         """
-        start = _Start(dump_config(config), given, origin, job)
+        start = _Start(dump_config(config), config_file, origin, job)
         try:
             run_files.check_kinds(path)
             begun, is_new = (path / LOCK).exists(), not path.exists()
@@ -242,7 +242,7 @@ def _has_state(path: Path) -> bool:
 def _check_spared(path: Path, start: _Start, *, begun: bool, overwrite: bool) -> None:
     """Raise UserError when beginning a run in `path` would replace something that must be kept."""
     config = path / CONFIG
-    if start.given is not None and config.exists() and config.samefile(start.given):
+    if start.config_file is not None and config.exists() and config.samefile(start.config_file):
         with open(config, encoding="utf-8", errors="replace", newline="") as file:
             if file.read() != start.text:
                 raise UserError(

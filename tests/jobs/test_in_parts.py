@@ -9,7 +9,7 @@ import pytest
 
 from nmt.errors import UserError
 from nmt.jobs.in_parts import translate_in_parts
-from nmt.jobs.records import states
+from nmt.jobs.records import file_states
 from nmt.jobs.resuming import Job
 from nmt.jobs.team import Team
 
@@ -70,5 +70,5 @@ def test_a_text_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
         return range(first, first + count)
 
     with pytest.raises(UserError, match="text: has changed since the translation began; leave it as it is"):
-        run(make_job(tmp_path, texts=states({str(text): str(text)})), translate)
+        run(make_job(tmp_path, texts=file_states({str(text): str(text)})), translate)
     assert not (tmp_path / "out").exists()

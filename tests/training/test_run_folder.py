@@ -215,13 +215,13 @@ def test_the_file_given_as_configuration_is_not_replaced_by_another_text(tmp_pat
     for content in (b"name: run\n", b"\xff", text.replace("\n", "\r\n").encode()):
         (path / "config.yaml").write_bytes(content)
         with pytest.raises(UserError, match=r"config\.yaml: is the file given as --config"):
-            RunFolder.open(path, config(), resume=False, overwrite=True, given=path / "config.yaml")
+            RunFolder.open(path, config(), resume=False, overwrite=True, config_file=path / "config.yaml")
         assert names(path) == ["config.yaml"]
         assert (path / "config.yaml").read_bytes() == content
     (path / "config.yaml").write_text(text, encoding="utf-8")
-    leave(RunFolder.open(path, config(), resume=False, given=path / "config.yaml"))
+    leave(RunFolder.open(path, config(), resume=False, config_file=path / "config.yaml"))
     (tmp_path / "mine.yaml").write_bytes(b"name: run\n")
-    leave(RunFolder.open(path, config(seed=2), resume=False, given=tmp_path / "mine.yaml"))
+    leave(RunFolder.open(path, config(seed=2), resume=False, config_file=tmp_path / "mine.yaml"))
 
 
 def test_a_configuration_beside_no_lock_is_spared(tmp_path: Path) -> None:
