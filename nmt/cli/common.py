@@ -21,9 +21,10 @@ TELLING = 5.0  # seconds that another process gets to tell a mistake
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # characters, except line ends
 
 
-def run(program: str, body: Callable[[], int | None]) -> int:
+def run(program: str, body: Callable[[], int | None], *, several: bool = False) -> int:
     """Call `body` and return the exit code: its own, 2 for a mistake of the user, 128 + N for a signal N.
 
+    Only with `several` may torchrun have started the command as several processes.
     A UserError is printed without a traceback; any other exception is our failure and keeps its traceback (code 1).
     """
     if sys.stderr is None:  # closed; `print` would write errors to standard output
@@ -31,6 +32,10 @@ def run(program: str, body: Callable[[], int | None]) -> int:
     stopping.forget()
     try:
         with stopping.handled(stopping.raising(program)):
+            if not several and (size := os.environ.get("WORLD_SIZE", "1")) != "1":
+                told = UserError if stopping.is_heard() else ToldElsewhere
+                way_out = "start it without torchrun, or unset WORLD_SIZE"
+                raise told(f"WORLD_SIZE is {size}, but {program} is one process; {way_out}")
             code = body() or 0
             if sys.stdout is not None:
                 sys.stdout.flush()  # here rather than at exit, so that a missing reader is handled below

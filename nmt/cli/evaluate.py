@@ -58,11 +58,15 @@ class Request:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-eval; returns the exit code: 0, or 2 after a mistake of the user."""
+    return run(PROGRAM, partial(_command, arguments))
+
+
+def _command(arguments: Sequence[str] | None) -> None:
     options = _parser().parse_args(arguments)
     if any(getattr(options, name) is not None for name in ABOUT_ALIGNMENTS):
-        reading = read_alignments_request(options, unwanted=_about_translations(options))
-        return run(PROGRAM, lambda: evaluate_alignments(checked(reading)))
-    return run(PROGRAM, lambda: _evaluate(checked(_read_request(options))))
+        evaluate_alignments(checked(read_alignments_request(options, unwanted=_about_translations(options))))
+    else:
+        _evaluate(checked(_read_request(options)))
 
 
 def _parser() -> argparse.ArgumentParser:

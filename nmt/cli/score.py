@@ -50,8 +50,7 @@ class Request:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-score; returns the exit code: 0, or 2 after a mistake of the user."""
-    options = _parser().parse_args(arguments)
-    return run(PROGRAM, lambda: _score(checked(_read_request(options))))
+    return run(PROGRAM, lambda: _score(checked(_read_request(_parser().parse_args(arguments)))))
 
 
 def _parser() -> argparse.ArgumentParser:

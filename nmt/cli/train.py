@@ -8,7 +8,6 @@ if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl
 
     raise SystemExit(start.train())
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -31,6 +30,7 @@ from nmt.data.preparation import Log, Prepared, prepare
 from nmt.data.subwords import Vocabularies
 from nmt.errors import ToldElsewhere, UserError, checked
 from nmt.jobs.stopping import Interrupted, handled, is_heard, leaving, telling
+from nmt.jobs.team import told_by_the_first
 from nmt.jobs.torchrun import job
 from nmt.models.combinations import FAMILIES
 from nmt.models.model_file import ModelFile, save_model
@@ -49,18 +49,20 @@ from nmt.training.update import chosen_computing
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    options = parser().parse_args(arguments)
-    return run(PROGRAM, lambda: _command(options))
+    return run(PROGRAM, partial(_command, arguments), several=True)
 
 
-def _command(options: argparse.Namespace) -> int | None:
+def _command(arguments: Sequence[str] | None) -> int | None:
+    with told_by_the_first():
+        options = parser().parse_args(arguments)
     if options.print_schema:
         schema = json_schema({**FAMILIES, "metric": steering_metrics()})
-        write_text(STANDARD, f"{json.dumps(schema, indent=2, ensure_ascii=False)}\n")
+        if is_heard():
+            write_text(STANDARD, f"{json.dumps(schema, indent=2, ensure_ascii=False)}\n")
         return None
-    if options.config is None:
-        raise UserError("--config FILE is missing; configs/ has examples")
     try:
+        if options.config is None:
+            raise UserError("--config FILE is missing; configs/ has examples")
         request = checked(read_request(options))
         with _explained(request.output):
             if not request.dry_run:

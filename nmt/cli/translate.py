@@ -37,7 +37,7 @@ Translate = Callable[..., Iterator[list[Translation]]]  # lines, with what stand
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-translate; returns the exit code: 0, or 2 after a mistake of the user."""
-    return run(PROGRAM, partial(_translate, arguments))
+    return run(PROGRAM, partial(_translate, arguments), several=True)
 
 
 def _translate(arguments: Sequence[str] | None) -> int:

@@ -212,5 +212,6 @@ def _line(program: str, number: int) -> str:
 
 
 def is_heard() -> bool:
-    """Whether this process reports: of several on a machine, only the first does."""
-    return os.environ.get("WORLD_SIZE", "1") == "1" or os.environ.get("LOCAL_RANK", "0") == "0"
+    """Whether this process tells the user what all would tell: of several on a machine, only the first does."""
+    rank = os.environ.get("LOCAL_RANK", os.environ.get("RANK", "0"))
+    return os.environ.get("WORLD_SIZE", "1") == "1" or rank == "0"

@@ -5,7 +5,6 @@ for one that has died: torchrun ends the others. It knows no files and no models
 """
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
@@ -17,6 +16,7 @@ import torch
 
 from nmt.errors import ToldElsewhere, UserError, caught, checked
 from nmt.jobs import torchrun
+from nmt.jobs.stopping import is_heard
 
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import PrefixStore
@@ -93,11 +93,11 @@ class Team:
 
 @contextmanager
 def told_by_the_first() -> Iterator[None]:
-    """In the block only the first process of a team is heard, since all would say the same about wrong options.
+    """In the block only one process of a machine is heard, since all would say the same about wrong options.
 
     Raises ToldElsewhere in the others when they are wrong.
     """
-    if os.environ.get("WORLD_SIZE", "1") == "1" or os.environ.get("RANK", "0") == "0":
+    if is_heard():
         yield
         return
     try:
