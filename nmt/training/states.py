@@ -59,10 +59,14 @@ class SavedStates:
                 "with; put them back to resume it, or give another --output"
             )
         restore(state, model=self.model, optimizer=self.optimizer, rank=rank)
-        for warning in _take_over(state.numbers["surroundings"], self._surroundings()):
+        saved, present = state.numbers["surroundings"], self._surroundings()
+        if saved["threads"] != present["threads"] and saved.get("processes", 1) == present["processes"]:
+            torch.set_num_threads(saved["threads"])  # another number of processes changes the last bits anyway
+            log(f"{saved['threads']} threads as before, not {present['threads']}: their number decides the last bits")
+        for warning in _changed(saved, present):
             log(warning)
         progress = Progress.from_json(state.numbers["progress"], rank=rank)
-        if rank and rank >= state.numbers["surroundings"].get("processes", 1):
+        if rank and rank >= saved.get("processes", 1):
             seed_process(self.config.seed, rank, progress.update)
         self.schedule.restore(state.numbers["schedule"])
         self.update, self._kept = progress.update, progress.kept(self.config.training)
@@ -138,13 +142,8 @@ class SavedStates:
         }
 
 
-def _take_over(saved: dict[str, Any], present: dict[str, Any]) -> Iterator[str]:
-    """Set the saved number of threads; a warning for each of the other surroundings that has changed.
-
-    The number of threads decides the last bits, but another number of processes changes those anyway.
-    """
-    if saved.get("processes", 1) == present["processes"]:
-        torch.set_num_threads(saved["threads"])
+def _changed(saved: dict[str, Any], present: dict[str, Any]) -> Iterator[str]:
+    """A warning for each of the surroundings, but the threads, that has changed."""
     if saved.keys() < present.keys():
         yield "warning: the state was saved by an older version: the run continues, but not bit for bit"
     for name, now in present.items():

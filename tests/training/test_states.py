@@ -154,8 +154,8 @@ def test_resuming_puts_everything_back(folder: RunFolder, threads: Callable[[int
     assert progress == Progress(update=1234, epoch=5)
     assert again.schedule.state() == {"current": 0.25, "best": 5.0, "waited": 1}
     assert bool((again.model.weight == 7.0).all())
-    assert log[-1] == "resuming after update 1,234"
-    assert not warnings(log)
+    assert log == ["3 threads as before, not 1: their number decides the last bits", "resuming after update 1,234"]
+    assert resumed(folder, config=config, schedule=build_schedule(config.training))[2] == log[1:]
 
 
 def test_other_data_is_refused(folder: RunFolder) -> None:
@@ -254,7 +254,7 @@ def test_the_first_process_tells_of_a_best_model_that_is_damaged(folder: RunFold
     _, _, log = resumed(folder, OneOfTwo(rank))
     told = [line for line in warnings(log) if str(folder.best_path) in line]
     assert len(told) == (rank == 0)
-    assert not told or f"nor can it be made anew from its checkpoint ({folder.checkpoint_path(3)}" in told[0]
+    assert not told or f"nor can it be restored from its checkpoint ({folder.checkpoint_path(3)}" in told[0]
 
 
 @pytest.mark.parametrize("rank", [0, 1])
