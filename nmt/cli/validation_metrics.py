@@ -37,7 +37,7 @@ def build_validation(
 
     def validate(model: Seq2Seq) -> dict[str, float]:
         translator = Translator(
-            model,
+            [model],
             prepared.vocabularies,
             decoding=config.decoding,
             device=device,

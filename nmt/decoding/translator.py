@@ -42,7 +42,7 @@ class Translator:
 
     def __init__(
         self,
-        model: Seq2Seq | Sequence[Seq2Seq],
+        models: Sequence[Seq2Seq],
         vocabularies: Vocabularies,
         *,
         decoding: DecodingConfig | None = None,
@@ -50,14 +50,14 @@ class Translator:
         longest_segment: int = LONGEST_SEGMENT,
         shortlist: Shortlist | None = None,
     ) -> None:
-        """`model` is on `device`; lines of more than `longest_segment` pieces are translated in several segments.
+        """`models` are on `device`; lines of more than `longest_segment` pieces are translated in several segments.
 
         Several models are an ensemble (see `scorer`). `shortlist`: write only its pieces for a source, and those of
         prefixes and constraints. Raises UserError when it is one for other vocabularies, or there is no such `device`.
         """
         if shortlist is not None:
             shortlist.check(vocabularies)
-        self.scorer = Scorer([model] if isinstance(model, torch.nn.Module) else model)
+        self.scorer = Scorer(models)
         self.vocabularies = vocabularies
         self.decoding = decoding or DecodingConfig()
         self.device = _usable(device)
@@ -252,7 +252,7 @@ def _load(path: Path, device: torch.device, precision: str) -> Translator:
     model = model.to(device)
     model.pack_weights(precision)
     longest, decoding = longest_segment(file.config.data.max_length), file.config.decoding
-    return Translator(model, vocabularies, decoding=decoding, device=device, longest_segment=longest)
+    return Translator([model], vocabularies, decoding=decoding, device=device, longest_segment=longest)
 
 
 def difference(one: Vocabularies, other: Vocabularies) -> str | None:

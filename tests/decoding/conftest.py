@@ -95,7 +95,7 @@ def random_translator(vocabularies: Vocabularies, *, scale: float, longest_segme
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(scale)
-    return Translator(model, vocabularies, longest_segment=longest_segment)
+    return Translator([model], vocabularies, longest_segment=longest_segment)
 
 
 @pytest.fixture(scope="session")

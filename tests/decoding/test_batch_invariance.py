@@ -77,7 +77,7 @@ def translator(network: str, cut: Vocabularies) -> Translator:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.mul_(8)
-    return Translator(model, cut)
+    return Translator([model], cut)
 
 
 def combinations() -> Iterator[object]:

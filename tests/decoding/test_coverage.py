@@ -165,7 +165,7 @@ ATTENTIONS = [
 def test_the_weights_are_those_of_all_steps(vocabularies, text, attention) -> None:
     """Scores computed again from forced decoding, in every kind of decoder."""
     model = network(vocabularies.source.size, **attention)
-    translator = Translator(model, vocabularies)
+    translator = Translator([model], vocabularies)
     lines = list(text)
     options = {"beam_size": 4, "n_best": 4, "length_penalty": 0.6, "coverage_penalty": BETA, "max_length_ratio": 0.5}
     for line, several in zip(lines, translate(translator, lines, **options), strict=True):
@@ -184,7 +184,7 @@ def test_the_weights_are_those_of_all_steps(vocabularies, text, attention) -> No
 
 @pytest.mark.parametrize("rules", [{}, {"no_repeat_ngram_size": 2, "minimum_length": 5}], ids=str)
 def test_neither_batch_size_nor_order_changes_a_translation(vocabularies, text, rules) -> None:
-    translator = Translator(network(vocabularies.source.size), vocabularies)
+    translator = Translator([network(vocabularies.source.size)], vocabularies)
     options = {"beam_size": 3, "n_best": 3, "max_length_ratio": 0.5, "coverage_penalty": BETA, **rules}
     alone = list(translate(translator, text, batch_tokens=1, **options))
     for batch_tokens in (50, 200, 5000):
@@ -197,7 +197,7 @@ def test_neither_batch_size_nor_order_changes_a_translation(vocabularies, text, 
 def test_the_penalties_of_a_line_s_segments_are_added(vocabularies, text) -> None:
     model = network(vocabularies.source.size)
     line = " ".join(text[:2])
-    cut = Translator(model, vocabularies, longest_segment=40)
+    cut = Translator([model], vocabularies, longest_segment=40)
     options = {"beam_size": 3, "max_length_ratio": 0.5, "length_penalty": "none"}
     (plain,), (penalised,) = (next(translate(cut, [line], coverage_penalty=beta, **options)) for beta in (0.0, 1e-9))
     assert plain.tokens == penalised.tokens
@@ -209,8 +209,8 @@ def test_the_penalties_of_a_line_s_segments_are_added(vocabularies, text) -> Non
 def test_a_model_without_attention_is_refused(vocabularies, text) -> None:
     model = network(vocabularies.source.size, score="none")
     with pytest.raises(UserError, match="coverage_penalty needs attention, and the model has none"):
-        translate(Translator(model, vocabularies), text, coverage_penalty=0.1)
-    configured = Translator(model, vocabularies, decoding=DecodingConfig(coverage_penalty=0.1))
+        translate(Translator([model], vocabularies), text, coverage_penalty=0.1)
+    configured = Translator([model], vocabularies, decoding=DecodingConfig(coverage_penalty=0.1))
     with pytest.raises(UserError, match="coverage_penalty needs attention"):
         configured.translate(text)
     assert len(list(translate(configured, text, coverage_penalty=0.0))) == len(text)

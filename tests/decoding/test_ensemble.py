@@ -97,7 +97,7 @@ def of_size(vocabularies: Vocabularies, kind: str, **options: str) -> Seq2Seq:
 def test_a_model_twice_gives_the_results_of_the_model(vocabularies, options) -> None:
     model = of_size(vocabularies, "bahdanau").float()
     options = {"alignments": True, **options}
-    once = list(translate(Translator(model, vocabularies), TEXT, **options))
+    once = list(translate(Translator([model], vocabularies), TEXT, **options))
     twice = list(translate(Translator([model, model], vocabularies), TEXT, **options))
     for one, other in zip(once, twice, strict=True):
         assert [each[:4] for each in one] == [each[:4] for each in other]

@@ -29,7 +29,7 @@ def test_every_key_of_the_configuration_is_an_option_and_none_leaves_it_as_it_is
 
 def test_keywords_come_before_the_options(vocabularies) -> None:
     size = vocabularies.source.size
-    translator = Translator(network(source_size=size, target_size=size), vocabularies)
+    translator = Translator([network(source_size=size, target_size=size)], vocabularies)
     options = TranslationOptions(beam_size=1, n_best=1, max_length_ratio=0.3, alignments=True)
     several = list(translator.translate(TEXT, options, beam_size=4, n_best=3, alignments=False))
     same = TranslationOptions(beam_size=4, n_best=3, max_length_ratio=0.3)
@@ -67,7 +67,7 @@ def test_what_does_not_go_together(options: dict[str, Any], constraints: bool, e
 
 def test_values_that_the_configuration_does_not_allow(vocabularies) -> None:
     size = vocabularies.source.size
-    translator = Translator(network(source_size=size, target_size=size), vocabularies)
+    translator = Translator([network(source_size=size, target_size=size)], vocabularies)
     with pytest.raises(UserError) as caught:
         translator.translate(TEXT, TranslationOptions(batch_tokens=0, max_length_ratio=-1.0), beam_size=0)
     names = [message.partition(" is ")[0] for message in caught.value.messages]
@@ -89,7 +89,7 @@ def test_values_that_the_configuration_does_not_allow(vocabularies) -> None:
 )
 def test_values_of_another_type(vocabularies, options: dict[str, Any], message: str) -> None:
     size = vocabularies.source.size
-    translator = Translator(network(source_size=size, target_size=size), vocabularies)
+    translator = Translator([network(source_size=size, target_size=size)], vocabularies)
     with pytest.raises(UserError, match=rf"^{re.escape(message)}[^\n]*$"):
         translator.translate(TEXT, TranslationOptions(**options))
 
@@ -109,7 +109,7 @@ def test_a_precision_or_device_that_is_not_there(tmp_path: Path, where: dict[str
 
 def test_all_problems_are_told_at_once(vocabularies) -> None:
     size = vocabularies.source.size
-    translator = Translator(network(source_size=size, target_size=size, score="none"), vocabularies)
+    translator = Translator([network(source_size=size, target_size=size, score="none")], vocabularies)
     options = TranslationOptions(coverage_penalty=0.1, replace_unknown={}, alignments=True, diversity=0.5)
     with pytest.raises(UserError) as caught:
         translator.translate(TEXT, options)

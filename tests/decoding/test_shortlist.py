@@ -202,9 +202,9 @@ def test_every_precision(
     rounded = network("conditional_gru", source_size=SIZE, target_size=SIZE).float()
     if precision is not None:
         rounded.pack_weights(precision)
-    expected = list(translate(Translator(rounded, vocabularies), LINES, beam_size=5, max_length_ratio=0.3))
+    expected = list(translate(Translator([rounded], vocabularies), LINES, beam_size=5, max_length_ratio=0.3))
     found = list(
-        translate(Translator(rounded, vocabularies, shortlist=everything), LINES, beam_size=5, max_length_ratio=0.3)
+        translate(Translator([rounded], vocabularies, shortlist=everything), LINES, beam_size=5, max_length_ratio=0.3)
     )
     assert_equal(found, expected, rel=1e-4)
     columns = torch.tensor([0, 3, 40, 7, 64])
@@ -212,7 +212,7 @@ def test_every_precision(
     packed = rounded.packed
     product = packed.multiply if packed else (lambda rows: rows @ rounded.output_weight.detach().t())
     torch.testing.assert_close(rounded.output_for(columns)(vectors).detach(), product(vectors)[:, columns])
-    for line, (best,) in zip(LINES, Translator(rounded, vocabularies, shortlist=small).translate(LINES), strict=True):
+    for line, (best,) in zip(LINES, Translator([rounded], vocabularies, shortlist=small).translate(LINES), strict=True):
         assert {*tokens(vocabularies, best)} <= allowed(small, vocabularies, line)
 
 
@@ -309,7 +309,7 @@ def test_a_shortlist_of_another_model(tmp_path: Path, vocabularies: Vocabularies
         load_shortlist(tmp_path / "list", apart)
     half = Vocabularies(vocabularies.source, apart.target)
     with pytest.raises(UserError, match="the shortlist was made for another model, with another target vocabulary;"):
-        Translator(network(source_size=SIZE, target_size=60), half, shortlist=small)
+        Translator([network(source_size=SIZE, target_size=60)], half, shortlist=small)
 
 
 def test_damaged_files(tmp_path: Path, vocabularies: Vocabularies, small: Shortlist) -> None:

@@ -66,7 +66,7 @@ RULES: list[dict[str, object]] = [{"minimum_length": 13}, {"no_repeat_ngram_size
 
 def likes(model: Seq2Seq, token: int, vocabularies: Vocabularies, *, strength: float = 1.1) -> None:
     """Make `token` a little more probable than the piece that the model writes most."""
-    best = [best.tokens for best, *_ in Translator(model, vocabularies).translate(TEXT)]
+    best = [best.tokens for best, *_ in Translator([model], vocabularies).translate(TEXT)]
     ((usual, _),) = Counter(piece for tokens in best for piece in tokens).most_common(1)
     with torch.no_grad():
         model.output_weight[token] = model.output_weight[vocabularies.target.encode(usual)[-1]] * strength
@@ -79,18 +79,18 @@ def translated(translator: Translator, lines: list[str], **options: object) -> l
 def test_the_copying_model_gives_back_the_text_in_order(copy_model, vocabularies, text) -> None:
     lines = [*text, "", *reversed(text)]
     for beam_size in (1, 3):
-        assert translated(Translator(copy_model, vocabularies), lines, beam_size=beam_size) == lines
+        assert translated(Translator([copy_model], vocabularies), lines, beam_size=beam_size) == lines
 
 
 def test_the_score_and_the_pieces(copy_model, vocabularies) -> None:
-    (translation,) = next(Translator(copy_model, vocabularies).translate(["A dog runs."], length_penalty="none"))
+    (translation,) = next(Translator([copy_model], vocabularies).translate(["A dog runs."], length_penalty="none"))
     assert "".join(translation.tokens) == "▁A▁dog▁runs."
     assert translation.score == pytest.approx((len(translation.tokens) + 1) * math.log(0.9), rel=1e-5)
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\t \t", "\u3000"])
 def test_a_blank_line_stays_blank_and_does_not_reach_the_model(copy_model, vocabularies, blank) -> None:
-    assert list(Translator(copy_model, vocabularies).translate([blank])) == [[Translation("", 0.0, [])]]
+    assert list(Translator([copy_model], vocabularies).translate([blank])) == [[Translation("", 0.0, [])]]
     assert copy_model.batches == []
 
 
@@ -99,19 +99,19 @@ def test_a_blank_line_stays_blank_where_its_spaces_are_pieces(copy_model, blank)
     """Without normalisation only U+0020 is nothing to the subword model."""
     subwords = Subwords.train(TEXT, settings=SubwordsConfig(normalisation="identity", size=60))
     assert subwords.encode(blank) != []
-    translator = Translator(copy_model, Vocabularies(subwords, subwords))
+    translator = Translator([copy_model], Vocabularies(subwords, subwords))
     assert list(translator.translate([blank])) == [[Translation("", 0.0, [])]]
     assert copy_model.batches == []
 
 
 def test_no_lines(copy_model, vocabularies) -> None:
-    assert list(Translator(copy_model, vocabularies).translate([])) == []
+    assert list(Translator([copy_model], vocabularies).translate([])) == []
 
 
 def test_a_thousand_hostile_lines_give_a_thousand_lines(copy_model, vocabularies) -> None:
     lines = hostile(1000)
     subwords = vocabularies.source
-    results = translated(Translator(copy_model, vocabularies), lines, beam_size=2, batch_tokens=1500)
+    results = translated(Translator([copy_model], vocabularies), lines, beam_size=2, batch_tokens=1500)
     assert len(results) == len(lines) == 1000
     assert all(len(result.splitlines()) <= 1 for result in results)
     for line, result in zip(lines, results, strict=True):
@@ -124,7 +124,7 @@ def test_a_thousand_hostile_lines_give_a_thousand_lines(copy_model, vocabularies
 
 def test_a_random_network_survives_hostile_lines(vocabularies) -> None:
     lines = hostile(80)
-    translator = Translator(network(vocabularies), vocabularies)
+    translator = Translator([network(vocabularies)], vocabularies)
     results = list(translate(translator, lines, beam_size=3, n_best=2, max_length_ratio=0.1))
     assert len(results) == 80
     assert all(1 <= len(best) <= 2 for best in results)
@@ -132,7 +132,7 @@ def test_a_random_network_survives_hostile_lines(vocabularies) -> None:
 
 def test_a_long_line_is_translated_in_full(copy_model, vocabularies) -> None:
     line = " ".join(["A dog runs across the green field."] * 100)
-    translator = Translator(copy_model, vocabularies, longest_segment=47)
+    translator = Translator([copy_model], vocabularies, longest_segment=47)
     (translation,) = next(translator.translate([line]))
     assert translation.text == line
     assert max(length for _, length in copy_model.batches) <= 48  # END counted
@@ -141,16 +141,16 @@ def test_a_long_line_is_translated_in_full(copy_model, vocabularies) -> None:
 
 def test_batches_stay_within_batch_tokens_and_one_long_line_is_its_own(copy_model, vocabularies, text) -> None:
     lengths = [len(vocabularies.source.encode(line)) + 1 for line in text]
-    list(translate(Translator(copy_model, vocabularies), list(text) * 5, batch_tokens=60))
+    list(translate(Translator([copy_model], vocabularies), list(text) * 5, batch_tokens=60))
     assert sum(sentences for sentences, _ in copy_model.batches) == 30
     assert all(sentences * length <= 60 or sentences == 1 for sentences, length in copy_model.batches)
     copy_model.batches.clear()
-    list(translate(Translator(copy_model, vocabularies), text, batch_tokens=1))
+    list(translate(Translator([copy_model], vocabularies), text, batch_tokens=1))
     assert sorted(copy_model.batches) == sorted((1, length) for length in lengths)
 
 
 def test_batches_have_at_most_batch_sentences(copy_model, vocabularies, text) -> None:
-    list(translate(Translator(copy_model, vocabularies), text, batch_tokens=10**6, batch_sentences=3))
+    list(translate(Translator([copy_model], vocabularies), text, batch_tokens=10**6, batch_sentences=3))
     sizes = [sentences for sentences, _ in copy_model.batches]
     assert sizes[:-1] == [3] * (len(sizes) - 1)
     assert 1 <= sizes[-1] <= 3
@@ -158,7 +158,7 @@ def test_batches_have_at_most_batch_sentences(copy_model, vocabularies, text) ->
 
 def test_large_beams_make_small_batches(copy_model, vocabularies, text) -> None:
     """The rows of the model are sentences × beam; a usual beam leaves the batches as they are."""
-    translator = Translator(copy_model, vocabularies)
+    translator = Translator([copy_model], vocabularies)
     batches = {}
     for beam_size in (1, 5, 50):
         copy_model.batches.clear()
@@ -176,7 +176,7 @@ def test_neither_batch_size_nor_order_changes_a_translation(vocabularies, text, 
     model = network(vocabularies)
     if rules:
         likes(model, END, vocabularies, strength=1.0)
-    translator = Translator(model, vocabularies)
+    translator = Translator([model], vocabularies)
     lines = [*text, *(line[: len(line) // 2] for line in text)]
     options = {"beam_size": beam_size, "n_best": beam_size, "max_length_ratio": 1.3, **rules}
     alone = list(translate(translator, lines, batch_tokens=1, **options))
@@ -189,7 +189,7 @@ def test_neither_batch_size_nor_order_changes_a_translation(vocabularies, text, 
 
 
 def test_n_best_lists_are_sorted_and_start_with_the_best(vocabularies, text) -> None:
-    translator = Translator(network(vocabularies), vocabularies)
+    translator = Translator([network(vocabularies)], vocabularies)
     for single, several in zip(
         translator.translate(text, beam_size=5), translator.translate(text, beam_size=5, n_best=5), strict=True
     ):
@@ -215,14 +215,14 @@ def test_the_maximal_length(vocabularies, text) -> None:
 
     line = text[0]
     length = len(vocabularies.source.encode(line)) + 1
-    (best,) = next(translate(Translator(Endless(), vocabularies), [line], beam_size=1, max_length_ratio=1.5))
+    (best,) = next(translate(Translator([Endless()], vocabularies), [line], beam_size=1, max_length_ratio=1.5))
     assert len(best.tokens) + 1 == math.ceil(1.5 * length) + 10
 
 
 def test_the_minimal_length_gives_way_to_the_maximal_one(copy_model, vocabularies, text) -> None:
     """The copying model ends after as many pieces as the source has."""
     translator = Translator(
-        copy_model, vocabularies, decoding=DecodingConfig(beam_size=1, max_length_ratio=1.0, batch_tokens=1)
+        [copy_model], vocabularies, decoding=DecodingConfig(beam_size=1, max_length_ratio=1.0, batch_tokens=1)
     )
     lengths = [len(vocabularies.source.encode(line)) for line in text]
     assert len(set(lengths)) > 2
@@ -232,7 +232,7 @@ def test_the_minimal_length_gives_way_to_the_maximal_one(copy_model, vocabularie
 
 
 def test_no_ngram_occurs_twice(vocabularies, text) -> None:
-    translator = Translator(network(vocabularies), vocabularies)
+    translator = Translator([network(vocabularies)], vocabularies)
 
     def repeated(size: int, **options: object) -> int:
         count = 0
@@ -249,14 +249,14 @@ def test_no_ngram_occurs_twice(vocabularies, text) -> None:
 def test_no_piece_is_unknown(vocabularies, text) -> None:
     model = network(vocabularies)
     likes(model, UNKNOWN, vocabularies)
-    translator = Translator(model, vocabularies)
+    translator = Translator([model], vocabularies)
     assert any("<unk>" in best.tokens for best, *_ in translate(translator, text, minimum_length=9))
     for every in translate(translator, text, minimum_length=9, n_best=5, suppress_unknown=True):
         assert not any("<unk>" in translation.tokens for translation in every)
 
 
 def test_unknown_words_cannot_be_replaced_where_there_are_none(vocabularies, text) -> None:
-    translator = Translator(network(vocabularies), vocabularies, decoding=DecodingConfig(suppress_unknown=True))
+    translator = Translator([network(vocabularies)], vocabularies, decoding=DecodingConfig(suppress_unknown=True))
     with pytest.raises(UserError, match="suppress_unknown leaves no unknown word to replace"):
         translate(translator, text, replace_unknown={})
 
@@ -264,7 +264,7 @@ def test_unknown_words_cannot_be_replaced_where_there_are_none(vocabularies, tex
 @pytest.mark.parametrize("rules", RULES, ids=str)
 def test_one_line_for_each_under_every_rule(vocabularies, rules) -> None:
     lines = hostile(60)
-    translator = Translator(network(vocabularies), vocabularies)
+    translator = Translator([network(vocabularies)], vocabularies)
     results = list(translate(translator, lines, beam_size=2, n_best=2, max_length_ratio=0.1, **rules))
     assert len(results) == 60
     assert all(1 <= len(best) <= 2 for best in results)
@@ -278,7 +278,7 @@ def test_lines_stream(copy_model, vocabularies) -> None:
             read.append("A dog runs.")
             yield "A dog runs."
 
-    translations = translate(Translator(copy_model, vocabularies), endless(), batch_tokens=100)
+    translations = translate(Translator([copy_model], vocabularies), endless(), batch_tokens=100)
     assert next(translations)[0].text == "A dog runs."
     assert len(read) < 1000
 
@@ -286,7 +286,7 @@ def test_lines_stream(copy_model, vocabularies) -> None:
 def test_what_was_read_is_translated_before_the_next_line_is_waited_for(copy_model, vocabularies, text) -> None:
     lines = iter(text)
     answers = iter([False, True])
-    translations = Translator(copy_model, vocabularies).translate(lines, waiting=lambda: next(answers))
+    translations = Translator([copy_model], vocabularies).translate(lines, waiting=lambda: next(answers))
     assert next(translations)[0].text == text[0]
     assert next(lines) == text[2]  # the first two were translated together
     assert next(translations)[0].text == text[1]
@@ -297,7 +297,7 @@ def test_a_model_whose_weights_are_not_finite(vocabularies, text) -> None:
     with torch.no_grad():
         next(model.parameters()).fill_(math.nan)
     with pytest.raises(UserError, match=r"not numbers \(NaN\): its weights are not finite"):
-        list(Translator(model, vocabularies).translate(text))
+        list(Translator([model], vocabularies).translate(text))
 
 
 HARD = {"max_length_ratio": 0.1, "minimum_length": 1000, "no_repeat_ngram_size": 1, "suppress_unknown": True}
@@ -317,7 +317,7 @@ def test_a_line_always_has_a_translation(vocabularies, text, options, bound) -> 
         likes(model, END, vocabularies, strength=strength)
         beside = {name: [phrases] * len(lines) for name, phrases in bound.items()}
         ratios = {"max_length_ratio": 0.1 if not bound else 3.0}
-        found = translate(Translator(model, vocabularies), lines, **{**HARD, **ratios, **options, **beside})
+        found = translate(Translator([model], vocabularies), lines, **{**HARD, **ratios, **options, **beside})
         assert all(found)
         assert len(lines) > 30
 
@@ -346,7 +346,7 @@ class Never(torch.nn.Module):
 @pytest.mark.parametrize("options", [*BEAMS, {"sampling": SamplingConfig()}], ids=str)
 @pytest.mark.parametrize("only", [BEGIN, 5])
 def test_a_model_that_gives_every_translation_the_probability_0(vocabularies, text, only, options) -> None:
-    translator = Translator(Never(only, vocabularies.target.size), vocabularies)
+    translator = Translator([Never(only, vocabularies.target.size)], vocabularies)
     with pytest.raises(UserError, match=r"the probability 0: its weights are not finite, or far too large"):
         list(translate(translator, text, **options))
 
@@ -355,7 +355,7 @@ def test_the_model_s_mode_and_the_random_state_are_left_as_they_were(copy_model,
     copy_model.train()
     copy_model.dropout.eval()  # as a frozen part would be
     state = torch.get_rng_state()
-    translations = Translator(copy_model, vocabularies).translate(text)
+    translations = Translator([copy_model], vocabularies).translate(text)
     next(translations)  # also between two translations
     assert copy_model.training
     assert not copy_model.dropout.training
@@ -367,8 +367,8 @@ def test_the_model_s_mode_and_the_random_state_are_left_as_they_were(copy_model,
 
 def test_what_is_not_given_comes_from_the_configuration(copy_model, vocabularies, text) -> None:
     decoding = DecodingConfig(beam_size=2, batch_tokens=1, length_penalty="none")
-    configured = list(Translator(copy_model, vocabularies, decoding=decoding).translate(text))
+    configured = list(Translator([copy_model], vocabularies, decoding=decoding).translate(text))
     assert len(copy_model.batches) == len(text)
     assert configured == list(
-        translate(Translator(copy_model, vocabularies), text, beam_size=2, batch_tokens=1, length_penalty="none")
+        translate(Translator([copy_model], vocabularies), text, beam_size=2, batch_tokens=1, length_penalty="none")
     )

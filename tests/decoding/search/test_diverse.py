@@ -138,7 +138,7 @@ def different_pieces(best: list) -> int:
 
 def test_text(vocabularies) -> None:
     size = vocabularies.source.size
-    translator = Translator(network("luong", source_size=size, target_size=size), vocabularies)
+    translator = Translator([network("luong", source_size=size, target_size=size)], vocabularies)
     plain = list(translator.translate(TEXT, n_best=4, beam_size=8))
     options = {"n_best": 4, "beam_size": 8, "diversity": 2.0}
     diverse = list(translate(translator, TEXT, **options))
@@ -167,6 +167,6 @@ def test_text(vocabularies) -> None:
 )
 def test_what_it_does_not_go_with(vocabularies, options, message) -> None:
     size = vocabularies.source.size
-    translator = Translator(network("luong", source_size=size, target_size=size), vocabularies)
+    translator = Translator([network("luong", source_size=size, target_size=size)], vocabularies)
     with pytest.raises(UserError, match=message):
         translate(translator, TEXT, **options)

@@ -23,7 +23,7 @@ def translator(vocabularies) -> Translator:
     model = network("luong", source_size=size, target_size=size)
     with torch.no_grad():  # its translations end, and have words of the text
         model.output_weight[3] *= 0.5
-    return Translator(model, vocabularies)
+    return Translator([model], vocabularies)
 
 
 def words(text: str) -> str:
@@ -129,7 +129,7 @@ def test_constraints_that_cannot_be_met(translator) -> None:
 def test_words_as_pieces() -> None:
     subwords = Subwords.train(TEXT, settings=SubwordsConfig(type="word", size=50))
     model = network("bahdanau", source_size=subwords.size, target_size=subwords.size)
-    translator = Translator(model, Vocabularies(subwords, subwords))
+    translator = Translator([model], Vocabularies(subwords, subwords))
     for best, phrase in zip(translator.translate(TEXT, constraints=["old man"] * 6), ["old man"] * 6, strict=True):
         assert phrase in best[0].text
     with pytest.raises(UserError, match="cannot be written"):

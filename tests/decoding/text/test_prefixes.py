@@ -124,7 +124,7 @@ def test_words_of_the_alignment_are_those_of_the_text(translator, text) -> None:
 
 
 def test_as_many_prefixes_as_lines(translator, text) -> None:
-    with pytest.raises(UserError, match=r"only 2 prefixes: line 3 has none"):
+    with pytest.raises(UserError, match=r"fewer prefixes than lines of text: line 3 has none"):
         list(translator.translate(text, prefixes=["A", ""]))
     with pytest.raises(UserError, match=r"more prefixes than lines: line 7 of the prefixes has no line"):
         list(translator.translate(text, prefixes=[""] * 8))
@@ -140,7 +140,7 @@ def test_prefixes_are_read_as_lines_are() -> None:
         [["a", "b"], ["x", "y"], ["", ""]],
         [["c"], ["z"], [""]],
     ]
-    with pytest.raises(UserError, match="only 2 prefixes: line 3 has none"):
+    with pytest.raises(UserError, match="fewer prefixes than lines of text: line 3 has none"):
         list(alongside(chunks, {"others": "123", "prefixes": "xy"}))
 
 

@@ -55,7 +55,7 @@ class DiagonalModel(CopyModel):
 
 
 def diagonal(pieces: Subwords, **options: object) -> Translator:
-    return Translator(DiagonalModel(pieces.size), Vocabularies(pieces, pieces), **options)
+    return Translator([DiagonalModel(pieces.size)], Vocabularies(pieces, pieces), **options)
 
 
 def translated(translator: Translator, lines: Sequence[str], **options: object) -> list[str]:
@@ -316,7 +316,7 @@ def network(pieces: Subwords, score: str = "additive") -> Seq2Seq:
 @pytest.mark.parametrize("kind", ["word", "bpe"])
 def test_neither_batch_nor_neighbours_change_a_replacement(models: dict[str, Subwords], kind: str) -> None:
     pieces = models[kind]
-    translator = Translator(network(pieces), Vocabularies(pieces, pieces))
+    translator = Translator([network(pieces)], Vocabularies(pieces, pieces))
     lines = [f"{line[: 7 * number + 7]} w{number}" for number, line in enumerate(TEXT * 2)]
     options = {"replace_unknown": {}, "beam_size": 3, "n_best": 3, "max_length_ratio": 1.0}
     alone = [next(iter(translate(translator, [line], **options))) for line in lines]
@@ -333,7 +333,7 @@ def test_neither_batch_nor_neighbours_change_a_replacement(models: dict[str, Sub
 
 def test_a_model_without_attention_refuses_at_once(models: dict[str, Subwords]) -> None:
     pieces = models["bpe"]
-    translator = Translator(network(pieces, "none"), Vocabularies(pieces, pieces))
+    translator = Translator([network(pieces, "none")], Vocabularies(pieces, pieces))
     with pytest.raises(UserError, match=r"the model has no attention \(model.attention.score: none\)"):
         translate(translator, [KNOWN], replace_unknown={})
     assert len(list(translator.translate([KNOWN]))) == 1

@@ -72,7 +72,7 @@ def test_any_line(subwords: Subwords, line: str) -> None:
 @pytest.mark.parametrize("replaced", [False, True])
 def test_strange_lines_are_aligned(subwords: Subwords, replaced: bool) -> None:
     model = network(source_size=subwords.size, target_size=subwords.size)
-    translator = Translator(model, Vocabularies(subwords, subwords), longest_segment=50)
+    translator = Translator([model], Vocabularies(subwords, subwords), longest_segment=50)
     options = {"beam_size": 2, "n_best": 2, "max_length_ratio": 0.1, "replace_unknown": {} if replaced else None}
     lines = [line[:300] for line in LINES]
     plain = translate(translator, lines, **options)
@@ -96,6 +96,6 @@ def test_strange_lines_are_aligned(subwords: Subwords, replaced: bool) -> None:
 
 def test_a_model_without_attention(vocabularies: Vocabularies) -> None:
     size = vocabularies.source.size
-    translator = Translator(network(source_size=size, target_size=size, score="none"), vocabularies)
+    translator = Translator([network(source_size=size, target_size=size, score="none")], vocabularies)
     with pytest.raises(UserError, match="there are no alignments: the model has no attention"):
         translator.translate(["A dog"], alignments=True)
