@@ -237,6 +237,11 @@ def test_unknown_pieces_are_counted_a_side(tmp_path: Path, vocabularies: Vocabul
     ]
 
 
+def test_what_a_report_does_not_count_is_none() -> None:
+    assert set(CorpusReport()) == {0, None}
+    assert CorpusReport().left_out == ""
+
+
 def test_the_report_names_each_filter() -> None:
     report = CorpusReport(1010, 1000, empty=1, overlong=2, unbalanced=7, max_length=50, max_length_ratio=2.5)
     assert report.lines()[0] == (
