@@ -145,6 +145,9 @@ def _length_of_training(config: Config) -> Iterator[Problem]:
 
 def _updates(config: Config) -> Iterator[Problem]:
     training = config.training
+    if changed(training.optimizer, "decayed") and not training.optimizer.weight_decay:
+        message = f"{training.optimizer.decayed} has no effect with weight_decay: 0; remove it, or set weight_decay"
+        yield _problem("training.optimizer.decayed", message, "training.optimizer")
     # The plain operations compute in the type of the weights.
     if training.kernels == "plain" and training.precision != "float32":
         message = f"{training.precision} has no effect with training.kernels: plain, which uses float32; remove it"

@@ -30,6 +30,7 @@ def _name_of(family: str, examples: str) -> Any:
 Metric = Annotated[str, _name_of("metric", "bleu or loss")]
 CellName = Annotated[str, _name_of("cell", "gru or lstm")]
 DirectionsName = Literal["concatenate", "sum"]
+SortBy = Literal["source", "target", "longer"]
 Tokenizer = Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "flores200"]
 
 
@@ -82,6 +83,7 @@ CountOrZero = Annotated[int, Field(ge=0, le=1_000_000_000)]
 BeamSize = Annotated[int, Field(ge=1, le=1000)]
 PositiveFloat = Annotated[float, Field(gt=0.0, le=1e9)]
 WeightDecay = Annotated[float, Field(ge=0.0, le=1e9)]
+Decayed = Literal["all", "matrices"]
 
 
 INTERVAL = re.compile(r"\s*([1-9][0-9]*)\s*(updates?|epochs?)?\s*")
@@ -287,7 +289,13 @@ class BahdanauInitialisation(Section):
     N(0, 0.01²) elsewhere, biases 0."""
 
 
-Initialisation = UniformInitialisation | XavierInitialisation | BahdanauInitialisation
+class LeCunInitialisation(Section):
+    name: Literal["lecun"]
+    """N(0, 1/inputs) for every matrix, orthogonal where it is recurrent or square, biases 0: LeCun et al. (1998), as
+    nmtpy has it. The inputs of an embedding are the words."""
+
+
+Initialisation = UniformInitialisation | XavierInitialisation | BahdanauInitialisation | LeCunInitialisation
 
 
 class ModelConfig(Section):
@@ -323,6 +331,8 @@ class SGDConfig(Section):
     """Share of the previous step that is added to the next; 0: off."""
     weight_decay: WeightDecay = 0.0
     """Weights times this are added to the gradient (L2)."""
+    decayed: Decayed = "all"
+    """Which weights decay: all, or only matrices, which leaves out biases, gains and the vector of a score."""
 
 
 class AdamConfig(Section):
@@ -338,6 +348,8 @@ class AdamConfig(Section):
     """Added to the denominator."""
     weight_decay: WeightDecay = 0.0
     """adam: added to the gradient (L2); adamw: decoupled, multiplied by the learning rate."""
+    decayed: Decayed = "all"
+    """Which weights decay: all, or only matrices, which leaves out biases, gains and the vector of a score."""
 
 
 class AdadeltaConfig(Section):
@@ -351,6 +363,8 @@ class AdadeltaConfig(Section):
     """Added under both square roots."""
     weight_decay: WeightDecay = 0.0
     """Weights times this are added to the gradient (L2)."""
+    decayed: Decayed = "all"
+    """Which weights decay: all, or only matrices, which leaves out biases, gains and the vector of a score."""
 
 
 class ConstantSchedule(Section):
@@ -424,6 +438,10 @@ class TrainingConfig(Section):
     """Sentence pairs or tokens per batch, depending on batch_by."""
     batch_by: Literal["sentences", "tokens"] = "sentences"
     """tokens: sentences × the longest sentence of either side, including padding, stays within batch_size."""
+    sort_by: SortBy = "source"
+    """The length that pairs are sorted by, so that a batch has similar ones: source (then target), target (then
+    source), or longer, of the two (then source). Luong et al.'s code sorts by the target, Bahdanau et al.'s by the
+    longer side."""
     sort_pairs: Count | None = None
     """Pairs that are sorted by length together, after shuffling; null: the whole corpus. Fewer pairs make more varied
     batches and more padding: Bahdanau et al. sort 20 batches at a time, Luong et al.'s code 100."""

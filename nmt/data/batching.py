@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt.config.schema import Config, SubwordSampling
+from nmt.config.schema import Config, SortBy, SubwordSampling
 from nmt.data.binarised import PairedIds
 from nmt.data.subwords import Vocabularies
 from nmt.symbols import BEGIN, END, PAD
@@ -82,14 +82,16 @@ def plan_batches(
     *,
     batch_size: int,
     batch_by: Literal["sentences", "tokens"],
+    sort_by: SortBy = "source",
     sort_pairs: int | None = None,
     seed: int,
     epoch: int,
 ) -> list[Indices]:
     """Return the rows of each batch of an epoch, in training order: every row exactly once.
 
-    Pairs are sorted by source and target length, with equal lengths in random order, and cut into batches, which are
-    then shuffled. `sort_pairs` sorts only this many random pairs at a time. Lengths are in pieces, without END.
+    Pairs are sorted by the lengths that `sort_by` names (see `_sort_keys`), with equal ones in random order, and cut
+    into batches, which are then shuffled. `sort_pairs` sorts only this many random pairs at a time. Lengths are in
+    pieces, without END.
 
     `batch_by` "sentences": `batch_size` pairs per batch, the rest in a smaller one. "tokens": the number of pairs times
     (longest source or target + 1 for END) stays within `batch_size`; a longer pair gets a batch of its own.
@@ -97,7 +99,7 @@ def plan_batches(
     random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, epoch])))
     index_type = np.int32 if len(source_lengths) <= np.iinfo(np.int32).max else np.int64  # half, for millions of pairs
     order = random.permutation(len(source_lengths)).astype(index_type)
-    keys, plan = _sort_keys(source_lengths, target_lengths), []
+    keys, plan = _sort_keys(source_lengths, target_lengths, sort_by), []
     for part in [order] if sort_pairs is None else np.split(order, range(sort_pairs, len(order), sort_pairs)):
         ordered = part[np.argsort(keys[part], kind="stable")]
         if batch_by == "sentences":
@@ -115,6 +117,7 @@ def plan_epoch(corpus: PairedIds, config: Config, *, epoch: int) -> list[Indices
         corpus.target_lengths,
         batch_size=config.training.batch_size,
         batch_by=config.training.batch_by,
+        sort_by=config.training.sort_by,
         sort_pairs=config.training.sort_pairs,
         seed=config.seed,
         epoch=epoch,
@@ -156,6 +159,7 @@ def batches(
     *,
     vocabularies: Vocabularies,
     sampling: SubwordSampling | None,
+    sort_by: SortBy = "source",
     seed: int,
     epoch: int = 0,
     start: int = 0,
@@ -166,8 +170,8 @@ def batches(
     A batch does not depend on where the iteration started. `share`: see `share_rows`; one process has every row.
 
     With `sampling`, both sides are segmented again from their text, with a seed that depends only on `seed`, `epoch`
-    and position, and the sentences of SAMPLED_TOGETHER batches are redistributed by their new lengths; batches keep
-    their planned number of rows and get somewhat longer. It needs a corpus kept with its text.
+    and position, and the sentences of SAMPLED_TOGETHER batches are redistributed by their new lengths, in the order of
+    `sort_by`; batches keep their planned number of rows and get somewhat longer. It needs a corpus kept with its text.
     """
     sampled: list[_Pairs] = []
     for position in range(start, len(plan)):
@@ -179,7 +183,7 @@ def batches(
         if place == 0 or not sampled:
             planned = plan[group * SAMPLED_TOGETHER : (group + 1) * SAMPLED_TOGETHER]
             seeds = [int(part) for part in np.random.SeedSequence([seed, epoch, group + 1]).generate_state(2)]
-            sampled = _sampled(ids, planned, sampling, vocabularies, seeds)
+            sampled = _sampled(ids, planned, sampling, sort_by, vocabularies, seeds)
         pairs = sampled[place]
         lengths = np.array([len(target) for target in pairs.targets])
         shared = share_rows(np.arange(len(lengths)), lengths, share=share)
@@ -199,12 +203,13 @@ def _sampled(
     ids: PairedIds,
     planned: Sequence[Indices],
     sampling: SubwordSampling,
+    sort_by: SortBy,
     vocabularies: Vocabularies,
     seeds: Sequence[int],
 ) -> list[_Pairs]:
     """The planned batches with sampled segmentations, their pairs sorted by the new lengths.
 
-    The batch that was planned with the shortest sources gets the shortest pairs. To bound memory, a segmentation with
+    The batch that was planned with the shortest pairs gets the shortest ones. To bound memory, a segmentation with
     more than twice the pieces of the longest sentence on its side of the corpus is replaced by the best one.
     """
     rows = np.concatenate(list(planned))
@@ -216,8 +221,10 @@ def _sampled(
         segmented = zip(rows, subwords.sample(lines, sampling=sampling, seed=seed), strict=True)
         sides.append([pieces if len(pieces) <= most else best_ids(row) for row, pieces in segmented])
     sources, targets = sides
-    order = np.argsort(_sort_keys(*(np.array([len(pieces) for pieces in side]) for side in sides)), kind="stable")
-    shortest_first = sorted(range(len(planned)), key=lambda place: float(ids.source_lengths[planned[place]].mean()))
+    source_lengths, target_lengths = (np.array([len(pieces) for pieces in side]) for side in sides)
+    order = np.argsort(_sort_keys(source_lengths, target_lengths, sort_by), kind="stable")
+    usual = [_first_lengths(ids.source_lengths[part], ids.target_lengths[part], sort_by).mean() for part in planned]
+    shortest_first = sorted(range(len(planned)), key=lambda place: float(usual[place]))
     sampled: dict[int, _Pairs] = {}
     for place in shortest_first:
         chosen, order = order[: len(planned[place])], order[len(planned[place]) :]
@@ -247,20 +254,29 @@ def pad_with_end(sentences: Sequence[Ids]) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(padded), torch.tensor([len(pieces) + 1 for pieces in sentences], dtype=torch.int64)
 
 
-def _sort_keys(source_lengths: Lengths, target_lengths: Lengths) -> Indices:
-    """One integer per pair that sorts by source length, then by target length: up and down in turns.
+def _first_lengths(source_lengths: Lengths, target_lengths: Lengths, sort_by: SortBy) -> Lengths:
+    """The lengths that pairs are sorted by first."""
+    if sort_by == "longer":
+        return np.maximum(source_lengths, target_lengths)
+    return source_lengths if sort_by == "source" else target_lengths
 
-    When the source gets one piece longer, the target then stays long or short instead of dropping from the longest to
+
+def _sort_keys(source_lengths: Lengths, target_lengths: Lengths, sort_by: SortBy) -> Indices:
+    """One integer per pair that sorts by a first length, then by that of the other side: up and down in turns.
+
+    When the first gets one piece longer, the other then stays long or short instead of dropping from the longest to
     the shortest, so a batch across that border needs less padding. The integer type is no larger than necessary,
     because a corpus may have many millions of pairs.
     """
-    span = int(target_lengths.max(initial=0)) + 1
-    largest = (int(source_lengths.max(initial=0)) + 1) * span
-    keys = source_lengths.astype(np.int32 if largest <= np.iinfo(np.int32).max else np.int64)
+    first = _first_lengths(source_lengths, target_lengths, sort_by)
+    second = target_lengths if sort_by == "source" else source_lengths
+    span = int(second.max(initial=0)) + 1
+    largest = (int(first.max(initial=0)) + 1) * span
+    keys = first.astype(np.int32 if largest <= np.iinfo(np.int32).max else np.int64)
     down = keys % 2 == 1
     keys *= span
-    keys += target_lengths
-    keys[down] += span - 1 - 2 * target_lengths[down]
+    keys += second
+    keys[down] += span - 1 - 2 * second[down]
     return keys
 
 

@@ -95,8 +95,23 @@ def _xavier(parameter: Tensor, weight: Weight, config: ModelConfig) -> None:
         draw(block)
 
 
+def _lecun(parameter: Tensor, weight: Weight, config: ModelConfig) -> None:
+    """N(0, 1/inputs) (LeCun et al. 1998, Efficient BackProp, 4.6), orthogonal where recurrent or square, as in nmtpy.
+
+    An embedding is a matrix whose inputs are the words, so that its vectors start small.
+    """
+    embedding = weight.role in (Role.EMBEDDING, Role.OUTPUT_EMBEDDING)
+    for block in (parameter.unsqueeze(0) if parameter.dim() == 1 else parameter).chunk(weight.gates):
+        outputs, inputs = block.size(0), block[0].numel()
+        if weight.role is Role.RECURRENT or (outputs == inputs and not embedding):
+            nn.init.orthogonal_(block)
+        else:
+            nn.init.normal_(block, std=(outputs if embedding else inputs) ** -0.5)
+
+
 STARTS: dict[str, Callable[[Tensor, Weight, ModelConfig], None]] = {
     "uniform": _uniform,
     "xavier": _xavier,
     "bahdanau": _bahdanau,
+    "lecun": _lecun,
 }

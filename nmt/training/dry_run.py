@@ -66,6 +66,7 @@ def _largest_batch(config: Config, prepared: Prepared, model: Seq2Seq, plan: Seq
         [rows],
         vocabularies=prepared.vocabularies,
         sampling=config.subwords.sampling,
+        sort_by=config.training.sort_by,
         seed=config.seed,
     )
     assert batch is not None  # one process has every row

@@ -53,7 +53,11 @@ OPTIMIZERS: dict[str, Callable[[Iterable[nn.Parameter], Any], Optimizer]] = {
 
 def build_optimizer(parameters: Iterable[nn.Parameter], config: TrainingConfig) -> Optimizer:
     """The configured optimizer, for those of `parameters` that are not frozen."""
-    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    trained: list[Any] = [parameter for parameter in parameters if parameter.requires_grad]
+    if config.optimizer.decayed == "matrices":
+        vectors = [parameter for parameter in trained if parameter.dim() < 2]
+        matrices = [parameter for parameter in trained if parameter.dim() > 1]
+        trained = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
     return OPTIMIZERS[config.optimizer.name](trained, config.optimizer)
 
 

@@ -111,6 +111,7 @@ class Trainer:
             plan,
             vocabularies=self.vocabularies,
             sampling=self.config.subwords.sampling,
+            sort_by=self.config.training.sort_by,
             seed=self.config.seed,
             epoch=self.progress.epoch,
             start=self.progress.position,

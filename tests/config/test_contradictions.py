@@ -80,6 +80,11 @@ def training(rest: str, end: str = "max_epochs: 20") -> str:
             "training.schedule.minimum_learning_rate",
             "0.1 is not below training.optimizer.learning_rate: 0.0005",
         ),
+        (
+            training("optimizer: {name: sgd, decayed: matrices}"),
+            "training.optimizer.decayed",
+            "matrices has no effect with weight_decay: 0",
+        ),
         (training("sort_pairs: 1000"), "training.sort_pairs", "1000 is not a multiple of training.batch_size: 80"),
         (training("sort_pairs: 1000"), "training.sort_pairs", "use 960 or 1040"),
         (training("sort_pairs: 64"), "training.sort_pairs", "use 80"),

@@ -99,6 +99,32 @@ def test_pairs_of_equal_lengths_meet_others_in_the_next_epoch() -> None:
     assert not first & second
 
 
+@pytest.mark.parametrize(
+    ("sort_by", "expected"),
+    [
+        ("source", [[0, 1], [2, 3], [4, 5]]),  # (1, 9), (1, 2); (2, 1), (2, 8); (5, 5), (5, 3)
+        ("target", [[1, 2], [4, 5], [0, 3]]),  # (2, 1), (1, 2); (5, 3), (5, 5); (2, 8), (1, 9)
+        ("longer", [[1, 2], [4, 5], [0, 3]]),  # 2, 2; 5, 5; 8, 9
+    ],
+)
+def test_what_pairs_are_sorted_by(sort_by: str, expected: list[list[int]]) -> None:
+    source, target = np.array([1, 1, 2, 2, 5, 5]), np.array([9, 2, 1, 8, 5, 3])
+    plan = plan_batches(source, target, batch_size=2, batch_by="sentences", sort_by=sort_by, seed=1, epoch=2)
+    assert sorted(sorted(rows.tolist()) for rows in plan) == sorted(expected)
+
+
+def test_sorted_by_the_target_the_targets_of_a_batch_are_equal_and_by_the_longer_side_none_is_much_shorter() -> None:
+    """1,009 pairs: batches of 7 by the target, or 12 by the longer side, cross few borders between lengths."""
+    source, target = lengths(1009)
+    options = {"batch_by": "sentences", "seed": 1, "epoch": 2}
+    by_target = plan_batches(source, target, sort_by="target", batch_size=7, **options)
+    assert sum(len(set(target[rows])) > 1 for rows in by_target) < len(set(target))
+    by_longer = plan_batches(source, target, sort_by="longer", batch_size=12, **options)
+    longer = np.maximum(source, target)
+    assert sum(len(set(longer[rows])) > 1 for rows in by_longer) < len(set(longer))
+    assert sum(len(set(target[rows])) > 1 for rows in by_longer) > len(by_longer) / 2
+
+
 @pytest.mark.parametrize(("batch_by", "batch_size"), [("sentences", 7), ("tokens", 300)])
 def test_sorted_a_part_at_a_time(batch_by: str, batch_size: int) -> None:
     """1,009 pairs, 70 at a time: 14 random parts of 70 pairs and one of 29, each sorted and cut on its own."""

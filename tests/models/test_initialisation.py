@@ -89,6 +89,25 @@ def test_xavier_has_orthogonal_recurrent_blocks() -> None:
             torch.testing.assert_close(block @ block.T, torch.eye(len(block)), rtol=0, atol=1e-5)
 
 
+def test_lecun() -> None:
+    """N(0, 1/inputs), of an embedding N(0, 1/words); orthogonal where recurrent or square, biases 0."""
+    built = model(initialisation={"name": "lecun"}, attention={"score": "additive", "size": 80})
+    cell = built.decoder.cells[0]
+    deviations = {
+        built.source_embedding.weight: 70**-0.5,
+        cell.input_layer.weight: 30**-0.5,
+        built.decoder.combine.weight: 130**-0.5,  # [c_t; h_t]: 80 + 50 units
+        built.decoder.attention.score.vector: 80**-0.5,
+    }
+    for weight, deviation in deviations.items():
+        few = 3 * deviation * (2 * weight.numel()) ** -0.5  # 3 standard errors of a standard deviation
+        assert weight.std().item() == pytest.approx(deviation, abs=few)
+    square = built.decoder.attention.score.memory_layer.weight
+    for matrix in (square, *cell.recurrent_layer.weight.split(50)):
+        torch.testing.assert_close(matrix @ matrix.T, torch.eye(len(matrix)), rtol=0, atol=1e-5)
+    assert not cell.input_layer.bias.any()
+
+
 def test_xavier_limits() -> None:
     """|w| ≤ sqrt(6 / (rows + columns)), the rows of each gate by themselves: 3 blocks of 50 × 30 in the decoder."""
     built = model()
@@ -214,18 +233,23 @@ FINGERPRINTS = {
     ("luong", "gru", "uniform"): "-1.457 3.784 6.426 6.426 3.752 -11.365 -2.412 -4.471 -3.318",
     ("luong", "gru", "xavier"): "13.800 25.280 21.458 21.458 51.918 7.765 -20.225 -4.431 -6.484",
     ("luong", "gru", "bahdanau"): "-4.390 12.903 18.585 18.585 -8.014 -8.448 -3.807 -6.671 -11.767",
+    ("luong", "gru", "lecun"): "-11.014 5.828 31.703 31.703 11.296 -3.193 -0.927 -12.696 6.717",
     ("luong", "lstm", "uniform"): "-2.365 0.996 2.417 2.417 1.511 -4.847 1.727 1.614 -2.290",
     ("luong", "lstm", "xavier"): "3.631 -11.622 -9.542 -9.542 -40.737 -0.713 40.792 2.795 -1.159",
     ("luong", "lstm", "bahdanau"): "-1.329 -2.103 8.746 8.746 -16.614 -2.195 9.313 -10.613 -7.415",
+    ("luong", "lstm", "lecun"): "-5.410 -10.132 7.270 7.270 4.474 -22.770 9.369 14.963 14.424",
     ("bahdanau", "gru", "uniform"): "-4.957 2.029 5.072 5.072 5.004 -7.871 -4.515 0.137 -6.328",
     ("bahdanau", "gru", "xavier"): "34.499 28.367 6.971 6.971 13.343 -7.866 -32.902 -4.557 -9.391",
     ("bahdanau", "gru", "bahdanau"): "-7.297 -1.268 0.092 0.092 3.777 -13.282 -2.178 -5.392 -15.485",
+    ("bahdanau", "gru", "lecun"): "-17.356 20.277 20.634 20.634 -12.073 -13.843 -11.528 6.268 -10.238",
     ("bahdanau", "lstm", "uniform"): "-3.261 0.195 1.366 1.366 0.239 -4.820 3.122 2.110 -1.908",
     ("bahdanau", "lstm", "xavier"): "3.403 1.591 -31.888 -31.888 -32.743 -52.973 5.863 0.382 -12.771",
     ("bahdanau", "lstm", "bahdanau"): "-12.816 -0.606 -13.435 -13.435 -4.587 -18.371 4.928 -7.228 13.084",
+    ("bahdanau", "lstm", "lecun"): "38.374 -22.279 -0.492 -0.492 13.549 -5.628 24.197 2.917 1.683",
     ("conditional_gru", "gru", "uniform"): "3.517 -0.902 -0.821 -0.821 3.487 -15.390 -2.364 0.767",
     ("conditional_gru", "gru", "xavier"): "9.122 -43.407 -4.054 -4.054 -24.955 -12.618 -17.138 64.544",
     ("conditional_gru", "gru", "bahdanau"): "-1.055 2.887 5.965 5.965 -17.016 -17.902 -16.604 -0.483",
+    ("conditional_gru", "gru", "lecun"): "10.250 -7.341 2.377 2.377 15.135 -23.165 -14.983 -5.751",
 }
 
 

@@ -97,6 +97,18 @@ def test_first_step_by_hand(settings: dict[str, Any], expected: float) -> None:
     assert weight.item() == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.parametrize("name", ["sgd", "adam", "adamw", "adadelta"])
+def test_only_matrices_decay(name: str) -> None:
+    """Without a gradient from the loss, only what decays moves."""
+    matrix, vector = nn.Parameter(torch.ones(2, 3)), nn.Parameter(torch.ones(5))
+    settings = {"name": name, "learning_rate": 0.1, "weight_decay": 0.5, "decayed": "matrices"}
+    optimizer = build_optimizer([vector, matrix], training(optimizer=settings))
+    matrix.grad, vector.grad = torch.zeros_like(matrix), torch.zeros_like(vector)
+    optimizer.step()
+    assert bool((matrix < 1).all())
+    assert bool((vector == 1).all())
+
+
 def test_frozen_parameters_are_left_out() -> None:
     free, frozen = nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(3), requires_grad=False)
     optimizer = build_optimizer([free, frozen], training())
