@@ -30,6 +30,7 @@ def build_validation(
     sources, references = (
         list(read_lines(path, expected=digest)) for path, digest in zip(files, prepared.valid_digests, strict=True)
     )
+    references = [prepared.vocabularies.target.whole_words(line) for line in references]
     valid = prepared.valid
     steering = [name for name, metric in METRICS.items() if metric.steers]
     plan = plan_validation(valid, batch_tokens=config.decoding.batch_tokens)

@@ -10,7 +10,16 @@ comes into play.
 from collections.abc import Iterator
 
 from nmt.config.problems import Problem, in_words
-from nmt.config.schema import TRAINED_SUBWORDS, Config, PlateauSchedule, changed, existing_models
+from nmt.config.schema import (
+    MODELS,
+    TRAINED_SUBWORDS,
+    VOCABULARIES,
+    Config,
+    PlateauSchedule,
+    SubwordsConfig,
+    changed,
+    existing_models,
+)
 from nmt.config.yaml_text import KeyPath
 
 
@@ -44,27 +53,47 @@ def _data(config: Config) -> Iterator[Problem]:
 
 def _existing_models(config: Config) -> Iterator[Problem]:
     subwords = config.subwords
-    models = list(existing_models(subwords))
-    sides = [key for key in models if key != "model"]
-    reads = [f"subwords.{key}" for key in models]
-    if not models:
+    given = list(existing_models(subwords))
+    if subwords.joiner is not None and not set(given) & set(VOCABULARIES):
+        message = (
+            f"{in_words(subwords.joiner)} needs text that was cut beforehand and its vocabulary; give "
+            "subwords.vocabulary, or remove it: sentencepiece's models join their pieces themselves"
+        )
+        yield _problem("subwords.joiner", message, *(f"subwords.{key}" for key in VOCABULARIES))
+    if not given:
         return
-    if subwords.model is not None and sides:
-        message = "contradicts subwords.model; give either model (joint) or source_model and target_model"
-        yield from (_problem(f"subwords.{key}", message, "subwords.model") for key in sides)
+    models = [key for key in given if key in MODELS]
+    if models and len(models) < len(given):
+        message = f"contradicts subwords.{models[0]}; give either sentencepiece models or vocabularies"
+        for key in given[len(models) :]:
+            yield _problem(f"subwords.{key}", message, *(f"subwords.{model}" for model in models))
+        return
+    yield from _sides(subwords, given, *(MODELS if models else VOCABULARIES))
+    for key in changed(subwords, *TRAINED_SUBWORDS):
+        value = getattr(subwords, key)
+        if not models and (key, value) == ("type", "word"):
+            continue
+        reason = "is already trained; remove one of them" if models else "has the words themselves; remove it"
+        message = f"{in_words(value)} has no effect, because subwords.{given[0]} {reason}"
+        yield _problem(f"subwords.{key}", message, *(f"subwords.{model}" for model in given))
+
+
+def _sides(subwords: SubwordsConfig, given: list[str], joint: str, source: str, target: str) -> Iterator[Problem]:
+    """Of the keys of models, or of vocabularies, either the joint one or both others; the first of `given` is there."""
+    sides = [key for key in given if key != joint]
+    reads = [f"subwords.{key}" for key in given]
+    if joint in given and sides:
+        message = f"contradicts subwords.{joint}; give either {joint} (joint) or {source} and {target}"
+        yield from (_problem(f"subwords.{key}", message, f"subwords.{joint}") for key in sides)
     elif len(sides) == 1:
-        missing = "subwords.target_model" if sides == ["source_model"] else "subwords.source_model"
+        missing = f"subwords.{target if sides == [source] else source}"
         yield _problem(f"subwords.{sides[0]}", f"needs {missing} too", missing)
     elif sides and subwords.joint:
-        message = "true contradicts source_model and target_model, two vocabularies; set false, or give one model"
+        message = f"true contradicts {source} and {target}, two vocabularies; set false, or give one {joint}"
         yield _problem("subwords.joint", message, *reads)
     elif not sides and not subwords.joint:
-        message = "false contradicts subwords.model, one vocabulary; set true, or give source_model and target_model"
+        message = f"false contradicts subwords.{joint}, one vocabulary; set true, or give {source} and {target}"
         yield _problem("subwords.joint", message, *reads)
-    for key in changed(subwords, *TRAINED_SUBWORDS):
-        value = in_words(getattr(subwords, key))
-        message = f"{value} has no effect, because subwords.{models[0]} is already trained; remove one of them"
-        yield _problem(f"subwords.{key}", message, *reads)
 
 
 def _trained_models(config: Config) -> Iterator[Problem]:
@@ -84,8 +113,13 @@ def _sampling(config: Config) -> Iterator[Problem]:
     subwords, sampling = config.subwords, config.subwords.sampling
     if sampling is None:
         return
-    kind = None if existing_models(subwords) else subwords.type  # an existing model brings its own type
-    if kind in ("char", "word"):
+    given = existing_models(subwords)
+    words = next((key for key in given if key in VOCABULARIES), None)
+    kind = None if given else subwords.type  # an existing model brings its own type
+    if words is not None:
+        message = f"has no effect with {words}, whose words have only one segmentation; remove it"
+        yield _problem("subwords.sampling", message, f"subwords.{words}")
+    elif kind in ("char", "word"):
         message = f"has no effect for type: {kind}, which has only one segmentation; use bpe or unigram, or remove it"
         yield _problem("subwords.sampling", message, "subwords.type")
     elif kind == "bpe" and changed(sampling, "nbest_size"):

@@ -178,6 +178,20 @@ class SubwordsConfig(Section):
     """An existing sentencepiece model of the source language; requires `target_model`."""
     target_model: FilePath | None = None
     """An existing sentencepiece model of the target language; requires `source_model`."""
+    vocabulary: FilePath | None = None
+    """A file with the words of both languages to use instead of training a model: one word a line, or a word and its
+    count. Text is split at white space, and other words are unknown."""
+    source_vocabulary: FilePath | None = None
+    """The same for the source language; requires `target_vocabulary`."""
+    target_vocabulary: FilePath | None = None
+    """The same for the target language; requires `source_vocabulary`."""
+    joiner: str | None = Field(
+        default=None,
+        pattern=r"^\S{1,20}$",
+        json_schema_extra={"$comment": "text of 1 to 20 characters without white space"},
+    )
+    """How a piece of text that was cut beforehand ends if the next one continues it, such as "@@" (subword-nmt);
+    translations have whole words. Requires vocabularies; null: every word of theirs is whole."""
     sampling: SubwordSampling | None = None
     """Subword regularization: segment training sentences at random, differently in every epoch; null: off."""
 
@@ -186,9 +200,13 @@ class SubwordsConfig(Section):
 TRAINED_SUBWORDS = ("type", "size", "lowercase", "normalisation", "character_coverage", "byte_fallback")
 
 
+MODELS = ("model", "source_model", "target_model")
+VOCABULARIES = ("vocabulary", "source_vocabulary", "target_vocabulary")
+
+
 def existing_models(subwords: SubwordsConfig) -> dict[str, Path]:
-    """The paths of the sentencepiece models that are named instead of training any, by their keys."""
-    keys = ("model", "source_model", "target_model")
+    """The paths of the sentencepiece models, or vocabularies, that are named instead of training any, by their keys."""
+    keys = (*MODELS, *VOCABULARIES)
     return {key: path for key in keys if (path := getattr(subwords, key)) is not None}
 
 

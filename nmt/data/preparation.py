@@ -16,7 +16,15 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from nmt.config.schema import TRAINED_SUBWORDS, Config, ParallelFiles, SubwordsConfig, changed, existing_models
+from nmt.config.schema import (
+    TRAINED_SUBWORDS,
+    VOCABULARIES,
+    Config,
+    ParallelFiles,
+    SubwordsConfig,
+    changed,
+    existing_models,
+)
 from nmt.data.binarised import Filters, PairedIds
 from nmt.data.binarising import binarise
 from nmt.data.corpus import check_corpora, digests, read_lines, read_pairs
@@ -27,6 +35,8 @@ from nmt.errors import UserError
 _TRAINING_LINES = 1_000_000  # subword models are trained on at most about this many lines, evenly spread
 _RECIPE = 1  # of training subword models; part of the cache keys
 _ENCODING = 1  # how text becomes ids; part of the cache keys
+_USUAL_JOINER = "@@"
+_MANY_CUT = 0.05  # of a vocabulary; in that of an uncut text there are none but typing errors
 _WORDS = "one unknown piece for each unknown word"  # how text becomes ids in a word model; part of its cache keys
 Log = Callable[[str], None]
 Entry = TypeVar("Entry")
@@ -123,18 +133,45 @@ def _counts(path: Path, *, corpora: int) -> list[int]:
 
 
 def _existing(settings: SubwordsConfig, log: Log) -> Vocabularies | None:
-    """Load the models that the configuration names; None if it names none."""
+    """Load the models or vocabularies that the configuration names; None if it names none."""
     models: list[Subwords] = []
     problems: list[str] = []
     for key, path in existing_models(settings).items():
         try:
-            models.append(Subwords.from_file(path))
+            models.append(named_subwords(settings, key, path))
             log(f"subwords: {models[-1].size:,} pieces, {key} {path}")
         except UserError as error:
             problems.extend(f"subwords.{key}: {message}" for message in error.messages)
     if problems:
         raise UserError(*problems)
-    return Vocabularies(models[0], models[-1]) if models else None
+    if not models:
+        return None
+    _check_joiner(settings, models, log)
+    return Vocabularies(models[0], models[-1])
+
+
+def named_subwords(settings: SubwordsConfig, key: str, path: Path) -> Subwords:
+    """The model, or the vocabulary as a model, at the `path` that the key `key` names. Raises UserError."""
+    if key in VOCABULARIES:
+        return Subwords.of_vocabulary(path, joiner=settings.joiner or "")
+    return Subwords.from_file(path)
+
+
+def _check_joiner(settings: SubwordsConfig, models: Sequence[Subwords], log: Log) -> None:
+    """Whether words end with the joiner: raise UserError where none does, and tell where they seem to need one."""
+    mark = settings.joiner or _USUAL_JOINER
+    cut = [sum(piece.endswith(mark) for piece in model.pieces(range(model.size))) for model in models]
+    if settings.joiner is not None and not any(cut):
+        raise UserError(
+            f"subwords.joiner: no word of {' or '.join(map(str, existing_models(settings).values()))} ends with "
+            f"{mark!r}; remove it if the text was not cut beforehand"
+        )
+    for model, count in zip(models, cut, strict=True):
+        if settings.joiner is None and model.is_listed and count > _MANY_CUT * model.size:
+            log(
+                f"warning: {count:,} of {model.size:,} words end with {mark!r}, as subword-nmt cuts words, and "
+                f"translations will be cut likewise; subwords.joiner: {mark!r} joins them"
+            )
 
 
 def _trained(settings: SubwordsConfig, corpora: Sequence[_Corpus], cache: Path, log: Log) -> Vocabularies:

@@ -23,7 +23,7 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec  # typ
 from nmt.symbols import UNKNOWN
 
 DAMAGED = "not a sentencepiece model, or damaged"
-_SPACE = "▁"
+WORD_START = "▁"  # sentencepiece's mark of a word's first piece
 _UNKNOWN_PENALTY = 10.0  # how much less than the worst piece an unknown character scores, as in sentencepiece
 _LONGEST_WORD = 500  # characters; longer words are split, as BPE-dropout takes quadratic time
 _REMEMBERED = 1 << 15  # words whose lattice is kept
@@ -58,8 +58,8 @@ class Segmenter:
         self._scores = dict(self._pieces.values()) | {UNKNOWN: self._unknown_score}
         self._longest = max(map(len, self._pieces), default=1)
         # Words are independent unless a piece reaches from one into the next.
-        inside = any(_SPACE in piece[1:] for piece in self._pieces)
-        pattern = ".{1,%d}" if inside else f"{_SPACE}?[^{_SPACE}]{{1,%d}}|{_SPACE}"
+        inside = any(WORD_START in piece[1:] for piece in self._pieces)
+        pattern = ".{1,%d}" if inside else f"{WORD_START}?[^{WORD_START}]{{1,%d}}|{WORD_START}"
         self._words = re.compile(pattern % _LONGEST_WORD, re.DOTALL)
         self._lattice = lru_cache(maxsize=_REMEMBERED)(self._build_lattice)
 

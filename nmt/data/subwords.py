@@ -1,5 +1,8 @@
 """Subword models: text to ids and back, by sentencepiece, with the special symbols of `nmt.symbols`.
 
+A vocabulary of words becomes a sentencepiece model too, so that it goes wherever they go: into caches and model files.
+Its words are looked up and written as they are, which sentencepiece would not do with a word that has "▁" in it.
+
 It knows sentencepiece and its training settings; it knows no corpus files and no cache. References: Sennrich et al.
 2016 (BPE), Kudo 2018 (unigram models).
 """
@@ -18,7 +21,8 @@ from sentencepiece.sentencepiece_model_pb2 import TrainerSpec  # type: ignore[at
 from sentencepiece.sentencepiece_pb2 import SentencePieceText  # type: ignore[attr-defined]
 
 from nmt.config.schema import SubwordSampling, SubwordsConfig
-from nmt.data.segmentation import DAMAGED, Segmenter, read_model
+from nmt.data.segmentation import DAMAGED, WORD_START, Segmenter, read_model
+from nmt.data.vocabulary import joiner_of, read_vocabulary, word_model
 from nmt.errors import UserError
 from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
 
@@ -33,6 +37,7 @@ _THREADS = 4  # fixed, so that a model does not depend on the machine
 _TRAINER_ERRORS = (RuntimeError, SyntaxError, LookupError, ValueError, OverflowError, SystemError)
 _SPECIAL_NAMES = ("pad", "unk", "bos", "eos")  # sentencepiece's names for PIECES
 _SPECIAL = frozenset((PAD, BEGIN, END))
+_UNKNOWN_WORD = "⁇"  # as sentencepiece writes it
 _WORDS = 1 << 17  # words whose ids a word model keeps in memory
 
 
@@ -57,9 +62,13 @@ class Subwords:
         special_ids = tuple(getattr(self._processor, f"{name}_id")() for name in _SPECIAL_NAMES)
         if special_ids != (PAD, UNKNOWN, BEGIN, END):
             raise ValueError(_wrong_ids(special_ids))
-        kind = read_model(model).trainer_spec.model_type
+        settings = read_model(model)
+        kind = settings.trainer_spec.model_type
         self.of_words = kind == TrainerSpec.WORD  # whether all pieces are whole words
         self.of_merges = kind == TrainerSpec.BPE  # whether `sample` uses alpha only
+        mark = joiner_of(settings) if self.of_words else None
+        self.is_listed = mark is not None  # whether its words are those of a vocabulary, and not what it learned
+        self.joiner = mark or ""  # the end of a piece that the next one continues, such as "@@"
 
     @staticmethod
     def train(lines: Iterable[str], *, settings: SubwordsConfig, corpus: str = "this corpus") -> "Subwords":
@@ -118,6 +127,14 @@ class Subwords:
         except ValueError as error:
             raise UserError(f"{path}: {error}") from None
 
+    @staticmethod
+    def of_vocabulary(path: Path, *, joiner: str = "") -> "Subwords":
+        """The words of a vocabulary file; those that end with `joiner` are pieces that the next word continues.
+
+        Raises UserError where the file cannot be read, or a line of it is wrong.
+        """
+        return Subwords(word_model(read_vocabulary(path), joiner))
+
     def encode(self, text: str) -> list[int]:
         """Return the ids of the best segmentation, without BEGIN and END; [] for blank text.
 
@@ -151,10 +168,14 @@ class Subwords:
     @cached_property
     def _word(self) -> Callable[[str], list[int]]:
         """The ids of a word, cached: the same words occur again and again."""
+        if self.is_listed:
+            return lambda word: [self._processor.piece_to_id(f"{WORD_START}{word}")]
         return lru_cache(maxsize=_WORDS)(lambda word: list(self._processor.encode(word, out_type=int)))
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the detokenized text on one line; PAD, BEGIN and END are ignored, line breaks become spaces."""
+        if self.is_listed:
+            return _on_one_line("".join(self.text_parts(ids)))
         return _on_one_line(self._processor.decode(_text_ids(ids)))
 
     def decode_marked(self, ids: Sequence[int], mark: str) -> str:
@@ -166,14 +187,38 @@ class Subwords:
 
         With `mark`, joined they are `decode_marked`.
         """
+        ids = _text_ids(ids)
+        if self.is_listed:
+            unknown = _UNKNOWN_WORD if mark is None else mark
+            words = zip(ids, self.pieces(ids), strict=True)
+            return self._joined(
+                [unknown if token == UNKNOWN else word.removeprefix(WORD_START) for token, word in words]
+            )
         if mark is not None and self.of_words:
             mark = f" {mark}"  # pieces begin with their space
-        ids = _text_ids(ids)
         decoded = SentencePieceText.FromString(self._processor.decode(ids, out_type="serialized_proto"))
         return [
             mark if mark is not None and token == UNKNOWN else piece.surface
             for token, piece in zip(ids, decoded.pieces, strict=True)
         ]
+
+    def line_parts(self, line: str) -> list[str]:
+        """What each word of a line, whose words may be cut, adds to the line with whole words."""
+        return self._joined(line.split())
+
+    def whole_words(self, line: str) -> str:
+        """A line whose words may be cut, with whole words; without a `joiner` the line as it is."""
+        return _on_one_line("".join(self.line_parts(line))) if self.joiner else line
+
+    def _joined(self, words: Iterable[str]) -> list[str]:
+        """What each word adds to the text: itself behind a space, or without, where it continues the one before it."""
+        parts: list[str] = []
+        continues = True
+        for word in words:
+            space = "" if continues else " "
+            continues = self.joiner != "" and word.endswith(self.joiner)
+            parts.append(space + (word.removesuffix(self.joiner) if continues else word))
+        return parts
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """The characters [start, stop) of `text` that each piece of `encode(text)` stands for.
@@ -184,6 +229,8 @@ class Subwords:
         if not self.of_words:
             return self._spans(text)
         words = [(word.start(), word[0]) for word in re.finditer(r"\S+", text)]
+        if self.is_listed:
+            return [(start, start + len(word)) for start, word in words]
         return [(start + first, start + last) for start, word in words for first, last in self._spans(word)]
 
     def _spans(self, text: str) -> list[tuple[int, int]]:
@@ -195,6 +242,17 @@ class Subwords:
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the text of each piece, with "▁" marking the start of a word."""
         return [self._processor.id_to_piece(int(token)) for token in ids]
+
+    def pieces_of_text(self, ids: Sequence[int]) -> list[str]:
+        """`pieces`, without the "▁" of a piece that continues the one before it by its `joiner`."""
+        pieces = self.pieces(ids)
+        if not self.joiner:
+            return pieces
+        before = ["", *pieces]
+        return [
+            piece.removeprefix(WORD_START) if last.endswith(self.joiner) else piece
+            for last, piece in zip(before, pieces, strict=False)
+        ]
 
 
 class Vocabularies(NamedTuple):

@@ -45,7 +45,8 @@ class TranslationOptions(_Decoding):
 
     alignments: bool = False
     """Fill in `alignment` and `soft_alignment`, from the attention with which the model writes each word when it is
-    made to write the translation again. Words are those of the line and of the text, `str.split()`."""
+    made to write the translation again. Words are those of the line and of the text, `str.split()`, joined where the
+    vocabulary has a `joiner`."""
 
     def decoding(self, default: DecodingConfig) -> DecodingConfig:
         """The section `decoding` of the configuration as these options change it; `default` where one is None.

@@ -140,6 +140,9 @@ class Translator:
         `waiting` is asked after each line whether the next one would have to be waited for. If so, what was read is
         translated at once, instead of when a chunk is full.
 
+        Where the target vocabulary has cut words (`Subwords.joiner`), prefixes are cut likewise, and translations have
+        whole words; there are no constraints.
+
         Raises UserError when options contradict each other, or need attention that the model does not have; and, where
         the first line is asked for, when the model computes NaN, as with weights that are not finite.
         """
@@ -153,6 +156,11 @@ class Translator:
         options = replace(options or TranslationOptions(), **overriding)
         decoding = options.decoding(self.decoding)
         checked(contradictions(options, decoding, self.scorer, constraints=constraints is not None))
+        if constraints is not None and (joiner := self.vocabularies.target.joiner):
+            raise UserError(
+                f"constraints do not go with a vocabulary of cut words (subwords.joiner: {joiner!r}), where a phrase "
+                "may turn out to be the end of another word; a prefix may be given"
+            )
         required = prefixes is not None or constraints is not None
         search = Search(
             scorer=self.scorer,
@@ -215,7 +223,7 @@ class Translator:
             strict=True,
         )
         for number, (line, ids, prefix, phrases) in enumerate(together, first):
-            cuts = segment(source.pieces(ids), self.longest_segment) if ids and not line.isspace() else []
+            cuts = segment(source.pieces_of_text(ids), self.longest_segment) if ids and not line.isspace() else []
             parts = [Segment(ids[cut], (number, index), line=line, first=cut.start) for index, cut in enumerate(cuts)]
             longest = longest_translation(len(parts[0].source) + 1 if parts else 1, decoding)
             yield from impossible(prefix, phrases, line=number, blank=not parts, longest=longest)

@@ -3,7 +3,7 @@
 It knows configurations and models; the run folder takes care of its copy of the model.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,15 +12,16 @@ from torch import nn
 
 from nmt.config import Config, Inheritance, Problem
 from nmt.config.problems import in_words
-from nmt.config.schema import TRAINED_SUBWORDS, existing_models
+from nmt.config.schema import MODELS, TRAINED_SUBWORDS, SubwordsConfig, existing_models
 from nmt.config.yaml_text import KeyPath
+from nmt.data.preparation import named_subwords
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, load_model, model_path
 from nmt.models.seq2seq import Seq2Seq
 
 _FREE = {"dropout", "output_dropout"}  # keys of `model` that concern training, not the weights
-_SEGMENTATION = {"joint", *TRAINED_SUBWORDS}
+_SEGMENTATION = {"joint", "joiner", *TRAINED_SUBWORDS}
 
 
 class Origin(NamedTuple):
@@ -57,7 +58,7 @@ def inherited(config: Config, origin: Origin) -> Inheritance:
         subwords = theirs.subwords.model_copy(update={"sampling": subwords.sampling})
     problems = [problem._replace(message=f"{problem.message}; {_fixed(origin)}") for problem in differing]
     completed = config.model_copy(update={"model": _merged(config.model, theirs.model), "subwords": subwords})
-    return Inheritance(completed, [*problems, *_vocabulary_problems(models, origin)])
+    return Inheritance(completed, [*problems, *_vocabulary_problems(config.subwords, origin)])
 
 
 def _fixed(origin: Origin) -> str:
@@ -79,17 +80,20 @@ def _shown(value: Any) -> str:
     return in_words(value.name if isinstance(value, BaseModel) and hasattr(value, "name") else value)
 
 
-def _vocabulary_problems(models: Mapping[str, Path], origin: Origin) -> Iterator[Problem]:
-    """Why the given subword models are not those of the model, byte by byte; `models` has their paths by their keys."""
+def _vocabulary_problems(subwords: SubwordsConfig, origin: Origin) -> Iterator[Problem]:
+    """Why the given subword models or vocabularies are not those of the model, byte by byte."""
     source, target = origin.model.source_subwords, origin.model.target_subwords
-    contents = {"model": (source, target), "source_model": (source,), "target_model": (target,)}
-    for key, path in models.items():
+    for key, path in existing_models(subwords).items():
         try:
-            content = path.read_bytes()
+            content = path.read_bytes() if key in MODELS else named_subwords(subwords, key, path).model
         except OSError as error:
             yield Problem(("subwords", key), f"{path}: cannot be read ({error.strerror or error})")
             continue
-        if any(content != expected for expected in contents[key]):
+        except UserError as error:
+            yield from (Problem(("subwords", key), message) for message in error.messages)
+            continue
+        sides = {"source": [source], "target": [target]}.get(key.partition("_")[0], [source, target])
+        if any(content != expected for expected in sides):
             message = f"{path} is another vocabulary than the model's, whose embeddings it would not fit"
             yield Problem(("subwords", key), f"{message}; {_fixed(origin)}")
 

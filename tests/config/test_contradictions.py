@@ -40,6 +40,39 @@ def training(rest: str, end: str = "max_epochs: 20") -> str:
         ("subwords: {model: m, normalisation: nfkc}", "subwords.normalisation", "'nfkc' has no effect"),
         ("subwords: {model: m, character_coverage: 0.99}", "subwords.character_coverage", "0.99 has no effect"),
         ("subwords: {model: m, byte_fallback: true}", "subwords.byte_fallback", "true has no effect"),
+        # vocabularies
+        ("subwords: {vocabulary: v, source_vocabulary: s}", "subwords.source_vocabulary", "contradicts subwords.voc"),
+        (
+            "subwords: {source_vocabulary: s, joint: false}",
+            "subwords.source_vocabulary",
+            "needs subwords.target_vocabulary too",
+        ),
+        (
+            "subwords: {source_vocabulary: s, target_vocabulary: t}",
+            "subwords.joint",
+            "true contradicts source_vocabulary and target_vocabulary, two vocabularies; set false, or give one vocab",
+        ),
+        ("subwords: {vocabulary: v, joint: false}", "subwords.joint", "false contradicts subwords.vocabulary, one voc"),
+        (
+            "subwords: {source_model: s, target_vocabulary: t, joint: false}",
+            "subwords.target_vocabulary",
+            "contradicts subwords.source_model; give either sentencepiece models or vocabularies",
+        ),
+        ("subwords: {model: m, vocabulary: v}", "subwords.vocabulary", "contradicts subwords.model; give either"),
+        (
+            "subwords: {vocabulary: v, type: char}",
+            "subwords.type",
+            "'char' has no effect, because subwords.vocabulary has the words themselves; remove it",
+        ),
+        ("subwords: {vocabulary: v, size: 300}", "subwords.size", "300 has no effect"),
+        ("subwords: {vocabulary: v, lowercase: true}", "subwords.lowercase", "true has no effect"),
+        ("subwords: {joiner: '@@'}", "subwords.joiner", "'@@' needs text that was cut beforehand and its vocabulary"),
+        ("subwords: {model: m, joiner: '@@'}", "subwords.joiner", "'@@' needs text that was cut beforehand"),
+        (
+            "subwords: {vocabulary: v, sampling: {alpha: 0.1}}",
+            "subwords.sampling",
+            "has no effect with vocabulary, whose words have only one segmentation",
+        ),
         # subword models that are trained
         ("subwords: {lowercase: true, normalisation: identity}", "subwords.lowercase", "use nfkc or nmt_nfkc"),
         ("subwords: {byte_fallback: true, size: 260}", "subwords.size", "256 bytes and 4 special symbols"),
@@ -131,6 +164,8 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         training("batch_by: tokens, batch_size: 80"),
         training("batch_by: tokens, batch_size: 80, sort_pairs: 1601"),
         training("sort_pairs: 1600"),  # 20 times the default of batch_size
+        "subwords: {vocabulary: v, joiner: '@@'}",
+        "subwords: {type: word, source_vocabulary: s, target_vocabulary: t, joint: false}",
         "decoding: {beam_size: 1}",
         training("validation: {beam_size: 2}") + "\ndecoding: {beam_size: 1, length_penalty: none}",
     ],

@@ -253,6 +253,63 @@ def test_existing_models_that_cannot_be_used_are_named_by_key(folder: Path) -> N
     assert second == f"subwords.target_model: {folder / 'damaged.model'}: not a sentencepiece model, or damaged"
 
 
+def write_vocabularies(folder: Path, *, more: str = "") -> dict[str, str]:
+    """Files with the words of both sides but "snow" and "Schnee", and the keys that name them."""
+    for side, lines in (("source", SOURCE), ("target", TARGET)):
+        words = {word for line in lines for word in line.split()} - {"snow", "Schnee"}
+        (folder / f"{side}.vocab").write_text("\n".join(["<unk>", "<s>", "</s>", *sorted(words)]) + more, "utf-8")
+    return {f"subwords__{side}_vocabulary": str(folder / f"{side}.vocab") for side in ("source", "target")}
+
+
+def test_vocabularies(folder: Path) -> None:
+    log: list[str] = []
+    both = write_vocabularies(folder)
+    prepared = run(folder, log, subwords__joint=False, **both)
+    source, target = prepared.vocabularies
+    sizes = [4 + len({word for line in side for word in line.split()}) - 1 for side in (SOURCE, TARGET)]
+    assert [source.size, target.size] == sizes
+    assert log[0] == f"subwords: {sizes[0]} pieces, source_vocabulary {folder / 'source.vocab'}"
+    assert [source.decode(prepared.train.source(row)) for row in range(4)] == [*SOURCE[:3], "⁇"]
+    assert not (folder / "cache" / "subwords").exists()
+    log.clear()
+    run(folder, log, subwords__joint=False, **both)
+    assert [line.rsplit(" ", 1)[1] for line in log[2:]] == ["reused"] * 2
+    write_vocabularies(folder, more="\nzebra\n")
+    log.clear()
+    run(folder, log, subwords__joint=False, **both)
+    assert not any("reused" in line for line in log)
+    joint = run(folder, log, subwords__vocabulary=str(folder / "target.vocab")).vocabularies
+    assert joint.source is joint.target
+    assert joint.source.size == sizes[1] + 1
+
+
+def test_every_line_that_is_wrong_in_both_vocabularies(folder: Path) -> None:
+    both = write_vocabularies(folder, more="\n\na b\n")
+    with pytest.raises(UserError) as error:
+        run(folder, subwords__joint=False, **both)
+    assert len(error.value.messages) == 4
+    assert error.value.messages[0].startswith(f"subwords.source_vocabulary: {folder / 'source.vocab'}, line ")
+    assert error.value.messages[3].startswith(f"subwords.target_vocabulary: {folder / 'target.vocab'}, line ")
+
+
+def test_a_joiner_that_no_word_has_and_words_without_one(folder: Path) -> None:
+    with pytest.raises(UserError) as error:
+        run(folder, subwords__joint=False, **write_vocabularies(folder), subwords__joiner="@@")
+    files = f"{folder / 'source.vocab'} or {folder / 'target.vocab'}"
+    assert list(error.value.messages) == [
+        f"subwords.joiner: no word of {files} ends with '@@'; remove it if the text was not cut beforehand"
+    ]
+    log: list[str] = []
+    cut = write_vocabularies(folder, more="\nru@@\n")
+    run(folder, log, subwords__joint=False, **cut, subwords__joiner="@@")
+    assert not any(line.startswith("warning") for line in log)
+    run(folder, log, subwords__joint=False, **cut)
+    warnings = [line for line in log if line.startswith("warning")]
+    assert len(warnings) == 2
+    assert warnings[0].startswith("warning: 1 of 18 words end with '@@', as subword-nmt cuts words, and translations")
+    assert warnings[0].endswith("subwords.joiner: '@@' joins them")
+
+
 def test_damaged_cache_entries_are_made_again(folder: Path) -> None:
     first = run(folder)
     for path in (first.train.folder / "source.ids", *(folder / "cache" / "subwords").glob("*.model")):

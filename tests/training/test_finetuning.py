@@ -8,6 +8,7 @@ import pytest
 from nmt.config import Config, dump_config, parse_config
 from nmt.config.schema import ModelConfig
 from nmt.data.subwords import Subwords
+from nmt.data.vocabulary import word_model
 from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model
@@ -108,6 +109,33 @@ def test_given_subword_models_are_compared_byte_by_byte(tmp_path: Path, vocabula
     assert refusal.startswith("subwords.model: ")
     one = origin(tmp_path / "one", vocabularies[:1])
     assert completed(config(subwords={"model": str(source)}), one).subwords.model == source
+
+
+def test_given_vocabularies_are_those_of_the_model(tmp_path: Path) -> None:
+    """Compared as what they become: counts make no difference, words, their order and the joiner do."""
+    path, words = tmp_path / "vocab", [f"w{number}@@" for number in range(12)]
+    path.write_text("".join(f"{word} 3\n" for word in words), encoding="utf-8")
+    given = {"vocabulary": str(path), "joiner": "@@"}
+    first = origin(tmp_path / "model", [Subwords(word_model(words, "@@"))], subwords=given)
+    assert completed(config(subwords=given), first).subwords == first.model.config.subwords
+    assert completed(config(), first).subwords == first.model.config.subwords
+    path.write_text("\n".join(words), encoding="utf-8")
+    assert completed(config(subwords=given), first).subwords.vocabulary == path
+    (refusal,) = refusals(config(subwords={"vocabulary": str(path)}), first)
+    assert (
+        refusal
+        == f"subwords.vocabulary: {path} is another vocabulary than the model's, whose embeddings it would not fit"
+    )
+    path.write_text("\n".join(reversed(words)), encoding="utf-8")
+    assert len(refusals(config(subwords=given), first)) == 1
+    path.write_text("a\n\nb\n\n", encoding="utf-8")
+    messages = [problem.message for problem in inherited(config(subwords=given), first).problems]
+    assert messages == [f"{path}, line {number}: is empty; expected a word" for number in (2, 4)]
+    path.unlink()
+    assert [problem.message for problem in inherited(config(subwords=given), first).problems] == [
+        f"{path}: no such file"
+    ]
+    assert refusals(config(subwords={"joiner": "+"}), first) == ["subwords.joiner: '@@' in the model, '+' here"]
 
 
 def test_one_vocabulary_is_not_two(tmp_path: Path, vocabularies: list[Subwords]) -> None:

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import Subwords
 from nmt.decoding.search.phrases import left_after
-from nmt.decoding.text.words import WORD_START
 from nmt.errors import Checking
 from nmt.symbols import UNKNOWN
 
@@ -38,10 +38,12 @@ class Required(NamedTuple):
 def encoded_prefixes(texts: Sequence[str], target: Subwords) -> list[Required]:
     """The prefixes with these texts; a blank one forces nothing."""
     lines = [" ".join(text.splitlines()).strip() for text in texts]
-    return [
-        Required(text, tokens, in_word(text[-1:]))
-        for text, tokens in zip(lines, target.encode_batch(lines), strict=True)
-    ]
+    return [_prefix(text, tokens, target) for text, tokens in zip(lines, target.encode_batch(lines), strict=True)]
+
+
+def _prefix(text: str, tokens: list[int], target: Subwords) -> Required:
+    is_cut = target.joiner != "" and text.endswith(target.joiner)
+    return Required(target.whole_words(text), tokens, in_word(text[-1:]) and not is_cut)
 
 
 def encoded_constraints(lines: Sequence[str], target: Subwords) -> list[list[Required]]:
@@ -89,7 +91,7 @@ def as_given(text: str, prefix: Required, target: Subwords, *, same_words: bool,
     if not prefix.tokens or not text.startswith(spelled):
         return text
     rest = text[len(spelled) :]
-    if prefix.tokens[-1] == UNKNOWN and mark is None:
+    if prefix.tokens[-1] == UNKNOWN and mark is None and not target.is_listed:
         rest = rest.removeprefix(" ")  # which sentencepiece writes behind an unknown piece
     restored = prefix.text + rest
     return text if same_words and len(restored.split()) != len(text.split()) else restored

@@ -8,8 +8,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from nmt.data.segmentation import WORD_START
 from nmt.decoding.text.required import Required
-from nmt.decoding.text.words import WORD_START
 
 LONGEST_SEGMENT = 250
 """Pieces of the longest segment: no sentence of the usual corpora is longer, since training leaves them out from some

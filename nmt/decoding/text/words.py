@@ -1,7 +1,8 @@
 """Which words each piece stands for, in a line as it was given and in a text as it is written.
 
-A word is what stands between white space: `line.split()`. Pieces are matched by the characters that they stand for, so
-normalization, unknown pieces and the type of the subword model make no difference. It knows subwords and text only.
+A word is what stands between white space: `line.split()`, joined where the text was cut before (`Subwords.joiner`).
+Pieces are matched by the characters that they stand for, so normalization, unknown pieces and the type of the subword
+model make no difference. It knows subwords and text only.
 """
 
 import re
@@ -11,7 +12,6 @@ from typing import NamedTuple
 
 from nmt.data.subwords import Subwords
 
-WORD_START = "▁"  # sentencepiece's mark of a word's first piece
 UNKNOWN_MARK = "\ud800"  # stands for an unknown piece inside a text; half a surrogate pair, which no text can hold
 UNKNOWN_TEXT = "⁇"  # what sentencepiece writes for an unknown piece
 
@@ -31,12 +31,18 @@ class PieceWords(NamedTuple):
 
 def words_of_line(line: str, subwords: Subwords) -> PieceWords:
     """The words of a line, for the pieces that `subwords` cuts it into."""
+    if subwords.joiner:
+        return _words_of(subwords.line_parts(line))
     return words_of_parts(line, subwords.spans(line))
 
 
 def words_of_tokens(tokens: Sequence[int], subwords: Subwords, *, mark: str | None = None) -> PieceWords:
     """The words of the text that `tokens` spell, in which `mark`, if given, stands for each unknown piece."""
-    parts = subwords.text_parts(tokens, mark)
+    return _words_of(subwords.text_parts(tokens, mark))
+
+
+def _words_of(parts: Sequence[str]) -> PieceWords:
+    """The words of the text that its parts spell."""
     ends = list(accumulate(map(len, parts)))
     return words_of_parts("".join(parts), zip([0, *ends], ends, strict=False))
 

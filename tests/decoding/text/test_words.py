@@ -4,6 +4,7 @@ import pytest
 
 from nmt.config.schema import SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
+from nmt.data.vocabulary import word_model
 from nmt.decoding.text.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_parts, words_of_tokens
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
@@ -18,11 +19,25 @@ KINDS = {
     "word": {"type": "word", "size": 20},
     "as it is": {"size": 71, "normalisation": "identity"},
 }
-LINES = [*STRANGE, *TEXT, "\u00a8 a\u00a0b \u2026 \ufb01eld", "\x1c a\x1cb \x1c"]
+CUT = [word if len(word) < 4 else f"{word[:2]}@@ {word[2:]}" for line in TEXT for word in line.split()]
+LISTED = {"listed": (" ".join(TEXT).split(), ""), "cut": (" ".join([*CUT, "@@"]).split(), "@@")}  # words and joiner
+LINES = [
+    " ".join(CUT[:7]),
+    "fi@@ @@ eld @@ fi@@",
+    "@@",
+    "ru@@ Q ru@@ ru@@",
+    *STRANGE,
+    *TEXT,
+    "\u00a8 a\u00a0b \u2026 \ufb01eld",
+    "\x1c a\x1cb \x1c",
+]
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=[*KINDS, *LISTED])
 def subwords(request: pytest.FixtureRequest) -> Subwords:
+    if request.param in LISTED:
+        words, joiner = LISTED[request.param]
+        return Subwords(word_model(dict.fromkeys(words), joiner))
     return Subwords.train(TEXT, settings=SubwordsConfig.model_validate(KINDS[request.param]))
 
 
@@ -59,7 +74,7 @@ def _words(text: str, places: list[int]) -> PieceWords:
 def test_any_line(subwords: Subwords, line: str) -> None:
     tokens = subwords.encode(line)
     for found, text in (
-        (words_of_line(line, subwords), line),
+        (words_of_line(line, subwords), subwords.whole_words(line)),
         (words_of_tokens(tokens, subwords), subwords.decode(tokens)),
         (words_of_tokens(tokens, subwords, mark="¤"), subwords.decode_marked(tokens, "¤")),
     ):
@@ -84,7 +99,7 @@ def test_strange_lines_are_aligned(subwords: Subwords, replaced: bool) -> None:
             soft = best.soft_alignment
             assert soft is not None
             assert soft.target_words == best.text.split()
-            assert soft.source_words in (line.split(), [])
+            assert soft.source_words in (subwords.whole_words(line).split(), [])
             assert soft.weights.shape == (len(soft.target_words), len(soft.source_words))
             assert bool((soft.weights >= 0).all())
             assert not soft.weights.numel() or float(soft.weights.sum(1).max()) < 1 + 1e-6

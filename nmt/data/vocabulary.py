@@ -1,0 +1,126 @@
+"""Vocabulary files: the words that a model knows, for text that is tokenized, and perhaps cut, before it comes here.
+
+They become sentencepiece models, so that they go wherever such models go.
+
+    <unk>                     the@@ 5120
+    <s>                       the 4711
+    </s>                      dog 40
+    the
+
+One word a line, as in the vocabularies of Luong et al.'s corpora (`vocab.50K.en`), or a word and how often it occurs,
+as `subword-nmt get-vocab` writes them. The first three lines are <unk>, <s> and </s>, in this order, or none of the
+lines is any of these. The file is UTF-8, plain or gzip.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec  # type: ignore[attr-defined]
+
+from nmt.data.corpus import read_lines
+from nmt.data.segmentation import DAMAGED, WORD_START
+from nmt.errors import UserError
+from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
+
+MOST_WORDS = 1_000_000  # as many as subwords.size allows
+LONGEST_WORD = 1000  # characters
+_FIRST = tuple(PIECES[token] for token in (UNKNOWN, BEGIN, END))
+_MOST_MESSAGES = 100  # a file of another kind has a mistake in every line
+_SHOWN = 40  # characters of a word in a message
+# The name of how such a model makes text of words. What it continues with is the joiner, or nothing.
+_RULE = "spaces between words, but for those that end with:"
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    """The words of a vocabulary file in its order, without <unk>, <s> and </s>.
+
+    Raises UserError with a message for each line that is wrong, and for a file without words.
+    """
+    lines: dict[str, int] = {}  # of the words
+    problems: list[str] = []
+    columns = 0
+    for number, line in enumerate(read_lines(path), start=1):
+        if number > MOST_WORDS + len(_FIRST):
+            problems.append(f"{path}: has more than {MOST_WORDS:,} words, the most that a vocabulary may have")
+            break
+        fields = line.split()
+        columns = columns or (2 if len(fields) == 2 and fields[1].isdecimal() else 1)
+        try:
+            word = _word(line, fields, columns)
+            if word in lines:
+                raise ValueError(f"{_shown(word)} stands in line {lines[word]} already")
+            lines[word] = number
+        except ValueError as error:
+            problems.append(f"{path}, line {number}: {error}")
+    problems += _special_problems(path, lines)
+    if problems:
+        more = len(problems) - _MOST_MESSAGES
+        rest = [f"{path}: {more:,} more lines are wrong"] if more > 0 else []
+        raise UserError(*problems[:_MOST_MESSAGES], *rest)
+    words = [word for word in lines if word not in _FIRST]
+    if not words:
+        raise UserError(f"{path}: has no words; expected a vocabulary with one word a line")
+    return words
+
+
+def word_model(words: Iterable[str], joiner: str) -> bytes:
+    """A serialized sentencepiece model of type word: the special symbols and these words.
+
+    It changes no character of a text, and unlike models that sentencepiece trains it tells how words make a text.
+    `joiner`: the end of words that the next word continues; "": every word is a whole one.
+    """
+    model = ModelProto()
+    kinds = ModelProto.SentencePiece
+    for token, text in enumerate(PIECES):
+        model.pieces.add(piece=text, type=kinds.UNKNOWN if token == UNKNOWN else kinds.CONTROL)
+    for word in words:
+        model.pieces.add(piece=f"{WORD_START}{word}")
+    model.trainer_spec.model_type = TrainerSpec.WORD
+    model.trainer_spec.pad_id, model.trainer_spec.unk_id = PAD, UNKNOWN
+    model.trainer_spec.bos_id, model.trainer_spec.eos_id = BEGIN, END
+    model.normalizer_spec.name = "identity"
+    model.denormalizer_spec.name = f"{_RULE}{joiner}"
+    serialized: bytes = model.SerializeToString()
+    return serialized
+
+
+def joiner_of(model: ModelProto) -> str | None:
+    """The joiner of a model by `word_model`, None for any other. Raises ValueError where it is damaged."""
+    name = model.denormalizer_spec.name
+    if isinstance(name, bytes):  # not UTF-8
+        raise ValueError(DAMAGED)
+    return name.removeprefix(_RULE) if name.startswith(_RULE) else None
+
+
+def _word(line: str, fields: list[str], columns: int) -> str:
+    """The word of a line with these fields in a file of so many columns. Raises ValueError that says why it is none."""
+    if not fields:
+        raise ValueError("is empty; expected a word")
+    word = fields[0]
+    if columns == 2 and not (len(fields) == 2 and fields[1].isdecimal()):
+        raise ValueError(f"given {_shown(line)}; expected a word and its count, as in line 1")
+    if columns == 1 and len(fields) > 1:
+        raise ValueError(
+            f"given {_shown(line)}, which has white space in it; expected one word a line, or a word and its count"
+        )
+    if "\0" in word:
+        raise ValueError(f"{_shown(word)} has a null character")
+    if len(word) > LONGEST_WORD:
+        raise ValueError(f"{_shown(word)} has {len(word):,} characters, and a word at most {LONGEST_WORD:,}")
+    return word
+
+
+def _special_problems(path: Path, lines: dict[str, int]) -> Iterator[str]:
+    """Special symbols in the wrong place; none at all is as good as all in the first lines."""
+    if not any(symbol in lines for symbol in _FIRST):
+        return
+    rule = f"the first three lines are {', '.join(_FIRST)}, or no line is any of them"
+    for place, symbol in enumerate(_FIRST, start=1):
+        if symbol not in lines:
+            yield f"{path}: {symbol} is missing; {rule}"
+        elif lines[symbol] != place:
+            yield f"{path}, line {lines[symbol]}: {symbol} belongs in line {place}; {rule}"
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")

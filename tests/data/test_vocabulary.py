@@ -1,0 +1,242 @@
+"""Vocabulary files, and the models of words made from them: what is read, what is refused, and text there and back."""
+
+import gzip
+import random
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import sentencepiece
+
+from nmt.config.schema import SubwordsConfig
+from nmt.data.corpus import read_lines
+from nmt.data.segmentation import WORD_START, read_model
+from nmt.data.subwords import Subwords
+from nmt.data.vocabulary import LONGEST_WORD, MOST_WORDS, joiner_of, read_vocabulary, word_model
+from nmt.errors import UserError
+from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
+
+SPECIAL = "<unk>\n<s>\n</s>\n"
+
+
+def written(folder: Path, content: str | bytes) -> Path:
+    path = folder / "vocab.en"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def made(*words: str, joiner: str = "") -> Subwords:
+    return Subwords(word_model(words, joiner))
+
+
+# --------------------------------------------------------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (SPECIAL + "the\ndog\n", ["the", "dog"]),
+        ("the\ndog", ["the", "dog"]),
+        ("the 12\ndog@@ 7\ns 7\n", ["the", "dog@@", "s"]),
+        ("the\t12\ndog\t7\n", ["the", "dog"]),
+        ("<unk> 0\n<s> 0\n</s> 0\nthe 5\n", ["the"]),
+        ("7\n12\n", ["7", "12"]),
+        ("7 7\n12 3\n", ["7", "12"]),
+        ("\ufeff<unk>\r\n<s>\r\n</s>\r\nthe\r\n", ["the"]),
+        (SPECIAL + "the \n\xa0dog\n", ["the", "dog"]),  # white space around a word, as their readers leave it out
+        (
+            SPECIAL + "<pad>\n<UNK>\n&lt;s&gt;\n▁the\n@@\n⁇\n\u200b\n",
+            ["<pad>", "<UNK>", "&lt;s&gt;", "▁the", "@@", "⁇", "\u200b"],
+        ),
+        (SPECIAL + "x" * LONGEST_WORD, ["x" * LONGEST_WORD]),
+    ],
+    ids=ascii,
+)
+def test_what_is_read(tmp_path: Path, content: str, words: list[str]) -> None:
+    assert read_vocabulary(written(tmp_path, content)) == words
+    assert read_vocabulary(written(tmp_path, gzip.compress(content.encode()))) == words
+
+
+SPACE = ", which has white space in it; expected one word a line, or a word and its count"
+RULE = "; the first three lines are <unk>, <s>, </s>, or no line is any of them"
+
+
+@pytest.mark.parametrize(
+    ("content", "messages"),
+    [
+        ("", [": has no words; expected a vocabulary with one word a line"]),
+        (SPECIAL, [": has no words; expected a vocabulary with one word a line"]),
+        ("a\nb\na\nb\n", [", line 3: 'a' stands in line 1 already", ", line 4: 'b' stands in line 2 already"]),
+        ("the 3\n\ndog 2\n \n", [", line 2: is empty; expected a word", ", line 4: is empty; expected a word"]),
+        ("<s>\n</s>\n<unk>\nthe\n", [
+            f", line 3: <unk> belongs in line 1{RULE}",
+            f", line 1: <s> belongs in line 2{RULE}",
+            f", line 2: </s> belongs in line 3{RULE}",
+        ]),
+        ("the\n<unk>\ndog\n", [
+            f", line 2: <unk> belongs in line 1{RULE}", f": <s> is missing{RULE}", f": </s> is missing{RULE}"
+        ]),
+        (SPECIAL + "the\n<s>\n", [", line 5: '<s>' stands in line 2 already"]),
+        ("the dog runs\nthe\n", [f", line 1: given 'the dog runs'{SPACE}"]),
+        ("the\nthe 3\n", [f", line 2: given 'the 3'{SPACE}"]),
+        ("the 3\ndog\n", [", line 2: given 'dog'; expected a word and its count, as in line 1"]),
+        ("the 3\ndog x\n", [", line 2: given 'dog x'; expected a word and its count, as in line 1"]),
+        ("the 3\ndog -1\n", [", line 2: given 'dog -1'; expected a word and its count, as in line 1"]),
+        ("a\nb\xa0c\n", [f", line 2: given 'b\\xa0c'{SPACE}"]),
+        ("a\nb\u2028c\n", [f", line 2: given 'b\\u2028c'{SPACE}"]),
+        ("a\nb\0c\n", [", line 2: 'b\\x00c' has a null character"]),
+        ("a\n" + "x" * 1001, [f", line 2: '{'x' * 40}...' has 1,001 characters, and a word at most 1,000"]),
+        (b"a\nb\xff\n", [", line 2: not valid UTF-8 (byte 0xff at column 2)"]),
+        (b"\xff\xfea\0", [
+            ", line 1: not valid UTF-8 (byte 0xff at column 1); the file looks like UTF-16; convert it to UTF-8"
+        ]),
+    ],
+    ids=ascii,
+)  # fmt: skip
+def test_what_is_refused(tmp_path: Path, content: str | bytes, messages: list[str]) -> None:
+    path = written(tmp_path, content)
+    with pytest.raises(UserError) as error:
+        read_vocabulary(path)
+    assert list(error.value.messages) == [f"{path}{message}" for message in messages]
+
+
+def test_a_file_of_another_kind_gives_few_messages(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as error:
+        read_vocabulary(written(tmp_path, "word\n" + "many words in a line\n" * 1009))
+    assert len(error.value.messages) == 101
+    assert error.value.messages[-1].endswith("vocab.en: 909 more lines are wrong")
+    with pytest.raises(UserError, match="no such file"):
+        read_vocabulary(tmp_path / "missing")
+
+
+def test_an_endless_file_is_read_no_further_than_its_most_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmt.data.vocabulary.MOST_WORDS", 5)
+    assert len(read_vocabulary(written(tmp_path, SPECIAL + "a\nb\nc\nd\ne\n"))) == 5
+    with pytest.raises(UserError, match=r"vocab\.en: has more than 5 words, the most that a vocabulary may have"):
+        read_vocabulary(written(tmp_path, SPECIAL + "a\nb\nc\nd\ne\nf\n\xff"))
+    assert MOST_WORDS == 1_000_000
+
+
+# ---------------------------------------------------------------------------------------------------------------- text
+
+WORDS = ["the", "dog", "a▁b", "▁", "▁x", "<s>", "<pad>", "⁇", "ﬁ", "the@@", "@@", "Ａ", "e\u0301", "\u200b", "'s"]
+
+
+def test_ids_are_those_of_the_file_behind_the_special_symbols() -> None:
+    subwords = made(*WORDS)
+    assert subwords.size == len(PIECES) + len(WORDS)
+    assert subwords.pieces(range(subwords.size)) == [*PIECES, *(f"{WORD_START}{word}" for word in WORDS)]
+    assert subwords.encode(" ".join(WORDS)) == list(range(len(PIECES), subwords.size))
+    assert (subwords.of_words, subwords.is_listed, subwords.joiner) == (True, True, "")
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_is_what_the_file_has_and_nothing_like_it(word: str) -> None:
+    """Neither normalization nor sentencepiece's marks make one word of another."""
+    subwords = made(word)
+    assert subwords.encode(word) == [END + 1]
+    assert subwords.decode([END + 1]) == word
+    others = [
+        f"{word}x",
+        f"x{word}",
+        f"{word}\0",
+        word.swapcase(),
+        "fi",
+        "A",
+        "é",
+        "a",
+        "b",
+        "x",
+        "</s>",
+        "<unk>",
+        "⁇ ",
+    ]
+    for other in set(map(str.strip, others)) - {word}:
+        assert subwords.encode(other) == [UNKNOWN], other
+
+
+def test_white_space_is_between_words_only() -> None:
+    subwords = made("a", "b")
+    assert subwords.encode(" a\u3000b\t\xa0 c\x1ca ") == [4, 5, UNKNOWN, 4]
+    assert subwords.encode("") == subwords.encode(" \u2028") == []
+    assert subwords.spans(" a\u3000b\t\xa0 ccc ") == [(1, 2), (3, 4), (7, 10)]
+    assert subwords.decode([BEGIN, 4, 5, UNKNOWN, UNKNOWN, 4, END, PAD]) == "a b ⁇ ⁇ a"
+    assert subwords.decode_marked([UNKNOWN, 4, UNKNOWN], "\ud800") == "\ud800 a \ud800"
+    assert subwords.text_parts([UNKNOWN, 4, UNKNOWN]) == ["⁇", " a", " ⁇"]
+
+
+def test_real_text_there_and_back(shared_data: Path) -> None:
+    """Every word of the corpus's training text, so that nothing is unknown; one word was left out."""
+    path = shared_data / "multi30k" / "tok" / "train.lc.norm.tok.de.gz"
+    lines = list(islice(read_lines(path), 3000))
+    words = sorted({word for line in lines for word in line.split()} - {"hund"})
+    subwords = made(*words)
+    ids = {word: len(PIECES) + place for place, word in enumerate(words)}
+    for line, encoded in zip(lines, subwords.encode_batch(lines), strict=True):
+        assert encoded == [ids.get(word, UNKNOWN) for word in line.split()]
+        assert subwords.decode(encoded) == " ".join("⁇" if word == "hund" else word for word in line.split())
+        assert [line[start:stop] for start, stop in subwords.spans(line)] == line.split()
+
+
+def test_sentencepiece_alone_reads_the_model() -> None:
+    """The bytes are an ordinary model of type word, which other programs can load."""
+    processor = sentencepiece.SentencePieceProcessor()
+    processor.LoadFromSerializedProto(word_model(["the", "dog", "ﬁ"], "@@"))
+    assert processor.encode("the ﬁ the cat") == [4, 6, 4, UNKNOWN]
+    assert processor.decode([4, 5]) == "the dog"
+
+
+def test_the_joiner_is_in_the_model() -> None:
+    assert [joiner_of(read_model(word_model(["a"], mark))) for mark in ("", "→")] == ["", "→"]
+    trained = Subwords.train(["a b"], settings=SubwordsConfig(type="word", size=6))
+    assert (trained.is_listed, trained.joiner) == (False, "")
+    damaged = word_model(["a"], "@@").replace(b"@@", b"\xff@")
+    with pytest.raises(ValueError, match="damaged"):
+        Subwords(damaged)
+
+
+# ------------------------------------------------------------------------------------------------------------ cut text
+
+
+@pytest.mark.parametrize(
+    ("cut", "whole"),
+    [
+        ("foo@@ bar dog", "foobar dog"),
+        ("f@@ o@@ o bar@@", "foo bar"),
+        ("a @@ b", "a b"),
+        ("a@@ @@ b", "ab"),
+        ("a@@@@ b", "a@@b"),
+        ("a@@b c", "a@@b c"),
+        ("@@", ""),
+        ("", ""),
+    ],
+)
+def test_cut_words_are_joined_as_subword_nmt_says(cut: str, whole: str) -> None:
+    """By its README: sed -r 's/(@@ )|(@@ ?$)//g'."""
+    words = sorted(set(cut.split()))
+    subwords = made(*words, joiner="@@")
+    assert subwords.decode(subwords.encode(cut)) == whole
+    assert subwords.whole_words(cut) == whole
+    assert made(*words).decode(made(*words).encode(cut)) == made(*words).whole_words(cut) == cut
+
+
+def test_random_words_cut_and_joined() -> None:
+    random_numbers = random.Random(7)
+    for _ in range(200):
+        words = ["".join(random_numbers.choices("abß@", k=random_numbers.randint(1, 7))) for _ in range(5)]
+        pieces = []
+        for word in words:
+            at = random_numbers.randrange(len(word))
+            pieces += [f"{word[:at]}￭", word[at:]] if at else [word]
+        subwords = made(*dict.fromkeys(pieces), joiner="￭")
+        assert subwords.decode(subwords.encode(" ".join(pieces))) == " ".join(words)
+
+
+def test_unknown_words_after_a_cut_one() -> None:
+    subwords = made("foo@@", "bar", joiner="@@")
+    assert subwords.text_parts([4, UNKNOWN, 5]) == ["foo", "⁇", " bar"]
+    assert subwords.decode_marked([4, UNKNOWN, 5], "*") == "foo* bar"
+    assert subwords.pieces_of_text([5, 4, 5, 5, 4]) == ["▁bar", "▁foo@@", "bar", "▁bar", "▁foo@@"]
+    assert subwords.pieces([4, 5]) == ["▁foo@@", "▁bar"]

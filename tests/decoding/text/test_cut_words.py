@@ -1,0 +1,86 @@
+"""Text that was cut before, as by subword-nmt: translations, prefixes and alignments have whole words."""
+
+import pytest
+import torch
+
+from nmt.data.subwords import Subwords, Vocabularies
+from nmt.data.vocabulary import word_model
+from nmt.decoding.text.required import Required, as_given, encoded_prefixes, word_continuations
+from nmt.decoding.text.unknown_words import with_unknown_replaced
+from nmt.decoding.text.words import PieceWords, words_of_line
+from nmt.decoding.translator import Translator
+from nmt.errors import UserError
+from nmt.symbols import UNKNOWN
+from tests.decoding.conftest import CopyModel, random_translator
+from tests.translating import translate
+
+PIECES = ["run@@", "n@@", "ing", "dog", "a", "."]
+
+
+@pytest.fixture(scope="module")
+def cut() -> Subwords:
+    return Subwords(word_model(PIECES, "@@"))
+
+
+@pytest.fixture(scope="module")
+def translator(cut: Subwords) -> Translator:
+    return random_translator(Vocabularies(cut, cut), scale=3.0, longest_segment=60)
+
+
+def test_a_line_is_cut_between_words_only(cut: Subwords) -> None:
+    """A model that copies: a cut inside a word would leave a space in it."""
+    copies = Translator([CopyModel(cut.size)], Vocabularies(cut, cut), longest_segment=4)
+    line = "dog run@@ n@@ ing run@@ n@@ ing a dog run@@ ing ."
+    ((best,),) = translate(copies, [line])
+    assert best.text == "dog running running a dog runing ."
+    assert [piece.removeprefix("▁") for piece in best.tokens] == line.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "whole", "complete"),
+    [
+        ("a run@@ n@@ ing", "a running", True),
+        ("a run@@ n@@", "a runn", False),
+        ("dog .", "dog .", False),
+        ("a  Run@@ ing ", "a Runing", True),
+        ("", "", False),
+    ],
+)
+def test_prefixes_are_cut_too(cut: Subwords, text: str, whole: str, complete: bool) -> None:
+    assert encoded_prefixes([text], cut) == [Required(whole, cut.encode(text), complete)]
+    assert not bool(word_continuations(cut).any())  # after a whole word every piece begins another
+
+
+def test_translations_begin_with_the_whole_words_of_their_prefixes(translator: Translator) -> None:
+    lines, prefixes = ["a dog", "dog .", "a"], ["a run@@ n@@", "Zoë", ""]
+    forced = list(translate(translator, lines, prefixes=prefixes, alignments=True, beam_size=3, max_length_ratio=1.0))
+    for several, start in zip(forced, ["a runn", "Zoë", ""], strict=True):
+        (best,) = several
+        assert best.text.startswith(start)
+        assert best.soft_alignment is not None
+        assert best.soft_alignment.target_words == best.text.split()
+        assert not any(word.endswith("@@") for word in best.text.split())
+    assert forced[0][0].tokens[:3] == ["▁a", "▁run@@", "▁n@@"]
+
+
+@pytest.mark.parametrize("joiner", ["", "@@"])
+def test_an_unknown_word_at_the_end_of_a_prefix(joiner: str) -> None:
+    subwords = Subwords(word_model(PIECES, joiner))
+    (prefix,) = encoded_prefixes(["a Zoë"], subwords)
+    assert prefix.tokens == [*subwords.encode("a"), UNKNOWN]
+    assert as_given("a ⁇ dog .", prefix, subwords, same_words=True) == "a Zoë dog ."
+
+
+def test_constraints_are_refused(translator: Translator) -> None:
+    with pytest.raises(UserError, match=r"constraints do not go with .* \(subwords\.joiner: '@@'\)"):
+        translator.translate(["a dog"], constraints=["dog"])
+
+
+def test_unknown_words_are_replaced_by_whole_ones(cut: Subwords) -> None:
+    source = words_of_line("a run@@ ing Zo@@ ë .", cut)
+    assert source == PieceWords(["a", "runing", "Zoë", "."], [0, 1, 1, 2, 2, 3], [0, 1, 1, 2, 2, 3])
+    weights = torch.zeros(4, 6)
+    weights[2] = torch.tensor([0.3, 0.2, 0.0, 0.2, 0.2, 0.1])  # 0.4 for the two pieces of Zoë
+    tokens = [*cut.encode("dog run@@"), UNKNOWN, *cut.encode(".")]
+    replaced = with_unknown_replaced(tokens, weights, source, subwords=cut, dictionary={"Zoë": "Zoe"})
+    assert replaced == ("dog Zoe .", [1, 1, 1])
