@@ -39,6 +39,7 @@ from nmt.training.distributed import LostProcess, Processes, joined
 from nmt.training.dry_run import describe, parameters
 from nmt.training.finetuning import freeze
 from nmt.training.optim import build_optimizer, build_schedule, steering_metrics
+from nmt.training.pretrained import Pretrained, freeze_pretrained, read_pretrained, start_from
 from nmt.training.records import Records
 from nmt.training.run_files import STATES
 from nmt.training.run_folder import RunFolder
@@ -78,7 +79,10 @@ def _command(arguments: Sequence[str] | None) -> int | None:
 
 def _dry_run(request: Request) -> None:
     prepared = _prepare(request, lambda message: print(message, file=sys.stderr))
-    for line in describe(request.config, prepared, _model(request, prepared)):
+    pretrained = read_pretrained(request.config.model, prepared.vocabularies)
+    for line in pretrained.report:
+        print(line, file=sys.stderr)
+    for line in describe(request.config, prepared, _model(request, prepared, pretrained)):
         write_text(STANDARD, f"{line}\n")
 
 
@@ -104,13 +108,15 @@ def _train(request: Request) -> int:
         ):
             for warning in folder.warnings:
                 log(f"warning: {warning}")
-            prepared = None
+            prepared = pretrained = None
             if processes.size > 1 or request.overwrite:
                 prepared = _prepare(request, log)
+                if folder.replaces:  # all that the new run needs, before the former one is gone
+                    pretrained = read_pretrained(request.config.model, prepared.vocabularies)
                 if (replaced := folder.overwrite()) is not None:
                     log(replaced)
                 processes.tell_prepared()
-            return _run(request, folder, log, processes, prepared)
+            return _run(request, folder, log, processes, prepared, pretrained)
 
 
 @contextmanager
@@ -129,8 +135,15 @@ def _explained(output: Path) -> Iterator[None]:
         raise UserError(f"{error.filename or output}: {error.strerror or error}{saved}") from error
 
 
-def _run(request: Request, folder: RunFolder, log: Log, processes: Processes, prepared: Prepared | None = None) -> int:
-    """Train in an open run folder as one of the processes, on data that may be `prepared` already."""
+def _run(
+    request: Request,
+    folder: RunFolder,
+    log: Log,
+    processes: Processes,
+    prepared: Prepared | None = None,
+    pretrained: Pretrained | None = None,
+) -> int:
+    """Train in an open run folder as one of the processes, on data that may be `prepared` and vectors `pretrained`."""
     config, origin, device = request.config, request.origin, request.device
     log(f"run folder {folder.path}, {device}, PyTorch {torch.__version__}, {torch.get_num_threads()} threads")
     state = saved_state(folder, processes, log)
@@ -142,7 +155,12 @@ def _run(request: Request, folder: RunFolder, log: Log, processes: Processes, pr
     processes.check_same("configuration", dump_config(config))
     processes.check_same("corpus", _fingerprint(prepared))
     processes.check_same("saved state", "none" if state is None else f"of update {state.numbers['progress']['update']}")
-    model = _model(request, prepared)
+    if state is None:
+        pretrained = pretrained or read_pretrained(config.model, prepared.vocabularies)
+        processes.check_same("pretrained embeddings", pretrained.fingerprint)
+        for line in pretrained.report:
+            log(line)
+    model = _model(request, prepared, pretrained)
     for line in parameters(model):
         log(line)
     if origin is not None and state is None:
@@ -190,14 +208,17 @@ def _fingerprint(prepared: Prepared) -> str:
     return f"{prepared.train.folder.name} {prepared.valid.folder.name}"
 
 
-def _model(request: Request, prepared: Prepared) -> Seq2Seq:
-    """The model to train: drawn from the seed, or with the weights of the model to start from."""
+def _model(request: Request, prepared: Prepared, pretrained: Pretrained | None) -> Seq2Seq:
+    """The model to train: drawn from the seed and `pretrained`, or with the weights of the model to start from."""
     torch.manual_seed(request.config.seed)
     source, target = prepared.vocabularies
     model = build_model(request.config.model, source_size=source.size, target_size=target.size)
     if request.origin is not None:
         model.load_state_dict(request.origin.model.weights)
         freeze(model, request.config.training.freeze)
+    if pretrained is not None:
+        start_from(pretrained, model, request.config.model)
+    freeze_pretrained(model, request.config.model)
     return model.to(request.device).train()
 
 

@@ -21,6 +21,8 @@ from nmt.models.combinations import model_problems
 from nmt.training.distributed import PATIENCE
 from nmt.training.finetuning import Origin, inherited, load_origin
 from nmt.training.optim import steering_metrics
+from nmt.training.pretrained import embedding_problems
+from nmt.training.run_files import STATES
 from nmt.training.run_folder import recorded_origin
 
 PROGRAM = "nmt-train"
@@ -99,7 +101,8 @@ def read_request(options: argparse.Namespace) -> Checking[Request]:
         yield "--resume and --overwrite contradict each other: continue the run, or begin another"
     start = _Start(options.init_from, resumed=options.resume, output=options.output)
     try:
-        checks: list[Check] = [model_problems, _metric_problems, _tokenizer_problem, start.freeze_problem]
+        checks: list[Check] = [model_problems, _metric_problems, _tokenizer_problem]
+        checks += [start.freeze_problem, start.embedding_problems]
         config = load_config(options.config, options.overrides, checks, start.inherit)
     finally:
         yield from start.problems
@@ -171,6 +174,12 @@ class _Start:
         if self.origin is not None:
             return inherited(config, self.origin)
         return Inheritance(config, doubtful=[] if self._model is None else [("model",), ("subwords",)])
+
+    def embedding_problems(self, config: Config) -> Iterator[Problem]:
+        """Files of vectors that cannot be read; a run that is resumed needs them no more."""
+        output = _run_folder(self._output, config)
+        if not (self._resumed and any((output / name).exists() for name in STATES)):
+            yield from embedding_problems(config)
 
     def freeze_problem(self, config: Config) -> Iterator[Problem]:
         """Frozen parts need weights to keep."""

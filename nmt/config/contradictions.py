@@ -26,8 +26,9 @@ from nmt.config.yaml_text import KeyPath
 def contradictions(config: Config) -> Iterator[Problem]:
     """Every problem between keys."""
     subwords = (_existing_models, _trained_models, _sampling)
+    model = (_tied_embeddings, _pretrained_embeddings, _directions)
     training = (_length_of_training, _updates, _checkpoints)
-    for check in (_data, *subwords, _tied_embeddings, _directions, *training, _decoding):
+    for check in (_data, *subwords, *model, *training, _decoding):
         yield from check(config)
 
 
@@ -147,6 +148,25 @@ def _tied_embeddings(config: Config) -> Iterator[Problem]:
         )
         reads = ("model.embedding_size", "model.decoder.output_size", "model.decoder.hidden_size")
         yield _problem("model.tie_embeddings", message, *reads)
+
+
+def _pretrained_embeddings(config: Config) -> Iterator[Problem]:
+    embeddings, tie = config.model.embeddings, config.model.tie_embeddings
+    if embeddings is None:
+        return
+    source, target = embeddings.source, embeddings.target
+    if source is None and target is None:
+        yield _problem("model.embeddings", "names no file; give source, target or both, or remove it")
+    if tie == "all" and source is not None and target is not None and source != target:
+        message = f"contradicts source: {source}, for with tie_embeddings: all both are one; give one of the two"
+        yield _problem("model.embeddings.target", message, "model.embeddings.source", "model.tie_embeddings")
+    is_output = tie == "all" or (tie == "target" and target is not None)
+    if embeddings.freeze and is_output:
+        message = (
+            f"true would keep the output layer as it is too, which shares its weights (tie_embeddings: {tie}) and must "
+            "learn; set false, or tie_embeddings: none"
+        )
+        yield _problem("model.embeddings.freeze", message, "model.tie_embeddings", "model.embeddings.target")
 
 
 def _directions(config: Config) -> Iterator[Problem]:

@@ -316,9 +316,20 @@ class LeCunInitialisation(Section):
 Initialisation = UniformInitialisation | XavierInitialisation | BahdanauInitialisation | LeCunInitialisation
 
 
+class EmbeddingsConfig(Section):
+    source: FilePath | None = None
+    """Vectors of source words, in the text format of word2vec, fastText, or GloVe, plain or .gz; null: none."""
+    target: FilePath | None = None
+    """Vectors of target words; null: none."""
+    freeze: bool = False
+    """Keep the embeddings that start from a file as they are; rows that are not in the file then stay random."""
+
+
 class ModelConfig(Section):
     embedding_size: Size = 256
     """Units of the source and target embeddings."""
+    embeddings: EmbeddingsConfig | None = None
+    """Files of pretrained vectors that embeddings start from; null: all are drawn as `initialisation` says."""
     tie_embeddings: Literal["none", "target", "all"] = "none"
     """target: output layer and target embeddings are one; all: source embeddings too (needs a joint vocabulary)."""
     initialisation: Annotated[Initialisation, Field(discriminator="name")] = UniformInitialisation(name="uniform")

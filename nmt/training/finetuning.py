@@ -20,7 +20,7 @@ from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, load_model, model_path
 from nmt.models.seq2seq import Seq2Seq
 
-_FREE = {"dropout", "output_dropout"}  # keys of `model` that concern training, not the weights
+_FREE = {"dropout", "output_dropout", "embeddings"}  # keys of `model` that concern training, not the weights
 _SEGMENTATION = {"joint", "joiner", *TRAINED_SUBWORDS}
 
 
@@ -47,17 +47,21 @@ def inherited(config: Config, origin: Origin) -> Inheritance:
     """`config` with the architecture and the subword settings of the model it starts from.
 
     Keys that `config` gives explicitly must agree with the model's, except dropout; every disagreement is a problem.
-    Subword sampling belongs to training, so `config` alone decides it.
+    Subword sampling belongs to training, so `config` alone decides it. Embeddings start from no file, and are frozen by
+    `training.freeze` alone.
     """
     theirs, subwords = origin.model.config, config.subwords
     models = existing_models(subwords)
     differing = list(_disagreements(config.model, theirs.model, ("model",)))
+    if config.model.embeddings not in (None, theirs.model.embeddings):
+        differing.append(Problem(("model", "embeddings"), "the embeddings are those of the model"))
     if not models:
         keys = subwords.model_fields_set & _SEGMENTATION
         differing += _disagreements(subwords, theirs.subwords, ("subwords",), keys)
         subwords = theirs.subwords.model_copy(update={"sampling": subwords.sampling})
     problems = [problem._replace(message=f"{problem.message}; {_fixed(origin)}") for problem in differing]
-    completed = config.model_copy(update={"model": _merged(config.model, theirs.model), "subwords": subwords})
+    model = _merged(config.model, theirs.model).model_copy(update={"embeddings": None})
+    completed = config.model_copy(update={"model": model, "subwords": subwords})
     return Inheritance(completed, [*problems, *_vocabulary_problems(config.subwords, origin)])
 
 

@@ -109,6 +109,11 @@ class RunFolder:
                 self.path.rmdir()
         self._lock.close()
 
+    @property
+    def replaces(self) -> bool:
+        """Whether `overwrite` is going to remove a former run."""
+        return self._instead is not None
+
     def overwrite(self) -> str | None:
         """Remove what a former run left, where that was asked for, and begin the new one; what went, in one line.
 

@@ -88,6 +88,24 @@ def training(rest: str, end: str = "max_epochs: 20") -> str:
             "subwords.sampling.nbest_size",
             "1 leaves nothing to sample from; allowed: -1 (all segmentations), or 2 and more",
         ),
+        # pretrained vectors
+        ("model: {embeddings: {}}", "model.embeddings", "names no file; give source, target or both, or remove it"),
+        ("model: {embeddings: {freeze: true}}", "model.embeddings", "names no file"),
+        (
+            "model: {embeddings: {source: s, target: t}, tie_embeddings: all, decoder: {output_size: 256}}",
+            "model.embeddings.target",
+            "contradicts source: ",
+        ),
+        (
+            "model: {embeddings: {source: s, freeze: true}, tie_embeddings: all, decoder: {output_size: 256}}",
+            "model.embeddings.freeze",
+            "true would keep the output layer as it is too, which shares its weights (tie_embeddings: all)",
+        ),
+        (
+            "model: {embeddings: {target: t, freeze: true}, tie_embeddings: target, decoder: {output_size: 256}}",
+            "model.embeddings.freeze",
+            "(tie_embeddings: target) and must learn; set false, or tie_embeddings: none",
+        ),
         # the model
         (
             "subwords: {joint: false}\nmodel: {tie_embeddings: all, embedding_size: 512}",
@@ -166,6 +184,9 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         training("sort_pairs: 1600"),  # 20 times the default of batch_size
         "subwords: {vocabulary: v, joiner: '@@'}",
         "subwords: {type: word, source_vocabulary: s, target_vocabulary: t, joint: false}",
+        "model: {embeddings: {source: s, freeze: true}, tie_embeddings: target, decoder: {output_size: 256}}",
+        "model: {embeddings: {source: s, target: s}, tie_embeddings: all, decoder: {output_size: 256}}",
+        "model: {embeddings: {target: t}, tie_embeddings: all, decoder: {output_size: 256}}",
         "decoding: {beam_size: 1}",
         training("validation: {beam_size: 2}") + "\ndecoding: {beam_size: 1, length_penalty: none}",
     ],

@@ -1,0 +1,182 @@
+"""nmt-train with pretrained vectors: what starts from them, what stays, and files that do not fit."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.cli import validation_metrics
+from nmt.data.subwords import Subwords
+from nmt.models.model_file import ModelFile, load_model
+from tests.cli.conftest import Train
+
+Capture = pytest.CaptureFixture[str]
+SOURCE, TARGET = "source_embedding.weight", "own_target_embedding.weight"
+STILL = "training.optimizer={name: sgd, learning_rate: 1.0e-12}"
+WORDS = ("the", "dog", "zebra", "s")
+
+
+def vectors(folder: Path, *words: str, size: int = 7, name: str = "vectors.vec") -> Path:
+    """Word i has i + 1 in its first place, i + 1.5 in its second and so on."""
+    lines = [f"{word} {' '.join(str(row + 1 + place / 2) for place in range(size))}" for row, word in enumerate(words)]
+    path = folder / name
+    path.write_text(f"{len(words)} {size}\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def rows(model: ModelFile, table: str, *pieces: str, serialized: bytes | None = None) -> torch.Tensor:
+    subwords = Subwords(serialized or model.source_subwords)
+    ids = {piece: number for number, piece in enumerate(subwords.pieces(range(subwords.size)))}
+    return model.weights[table][[ids[piece] for piece in pieces]]
+
+
+def expected(*numbers: int) -> torch.Tensor:
+    return torch.tensor([[number + place / 2 for place in range(7)] for number in numbers])
+
+
+def embeddings(**values: object) -> str:
+    return "model.embeddings={" + ", ".join(f"{key}: {value}" for key, value in values.items()) + "}"
+
+
+def test_rows_of_the_file_and_all_others_as_without_it(
+    tmp_path: Path, tiny: Path, train: Train, capsys: Capture
+) -> None:
+    """With steps of 1e-12 the weights are those of the start."""
+    path = vectors(tmp_path, *WORDS)
+    output, plain = tmp_path / "run", tmp_path / "plain"
+    assert train(tiny, output, STILL, "training.max_updates=1", embeddings(source=path)) == 0
+    assert f"source embeddings: 2 of 56 pieces (3.6 %) from {path}" in capsys.readouterr().err
+    assert train(tiny, plain, STILL, "training.max_updates=1") == 0
+    mine, theirs = load_model(output), load_model(plain)
+    assert torch.allclose(rows(mine, SOURCE, "▁the", "▁s"), expected(1, 4), atol=1e-9)
+    same = (mine.weights[SOURCE] - theirs.weights[SOURCE]).abs().amax(dim=1) < 1e-9
+    assert int(same.sum()) == len(same) - 2
+    for name, weight in mine.weights.items():
+        assert name == SOURCE or torch.allclose(weight, theirs.weights[name], atol=1e-9), name
+    assert mine.config.model.embeddings is not None
+
+
+def test_both_sides_have_files_of_their_own(tmp_path: Path, tiny: Path, train: Train) -> None:
+    source, target = vectors(tmp_path, "the"), vectors(tmp_path, "zebra", "der", name="target.vec")
+    assert train(tiny, tmp_path / "run", STILL, "training.max_updates=1", embeddings(source=source, target=target)) == 0
+    model = load_model(tmp_path / "run")
+    assert torch.allclose(rows(model, SOURCE, "▁the"), expected(1), atol=1e-9)
+    assert torch.allclose(rows(model, TARGET, "▁der"), expected(2), atol=1e-9)
+    assert not torch.allclose(rows(model, TARGET, "▁the"), expected(1), atol=0.5)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_one_table_for_both_sides(tmp_path: Path, tiny: Path, train: Train, capsys: Capture, side: str) -> None:
+    path = vectors(tmp_path, "the", "der")
+    tied = ("model.tie_embeddings=all", STILL, "training.max_updates=1")
+    assert train(tiny, tmp_path / "run", *tied, embeddings(**{side: path})) == 0
+    assert f"source and target embeddings: 2 of 56 pieces (3.6 %) from {path}" in capsys.readouterr().err
+    model = load_model(tmp_path / "run")
+    assert TARGET not in model.weights
+    assert torch.allclose(rows(model, SOURCE, "▁the", "▁der"), expected(1, 2), atol=1e-9)
+
+
+def test_frozen_embeddings_keep_every_bit(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
+    """Through weight decay, an average of checkpoints and a run that is resumed without the file; the rest learns."""
+    path, output = vectors(tmp_path, *WORDS), tmp_path / "run"
+    optimizer = "training.optimizer={name: adamw, learning_rate: 0.02, weight_decay: 0.1}"
+    settings = (optimizer, embeddings(source=path, freeze="true"), "training.keep_best=2", "training.average_best=2")
+    assert train(tiny, tmp_path / "start", STILL, "training.max_updates=1", "training.precision=float32") == 0
+    assert train(tiny, output, *settings, "training.max_epochs=2") == 0
+    text = capsys.readouterr().err
+    assert "parameters: 3,193, 420 of them frozen" in text
+    assert "  source_embedding: 420, 420 of them frozen" in text
+    start, end = load_model(tmp_path / "start"), load_model(output)
+    assert torch.equal(rows(end, SOURCE, "▁the", "▁s"), expected(1, 4))
+    assert torch.allclose(rows(end, SOURCE, "<unk>", "</s>"), rows(start, SOURCE, "<unk>", "</s>"), atol=1e-9)
+    assert not torch.allclose(end.weights[TARGET], start.weights[TARGET], atol=1e-3)
+
+
+def test_a_resumed_run_does_not_read_the_file_again(
+    tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped after an epoch and resumed without the file, it ends as the run that was never stopped."""
+    path = vectors(tmp_path, *WORDS)
+    settings = embeddings(source=path, freeze="true")
+    assert train(tiny, tmp_path / "whole", settings) == 0
+    original, calls = validation_metrics.corpus_loss, []
+
+    def stopping(*arguments: Any) -> dict[str, float]:
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(validation_metrics, "corpus_loss", stopping)
+        assert train(tiny, tmp_path / "stopped", settings) == 130
+    path.unlink()
+    assert train(tiny, tmp_path / "stopped", settings, "--resume") == 0
+    whole, resumed = load_model(tmp_path / "whole"), load_model(tmp_path / "stopped")
+    for name, weight in whole.weights.items():
+        assert torch.equal(weight, resumed.weights[name]), name
+
+
+def test_files_are_checked_before_data_is_read(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
+    path = vectors(tmp_path, *WORDS, size=5)
+    missing = tmp_path / "missing.vec"
+    for more in ((), ("--dry-run",)):
+        assert train(tiny, tmp_path / "run", embeddings(source=path, target=missing), *more) == 2
+        errors = capsys.readouterr().err
+        assert (
+            f"model.embeddings.source: {path}, line 1: its vectors have 5 numbers, but model.embedding_size is 7"
+            in errors
+        )
+        assert f"model.embeddings.target: {missing}: no such file" in errors
+        assert "pairs read" not in errors
+
+
+def test_every_mistake_in_both_files_before_training(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
+    source, target = vectors(tmp_path, "the", "zebra"), vectors(tmp_path, "zebra", name="target.vec")
+    source.write_text(source.read_text(encoding="utf-8").replace("1.0", "nan"), encoding="utf-8")
+    for more in ((), ("--dry-run",)):
+        assert train(tiny, tmp_path / "run", embeddings(source=source, target=target), *more) == 2
+        errors = capsys.readouterr().err
+        assert f"{source}, line 2: 'nan' in the vector of 'the'" in errors
+        assert f"{target}: has none of the vocabulary's pieces" in errors
+        assert not (tmp_path / "run").exists()
+
+
+def test_a_dry_run_tells_what_matches(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
+    path = vectors(tmp_path, *WORDS)
+    assert train(tiny, tmp_path / "run", embeddings(source=path, freeze="true"), "--dry-run") == 0
+    captured = capsys.readouterr()
+    assert f"source embeddings: 2 of 56 pieces (3.6 %) from {path}\n" in captured.err
+    assert "  source_embedding: 420, 420 of them frozen\n" in captured.out
+
+
+def test_a_former_run_is_not_removed_for_files_that_cannot_be_used(
+    tmp_path: Path, tiny: Path, train: Train, capsys: Capture
+) -> None:
+    output = tmp_path / "run"
+    assert train(tiny, output, "training.max_updates=1") == 0
+    path = vectors(tmp_path, "zebra")
+    assert train(tiny, output, embeddings(source=path), "--overwrite") == 2
+    assert "has none of the vocabulary's pieces" in capsys.readouterr().err
+    assert (output / "state.safetensors").exists()
+    path = vectors(tmp_path, "the")
+    assert train(tiny, output, embeddings(source=path), "training.max_updates=1", "--overwrite") == 0
+    assert capsys.readouterr().err.count("source embeddings: 1 of 56") == 1
+
+
+def test_fine_tuning_starts_from_the_model_and_no_file(
+    tmp_path: Path, tiny: Path, trained: Path, train: Train, capsys: Capture
+) -> None:
+    path, first = vectors(tmp_path, *WORDS), tmp_path / "first"
+    assert train(tiny, tmp_path / "run", embeddings(source=path), "--init-from", trained) == 2
+    assert ": the embeddings are those of the model; --init-from" in capsys.readouterr().err
+    assert train(tiny, first, embeddings(source=path, freeze="true"), "training.max_updates=2") == 0
+    path.unlink()
+    settings = ("training.max_updates=3", "name=other")
+    assert train(first / "config.yaml", tmp_path / "tuned", *settings, "--init-from", first) == 0
+    before, after = load_model(first), load_model(tmp_path / "tuned")
+    assert after.config.model.embeddings is None
+    assert not torch.equal(before.weights[SOURCE], after.weights[SOURCE])  # as training.freeze alone says
+    assert train(tmp_path / "tuned" / "config.yaml", tmp_path / "again", "--init-from", first) == 0
+    assert train(tmp_path / "tuned" / "config.yaml", tmp_path / "tuned", "--resume") == 0

@@ -1,0 +1,163 @@
+"""Pretrained vectors: which pieces a file has, in which format, what is refused, and how much memory it takes."""
+
+import gzip
+import os
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.data.word_vectors import check_size, read_vectors
+from nmt.errors import UserError
+from nmt.symbols import PIECES
+
+Vectors = dict[str, list[float]]
+PIECES_OF = [*PIECES, "▁the", "▁dog", "s", "▁", "▁D", "▁<unk>", "<0x41>"]
+
+
+def written(folder: Path, text: str | bytes, name: str = "vectors.txt") -> Path:
+    (folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
+    return folder / name
+
+
+def found(path: Path, pieces: list[str] = PIECES_OF, size: int = 2, largest: float = 1e6) -> Vectors:
+    ids, values = read_vectors(path, pieces, size=size, largest=largest)
+    assert values.shape == (len(ids), size)
+    assert values.dtype == np.float32
+    return {pieces[number]: row.tolist() for number, row in zip(ids.tolist(), values, strict=True)}
+
+
+# -------------------------------------------------------------------------------------------------------- what matches
+
+
+@pytest.mark.parametrize("header", ["", "6 2\n"])
+def test_a_file_of_words_has_the_pieces_that_begin_one(tmp_path: Path, header: str) -> None:
+    """Neither "s", which is inside words, nor the special symbols; case counts."""
+    text = f"{header}the 1 2\ns 3 4\n</s> 5 6\nd 7 8\n<unk> -0.5 1e-3\nDOG 1 1\n"
+    path = written(tmp_path, text)
+    assert found(path) == {"▁the": [1, 2], "▁<unk>": [-0.5, np.float32(1e-3)]}
+    assert found(written(tmp_path, gzip.compress(text.encode()))) == found(path)
+
+
+def test_a_file_of_pieces_has_every_piece_as_it_stands(tmp_path: Path) -> None:
+    path = written(tmp_path, "▁the 1 2\ns 3 4\nthe 5 6\n▁dog 7 8\n▁ 9 10\n</s> 1 1\n")
+    assert found(path) == {"▁the": [1, 2], "s": [3, 4], "▁dog": [7, 8], "▁": [9, 10]}
+
+
+def test_a_stray_mark_makes_no_file_of_pieces(tmp_path: Path) -> None:
+    """Large files of words have block characters too."""
+    path = written(tmp_path, "▁ 9 10\nthe 1 2\ndog 3 4\n")
+    assert found(path) == {"▁the": [1, 2], "▁dog": [3, 4]}
+
+
+def test_characters_match_characters(tmp_path: Path) -> None:
+    assert found(written(tmp_path, "a 1 2\n▁ 3 4\n"), [*PIECES, "▁", "a"]) == {"a": [1, 2], "▁": [3, 4]}
+
+
+def test_lines_as_the_programs_write_them(tmp_path: Path) -> None:
+    """fastText ends lines with a space; GloVe has words with spaces in them, and strange white space is no end."""
+    text = "\ufeffthe 1 2 \r\n. . . 3 4\nat name@domain.com 5 6\n\x85 7 8\n\u2028 1 1\n\xa0 1 1\ndog 7 8"
+    assert found(written(tmp_path, text)) == {"▁the": [1, 2], "▁dog": [7, 8]}
+
+
+def test_a_number_for_each_unit_of_a_single_one(tmp_path: Path) -> None:
+    assert found(written(tmp_path, "the 5\n"), size=1) == {"▁the": [5]}
+
+
+def test_numpy_reads_the_same(tmp_path: Path) -> None:
+    """The plain twin: all of the file at once, by another parser."""
+    random = np.random.default_rng(7)
+    words = [f"w{number}" for number in range(211)]
+    matrix = random.normal(size=(211, 13)).astype(np.float32)
+    lines = [f"{word} {' '.join(map(repr, row.tolist()))}" for word, row in zip(words, matrix, strict=True)]
+    path = written(tmp_path, "211 13\n" + "\n".join(lines) + "\n")
+    pieces = [*PIECES, *(f"▁w{number}" for number in range(0, 300, 3)), *(f"w{number}" for number in range(50))]
+    ids, values = read_vectors(path, pieces, size=13, largest=1e6)
+    table = np.loadtxt(path, skiprows=1, dtype=str)
+    rows = {f"▁{row[0]}": row[1:].astype(np.float64).astype(np.float32) for row in table}
+    expected = {number: rows[piece] for number, piece in enumerate(pieces) if piece in rows}
+    assert sorted(ids.tolist()) == sorted(expected)
+    for number, row in zip(ids.tolist(), values, strict=True):
+        assert np.array_equal(row, expected[number])
+
+
+# ----------------------------------------------------------------------------------------------------- what is refused
+
+
+SIZE = ", but model.embedding_size is 2; set it to {}, or give vectors of that size"
+ALLOWED = ": allowed: numbers from -1e+06 to 1e+06"
+NONE = ": has none of the vocabulary's pieces; is it of this language, and in the same case?"
+COLUMNS = "columns; expected a word and 2 numbers, with single spaces between them"
+
+
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        ("", [": the file is empty; expected lines with a word and its vector"]),
+        ("the 1 2 3\n", [f", line 1: its vectors have 3 numbers{SIZE.format(3)}"]),
+        ("2 300\nthe 1 2\n", [f", line 1: its vectors have 300 numbers{SIZE.format(300)}"]),
+        ("the\n", [f", line 1: its vectors have 0 numbers{SIZE.format(0)}"]),
+        ("the 1 2\ndog 1\n\nzebra 1 2 3\n", [
+            f", line 2: 'dog 1' has 2 {COLUMNS}",
+            f", line 3: '' has 1 {COLUMNS}",
+            f", line 4: 'zebra 1 2 3' has 4 {COLUMNS}",
+        ]),
+        ("the\t1\t2\n", [f", line 1: its vectors have 0 numbers{SIZE.format(0)}"]),
+        ("the 1  2\n", [f", line 1: its vectors have 3 numbers{SIZE.format(3)}"]),
+        ("the 1 x\ndog 1_0 2\n", [
+            ", line 1: 'x' in the vector of 'the' is not a number",
+            ", line 2: '1_0' in the vector of 'dog' is not a number",
+        ]),
+        ("the nan 1\n", [f", line 1: 'nan' in the vector of 'the'{ALLOWED}"]),
+        ("the 1 -inf\n", [f", line 1: '-inf' in the vector of 'the'{ALLOWED}"]),
+        ("the 1 1e7\n", [f", line 1: '1e7' in the vector of 'the'{ALLOWED}"]),
+        ("the 1 2\ndog 3 4\nthe 1 2\n", [", line 3: the word of line 1 again; remove one of them"]),
+        ("zebra 1 2\nzebra 1 2\n", [NONE]),
+        ("3 2\nthe 1 2\n", [": has 1 vectors, but its first line says 3; is it all there?"]),
+        ("1 2\nthe 1 2\ndog 1 2\n", [": has 2 vectors, but its first line says 1; is it all there?"]),
+        (b"the 1 2\nd\xffg 1 2\n", [", line 2: not valid UTF-8 (byte 0xff at column 2)"]),
+        (gzip.compress(b"the 1 2\n" * 100)[:-9], [
+            ": damaged gzip file (Compressed file ended before the end-of-stream marker was reached)"
+        ]),
+    ],
+    ids=ascii,
+)  # fmt: skip
+def test_what_is_refused(tmp_path: Path, text: str | bytes, messages: list[str]) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(UserError) as error:
+        found(path)
+    assert list(error.value.messages) == [f"{path}{message}" for message in messages]
+
+
+def test_a_file_of_another_kind_is_not_read_to_its_end(tmp_path: Path) -> None:
+    path = written(tmp_path, b"a b c\n" + b"a sentence of a corpus\n" * 1000 + b"\xff\n")
+    with pytest.raises(UserError) as error:
+        found(path)
+    assert len(error.value.messages) == 21
+    assert error.value.messages[-1].endswith("vectors.txt: the lines behind them were not read")
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"missing: no such file"):
+        check_size(tmp_path / "missing", 2)
+    with pytest.raises(UserError, match=r"is a folder, not a file"):
+        check_size(tmp_path, 2)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError, match=r"pipe: is not a regular file, and vectors are read twice"):
+        check_size(tmp_path / "pipe", 2)
+
+
+def test_memory_is_that_of_the_pieces(tmp_path: Path) -> None:
+    """100,000 vectors of 23 numbers would take 9 MB as float32; 500 of them are pieces."""
+    numbers = " 0.25" * 23
+    path = written(tmp_path, "100000 23\n" + "".join(f"w{number}{numbers}\n" for number in range(100_000)))
+    pieces = [*PIECES, *(f"▁w{number}" for number in range(0, 100_000, 200))]
+    tracemalloc.start()
+    try:
+        ids, _ = read_vectors(path, pieces, size=23, largest=1.0)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(ids) == 500
+    assert peak < 4 << 20
