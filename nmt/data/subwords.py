@@ -37,7 +37,7 @@ _THREADS = 4  # fixed, so that a model does not depend on the machine
 _TRAINER_ERRORS = (RuntimeError, SyntaxError, LookupError, ValueError, OverflowError, SystemError)
 _SPECIAL_NAMES = ("pad", "unk", "bos", "eos")  # sentencepiece's names for PIECES
 _SPECIAL = frozenset((PAD, BEGIN, END))
-_UNKNOWN_WORD = "⁇"  # as sentencepiece writes it
+UNKNOWN_TEXT = "⁇"  # what sentencepiece writes for an unknown piece
 _WORDS = 1 << 17  # words whose ids a word model keeps in memory
 
 
@@ -189,7 +189,7 @@ class Subwords:
         """
         ids = _text_ids(ids)
         if self.is_listed:
-            unknown = _UNKNOWN_WORD if mark is None else mark
+            unknown = UNKNOWN_TEXT if mark is None else mark
             words = zip(ids, self.pieces(ids), strict=True)
             return self._joined(
                 [unknown if token == UNKNOWN else word.removeprefix(WORD_START) for token, word in words]

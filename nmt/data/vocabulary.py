@@ -12,6 +12,7 @@ as `subword-nmt get-vocab` writes them. The first three lines are <unk>, <s> and
 lines is any of these. The file is UTF-8, plain or gzip.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
 
 MOST_WORDS = 1_000_000  # as many as subwords.size allows
 LONGEST_WORD = 1000  # characters
+_COUNT = re.compile("[0-9]+")
 _FIRST = tuple(PIECES[token] for token in (UNKNOWN, BEGIN, END))
 _MOST_MESSAGES = 100  # a file of another kind has a mistake in every line
 _SHOWN = 40  # characters of a word in a message
@@ -44,7 +46,7 @@ def read_vocabulary(path: Path) -> list[str]:
             problems.append(f"{path}: has more than {MOST_WORDS:,} words, the most that a vocabulary may have")
             break
         fields = line.split()
-        columns = columns or (2 if len(fields) == 2 and fields[1].isdecimal() else 1)
+        columns = columns or (2 if len(fields) == 2 and _COUNT.fullmatch(fields[1]) else 1)
         try:
             word = _word(line, fields, columns)
             if word in lines:
@@ -52,11 +54,11 @@ def read_vocabulary(path: Path) -> list[str]:
             lines[word] = number
         except ValueError as error:
             problems.append(f"{path}, line {number}: {error}")
+            if len(problems) == _MOST_MESSAGES:
+                raise UserError(*problems, f"{path}: the lines behind them were not read") from None
     problems += _special_problems(path, lines)
     if problems:
-        more = len(problems) - _MOST_MESSAGES
-        rest = [f"{path}: {more:,} more lines are wrong"] if more > 0 else []
-        raise UserError(*problems[:_MOST_MESSAGES], *rest)
+        raise UserError(*problems)
     words = [word for word in lines if word not in _FIRST]
     if not words:
         raise UserError(f"{path}: has no words; expected a vocabulary with one word a line")
@@ -97,7 +99,7 @@ def _word(line: str, fields: list[str], columns: int) -> str:
     if not fields:
         raise ValueError("is empty; expected a word")
     word = fields[0]
-    if columns == 2 and not (len(fields) == 2 and fields[1].isdecimal()):
+    if columns == 2 and not (len(fields) == 2 and _COUNT.fullmatch(fields[1])):
         raise ValueError(f"given {_shown(line)}; expected a word and its count, as in line 1")
     if columns == 1 and len(fields) > 1:
         raise ValueError(

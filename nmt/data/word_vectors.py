@@ -12,6 +12,7 @@ piece "▁dog" has the vector of "dog", and a piece inside words has none, thoug
 pieces, as trained on segmented text, each has its own. Special symbols never have one. It knows no models.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -25,6 +26,7 @@ from nmt.errors import UserError
 from nmt.symbols import PIECES
 
 _MOST_MESSAGES = 20  # a file of another kind has a mistake in every line
+_COUNT = re.compile("[0-9]{1,18}")
 _SHOWN = 40  # characters of a word in a message
 
 
@@ -43,7 +45,7 @@ def check_size(path: Path, size: int) -> bool:
     if line is None:
         raise UserError(f"{path}: the file is empty; expected lines with a word and its vector")
     fields = line.rstrip(" ").split(" ")
-    has_header = len(fields) == 2 and all(field.isdecimal() for field in fields)
+    has_header = len(fields) == 2 and all(_COUNT.fullmatch(field) for field in fields)
     numbers = int(fields[1]) if has_header else len(fields) - 1
     if numbers != size:
         raise UserError(

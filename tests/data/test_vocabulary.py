@@ -104,7 +104,7 @@ def test_a_file_of_another_kind_gives_few_messages(tmp_path: Path) -> None:
     with pytest.raises(UserError) as error:
         read_vocabulary(written(tmp_path, "word\n" + "many words in a line\n" * 1009))
     assert len(error.value.messages) == 101
-    assert error.value.messages[-1].endswith("vocab.en: 909 more lines are wrong")
+    assert error.value.messages[-1].endswith("vocab.en: the lines behind them were not read")
     with pytest.raises(UserError, match="no such file"):
         read_vocabulary(tmp_path / "missing")
 

@@ -97,6 +97,7 @@ COLUMNS = "columns; expected a word and 2 numbers, with single spaces between th
         ("", [": the file is empty; expected lines with a word and its vector"]),
         ("the 1 2 3\n", [f", line 1: its vectors have 3 numbers{SIZE.format(3)}"]),
         ("2 300\nthe 1 2\n", [f", line 1: its vectors have 300 numbers{SIZE.format(300)}"]),
+        (f"{'9' * 5000} 2\n", [f", line 1: its vectors have 1 numbers{SIZE.format(1)}"]),
         ("the\n", [f", line 1: its vectors have 0 numbers{SIZE.format(0)}"]),
         ("the 1 2\ndog 1\n\nzebra 1 2 3\n", [
             f", line 2: 'dog 1' has 2 {COLUMNS}",

@@ -27,11 +27,13 @@ from nmt.data.corpus import check_corpora, read_lines, read_pairs
 from nmt.data.dictionary import read_dictionary
 from nmt.data.preparation import prepare
 from nmt.data.subwords import Subwords
+from nmt.data.word_vectors import WordVectors, read_vectors
 from nmt.decoding.shortlist import load_shortlist
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
 from nmt.evaluation.alignments import read_gold, read_links
 from nmt.models.combinations import model_problems
+from nmt.symbols import PIECES
 from nmt.training.checkpoint import read_state
 from nmt.training.finetuning import load_origin
 from tests.fuzz.samples import configuration, names, save_model_file, train_shortly, translate_partly, write_corpora
@@ -124,6 +126,41 @@ def prepare_dictionary(folder: Path) -> OneCase:
         if not refused(lambda: found.update(read_dictionary(path))):
             words = " ".join(list(found)[:3])
             refused(lambda: list(model.translate([f"a {words} ä"], replace(SHORT, replace_unknown=found))))
+
+    return one_case
+
+
+def prepare_vocabulary(folder: Path) -> OneCase:
+    """A vocabulary, which its own words must come back from as they are."""
+    path = folder / "vocabulary"
+
+    def one_case(case: bytes) -> None:
+        path.write_bytes(case)
+        found: list[Subwords] = []
+        if refused(lambda: found.append(Subwords.of_vocabulary(path, joiner="@@"))):
+            return
+        words = [piece.removeprefix("▁") for piece in found[0].pieces(range(found[0].size))][len(PIECES) :]
+        text = " ".join(words[:1000])
+        if found[0].pieces(found[0].encode(text)) != [f"▁{word}" for word in words[:1000]]:
+            raise Broken("a word of the vocabulary is another one in a text")
+        if found[0].decode(found[0].encode(text)) != found[0].whole_words(text):
+            raise Broken("the words of a text are not those of the vocabulary")
+
+    return one_case
+
+
+def prepare_vectors(folder: Path) -> OneCase:
+    """A file of word vectors, of which those that are read must be numbers."""
+    path, pieces = folder / "vectors", [*PIECES, "▁Hund", "▁dog", "s", "▁ä", "▁1"]
+
+    def one_case(case: bytes) -> None:
+        path.write_bytes(case)
+        found: list[WordVectors] = []
+        if refused(lambda: found.append(read_vectors(path, pieces, size=2, largest=1e6))):
+            return
+        ids, values = found[0]
+        if values.shape != (len(ids), 2) or not bool((abs(values) <= 1e6).all()) or len(set(ids.tolist())) < len(ids):
+            raise Broken("vectors that are no vectors")
 
     return one_case
 
@@ -311,6 +348,8 @@ PREPARE: dict[str, Callable[[Path], OneCase]] = {
     "set": prepare_set,
     "corpus": prepare_corpus,
     "dictionary": prepare_dictionary,
+    "vocabulary": prepare_vocabulary,
+    "vectors": prepare_vectors,
     "constraints": prepare_constraints,
     "pharaoh": prepare_pharaoh,
     "cache": prepare_cache,

@@ -124,6 +124,12 @@ _DICTIONARY = partial(
     ["Hund", "dog", "0.5", "1e999", "nan", "-1", "0x1p3", "1_0", "ä", "a b", ""],
     [" ", "\t", "\t\t", " \t", ""],
 )
+_VOCABULARY = partial(
+    lines_of, ["Hund", "ru@@", "<s>", "▁", "7", "²", "\0", "\xa0", "ä", "a b", ""], ["", "", " ", " 3", "\t"]
+)
+_VECTORS = partial(
+    lines_of, ["Hund 1 2", "▁Hund", "s", "0.5", "1e999", "nan", "1_0", "ä", "3 2", ""], [" ", "", "\t", "  "]
+)
 _CONSTRAINTS = partial(
     lines_of, ["a", "dog", "runs", "a dog", ".", "ball", "Ж", "the green field", ""], ["\t", " ", "\t\t", ""]
 )
@@ -161,6 +167,22 @@ TARGETS = {
             lambda: _text_seeds("Hund dog\nBall ball\n", "Hund\tbig dog\t0.5\nBall\tball\t0.25\n"),
             lambda seeds: st.one_of(_DICTIONARY(), one_damaged(seeds), packed(_DICTIONARY())),
             300,
+            False,
+        ),
+        Target(
+            "vocabulary",
+            readers.prepare_vocabulary,
+            lambda: _text_seeds("<unk>\n<s>\n</s>\ndog\nru@@\n", "dog 40\nru@@ 7\n"),
+            lambda seeds: st.one_of(_VOCABULARY(), one_damaged(seeds), packed(_VOCABULARY())),
+            200,
+            False,
+        ),
+        Target(
+            "vectors",
+            readers.prepare_vectors,
+            lambda: _text_seeds("3 2\nHund 1 2\ndog 0.5 -1e-3\ns 1 1\n", "▁Hund 1 2\ns 3 4\n"),
+            lambda seeds: st.one_of(_VECTORS(), one_damaged(seeds), packed(_VECTORS())),
+            200,
             False,
         ),
         Target(

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from nmt.data.subwords import Subwords
 
 UNKNOWN_MARK = "\ud800"  # stands for an unknown piece inside a text; half a surrogate pair, which no text can hold
-UNKNOWN_TEXT = "⁇"  # what sentencepiece writes for an unknown piece
 
 
 class PieceWords(NamedTuple):
