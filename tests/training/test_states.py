@@ -22,6 +22,7 @@ from nmt.training.optim import build_schedule
 from nmt.training.progress import Progress, Window
 from nmt.training.run_folder import RunFolder
 from nmt.training.states import SavedStates, saved_state
+from tests.random_model import save_random_model
 
 
 class OneOfTwo(Processes):
@@ -38,7 +39,7 @@ class OneOfTwo(Processes):
         return list(numbers)
 
     def gather_states(self, states: dict[str, Tensor]) -> list[dict[str, Tensor]]:
-        return [states, {name: state.clone() for name, state in states.items()}]
+        return [states, {"cpu": torch.Generator().manual_seed(9).get_state()}]
 
 
 @pytest.fixture
@@ -199,15 +200,20 @@ def test_another_number_of_processes(folder: RunFolder, threads: Callable[[int],
     assert warnings(log) == ["warning: processes was 1 and is 2: the run continues, but not bit for bit"]
 
 
-def test_a_state_of_an_older_version(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_of_an_older_version(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch, threads: Callable[[int], None]
+) -> None:
     """Versions for one process saved no number of processes."""
-    present = states(folder)._surroundings()
+    present = {**states(folder)._surroundings(), "threads": 3}
     monkeypatch.setattr(
         SavedStates, "_surroundings", lambda _: {key: present[key] for key in present if key != "processes"}
     )
+    threads(3)
     write_two(folder)
     monkeypatch.undo()
+    threads(1)
     _, _, log = resumed(folder)
+    assert torch.get_num_threads() == 3
     assert warnings(log) == ["warning: the state was saved by an older version: the run continues, but not bit for bit"]
     resumed(folder, OneOfTwo(1))
     assert torch.equal(torch.rand(3), seeded(1, 4))
@@ -220,7 +226,7 @@ def seeded(rank: int, update: int) -> Tensor:
 
 
 def test_a_new_process_draws_what_no_other_does(folder: RunFolder) -> None:
-    states(folder, OneOfTwo(1)).start(None, print)
+    assert states(folder, OneOfTwo(1)).start(None, print) == Progress()
     assert torch.equal(torch.rand(3), seeded(1, 0))
     first = states(folder, OneOfTwo(0))
     torch.manual_seed(5)
@@ -240,11 +246,11 @@ def test_a_process_goes_on_where_it_was(folder: RunFolder) -> None:
     writing = states(folder, OneOfTwo(0))
     torch.manual_seed(5)
     writing.write(progress, RECORDS, where="")
-    expected = torch.rand(3)
+    draws = [torch.rand(3), torch.rand(3, generator=torch.Generator().manual_seed(9))]
     for rank, padding in ((0, {}), (1, {"padding": 0, "positions": 0})):
         _, at, log = resumed(folder, OneOfTwo(rank))
         assert at.window == replace(window, **padding)
-        assert torch.equal(torch.rand(3), expected)
+        assert torch.equal(torch.rand(3), draws[rank])
         assert not warnings(log)
 
 
@@ -255,6 +261,35 @@ def test_the_first_process_tells_of_a_best_model_that_is_damaged(folder: RunFold
     told = [line for line in warnings(log) if str(folder.best_path) in line]
     assert len(told) == (rank == 0)
     assert not told or f"nor can it be restored from its checkpoint ({folder.checkpoint_path(3)}" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("average", "finished", "restored"), [(0, None, True), (2, None, True), (0, "4 updates", True), (2, "4", False)]
+)
+def test_a_damaged_best_model_is_restored_from_its_checkpoint(
+    folder: RunFolder, average: int, finished: str | None, restored: bool
+) -> None:
+    """Not in a finished run that averages, whose best model may have been the average. There the state tells which
+    checkpoints are left from a kill, and may go."""
+    training = CONFIG.training.model_copy(update={"average_best": average, "keep_best": 2})
+    config = CONFIG.model_copy(update={"training": training})
+    progress = Progress(update=4, best=[(2.5, 3), (2.5, 4)], last=[4], finished=finished)
+    save_random_model(folder.checkpoint_path(3))
+    folder.checkpoint_path(2).touch()
+    replace(states(folder), config=config).write(progress, RECORDS, where="")
+    folder.checkpoint_path(2).touch()
+    folder.best_path.write_bytes(b"damaged")
+    _, _, log = resumed(folder, config=config)
+    (told,) = warnings(log)
+    assert str(folder.best_path) in told
+    assert folder.checkpoint_path(2).exists() == (finished is None)
+    if restored:
+        assert told.endswith("; restored from its checkpoint, of update 3")
+        assert folder.best_path.read_bytes() == folder.checkpoint_path(3).read_bytes()
+        assert not warnings(resumed(folder, config=config)[2])
+    else:
+        assert told.endswith(f"of which it may have been an average, is {folder.checkpoint_path(3)}")
+        assert folder.best_path.read_bytes() == b"damaged"
 
 
 @pytest.mark.parametrize("rank", [0, 1])
