@@ -9,8 +9,8 @@ written, and what it attends to is the right alignment.
 Or the attention knows the places of words as well: those of a window around the target position (local-m), those around
 a position that the word just read predicts (local-p), or places alone (location).
 
-Bahdanau's decoder attends before it reads, with the state that has read the word before last; that is the one
-difference between the decoders.
+Bahdanau's decoder in the paper's order attends before it reads, with the state that has read the word before last; that
+is the one difference between the decoders.
 """
 
 from collections.abc import Sequence
@@ -32,6 +32,7 @@ DECODERS: dict[str, dict[str, Any]] = {
     "luong": {"type": "luong", "cell": "gru"},
     "luong without feeding": {"type": "luong", "cell": "gru", "input_feeding": False},
     "bahdanau": {"type": "bahdanau", "cell": "gru"},
+    "bahdanau in the authors' order": {"type": "bahdanau", "cell": "gru", "order": "authors"},
     "conditional_gru": {"type": "conditional_gru", "cell": "gru"},
 }
 ATTENTIONS: dict[str, dict[str, Any]] = {  # each as narrow as it can be

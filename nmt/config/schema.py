@@ -31,6 +31,7 @@ Metric = Annotated[str, _name_of("metric", "bleu or loss")]
 CellName = Annotated[str, _name_of("cell", "gru or lstm")]
 DirectionsName = Literal["concatenate", "sum"]
 SortBy = Literal["source", "target", "longer"]
+OrderName = Literal["paper", "authors"]
 Tokenizer = Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "flores200"]
 
 
@@ -262,9 +263,9 @@ class AttentionConfig(Section):
 
 class DecoderConfig(Section):
     type: Annotated[str, _name_of("decoder", "luong or bahdanau")] = "luong"
-    """luong: a cell, attention with its new state, the attentional vector. bahdanau: attention with the old state, a
-    cell that reads the context, a maxout layer. conditional_gru: a cell, attention with its new state, a second cell
-    that reads the context, a tanh layer."""
+    """luong: a cell, attention with its new state, the attentional vector. bahdanau: attention, a cell that reads the
+    context, a maxout layer; see `order`. conditional_gru: a cell, attention with its new state, a second cell that
+    reads the context, a tanh layer."""
     cell: CellName = "gru"
     """The recurrent cell."""
     hidden_size: Size = 512
@@ -274,6 +275,10 @@ class DecoderConfig(Section):
     input_feeding: bool = True
     """luong: feed the attentional vector of each step into the first layer at the next. The other decoders do not need
     it: their cells read the context."""
+    order: OrderName = "paper"
+    """bahdanau: paper: attention with the old state, then the cell reads the previous word and the context. authors, as
+    in their code: the cell reads the previous word and the context of the step before, then attention with the new
+    state."""
     output_size: Size | None = None
     """Units of the vector that the output layer reads: the attentional vector, or the output of the maxout or tanh
     layer; null: hidden_size."""

@@ -24,7 +24,7 @@ class DecoderState(NamedTuple):
 
     layers: tuple[CellState, ...]  # for each layer h (and c): (rows, size)
     past: Past  # what attention remembers
-    fed: Tensor | None = None  # h̃ of the last step, (rows, output_size), where it is fed back
+    fed: Tensor | None = None  # (rows, size), what the last step computed for the first cell, where it is fed back
 
     def select(self, rows: Tensor) -> "DecoderState":
         """The rows `rows`, a flat tensor of indices."""
@@ -117,7 +117,7 @@ class Step(NamedTuple):
 
 
 class ReadoutDecoder(Decoder):
-    """A decoder whose cells read the context, and whose readout of (s_i, E y_{i-1}, c_i) is not fed back.
+    """A decoder whose cells read a context, and whose readout of (s_i, E y_{i-1}, c_i) is not fed back.
 
     Therefore the readout of a whole sentence is one product after the loop.
     """

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from nmt.config.schema import OrderName
 from nmt.models.attention import Attention
 from nmt.models.cells import CELLS, Cell
 from nmt.models.decoder import Decoder, DecoderShape, DecoderState, Outputs, ReadoutDecoder, Step
@@ -143,20 +144,32 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
 
 
 class BahdanauDecoder(ReadoutDecoder):
-    """Bahdanau et al. (2014), 3.1, A.2.2: attention with the old state, a cell that reads the context, a maxout layer:
+    """Bahdanau et al. (2014), 3.1, A.2.2: attention, a cell that reads the context, a maxout layer. `order: paper`:
 
         c_i = attention(s_{i-1})                             s_{i-1} of the top layer is the query
         s_i = RNN([E y_{i-1}; c_i], s_{i-1})
+
+    `order: authors`, as in their code, GroundHog, where a state has read y_{i-1} when it attends:
+
+        s_i = RNN([E y_{i-1}; c_{i-1}], s_{i-1})             c_0 = 0
+        c_i = attention(s_i)                                 s_i of the top layer is the query
+
+    In both orders then, with s_i of the top layer:
+
         t̃_i = U_o s_i + V_o E y_{i-1} + C_o c_i + b          (2 × output_size,)
         t_i = [max(t̃_{i,2j-1}, t̃_{i,2j})]_j                   the vector that the output layer reads
 
-    The readout is of s_i, as in the paper's equation 4, p(y_i | s_i, y_{i-1}, c_i); its appendix writes s_{i-1}, which
-    in the authors' code has read y_{i-1} already. A.1.1 allows an LSTM in place of the gated unit.
+    The readout of s_i is the paper's equation 4, p(y_i | s_i, y_{i-1}, c_i). Its appendix writes s_{i-1}, for the state
+    that GroundHog counts so: it reads y_i after writing it. GroundHog writes y_1 from s_0 itself; here y_0 is <s>, which
+    s_1 has read. A.1.1 allows an LSTM in place of the gated unit.
     """
 
-    def __init__(self, attention: Attention, shape: DecoderShape) -> None:
+    options = frozenset({"order"})
+
+    def __init__(self, attention: Attention, shape: DecoderShape, *, order: OrderName) -> None:
         super().__init__(attention, shape)
         context_size, gates = attention.context_size, CELLS[shape.cell].gates * shape.size
+        self.reads_first = order == "authors"
         self.context_layer = StepLinear(context_size, gates, bias=False) if context_size else None
         self.readout = Linear(shape.size + shape.input_size + context_size, 2 * shape.output_size)
 
@@ -164,14 +177,29 @@ class BahdanauDecoder(ReadoutDecoder):
         if self.context_layer is not None:
             yield self.context_layer.weight, Weight(gates=self._cell(0).kind.gates)
 
+    def start(self, layers: tuple[CellState, ...], memory: Memory) -> DecoderState:
+        first = layers[0][0]
+        fed = first.new_zeros(first.size(0), self.attention.context_size) if self.reads_first else None
+        return super().start(layers, memory)._replace(fed=fed)
+
     def _recur(
         self, from_input: Tensor, state: DecoderState, memory: Memory, masks: Sequence[Tensor]
     ) -> tuple[Step, DecoderState]:
+        if state.fed is not None:
+            layers = self._read(from_input, state.fed, state, masks)
+            context, weights, past = self.attention.step(layers[-1][0], memory, state.past)
+            return Step(layers[-1][0], context, weights), DecoderState(layers, past, context)
         context, weights, past = self.attention.step(state.layers[-1][0], memory, state.past)
+        layers = self._read(from_input, context, state, masks)
+        return Step(layers[-1][0], context, weights), DecoderState(layers, past)
+
+    def _read(
+        self, from_input: Tensor, context: Tensor, state: DecoderState, masks: Sequence[Tensor]
+    ) -> tuple[CellState, ...]:
+        """The new states of all layers, the first of which reads the context."""
         if self.context_layer is not None:
             from_input = from_input + self.context_layer(context)
-        layers = self._stack(self._cell(0)(from_input, state.layers[0]), state.layers, masks)
-        return Step(layers[-1][0], context, weights), DecoderState(layers, past)
+        return self._stack(self._cell(0)(from_input, state.layers[0]), state.layers, masks)
 
     def _read_out(self, top: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
         pairs = self.readout(torch.cat((top, embedded, context), dim=-1)).unflatten(-1, (self.output_size, 2))

@@ -25,6 +25,7 @@ DECODERS = {
     "luong": {"type": "luong"},
     "luong at once": {"type": "luong", "input_feeding": False},
     "bahdanau": {"type": "bahdanau"},
+    "bahdanau authors": {"type": "bahdanau", "order": "authors"},
     "conditional_gru": {"type": "conditional_gru", "cell": "gru"},
 }
 

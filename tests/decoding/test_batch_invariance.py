@@ -29,6 +29,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
         "attention": {"score": "dot"},
     },
     "bahdanau": {"decoder": {"type": "bahdanau"}, "attention": {"score": "additive", "coverage": True}},
+    "bahdanau authors": {"decoder": {"type": "bahdanau", "order": "authors"}, "attention": {"score": "additive"}},
     "conditional_gru": {"decoder": {"type": "conditional_gru"}, "attention": {"score": "additive", "bias": True}},
     "local-m": {"decoder": {"type": "luong"}, "attention": {"score": "concat", "scope": "local-m", "half_width": 2}},
     "local-p": {

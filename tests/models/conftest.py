@@ -29,12 +29,13 @@ SETTINGS: Changes = {
 # What follows is said a second time on purpose: tests/models/test_refusals.py compares it with what the loader refuses.
 SAME_SIZE = {"dot", "scaled_dot", "cosine"}
 GLOBAL_ONLY = {"location", "none"}
-NEVER = {("conditional_gru", "none")}
+NEVER = {("conditional_gru", "none"), ("authors", "none")}
 SWITCHES = {
     "bias": (False, True),
     "coverage": (False, True),
     "renormalise": (False, True),
     "input_feeding": (True, False),
+    "order": ("paper", "authors"),
 }
 SMALL = {"half_width": 2, "positions": 12, "filters": 4, "filter_width": 5}  # other options; 13 source positions
 
@@ -61,6 +62,8 @@ def all_combinations() -> dict[str, Changes]:
             continue
         variants = (settings_of(each.options) for each in (DECODERS[decoder], SCORES[score], SCOPES[scope]))
         for of_decoder, of_score, of_scope in product(*variants):
+            if (of_decoder.get("order"), score) in NEVER:
+                continue
             changes = {
                 "attention": {"score": score, "scope": scope, **of_score, **of_scope},
                 "decoder": {"type": decoder, **of_decoder, "hidden_size": 20 if score in SAME_SIZE else 7},
@@ -73,9 +76,9 @@ def all_combinations() -> dict[str, Changes]:
 
 COMBINATIONS = all_combinations()
 ATTENTIONS = {
-    name.removeprefix("bahdanau "): changes["attention"]
+    name.removeprefix("bahdanau ").removesuffix(" order=paper"): changes["attention"]
     for name, changes in COMBINATIONS.items()
-    if changes["decoder"]["type"] == "bahdanau"  # it goes with every score, and has no switch of its own
+    if changes["decoder"].get("order") == "paper"  # Bahdanau's decoder so goes with every score
 }
 
 

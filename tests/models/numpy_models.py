@@ -233,11 +233,12 @@ def attend(weights: Weights, settings: Settings, memory: Array, past: Past, quer
 
 
 # ----------------------------------------------------------------------------------------------------------- decoders
-# One step: (weights, decoder's settings, E y_{i-1}, the states before, h̃ of the last step, attend) → (new states,
-# vector for the output layer, context, weights). `attend` takes the query.
+# One step: (weights, decoder's settings, E y_{i-1}, the states before, the vector for the output layer and the context
+# of the last step, attend) → (new states, vector, context, weights). `attend` takes the query.
 
 Attend = Callable[[Array], tuple[Array, Array]]
 Step = tuple[list[list[Array]], Array, Array, Array]
+Last = tuple[Array, Array]
 
 
 def stack(weights: Weights, settings: Settings, states: list[list[Array]], first: list[Array]) -> list[list[Array]]:
@@ -248,8 +249,8 @@ def stack(weights: Weights, settings: Settings, states: list[list[Array]], first
     return new
 
 
-def luong(weights: Weights, settings: Settings, x: Array, states: Any, fed: Array, attend: Attend) -> Step:
-    feed = weights["decoder.feed.weight"] @ fed if settings["input_feeding"] else 0.0
+def luong(weights: Weights, settings: Settings, x: Array, states: Any, last: Last, attend: Attend) -> Step:
+    feed = weights["decoder.feed.weight"] @ last[0] if settings["input_feeding"] else 0.0
     first = decoder_cell(weights, "decoder.cells.0", settings["cell"], x, states[0], feed)
     states = stack(weights, settings, states, first)
     context, alphas = attend(states[-1][0])
@@ -261,16 +262,25 @@ def readout(weights: Weights, *parts: Array) -> Array:
     return np.asarray(weights["decoder.readout.weight"] @ np.concatenate(parts) + weights["decoder.readout.bias"])
 
 
-def bahdanau(weights: Weights, settings: Settings, x: Array, states: Any, fed: Array, attend: Attend) -> Step:
-    context, alphas = attend(states[-1][0])
-    extra = weights["decoder.context_layer.weight"] @ context if len(context) else 0.0
-    first = decoder_cell(weights, "decoder.cells.0", settings["cell"], x, states[0], extra)
-    states = stack(weights, settings, states, first)
+def bahdanau(weights: Weights, settings: Settings, x: Array, states: Any, last: Last, attend: Attend) -> Step:
+    """In the paper's order attention comes before the cell; in the authors' after it, which reads the last context."""
+    if settings["order"] == "paper":
+        context, alphas = attend(states[-1][0])
+        states = read_with_context(weights, settings, x, states, context)
+    else:
+        states = read_with_context(weights, settings, x, states, last[1])
+        context, alphas = attend(states[-1][0])
     pairs = readout(weights, states[-1][0], x, context).reshape(-1, 2)
     return states, pairs.max(1), context, alphas
 
 
-def conditional_gru(weights: Weights, settings: Settings, x: Array, states: Any, fed: Array, attend: Attend) -> Step:
+def read_with_context(weights: Weights, settings: Settings, x: Array, states: Any, context: Array) -> list[list[Array]]:
+    extra = weights["decoder.context_layer.weight"] @ context if len(context) else 0.0
+    first = decoder_cell(weights, "decoder.cells.0", settings["cell"], x, states[0], extra)
+    return stack(weights, settings, states, first)
+
+
+def conditional_gru(weights: Weights, settings: Settings, x: Array, states: Any, last: Last, attend: Attend) -> Step:
     between = decoder_cell(weights, "decoder.cells.0", "gru", x, states[0])
     context, alphas = attend(between[0])
     first = decoder_cell(weights, "decoder.context_cell", "gru", context, between)
@@ -287,14 +297,16 @@ def run(weights: Weights, model: Settings, source: list[int], target_input: list
     states = first_states(weights, model, memory, finals)
     embedding = weights.get("own_target_embedding.weight", weights["source_embedding.weight"])
     output = weights.get("output_layer.weight", embedding)
-    fed, past = np.zeros(output.shape[1]), Past(0, np.zeros(len(memory)), np.zeros(len(memory)))
+    past = Past(0, np.zeros(len(memory)), np.zeros(len(memory)))
+    vector, context = np.zeros(output.shape[1]), np.zeros(memory.shape[1])
     attention, settings = below(weights, "decoder.attention."), model["attention"]
     decoder, rows = DECODERS[model["decoder"]["type"]], []
     for token in target_input:
         look = partial(attend, attention, settings, memory, past)
-        states, fed, context, alphas = decoder(weights, model["decoder"], embedding[token], states, fed, look)
+        last = (vector, context)
+        states, vector, context, alphas = decoder(weights, model["decoder"], embedding[token], states, last, look)
         past = Past(past.step + 1, alphas, past.coverage + alphas)
-        logits = output @ fed
+        logits = output @ vector
         rows.append((logits - np.log(np.exp(logits).sum()), alphas, context, states))
     log_probabilities, all_alphas, contexts, all_states = (list(column) for column in zip(*rows, strict=True))
     return Steps(np.stack(log_probabilities), np.stack(all_alphas), np.stack(contexts), all_states)

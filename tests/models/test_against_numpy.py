@@ -58,6 +58,7 @@ ENCODERS_AND_STATES: dict[str, Changes] = {
         "decoder": {"initial_state": "copy", "cell": "lstm", "layers": 2, "hidden_size": 10},
     },
     "no attention, mean": {"attention": {"score": "none"}, "decoder": {"initial_state": "mean", "type": "bahdanau"}},
+    "authors' order": {"decoder": {"type": "bahdanau", "order": "authors", "cell": "lstm", "layers": 2}},
     "tied target": {"tie_embeddings": "target", "decoder": {"output_size": 2}},
     "tied target, maxout": {"tie_embeddings": "target", "decoder": {"output_size": 2, "type": "bahdanau"}},
 }
@@ -69,7 +70,7 @@ def test_every_member_has_a_twin(second: ModuleType) -> None:
     assert second.SCOPES.keys() == SCOPES.keys()
     assert second.DECODERS.keys() == DECODERS.keys()
     options = set().union(*(member.options for family in (SCORES, SCOPES, DECODERS) for member in family.values()))
-    known = {"size", "bias", "coverage", "renormalise", "input_feeding"}
+    known = {"size", "bias", "coverage", "renormalise", "input_feeding", "order"}
     assert options == known | {"half_width", "positions", "filters", "filter_width"}
 
 

@@ -57,15 +57,46 @@ def test_bahdanau_asks_with_the_old_state(make_model: MakeModel, batch: Batch) -
 
 @torch.no_grad()
 def test_bahdanau_weights_of_a_word_do_not_know_the_word_before_it(make_model: MakeModel, batch: Batch) -> None:
-    """y_{i-1} enters s_i, and the query of word i is s_{i-1}; in the other decoders it has been read before."""
+    """y_{i-1} enters s_i, and the query of word i is s_{i-1}. In the other decoders, and in the authors' order, it has
+    been read before."""
     source, lengths, target_input = batch
     other = target_input.clone()
     other[:, 3] = 18
-    for decoder, first_change in {"luong": 3, "conditional_gru": 3, "bahdanau": 4}.items():
-        model = make_model(decoder={"type": decoder})
+    first_changes = {"luong": 3, "conditional_gru": 3, "bahdanau": 4, "bahdanau authors": 3}
+    for decoder, first_change in first_changes.items():
+        model = make_model(decoder=dict(zip(("type", "order"), decoder.split(), strict=False)))
         weights, changed = (model(source, lengths, tokens).weights[:2] for tokens in (target_input, other))
         differs = (weights != changed).flatten(2).any(2).all(0)
         assert differs.tolist() == [position >= first_change for position in range(8)], decoder
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+def test_bahdanau_in_the_authors_order(make_model: MakeModel, batch: Batch, cell: str) -> None:
+    """s_i = RNN([E y_{i-1}; c_{i-1}], s_{i-1}) with c_0 = 0, then c_i = attention(s_i), with s_i of the top layer."""
+    model = make_model(decoder={"type": "bahdanau", "order": "authors", "layers": 2, "cell": cell})
+    decoder: Any = model.decoder
+    queries, states = queries_of(model, batch)
+    before = model.start(batch[0], batch[1]).decoder
+    assert before.fed is not None
+    assert before.fed.shape == (3, 20)
+    assert not before.fed.any()
+    for position, (query, state) in enumerate(zip(queries, states, strict=True)):
+        assert torch.equal(query, state.layers[1][0])
+        read = decoder.cells[0].project(model.target_embedding(batch[2][:, position]))
+        bottom = decoder.cells[0](read + before.fed @ decoder.context_layer.weight.T, before.layers[0])
+        top = decoder.cells[1](decoder.cells[1].project(bottom[0]), before.layers[1])
+        for found, expected in zip(state.layers, (bottom, top), strict=True):
+            torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+        before = state
+
+
+@torch.no_grad()
+def test_both_orders_of_bahdanau_have_the_same_weights(make_model: MakeModel, batch: Batch) -> None:
+    """But do not compute the same."""
+    paper, authors = (make_model(decoder={"type": "bahdanau", "order": order}) for order in ("paper", "authors"))
+    authors.load_state_dict(paper.state_dict())
+    assert not torch.allclose(paper(*batch).vectors, authors(*batch).vectors)
 
 
 @torch.no_grad()
@@ -110,11 +141,11 @@ def test_maxout_sends_the_gradient_to_the_larger_one(make_model: MakeModel, batc
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("decoder", ["bahdanau", "conditional_gru"])
+@pytest.mark.parametrize("decoder", ["bahdanau", "bahdanau authors", "conditional_gru"])
 def test_readout_reads_state_word_and_context_in_this_order(make_model: MakeModel, batch: Batch, decoder: str) -> None:
     """One column of the readout's weights at a time: the first unit of s_i, of E y_{i-1}, of c_i."""
     source, lengths, target_input = batch
-    model = make_model(decoder={"type": decoder})
+    model = make_model(decoder=dict(zip(("type", "order"), decoder.split(), strict=False)))
     readout: Any = model.decoder.readout
     contexts: list[Tensor] = []
     model.decoder.attention.register_forward_hook(lambda module, given, result: contexts.append(result[0][:, 0]))
@@ -125,7 +156,7 @@ def test_readout_reads_state_word_and_context_in_this_order(make_model: MakeMode
         readout.weight[:, column] = 1.0
         vector = model(*batch).vectors[:, 0, 0]
         value = part[:, 0]
-        torch.testing.assert_close(vector, value if decoder == "bahdanau" else torch.tanh(value), rtol=0, atol=1e-12)
+        torch.testing.assert_close(vector, value if "bahdanau" in decoder else torch.tanh(value), rtol=0, atol=1e-12)
 
 
 @torch.no_grad()
@@ -156,9 +187,10 @@ def test_luong_combines_context_and_state_in_this_order(make_model: MakeModel, b
     [
         ({}, "feed"),
         ({"type": "bahdanau"}, "context_layer"),
+        ({"type": "bahdanau", "order": "authors"}, "context_layer"),
         ({"type": "conditional_gru"}, "context_cell.input_layer"),
     ],
-    ids=["luong", "bahdanau", "conditional_gru"],
+    ids=["luong", "bahdanau", "bahdanau, authors", "conditional_gru"],
 )
 def test_what_was_attended_to_enters_the_cells(
     make_model: MakeModel, batch: Batch, changes: Changes, layer: str

@@ -100,16 +100,23 @@ def test_decoders(make_model: MakeModel, decoder: str, variant: str) -> None:
     check_model(make_model, {"type": decoder, **DECODER_VARIANTS[variant]}, with_everything("location_sensitive"))
 
 
+@pytest.mark.parametrize("variant", DECODER_VARIANTS)
+@pytest.mark.parametrize("score", ["additive", "location_sensitive"])
+def test_the_authors_order(make_model: MakeModel, score: str, variant: str) -> None:
+    decoder = {"type": "bahdanau", "order": "authors", **DECODER_VARIANTS[variant]}
+    check_model(make_model, decoder, with_everything(score))
+
+
 @pytest.mark.parametrize("score", ["additive", "location_sensitive"])
 def test_without_input_feeding(make_model: MakeModel, score: str) -> None:
     check_model(make_model, {"input_feeding": False}, {"score": score, "scope": "local-p", "half_width": 2})
 
 
-@pytest.mark.parametrize("decoder", DECODERS)
+@pytest.mark.parametrize("decoder", [*DECODERS, "bahdanau authors"])
 def test_backward_passes_over_one_graph_add_up(make_model: MakeModel, batch: Batch, decoder: str) -> None:
     """Several passes over one graph, whole, for some outputs or for one parameter, as the layers of a loop must bear,
     whose weight gradients are formed once for all steps."""
-    model = make_model(decoder={"type": decoder})
+    model = make_model(decoder=dict(zip(("type", "order"), decoder.split(), strict=False)))
     names, parameters = zip(*model.named_parameters(), strict=True)
     vectors = model(*batch).vectors
     expected = torch.autograd.grad(vectors.square().sum(), parameters, retain_graph=True, allow_unused=True)

@@ -54,12 +54,13 @@ def assert_equal(model: Seq2Seq, batch: Batch) -> None:
 
 
 @pytest.mark.parametrize("variant", DECODER_VARIANTS)
-@pytest.mark.parametrize("decoder", [*DECODERS, "luong without input feeding"])
+@pytest.mark.parametrize("decoder", [*DECODERS, "luong without input feeding", "bahdanau in the authors' order"])
 def test_decoders(make_model: MakeModel, batch: Batch, decoder: str, variant: str) -> None:
     if decoder == "conditional_gru" and "lstm" in variant:
         pytest.skip("the conditional GRU has no LSTM form")
     feeding = {"input_feeding": False} if "without" in decoder else {}
-    settings = {"type": decoder.split()[0], **feeding, **DECODER_VARIANTS[variant], "dropout": 0.3}
+    order = {"order": "authors"} if "authors" in decoder else {}
+    settings = {"type": decoder.split()[0], **feeding, **order, **DECODER_VARIANTS[variant], "dropout": 0.3}
     assert_equal(make_model(decoder=settings), batch)
 
 
@@ -79,13 +80,14 @@ def test_encoders(make_model: MakeModel, batch: Batch, encoder: str) -> None:
 @torch.inference_mode()
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("copies", [1, 2])
-@pytest.mark.parametrize("decoder", ["gru", "lstm layers"])
+@pytest.mark.parametrize("decoder", ["gru", "lstm layers", "authors' order"])
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_steps_with_packed_weights(
     make_model: MakeModel, batch: Batch, encoder: str, decoder: str, copies: int, dtype: torch.dtype
 ) -> None:
     """Of few sentences, whose encoder is the library's, and of more; of the model as it is, too."""
-    changes = DECODER_VARIANTS["layers" if decoder == "gru" else decoder]
+    variants = {**DECODER_VARIANTS, "gru": DECODER_VARIANTS["layers"]}
+    changes = variants.get(decoder, {"type": "bahdanau", "order": "authors", "layers": 2})
     score = {"score": "concat"} if decoder == "gru" else {}  # a layer that is packed in two parts
     model = make_model(encoder=ENCODERS[encoder], decoder=changes, attention=score).to(dtype)
     source, lengths = batch[0].repeat(copies, 1), batch[1].repeat(copies)
