@@ -43,13 +43,16 @@ class Row(NamedTuple):
         keys = [f"attention.score={self.score}", f"attention.scope={self.scope}", f"decoder.type={self.decoder}"]
         if not self.input_feeding:
             keys.append("decoder.input_feeding=false")
+        if self.score == "fixed":  # which goes with one direction only, whose states are too small to be copied
+            keys += ["encoder.bidirectional=false", "decoder.initial_state=final"]
         return [f"model.{key}" for key in keys]
 
 
 def _rows() -> Iterator[Row]:
     """In order of training: Luong's decoder with every score and then with the local scopes; the other decoders with
-    the score of their papers; and Luong's again without input feeding."""
-    attentions = [("none", "global"), *((score, "global") for score in SCORES if score != "none")]
+    the score of their papers; and Luong's again without input feeding. `fixed`, which needs another encoder, is not
+    among them."""
+    attentions = [("none", "global"), *((score, "global") for score in SCORES if score not in ("none", "fixed"))]
     attentions += [(score, scope) for scope in LOCAL_SCOPES for score in LOCAL_SCORES]
     yield from (Row(score, scope) for score, scope in attentions)
     yield from (Row("additive", decoder=decoder) for decoder in DECODERS if decoder != "luong")

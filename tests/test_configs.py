@@ -90,6 +90,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "model.attention.size": 1000,
         "model.attention.bias": False,
         "model.decoder.type": "bahdanau",
+        "model.decoder.order": "authors",
         "model.decoder.cell": "gru",
         "model.decoder.hidden_size": 1000,
         "model.decoder.output_size": 500,

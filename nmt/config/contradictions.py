@@ -241,6 +241,3 @@ def _decoding(config: Config) -> Iterator[Problem]:
         )
         reads = ("decoding.beam_size", "training.validation.beam_size")
         yield _problem("decoding.length_penalty", message, *reads)
-    if decoding.coverage_penalty and config.model.attention.score == "none":
-        message = f"{decoding.coverage_penalty} needs attention, and model.attention.score is none; remove it"
-        yield _problem("decoding.coverage_penalty", message, "model.attention.score")

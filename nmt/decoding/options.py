@@ -101,12 +101,9 @@ def contradictions(
             yield "diversity does not go with sampling; leave out one of the two"
         if constraints:
             yield "diversity does not go with constraints; leave out one of the two"
-    if decoding.coverage_penalty and (which := scorer.without_attention):
-        yield f"coverage_penalty needs attention, and {which} has none (model.attention.score: none); set it to 0"
-    if options.replace_unknown is not None and (which := scorer.without_attention):
-        yield (
-            f"unknown words cannot be replaced: {which} has no attention (model.attention.score: none), which would "
-            "say what source word each stands for"
-        )
+    if decoding.coverage_penalty and (lacking := scorer.without_attention):
+        yield f"coverage_penalty needs attention, and {lacking}; set it to 0"
+    if options.replace_unknown is not None and (lacking := scorer.without_attention):
+        yield f"unknown words cannot be replaced: {lacking}, which would say what source word each stands for"
     if options.alignments:
         yield from scorer.no_alignments()

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from nmt.decoding.shortlist import Columns
 from nmt.errors import Checking
+from nmt.models.scores import SCORES
 from nmt.models.seq2seq import SearchState, Seq2Seq
 
 LEAST = 1e-10  # smaller coverage counts as this: with local attention a token may have none, and log(0) is -∞
@@ -57,16 +58,19 @@ class Scorer:
 
     @property
     def without_attention(self) -> str | None:
-        """What to call the first model that has no attention; None where all have it."""
+        """That the first model of those that have no attention has none; None where all have it."""
         for number, model in enumerate(self.models, 1):
-            if not model.decoder.attention.score.context:
-                return "the model" if len(self.models) == 1 else f"model {number} of the ensemble's {len(self.models)}"
+            score = model.decoder.attention.score
+            if not score.aligns:
+                which = "the model" if len(self.models) == 1 else f"model {number} of the ensemble's {len(self.models)}"
+                name = next(name for name, kind in SCORES.items() if isinstance(score, kind))
+                return f"{which} has no attention (model.attention.score: {name})"
         return None
 
     def no_alignments(self) -> Checking[None]:
         """Why no alignments can be read from these models, if so."""
-        if which := self.without_attention:
-            yield f"there are no alignments: {which} has no attention (model.attention.score: none) to read them from"
+        if lacking := self.without_attention:
+            yield f"there are no alignments: {lacking} to read them from"
 
     def start(self, source: Tensor, source_lengths: Tensor, *, coverage: bool = False) -> ScorerState:
         """Encode `source` (batch, source_length), ids with END. `coverage`: for `coverage_penalty`."""

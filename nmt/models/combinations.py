@@ -4,10 +4,11 @@ Each family's classes say what they take; nothing is listed here twice.
 """
 
 from collections.abc import Iterator
+from itertools import chain
 
 from nmt.config import Config, Problem, unknown_names
 from nmt.config.allowed import Families
-from nmt.config.schema import AttentionConfig, ModelConfig, changed, memory_size
+from nmt.config.schema import AttentionConfig, DecodingConfig, ModelConfig, changed, memory_size
 from nmt.models.cells import CELLS
 from nmt.models.decoders import DECODERS
 from nmt.models.initial_state import INITIAL_STATES
@@ -44,10 +45,10 @@ def model_problems(config: Config) -> Iterator[Problem]:
         section = getattr(model, part)
         known = section.model_copy(update={key: type(section).model_fields[key].default})
         model = model.model_copy(update={part: known})
-    for check in (_decoder, _copied_state, _attention_options, _sizes, _scope, _without_attention):
-        for problem in check(model):
-            if not unknown & {problem.path, *problem.reads}:
-                yield problem
+    checks = (_decoder, _copied_state, _attention_options, _sizes, _scope, _without_context, _without_attention)
+    for problem in chain(*(check(model) for check in checks), _coverage_penalty(config.decoding, model)):
+        if not unknown & {problem.path, *problem.reads}:
+            yield problem
 
 
 def _decoder(model: ModelConfig) -> Iterator[Problem]:
@@ -134,7 +135,7 @@ def _scope(model: ModelConfig) -> Iterator[Problem]:
     attention, score = model.attention, SCORES[model.attention.score]
     if attention.scope == "global" or not score.positional:
         return
-    reason = "scores positions by their number already" if score.context else "looks at no position"
+    reason = "scores positions by their number already" if score.aligns else "chooses no positions"
     others = ", ".join(name for name, other in SCORES.items() if not other.positional)
     message = (
         f"{attention.scope} does not go with score: {attention.score}, which {reason}; use global, or one of {others}"
@@ -143,7 +144,33 @@ def _scope(model: ModelConfig) -> Iterator[Problem]:
 
 
 def _without_attention(model: ModelConfig) -> Iterator[Problem]:
-    """A decoder without attention knows the source from its first state only."""
+    """No context, or one that is the same at every step."""
+    name, score = model.attention.score, SCORES[model.attention.score]
+    if score.aligns:
+        return
+    if model.decoder.order != "paper":
+        message = (
+            f"{model.decoder.order} does not go with attention.score: {name}: no state attends, so there are no two "
+            "orders; use paper"
+        )
+        yield Problem(("model", "decoder", "order"), message, (_SCORE, _TYPE))
+    if score.context and model.encoder.bidirectional:
+        message = (
+            f"true does not go with attention.score: {name}, whose context is the last annotation: there the backward "
+            "direction has read </s> only; use false"
+        )
+        yield Problem(_BIDIRECTIONAL, message, (_SCORE,))
+
+
+def _coverage_penalty(decoding: DecodingConfig, model: ModelConfig) -> Iterator[Problem]:
+    penalty, score = decoding.coverage_penalty, model.attention.score
+    if penalty and not SCORES[score].aligns:
+        message = f"{penalty} needs attention, and model.attention.score is {score}; remove it"
+        yield Problem(("decoding", "coverage_penalty"), message, (_SCORE,))
+
+
+def _without_context(model: ModelConfig) -> Iterator[Problem]:
+    """A decoder without context knows the source from its first state only."""
     if SCORES[model.attention.score].context:
         return
     if model.decoder.initial_state == "zeros":

@@ -159,9 +159,9 @@ class BahdanauDecoder(ReadoutDecoder):
         t̃_i = U_o s_i + V_o E y_{i-1} + C_o c_i + b          (2 × output_size,)
         t_i = [max(t̃_{i,2j-1}, t̃_{i,2j})]_j                   the vector that the output layer reads
 
-    The readout of s_i is the paper's equation 4, p(y_i | s_i, y_{i-1}, c_i). Its appendix writes s_{i-1}, for the state
-    that GroundHog counts so: it reads y_i after writing it. GroundHog writes y_1 from s_0 itself; here y_0 is <s>, which
-    s_1 has read. A.1.1 allows an LSTM in place of the gated unit.
+    The readout of s_i is the paper's equation 4, p(y_i | s_i, y_{i-1}, c_i). The appendix has s_{i-1}, which is how
+    GroundHog counts the state that has read y_{i-1}: there a state writes a word and then reads it. So it writes y_1
+    from s_0; here y_0 is <s>, which s_1 has read. A.1.1 allows an LSTM in place of the gated unit.
     """
 
     options = frozenset({"order"})

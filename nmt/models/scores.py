@@ -32,6 +32,8 @@ class Score(nn.Module):
     """Whether the score is of positions, whatever stands there; it then goes with the global scope only."""
     context: ClassVar[bool] = True
     """Whether there is anything to attend to; without it the context has no units and the weights are 0."""
+    aligns: ClassVar[bool] = True
+    """Whether the decoder's state has a say in the weights, so that they tell which source words a word is from."""
     remembers: frozenset[str] = frozenset()
     """What of the steps before `forward` reads from `past`: weights, coverage, both, or nothing."""
 
@@ -218,12 +220,32 @@ class NoScore(Score):
 
     positional = True
     context = False
+    aligns = False
 
     def __init__(self, query_size: int, memory_size: int) -> None:
         super().__init__()
 
     def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
         return query.new_zeros(query.size(0), query.size(1), keys.size(1))
+
+
+class FixedScore(Score):
+    """No attention, but the context c = h_S, the last annotation, at every step: a_tS = 1. RNNencdec, the baseline of
+    Bahdanau et al. (2014), who fix c_i to →h_{T_x} (A.2.2), is their decoder with it.
+
+    e_tj = 10⁴ j: the softmax over the real positions is then 1 at the last of them and 0 elsewhere, exactly.
+    """
+
+    positional = True
+    aligns = False
+
+    def __init__(self, query_size: int, memory_size: int) -> None:
+        super().__init__()
+
+    def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
+        length = keys.size(1)
+        scores = 1e4 * torch.arange(length, dtype=query.dtype, device=query.device)
+        return scores.expand(query.size(0), query.size(1), length)
 
 
 SCORES: dict[str, type[Score]] = {
@@ -235,5 +257,6 @@ SCORES: dict[str, type[Score]] = {
     "cosine": CosineScore,
     "location": LocationScore,
     "location_sensitive": LocationSensitiveScore,
+    "fixed": FixedScore,
     "none": NoScore,
 }

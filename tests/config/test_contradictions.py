@@ -148,11 +148,6 @@ def training(rest: str, end: str = "max_epochs: 20") -> str:
             "decoding.length_penalty",
             "none has no effect on greedy search",
         ),
-        (
-            "decoding: {coverage_penalty: 0.2}\nmodel: {attention: {score: none}}",
-            "decoding.coverage_penalty",
-            "0.2 needs attention, and model.attention.score is none",
-        ),
     ],
 )
 def test_one_contradiction(messages: Messages, snippet: str, path: str, expected: str) -> None:

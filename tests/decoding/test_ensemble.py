@@ -142,9 +142,12 @@ def test_batches_change_nothing(vocabularies, options) -> None:
 
 
 @pytest.mark.parametrize("options", [{"alignments": True}, {"coverage_penalty": 0.2}, {"replace_unknown": {}}], ids=str)
-def test_a_member_without_attention_is_named(vocabularies, options) -> None:
-    models = [of_size(vocabularies, "luong"), of_size(vocabularies, "luong", score="none")]
-    with pytest.raises(UserError, match=r"model 2 of the ensemble's 2 has (no|none)"):
+@pytest.mark.parametrize("score", ["none", "fixed"])
+def test_a_member_without_attention_is_named(vocabularies, options, score) -> None:
+    models = [of_size(vocabularies, "luong"), of_size(vocabularies, "luong", score=score)]
+    with pytest.raises(
+        UserError, match=rf"model 2 of the ensemble's 2 has no attention \(model.attention.score: {score}\)"
+    ):
         translate(Translator(models, vocabularies), TEXT, **options)
 
 

@@ -28,8 +28,8 @@ SETTINGS: Changes = {
 }
 # What follows is said a second time on purpose: tests/models/test_refusals.py compares it with what the loader refuses.
 SAME_SIZE = {"dot", "scaled_dot", "cosine"}
-GLOBAL_ONLY = {"location", "none"}
-NEVER = {("conditional_gru", "none"), ("authors", "none")}
+GLOBAL_ONLY = {"location", "fixed", "none"}
+NEVER = {("conditional_gru", "none"), ("authors", "none"), ("authors", "fixed")}  # a decoder or its order
 SWITCHES = {
     "bias": (False, True),
     "coverage": (False, True),

@@ -180,6 +180,7 @@ SCORES: dict[str, Callable[[Weights, Array, Array, Past], Array] | None] = {
     ),
     "location": location,
     "location_sensitive": location_sensitive,
+    "fixed": lambda w, query, memory, past: np.array([-np.inf] * (len(memory) - 1) + [0.0]),
     "none": None,  # no attention: no weights, and a context of no units
 }
 

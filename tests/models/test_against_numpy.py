@@ -59,6 +59,11 @@ ENCODERS_AND_STATES: dict[str, Changes] = {
     },
     "no attention, mean": {"attention": {"score": "none"}, "decoder": {"initial_state": "mean", "type": "bahdanau"}},
     "authors' order": {"decoder": {"type": "bahdanau", "order": "authors", "cell": "lstm", "layers": 2}},
+    "RNNencdec": {
+        "encoder": {"bidirectional": False},
+        "attention": {"score": "fixed"},
+        "decoder": {"type": "bahdanau", "initial_state": "final"},
+    },
     "tied target": {"tie_embeddings": "target", "decoder": {"output_size": 2}},
     "tied target, maxout": {"tie_embeddings": "target", "decoder": {"output_size": 2, "type": "bahdanau"}},
 }

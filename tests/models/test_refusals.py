@@ -25,6 +25,7 @@ training: {max_updates: 1}
 # The default encoder has 2 × 256 units, and the default decoder 512.
 FITTING = "encoder: {hidden_size: 256}, decoder: {hidden_size: 512}"
 MEAN = "initial_state: mean"  # reads both directions, which is what `none` needs
+ONE_WAY = {"fixed": "encoder: {bidirectional: false}, "}  # scores that need it
 
 Refusals = Callable[[str], list[str]]
 
@@ -56,12 +57,14 @@ def mentions(messages: list[str], *parts: str) -> bool:
 
 @pytest.mark.parametrize("score", SCORES)
 def test_exactly_the_allowed_combinations_load(refusals: Refusals, score: str) -> None:
-    """With every decoder and scope: location and none are global only, and none is not for conditional_gru."""
+    """With every decoder and scope: these three are global only, and none is not for conditional_gru."""
+    encoder = ONE_WAY.get(score, "")
     for decoder, scope in product(DECODERS, SCOPES):
-        refused = (score in ("location", "none") and scope != "global") + (
+        refused = (score in ("location", "fixed", "none") and scope != "global") + (
             (decoder, score) == ("conditional_gru", "none")
         )
-        messages = refusals(f"attention: {{score: {score}, scope: {scope}}}, decoder: {{type: {decoder}, {MEAN}}}")
+        attention = f"attention: {{score: {score}, scope: {scope}}}"
+        messages = refusals(f"{encoder}{attention}, decoder: {{type: {decoder}, {MEAN}}}")
         assert len(messages) == refused, (decoder, score, scope, messages)
 
 
@@ -71,8 +74,9 @@ def test_exactly_the_allowed_combinations_load(refusals: Refusals, score: str) -
 @pytest.mark.parametrize("score", SCORES)
 def test_unequal_sizes(refusals: Refusals, score: str) -> None:
     """dot and its kin name both sizes and the ways out; for the other scores any sizes will do."""
-    sizes = f"encoder: {{hidden_size: 100}}, decoder: {{hidden_size: 300, {MEAN}}}"
-    messages = refusals(f"attention: {{score: {score}}}, {sizes}")
+    decoder = f"decoder: {{hidden_size: 300, {MEAN}}}"
+    encoder = ONE_WAY.get(score, "encoder: {hidden_size: 100}, ")
+    messages = refusals(f"attention: {{score: {score}}}, {encoder}{decoder}")
     if score not in ("dot", "scaled_dot", "cosine"):
         assert messages == []
         return
@@ -157,8 +161,9 @@ def test_misspelt_names(refusals: Refusals, text: str, path: str, given: str, ne
 
 @pytest.mark.parametrize("scope", ["local-m", "local-p"])
 def test_local_scopes_need_a_score_of_content(refusals: Refusals, scope: str) -> None:
-    for score in ("location", "none"):
-        messages = refusals(f"attention: {{score: {score}, scope: {scope}}}, decoder: {{{MEAN}}}")
+    for score in ("location", "fixed", "none"):
+        encoder = ONE_WAY.get(score, "")
+        messages = refusals(f"{encoder}attention: {{score: {score}, scope: {scope}}}, decoder: {{{MEAN}}}")
         assert mentions(messages, "model.attention.scope", scope, f"score: {score}", "use global", "additive")
 
 
@@ -168,6 +173,33 @@ def test_no_attention(refusals: Refusals) -> None:
     messages = refusals("attention: {score: none}, decoder: {initial_state: zeros}")
     assert mentions(messages, "model.decoder.initial_state", "zeros", "none", "final, mean or copy")
     assert refusals("attention: {score: none}, decoder: {initial_state: mean}") == []
+
+
+@pytest.mark.parametrize("score", ["none", "fixed"])
+def test_without_attention_nothing_attends_in_an_order(refusals: Refusals, score: str) -> None:
+    model = f"attention: {{score: {score}}}, encoder: {{bidirectional: false}}"
+    messages = refusals(f"{model}, decoder: {{type: bahdanau, order: authors}}")
+    assert mentions(messages, "model.decoder.order", "authors", f"score: {score}", "use paper")
+    assert refusals(f"{model}, decoder: {{type: bahdanau, order: paper}}") == []
+
+
+def test_a_fixed_context_is_of_one_direction(refusals: Refusals) -> None:
+    """The backward direction has read nothing but </s> there; an initial state of its own does not mend that."""
+    for more in ("", f", decoder: {{{MEAN}}}", ", decoder: {initial_state: copy}"):
+        messages = refusals(f"attention: {{score: fixed}}{more}")
+        assert mentions(messages, "model.encoder.bidirectional", "score: fixed", "use false")
+    for state in ("final", "mean", "zeros"):
+        encoder = (
+            "encoder: {bidirectional: false, output_dropout: 0.1, layer_normalisation: true, reverse_source: true}"
+        )
+        assert refusals(f"attention: {{score: fixed}}, {encoder}, decoder: {{initial_state: {state}}}") == []
+
+
+@pytest.mark.parametrize("score", ["none", "fixed"])
+def test_a_coverage_penalty_needs_attention(refusals: Refusals, score: str) -> None:
+    model = f"attention: {{score: {score}}}, encoder: {{bidirectional: false}}}}\ndecoding: {{coverage_penalty: 0.2"
+    expected = f"0.2 needs attention, and model.attention.score is {score}"
+    assert mentions(refusals(model), "decoding.coverage_penalty", expected)
 
 
 def test_without_attention_a_final_state_reads_one_direction(refusals: Refusals) -> None:
@@ -217,9 +249,10 @@ TAKERS = {
 @pytest.mark.parametrize("score", SCORES)
 def test_options_of_another_score(refusals: Refusals, score: str) -> None:
     """Each option with each score: taken or refused, and all refusals in one report."""
+    encoder = ONE_WAY.get(score, "")
     wrong = [option for option, takers in TAKERS.items() if score not in takers]
     for option, value in OPTIONS.items():
-        messages = refusals(f"attention: {{score: {score}, {option}: {value}}}, decoder: {{{MEAN}}}")
+        messages = refusals(f"{encoder}attention: {{score: {score}, {option}: {value}}}, decoder: {{{MEAN}}}")
         if option in wrong:
             takers = [name for name in SCORES if name in TAKERS[option]]
             assert mentions(
@@ -228,7 +261,7 @@ def test_options_of_another_score(refusals: Refusals, score: str) -> None:
         else:
             assert messages == []
     everything = ", ".join(f"{option}: {value}" for option, value in OPTIONS.items())
-    assert len(refusals(f"attention: {{score: {score}, {everything}}}, decoder: {{{MEAN}}}")) == len(wrong)
+    assert len(refusals(f"{encoder}attention: {{score: {score}, {everything}}}, decoder: {{{MEAN}}}")) == len(wrong)
 
 
 @pytest.mark.parametrize("option", ["positions: 101", "filters: 10", "filter_width: 5", "half_width: 10"])
@@ -264,6 +297,12 @@ def test_options_of_another_scope(refusals: Refusals) -> None:
     assert mentions(messages, "renormalise", "scope: local-m", ": local-p")
     assert refusals("attention: {scope: local-m, half_width: 5}") == []
     assert refusals("attention: {scope: local-p, half_width: 5, renormalise: true}") == []
+
+
+@pytest.mark.parametrize("decoder", ["luong", "conditional_gru"])
+def test_order_of_another_decoder(refusals: Refusals, decoder: str) -> None:
+    messages = refusals(f"decoder: {{type: {decoder}, order: authors}}")
+    assert mentions(messages, "model.decoder.order", f"no effect with type: {decoder}", "bahdanau")
 
 
 @pytest.mark.parametrize("decoder", ["bahdanau", "conditional_gru"])

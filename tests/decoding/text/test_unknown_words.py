@@ -40,7 +40,7 @@ class DiagonalModel(CopyModel):
 
     def __init__(self, vocabulary: int) -> None:
         super().__init__(vocabulary)
-        self.decoder = SimpleNamespace(attention=SimpleNamespace(score=SimpleNamespace(context=True)))
+        self.decoder = SimpleNamespace(attention=SimpleNamespace(score=SimpleNamespace(aligns=True)))
         self.output_weight = nn.Parameter(torch.zeros(vocabulary, 1))
         self.forced: list[tuple[int, int]] = []
 
