@@ -26,7 +26,7 @@ from nmt.config.yaml_text import KeyPath
 def contradictions(config: Config) -> Iterator[Problem]:
     """Every problem between keys."""
     subwords = (_existing_models, _trained_models, _sampling)
-    model = (_tied_embeddings, _pretrained_embeddings, _directions)
+    model = (_tied_embeddings, _pretrained_embeddings, _directions, _residual)
     training = (_length_of_training, _updates, _checkpoints)
     for check in (_data, *subwords, *model, *training, _decoding):
         yield from check(config)
@@ -174,6 +174,13 @@ def _directions(config: Config) -> Iterator[Problem]:
     if encoder.directions != "concatenate" and not encoder.bidirectional:
         message = f"{encoder.directions} has no effect with bidirectional: false; remove it, or set bidirectional: true"
         yield _problem("model.encoder.directions", message, "model.encoder.bidirectional", "model.encoder.directions")
+
+
+def _residual(config: Config) -> Iterator[Problem]:
+    for name, part in (("encoder", config.model.encoder), ("decoder", config.model.decoder)):
+        if part.residual and part.layers == 1:
+            message = "true has no effect with layers: 1, for only layers above the first add what they read; remove it"
+            yield _problem(f"model.{name}.residual", message, f"model.{name}.layers")
 
 
 def _length_of_training(config: Config) -> Iterator[Problem]:

@@ -221,6 +221,8 @@ class EncoderConfig(Section):
     """Units per layer and direction."""
     layers: Depth = 1
     """Number of stacked layers."""
+    residual: bool = False
+    """Residual connections: each layer above the first adds what it reads to what it gives (Wu et al. 2016)."""
     bidirectional: bool = True
     """Read the source in both directions."""
     directions: DirectionsName = "concatenate"
@@ -272,6 +274,8 @@ class DecoderConfig(Section):
     """Units per layer."""
     layers: Depth = 1
     """Number of stacked layers."""
+    residual: bool = False
+    """Residual connections: each layer above the first adds what it reads to what it gives (Wu et al. 2016)."""
     input_feeding: bool = True
     """luong: feed the attentional vector of each step into the first layer at the next. The other decoders do not need
     it: their cells read the context."""

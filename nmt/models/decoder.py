@@ -6,6 +6,7 @@ rows of a step are the hypotheses of a batch, sentence by sentence: with k rows 
 """
 
 from collections.abc import Sequence
+from functools import reduce
 from typing import ClassVar, NamedTuple, cast
 
 import torch
@@ -47,6 +48,7 @@ class DecoderShape(NamedTuple):
     input_size: int  # units of an embedding
     size: int  # units of each layer
     layers: int
+    residual: bool  # whether each layer above the first adds what it reads to what it gives
     output_size: int  # units of the vector that the output layer reads
     dropout: float  # in training, on E y and between layers
     output_dropout: float  # in training, on the vectors that the output layer reads
@@ -66,7 +68,7 @@ class Decoder(nn.Module):
     def __init__(self, attention: Attention, shape: DecoderShape) -> None:
         super().__init__()
         self.attention = attention
-        self.size, self.output_size = shape.size, shape.output_size
+        self.size, self.output_size, self.residual = shape.size, shape.output_size, shape.residual
         self.dropout, self.output_dropout = shape.dropout, shape.output_dropout
         kind, input_sizes = CELLS[shape.cell], [shape.input_size] + [shape.size] * (shape.layers - 1)
         self.cells = nn.ModuleList(
@@ -91,11 +93,19 @@ class Decoder(nn.Module):
     def _cell(self, layer: int) -> Cell:
         return cast(Cell, self.cells[layer])  # a ModuleList knows modules only
 
+    def _output(self, layers: Sequence[CellState]) -> Tensor:
+        """What a stack of layers in these states gives, (rows, size): h of the top one.
+
+        With residual connections (Wu et al. 2016, arXiv 1609.08144, 3.1) layer l gives x^l = h^l + x^{l-1} from
+        the second on, and so the stack the sum of all h^l. The states themselves are without them.
+        """
+        return reduce(torch.add, (layer[0] for layer in layers)) if self.residual else layers[-1][0]
+
     def _stack(self, bottom: CellState, states: Sequence[CellState], masks: Sequence[Tensor]) -> tuple[CellState, ...]:
         """The new states of all layers, given the new one of the first. `masks`: dropout between layers."""
         layers = [bottom]
         for index in range(1, len(self.cells)):
-            below = layers[-1][0]
+            below = self._output(layers)
             from_input = self._cell(index).project(below * masks[index - 1] if len(masks) else below)
             layers.append(self._cell(index)(from_input, states[index]))
         return tuple(layers)
@@ -108,14 +118,6 @@ class Decoder(nn.Module):
         return [tuple(step) for step in dropout_mask(shape, self.dropout, like=embedded)]
 
 
-class Step(NamedTuple):
-    """One step of a decoder that ends in a readout."""
-
-    top: Tensor  # s_i of the top layer, (rows, size)
-    context: Tensor  # c_i, (rows, context_size)
-    weights: Tensor  # (rows, source_length)
-
-
 class ReadoutDecoder(Decoder):
     """A decoder whose cells read a context, and whose readout of (s_i, E y_{i-1}, c_i) is not fed back.
 
@@ -124,17 +126,20 @@ class ReadoutDecoder(Decoder):
 
     def _recur(
         self, from_input: Tensor, state: DecoderState, memory: Memory, masks: Sequence[Tensor]
-    ) -> tuple[Step, DecoderState]:
-        """One step of cells and attention; `from_input` is what the first cell's `project` gives for E y."""
+    ) -> tuple[Tensor, Tensor, DecoderState]:
+        """One step of cells and attention: c_i (rows, context_size), weights (rows, source_length), the next state.
+
+        `from_input` is what the first cell's `project` gives for E y; `masks` are for `_stack`.
+        """
         raise NotImplementedError
 
     def _read_out(self, top: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
-        """The vectors (…, output_size) of steps with these states, embedded words and contexts."""
+        """The vectors (…, output_size) of steps with these s_i of the top layer, embedded words and contexts."""
         raise NotImplementedError
 
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Tensor, DecoderState]:
-        step, state = self._recur(self._cell(0).project(embedded), state, memory, ())
-        return self._read_out(step.top, embedded, step.context), step.weights, state
+        context, weights, state = self._recur(self._cell(0).project(embedded), state, memory, ())
+        return self._read_out(self._output(state.layers), embedded, context), weights, state
 
     def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Outputs:
         embedded = dropout(embedded, self.dropout, training=self.training)
@@ -143,8 +148,8 @@ class ReadoutDecoder(Decoder):
         steps = []
         with weight_gradients_at_once() as loop:
             for from_input, between in zip(from_inputs, masks, strict=True):
-                step, state = self._recur(from_input, state, memory, between)
-                steps.append(step)
-        whole = Step(*loop.outputs(*(torch.stack(parts, dim=1) for parts in zip(*steps, strict=True))))
-        vectors = self._read_out(whole.top, embedded, whole.context)
-        return Outputs(dropout(vectors, self.output_dropout, training=self.training), whole.weights)
+                context, weights, state = self._recur(from_input, state, memory, between)
+                steps.append((self._output(state.layers), context, weights))
+        tops, contexts, attended = loop.outputs(*(torch.stack(parts, dim=1) for parts in zip(*steps, strict=True)))
+        vectors = self._read_out(tops, embedded, contexts)
+        return Outputs(dropout(vectors, self.output_dropout, training=self.training), attended)

@@ -14,7 +14,7 @@ from torch import Tensor
 from nmt.config.schema import OrderName
 from nmt.models.attention import Attention
 from nmt.models.cells import CELLS, Cell
-from nmt.models.decoder import Decoder, DecoderShape, DecoderState, Outputs, ReadoutDecoder, Step
+from nmt.models.decoder import Decoder, DecoderShape, DecoderState, Outputs, ReadoutDecoder
 from nmt.models.initialisation import Weight
 from nmt.models.memory import Memory, all_steps
 from nmt.ops.activations import tanh
@@ -94,8 +94,9 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
     ) -> tuple[Tensor, Tensor, DecoderState]:
         """One step of cells and attention: h̃, with its dropout mask `on_output` in training, weights, next state."""
         layers = self._stack(self._cell(0)(from_input, state.layers[0]), state.layers, masks)
-        context, weights, past = self.attention.step(layers[-1][0], memory, state.past)
-        vector = self._combine(context, layers[-1][0])
+        top = self._output(layers)
+        context, weights, past = self.attention.step(top, memory, state.past)
+        vector = self._combine(context, top)
         if on_output is not None:
             vector = vector * on_output
         return vector, weights, DecoderState(layers, past, None if self.feed is None else vector)
@@ -112,20 +113,19 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
     def _all_states(
         self, from_inputs: Sequence[Tensor], first: Sequence[CellState], between: Sequence[Sequence[Tensor]]
     ) -> Tensor:
-        """The states of the top layer at all steps, (batch, target_length, size), where nothing is fed."""
+        """What the layers give at all steps, (batch, target_length, size), where nothing is fed."""
         layers, tops = tuple(first), []
         if fused() and not self._cell(0).layer_normalisation:
-            steps = torch.stack(tuple(from_inputs))
-            for index, start in enumerate(layers):
-                if index:
-                    steps = steps * torch.stack([masks[index - 1] for masks in between]) if between[0] else steps
-                    steps = self._cell(index).project(steps)
-                steps = self._cell(index).sequence(steps, start)
-            return steps.transpose(0, 1)
+            outputs = self._cell(0).sequence(torch.stack(tuple(from_inputs)), layers[0])
+            for index in range(1, len(layers)):
+                below = outputs * torch.stack([masks[index - 1] for masks in between]) if between[0] else outputs
+                states = self._cell(index).sequence(self._cell(index).project(below), layers[index])
+                outputs = outputs + states if self.residual else states
+            return outputs.transpose(0, 1)
         with weight_gradients_at_once() as loop:
             for from_input, masks in zip(from_inputs, between, strict=True):
                 layers = self._stack(self._cell(0)(from_input, layers[0]), layers, masks)
-                tops.append(layers[-1][0])
+                tops.append(self._output(layers))
         return loop.outputs(torch.stack(tops, dim=1))[0]
 
     def _with_fed(self, from_input: Tensor, state: DecoderState) -> Tensor:
@@ -184,14 +184,13 @@ class BahdanauDecoder(ReadoutDecoder):
 
     def _recur(
         self, from_input: Tensor, state: DecoderState, memory: Memory, masks: Sequence[Tensor]
-    ) -> tuple[Step, DecoderState]:
+    ) -> tuple[Tensor, Tensor, DecoderState]:
         if state.fed is not None:
             layers = self._read(from_input, state.fed, state, masks)
-            context, weights, past = self.attention.step(layers[-1][0], memory, state.past)
-            return Step(layers[-1][0], context, weights), DecoderState(layers, past, context)
-        context, weights, past = self.attention.step(state.layers[-1][0], memory, state.past)
-        layers = self._read(from_input, context, state, masks)
-        return Step(layers[-1][0], context, weights), DecoderState(layers, past)
+            context, weights, past = self.attention.step(self._output(layers), memory, state.past)
+            return context, weights, DecoderState(layers, past, context)
+        context, weights, past = self.attention.step(self._output(state.layers), memory, state.past)
+        return context, weights, DecoderState(self._read(from_input, context, state, masks), past)
 
     def _read(
         self, from_input: Tensor, context: Tensor, state: DecoderState, masks: Sequence[Tensor]
@@ -228,12 +227,11 @@ class ConditionalGRUDecoder(ReadoutDecoder):
 
     def _recur(
         self, from_input: Tensor, state: DecoderState, memory: Memory, masks: Sequence[Tensor]
-    ) -> tuple[Step, DecoderState]:
+    ) -> tuple[Tensor, Tensor, DecoderState]:
         between = self._cell(0)(from_input, state.layers[0])
         context, weights, past = self.attention.step(between[0], memory, state.past)
         bottom = self.context_cell(self.context_cell.project(context), between)
-        layers = self._stack(bottom, state.layers, masks)
-        return Step(layers[-1][0], context, weights), DecoderState(layers, past)
+        return context, weights, DecoderState(self._stack(bottom, state.layers, masks), past)
 
     def _read_out(self, top: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
         return tanh(self.readout(torch.cat((top, embedded, context), dim=-1)))

@@ -42,14 +42,15 @@ class Encoded(NamedTuple):
 
     annotations: Tensor  # (batch, source_length, memory_size); meaningless at padding
     final: tuple[tuple[Tensor, ...], ...]  # for each layer h (and c): (batch, memory_size)
-    summary: Tensor  # (batch, size): the last state of the top layer's backward direction, or of its only direction
+    summary: Tensor  # (batch, size): what the top layer's backward direction, or its only one, gives at its last step
 
 
 class Encoder(KeepsPacked[list[list[tuple[Product, Product]]]]):
     """Stacked GRU or LSTM layers. Padding never touches a state of either direction.
 
     The annotations are in the order of the text, whatever the order of reading. Their layer normalization (Ba et al.
-    2016, arXiv 1607.06450) is of each annotation by itself, with a gain and a bias.
+    2016, arXiv 1607.06450) is of each annotation by itself, with a gain and a bias. With residual connections (Wu et
+    al. 2016, arXiv 1609.08144, 3.1) layer l gives x^l = h^l + x^{l-1} from the second on; its states h^l are without.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Encoder(KeepsPacked[list[list[tuple[Product, Product]]]]):
         input_size: int,
         size: int,
         layers: int,
+        residual: bool,
         bidirectional: bool,
         directions: DirectionsName,
         reverse_source: bool,
@@ -70,7 +72,7 @@ class Encoder(KeepsPacked[list[list[tuple[Product, Product]]]]):
         super().__init__()
         self.kind, self.size, self.layers, self.directions = CELLS[cell], size, layers, 2 if bidirectional else 1
         self.join = DIRECTIONS[directions]
-        self.reverse_source = reverse_source
+        self.reverse_source, self.residual = reverse_source, residual
         self.dropout, self.output_dropout = dropout, output_dropout
         self.output_size = size if self.join is add else self.directions * size
         self.network = self.kind.library(
@@ -95,22 +97,29 @@ class Encoder(KeepsPacked[list[list[tuple[Product, Product]]]]):
         order = reversed_words(lengths, embedded.size(1)).unsqueeze(2) if self.reverse_source else None
         if order is not None:
             embedded = embedded.take_along_dim(order, dim=1)
-        annotations, states = (self._fused if self._fuses(embedded) else self._library)(embedded, lengths)
+        encode = self._by_layer if self._goes_by_layer(embedded) else self._library
+        annotations, states = encode(embedded, lengths)
         if order is not None:
             annotations = annotations.take_along_dim(order, dim=1)  # the reversal undoes itself
         if self.join is add:  # the library has them side by side
             annotations = add(annotations.split(self.size, dim=2))
         annotations = dropout(self.norm(annotations), self.output_dropout, training=self.training)
         final = tuple(tuple(self._layer(part, layer) for part in states) for layer in range(self.layers))
-        return Encoded(annotations, final, summary=states[0][-1])
+        last = states[0][self.directions - 1 :: self.directions]  # h of each layer
+        return Encoded(annotations, final, summary=last.sum(0) if self.residual else last[-1])
 
-    def _fuses(self, embedded: Tensor) -> bool:
-        """Whether `_fused` is to compute: on a CPU it is faster, but for a few sentences to be translated."""
+    def _goes_by_layer(self, embedded: Tensor) -> bool:
+        """Whether `_by_layer` is to compute: on a CPU it is faster, but for a few sentences to be translated.
+
+        The library does not have what comes between layers; its own dropout excepted.
+        """
+        if self.residual:
+            return True
         few = not torch.is_grad_enabled() and embedded.size(0) <= FEW
         return fused() and embedded.device.type == "cpu" and not few
 
     def _library(self, embedded: Tensor, lengths: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """The plain twin of `_fused`, and what GPUs use, for which the library has kernels; padding is packed away.
+        """The plain twin of `_by_layer`, and what GPUs use, for which the library has kernels; padding is packed away.
 
         On a CPU it is also what encodes a few sentences to be translated.
         """
@@ -123,7 +132,7 @@ class Encoder(KeepsPacked[list[list[tuple[Product, Product]]]]):
             annotations, _ = pad_packed_sequence(outputs, batch_first=True, total_length=embedded.size(1))
         return annotations, states if isinstance(states, tuple) else (states,)
 
-    def _fused(self, embedded: Tensor, lengths: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def _by_layer(self, embedded: Tensor, lengths: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Outputs (batch, source_length, directions × size) of the top layer, and h (and c) as the library has them:
         (layers × directions, batch, size).
 
@@ -135,15 +144,14 @@ class Encoder(KeepsPacked[list[list[tuple[Product, Product]]]]):
         inputs = embedded.transpose(0, 1)
         states = []
         for layer in range(self.layers):
-            if layer:
-                inputs = dropout(inputs, self.dropout, training=self.training)
-            outputs, state = self._fused_layer(inputs, real, layer)
+            below = dropout(inputs, self.dropout, training=self.training) if layer else inputs
+            outputs, state = self._one_layer(below, real, layer)
             states.append(state)
             turned = (outputs[:, 0], outputs[:, 1].flip(0)) if self.directions == 2 else (outputs[:, 0],)
-            inputs = concatenate(turned)
+            inputs = inputs + concatenate(turned) if self.residual and layer else concatenate(turned)
         return inputs.transpose(0, 1), tuple(torch.cat(parts) for parts in zip(*states, strict=True))
 
-    def _fused_layer(self, inputs: Tensor, real: Tensor, layer: int) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def _one_layer(self, inputs: Tensor, real: Tensor, layer: int) -> tuple[Tensor, tuple[Tensor, ...]]:
         """One layer over `inputs` (S, batch, input_size): its outputs (S, directions, batch, size), its last states."""
         first = (inputs.new_zeros(self.directions, inputs.size(1), self.size),) * self.kind.states
         if (packed := self.for_inference) is not None:

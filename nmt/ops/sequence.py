@@ -12,7 +12,7 @@ steps, G groups, B rows, gates × size = N:
     first (each (G, B, size))   the state before the first step
     real (S, G, B, 1) or None   False at padding, where the state stays as it is; None: there is none
 
-Steps of the same `Recurrence`, called in a loop, are the plain twin.
+`sequence_plain`, a loop over steps, is the plain twin.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from nmt.ops.computing import computing, now, rounded
+from nmt.ops.computing import computing, fused, now, rounded
 from nmt.ops.products import Product, outer_products, product
 from nmt.ops.recurrence import GRU, CellState, Recurrence
 
@@ -35,8 +35,25 @@ def sequence(
     kind: Recurrence, from_inputs: Tensor, weight: Tensor, bias: Tensor | None, first: CellState, real: Tensor | None
 ) -> CellState:
     """The outputs h (S, G, B, size) after each step, and for an LSTM the last cell states c (G, B, size)."""
+    if not fused():
+        return sequence_plain(kind, from_inputs, weight, bias, first, real)
     results: CellState = _Sequence.apply(kind, from_inputs, weight, bias, _padded(real), *first)
     return results
+
+
+def sequence_plain(
+    kind: Recurrence, from_inputs: Tensor, weight: Tensor, bias: Tensor | None, first: CellState, real: Tensor | None
+) -> CellState:
+    """The same by autograd."""
+    outputs, state = [], first
+    for step, from_input in enumerate(from_inputs):
+        from_hidden = state[0] @ weight.transpose(1, 2)
+        new = kind.plain(from_input, from_hidden if bias is None else from_hidden + bias.unsqueeze(1), state[-1])
+        state = (
+            new if real is None else tuple(torch.where(real[step], *parts) for parts in zip(new, state, strict=True))
+        )
+        outputs.append(state[0])
+    return torch.stack(outputs), *state[1:]
 
 
 def packed_sequence(

@@ -142,6 +142,9 @@ def training(rest: str, end: str = "max_epochs: 20") -> str:
         (training("average_best: 1"), "training.average_best", "one checkpoint has no average"),
         (training("average_best: 3, keep_best: 2"), "training.average_best", "keep_best: 2 keeps fewer"),
         (training("freeze: [encoder, encoder]"), "training.freeze", "encoder is given more than once"),
+        # layers
+        ("model: {encoder: {residual: true}}", "model.encoder.residual", "no effect with layers: 1"),
+        ("model: {decoder: {residual: true}}", "model.decoder.residual", "no effect with layers: 1"),
         # decoding
         (
             "decoding: {beam_size: 1, length_penalty: none}",
@@ -166,6 +169,7 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         "subwords: {type: word, byte_fallback: true, size: 261}",
         "model: {tie_embeddings: all, decoder: {output_size: 256}}",
         "model: {tie_embeddings: target, embedding_size: 512}",
+        "model: {encoder: {residual: true, layers: 2}, decoder: {residual: true, layers: 2}}",
         training("max_updates: 1, validate_every: 20 epochs"),
         training("validate_every: 500, save_every: 300"),
         training("save_every: 300"),

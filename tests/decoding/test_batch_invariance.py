@@ -29,6 +29,11 @@ NETWORKS: dict[str, dict[str, Any]] = {
         "attention": {"score": "dot"},
     },
     "bahdanau": {"decoder": {"type": "bahdanau"}, "attention": {"score": "additive", "coverage": True}},
+    "residual": {
+        "encoder": {"hidden_size": 6, "layers": 2, "residual": True},
+        "decoder": {"type": "luong", "layers": 3, "residual": True},
+        "attention": {"score": "general"},
+    },
     "bahdanau authors": {"decoder": {"type": "bahdanau", "order": "authors"}, "attention": {"score": "additive"}},
     "conditional_gru": {"decoder": {"type": "conditional_gru"}, "attention": {"score": "additive", "bias": True}},
     "local-m": {"decoder": {"type": "luong"}, "attention": {"score": "concat", "scope": "local-m", "half_width": 2}},

@@ -91,9 +91,10 @@ def encode(weights: Weights, model: Settings, source: list[int]) -> tuple[Array,
     if settings["reverse_source"]:  # the last token is the end mark, and stays last
         source = [*source[:-1][::-1], source[-1]]
     inputs = [weights["source_embedding.weight"][token] for token in source]
-    finals, outputs = [], []
+    finals: list[list[list[Array]]] = []
+    outputs: list[list[Array]] = []  # of each direction
     for layer in range(settings["layers"]):
-        outputs, last = [], []
+        below, outputs, last = outputs, [], []
         for suffix in ("", "_reverse") if settings["bidirectional"] else ("",):
             w, u, b, c = (
                 weights[f"encoder.network.{name}_l{layer}{suffix}"]
@@ -104,7 +105,10 @@ def encode(weights: Weights, model: Settings, source: list[int]) -> tuple[Array,
             for x in inputs[::-1] if suffix else inputs:
                 state = update(settings["cell"], w @ x + b, u @ state[0] + c, state)
                 hidden.append(state[0])
-            outputs.append(hidden[::-1] if suffix else hidden)
+            hidden = hidden[::-1] if suffix else hidden
+            if settings["residual"] and layer:
+                hidden = [h + x for h, x in zip(hidden, below[len(outputs)], strict=True)]
+            outputs.append(hidden)
             last.append(state)
         finals.append(last)
         inputs = [np.concatenate(parts) for parts in zip(*outputs, strict=True)]
@@ -124,7 +128,8 @@ def first_states(weights: Weights, model: Settings, memory: Array, finals: list[
     if kind == "copy":
         join: Any = sum if model["encoder"]["directions"] == "sum" else np.concatenate
         return [[join([direction[i] for direction in last]) for i in range(count)] for last in finals]
-    summary = finals[-1][-1][0] if kind == "final" else memory.mean(0)
+    last = [layer[-1][0] for layer in finals]
+    summary = memory.mean(0) if kind == "mean" else np.sum(last, 0) if model["encoder"]["residual"] else last[-1]
     flat = np.tanh(weights["initial_state.layer.weight"] @ summary + weights["initial_state.layer.bias"])
     parts = np.split(flat, layers * count)
     return [parts[i * count : (i + 1) * count] for i in range(layers)]
@@ -243,19 +248,28 @@ Last = tuple[Array, Array]
 
 
 def stack(weights: Weights, settings: Settings, states: list[list[Array]], first: list[Array]) -> list[list[Array]]:
-    """The new states of all layers, `first` being layer 0's; each layer reads the hidden state of the one below."""
+    """The new states of all layers, `first` being layer 0's; each layer reads what the one below gives."""
     new = [first]
     for layer in range(1, settings["layers"]):
-        new.append(decoder_cell(weights, f"decoder.cells.{layer}", settings["cell"], new[-1][0], states[layer]))
+        below = given(settings, new)
+        new.append(decoder_cell(weights, f"decoder.cells.{layer}", settings["cell"], below, states[layer]))
     return new
+
+
+def given(settings: Settings, states: list[list[Array]]) -> Array:
+    """What the last of these layers gives: its hidden state, and with residual connections what it has read as well."""
+    if settings["residual"] and len(states) > 1:
+        return states[-1][0] + given(settings, states[:-1])
+    return states[-1][0]
 
 
 def luong(weights: Weights, settings: Settings, x: Array, states: Any, last: Last, attend: Attend) -> Step:
     feed = weights["decoder.feed.weight"] @ last[0] if settings["input_feeding"] else 0.0
     first = decoder_cell(weights, "decoder.cells.0", settings["cell"], x, states[0], feed)
     states = stack(weights, settings, states, first)
-    context, alphas = attend(states[-1][0])
-    vector = np.tanh(weights["decoder.combine.weight"] @ np.concatenate([context, states[-1][0]]))
+    top = given(settings, states)
+    context, alphas = attend(top)
+    vector = np.tanh(weights["decoder.combine.weight"] @ np.concatenate([context, top]))
     return states, vector, context, alphas
 
 
@@ -266,12 +280,12 @@ def readout(weights: Weights, *parts: Array) -> Array:
 def bahdanau(weights: Weights, settings: Settings, x: Array, states: Any, last: Last, attend: Attend) -> Step:
     """In the paper's order attention comes before the cell; in the authors' after it, which reads the last context."""
     if settings["order"] == "paper":
-        context, alphas = attend(states[-1][0])
+        context, alphas = attend(given(settings, states))
         states = read_with_context(weights, settings, x, states, context)
     else:
         states = read_with_context(weights, settings, x, states, last[1])
-        context, alphas = attend(states[-1][0])
-    pairs = readout(weights, states[-1][0], x, context).reshape(-1, 2)
+        context, alphas = attend(given(settings, states))
+    pairs = readout(weights, given(settings, states), x, context).reshape(-1, 2)
     return states, pairs.max(1), context, alphas
 
 
@@ -286,7 +300,7 @@ def conditional_gru(weights: Weights, settings: Settings, x: Array, states: Any,
     context, alphas = attend(between[0])
     first = decoder_cell(weights, "decoder.context_cell", "gru", context, between)
     states = stack(weights, settings, states, first)
-    return states, np.tanh(readout(weights, states[-1][0], x, context)), context, alphas
+    return states, np.tanh(readout(weights, given(settings, states), x, context)), context, alphas
 
 
 DECODERS = {"luong": luong, "bahdanau": bahdanau, "conditional_gru": conditional_gru}

@@ -16,7 +16,7 @@ from nmt.config import Config, json_schema, load_config
 from nmt.errors import UserError
 from nmt.models.attention import Attention
 from nmt.models.combinations import FAMILIES, model_problems
-from nmt.models.decoder import DecoderShape, DecoderState, ReadoutDecoder, Step
+from nmt.models.decoder import DecoderShape, DecoderState, ReadoutDecoder
 from nmt.models.decoders import DECODERS
 from nmt.models.initialisation import Role, Weight
 from nmt.models.memory import Memory
@@ -52,11 +52,11 @@ class MixingDecoder(ReadoutDecoder):
 
     def _recur(
         self, from_input: Tensor, state: DecoderState, memory: Memory, masks: Sequence[Tensor]
-    ) -> tuple[Step, DecoderState]:
-        query = tanh(self.mixing(state.layers[-1][0]))
+    ) -> tuple[Tensor, Tensor, DecoderState]:
+        query = tanh(self.mixing(self._output(state.layers)))
         context, weights, past = self.attention.step(query, memory, state.past)
         layers = self._stack(self._cell(0)(from_input + self.bridge(context), state.layers[0]), state.layers, masks)
-        return Step(layers[-1][0], context, weights), DecoderState(layers, past)
+        return context, weights, DecoderState(layers, past)
 
     def _read_out(self, top: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
         return tanh(self.telling(torch.cat((top, context), dim=-1)))

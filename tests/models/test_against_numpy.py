@@ -59,6 +59,24 @@ ENCODERS_AND_STATES: dict[str, Changes] = {
     },
     "no attention, mean": {"attention": {"score": "none"}, "decoder": {"initial_state": "mean", "type": "bahdanau"}},
     "authors' order": {"decoder": {"type": "bahdanau", "order": "authors", "cell": "lstm", "layers": 2}},
+    "residual": {"encoder": {"layers": 3, "residual": True}, "decoder": {"layers": 3, "residual": True}},
+    "residual, lstm sum": {
+        "encoder": {"layers": 2, "residual": True, "cell": "lstm", "directions": "sum", "layer_normalisation": True},
+        "decoder": {"layers": 3, "residual": True, "cell": "lstm", "input_feeding": False},
+    },
+    "residual, reversed, one direction": {
+        "encoder": {"layers": 3, "residual": True, "reverse_source": True, "bidirectional": False, "cell": "lstm"},
+        "decoder": {"layers": 2, "residual": True, "initial_state": "mean", "type": "conditional_gru"},
+    },
+    "residual, copy": {
+        "encoder": {"layers": 2, "residual": True},
+        "decoder": {"layers": 2, "residual": True, "initial_state": "copy", "hidden_size": 20, "type": "bahdanau"},
+    },
+    "residual, authors' order, local-p": {
+        "encoder": {"layers": 2, "residual": True},
+        "attention": {"score": "location_sensitive", "scope": "local-p", "half_width": 2, "coverage": True},
+        "decoder": {"layers": 3, "residual": True, "type": "bahdanau", "order": "authors"},
+    },
     "RNNencdec": {
         "encoder": {"bidirectional": False},
         "attention": {"score": "fixed"},

@@ -253,6 +253,18 @@ def test_a_fixed_context_is_the_last_state_of_the_encoder(
     assert all(torch.equal(context, summary) for context in contexts)
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_a_residual_layer_adds_what_it_reads(make_model: MakeModel, batch: Batch, decoder: str) -> None:
+    """Without weights it gives what the layer below gives: the same words come as from that layer alone."""
+    start = {"initial_state": "zeros", "type": decoder}
+    one, two = (make_model(decoder={"layers": layers, "residual": layers > 1, **start}) for layers in (1, 2))
+    two.load_state_dict(one.state_dict(), strict=False)
+    zero(two.decoder.cells[1])  # type: ignore[index]
+    torch.testing.assert_close(two(*batch).vectors, one(*batch).vectors, rtol=0, atol=1e-12)
+    assert not queries_of(two, batch)[1][-1].layers[1][0].any()
+
+
 # ------------------------------------------------------------------------------------------------------------- dropout
 
 

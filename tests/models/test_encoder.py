@@ -73,6 +73,28 @@ def test_sum_adds_the_two_directions(make_model: MakeModel, batch: Batch, cell: 
     assert torch.equal(found.summary, side_by_side.summary)
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("settings", [{}, {"bidirectional": False}, {"directions": "sum", "reverse_source": True}])
+def test_a_residual_layer_without_weights_hands_on_what_it_reads(
+    make_model: MakeModel, batch: Batch, settings: dict[str, Any]
+) -> None:
+    """Its states are 0, and so are those that a decoder may copy; the annotations, and the last of them, are those of
+    the layer below."""
+    one, two = (make_model(encoder={"layers": layers, "residual": layers > 1, **settings}) for layers in (1, 2))
+    two.load_state_dict(one.state_dict(), strict=False)
+    for name, weight in two.encoder.named_parameters():
+        if "_l1" in name:
+            nn.init.zeros_(weight)
+    expected, found = encode(one, *batch[:2]), encode(two, *batch[:2])
+    torch.testing.assert_close(found.summary, expected.summary, rtol=0, atol=1e-12)
+    torch.testing.assert_close(found.final[0], expected.final[0], rtol=0, atol=1e-12)
+    assert not found.final[1][0].any()
+    for row, length in enumerate(batch[1].tolist()):
+        torch.testing.assert_close(
+            found.annotations[row, :length], expected.annotations[row, :length], rtol=0, atol=1e-12
+        )
+
+
 def added(side_by_side: Tensor) -> Tensor:
     forward, backward = side_by_side.chunk(2, dim=-1)
     return forward + backward

@@ -28,6 +28,7 @@ DECODER_VARIANTS: dict[str, Changes] = {
     "normalised": {"layer_normalisation": True},
     "lstm": {"cell": "lstm"},
     "normalised lstm layers": {"cell": "lstm", "layers": 2, "layer_normalisation": True},
+    "residual": {"layers": 3, "residual": True},
 }
 
 
@@ -112,6 +113,13 @@ def test_without_input_feeding(make_model: MakeModel, score: str) -> None:
     check_model(make_model, {"input_feeding": False}, {"score": score, "scope": "local-p", "half_width": 2})
 
 
+@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@pytest.mark.parametrize("input_feeding", [True, False])
+def test_residual_layers_of_both_sides(make_model: MakeModel, cell: str, input_feeding: bool) -> None:
+    deep = {"layers": 2, "residual": True, "cell": cell}
+    check_model(make_model, {**deep, "input_feeding": input_feeding}, {"score": "additive"}, encoder=deep)
+
+
 @pytest.mark.parametrize("decoder", [*DECODERS, "bahdanau authors"])
 def test_backward_passes_over_one_graph_add_up(make_model: MakeModel, batch: Batch, decoder: str) -> None:
     """Several passes over one graph, whole, for some outputs or for one parameter, as the layers of a loop must bear,
@@ -134,11 +142,11 @@ def test_backward_passes_over_one_graph_add_up(make_model: MakeModel, batch: Bat
         torch.testing.assert_close(last, whole, msg=f"{name}, after a pass for the source embedding alone")
 
 
-def check_model(make_model: MakeModel, decoder: Changes, attention: Changes) -> None:
+def check_model(make_model: MakeModel, decoder: Changes, attention: Changes, encoder: Changes | None = None) -> None:
     size = 6 if SCORES[attention["score"]].same_size else 5
     model = make_model(
         embedding_size=2,
-        encoder={"hidden_size": 3, "layer_normalisation": True, "reverse_source": True},
+        encoder={"hidden_size": 3, "layer_normalisation": True, "reverse_source": True, **(encoder or {})},
         decoder={"hidden_size": size, "output_size": 4, **decoder},
         attention={"size": 7, **attention},
     )

@@ -23,12 +23,16 @@ DECODER_VARIANTS: dict[str, Changes] = {
     "lstm": {"cell": "lstm"},
     "lstm layers": {"cell": "lstm", "layers": 2},
     "normalised": {"layers": 2, "layer_normalisation": True},
+    "residual": {"layers": 3, "residual": True},
+    "residual lstm": {"layers": 2, "residual": True, "cell": "lstm"},
 }
 ENCODERS: dict[str, Changes] = {
     "gru": {},
     "lstm layers": {"cell": "lstm", "layers": 2},
     "one direction": {"bidirectional": False, "layers": 2},
     "summed": {"directions": "sum"},
+    "residual": {"layers": 3, "residual": True},
+    "residual lstm": {"layers": 2, "residual": True, "cell": "lstm", "directions": "sum", "reverse_source": True},
     "reversed": {"reverse_source": True, "bidirectional": False, "cell": "lstm"},
 }
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.ops.recurrence import GRU, LSTM
-from nmt.ops.sequence import packed_sequence, sequence
+from nmt.ops.sequence import packed_sequence, sequence, sequence_plain
 
 STEPS, GROUPS, ROWS, SIZE = 7, 2, 5, 3
 KINDS = {"gru": GRU, "lstm": LSTM}
@@ -38,15 +38,8 @@ def fast(cell: str, tensors: list[Tensor], real: Tensor | None) -> tuple[Tensor,
 def plain(cell: str, tensors: list[Tensor], real: Tensor | None) -> tuple[Tensor, ...]:
     inputs, weight, bias, *first = tensors
     kind = KINDS[cell]
-    state, outputs = tuple(first[: kind.states]), []
-    for step in range(STEPS):
-        from_hidden = state[0] @ weight.transpose(1, 2)
-        new = kind.plain(inputs[step], from_hidden + bias.unsqueeze(1) if cell == "gru" else from_hidden, state[-1])
-        if real is not None:
-            new = tuple(torch.where(real[step], *parts) for parts in zip(new, state, strict=True))
-        state = new
-        outputs.append(state[0])
-    return torch.stack(outputs), *state[1:]
+    one_bias = bias if kind.recurrent_bias else None
+    return sequence_plain(kind, inputs, weight, one_bias, tuple(first[: kind.states]), real)
 
 
 def gradients(
