@@ -26,7 +26,7 @@ from nmt.config.yaml_text import KeyPath
 def contradictions(config: Config) -> Iterator[Problem]:
     """Every problem between keys."""
     subwords = (_existing_models, _trained_models, _sampling)
-    model = (_tied_embeddings, _pretrained_embeddings, _directions, _residual)
+    model = (_tied_embeddings, _pretrained_embeddings, _directions, _residual, _locked_dropout)
     training = (_length_of_training, _updates, _checkpoints)
     for check in (_data, *subwords, *model, *training, _decoding):
         yield from check(config)
@@ -181,6 +181,14 @@ def _residual(config: Config) -> Iterator[Problem]:
         if part.residual and part.layers == 1:
             message = "true has no effect with layers: 1, for only layers above the first add what they read; remove it"
             yield _problem(f"model.{name}.residual", message, f"model.{name}.layers")
+
+
+def _locked_dropout(config: Config) -> Iterator[Problem]:
+    for name, part in (("encoder", config.model.encoder), ("decoder", config.model.decoder)):
+        if part.locked_dropout and not part.dropout and not part.output_dropout:
+            keys = [f"model.{name}.dropout", f"model.{name}.output_dropout"]
+            message = f"true has no effect without dropout; remove it, or set {' or '.join(keys)}"
+            yield _problem(f"model.{name}.locked_dropout", message, *keys)
 
 
 def _length_of_training(config: Config) -> Iterator[Problem]:

@@ -237,6 +237,9 @@ class EncoderConfig(Section):
     """Dropout on the source embeddings and between layers."""
     output_dropout: Probability = 0.0
     """Dropout on the annotations that attention reads."""
+    locked_dropout: bool = False
+    """All dropout masks of the encoder stay the same for all words of a sentence (Gal & Ghahramani 2016), instead of a
+    new one for each word."""
 
 
 class AttentionConfig(Section):
@@ -295,6 +298,9 @@ class DecoderConfig(Section):
     """Dropout on the target embeddings and between layers."""
     output_dropout: Probability | None = None
     """Dropout on the vector that the output layer reads; null: the same as dropout."""
+    locked_dropout: bool = False
+    """All dropout masks of the decoder stay the same for all words of a sentence (Gal & Ghahramani 2016), instead of a
+    new one for each word."""
 
 
 class UniformInitialisation(Section):

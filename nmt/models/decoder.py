@@ -52,6 +52,7 @@ class DecoderShape(NamedTuple):
     output_size: int  # units of the vector that the output layer reads
     dropout: float  # in training, on E y and between layers
     output_dropout: float  # in training, on the vectors that the output layer reads
+    locked_dropout: bool  # whether a mask is the same at all steps of a sentence
     layer_normalisation: bool  # in every cell
 
 
@@ -70,6 +71,7 @@ class Decoder(nn.Module):
         self.attention = attention
         self.size, self.output_size, self.residual = shape.size, shape.output_size, shape.residual
         self.dropout, self.output_dropout = shape.dropout, shape.output_dropout
+        self.locked_dropout = shape.locked_dropout
         kind, input_sizes = CELLS[shape.cell], [shape.input_size] + [shape.size] * (shape.layers - 1)
         self.cells = nn.ModuleList(
             Cell(kind, size, shape.size, layer_normalisation=shape.layer_normalisation) for size in input_sizes
@@ -110,12 +112,22 @@ class Decoder(nn.Module):
             layers.append(self._cell(index)(from_input, states[index]))
         return tuple(layers)
 
+    def _dropped(self, values: Tensor, rate: float) -> Tensor:
+        """`values` (batch, target_length, …) of all steps, with dropout in training."""
+        return dropout(values, rate, training=self.training, locked=1 if self.locked_dropout else None)
+
+    def _masks(self, length: int, shape: Sequence[int], rate: float, *, like: Tensor) -> Sequence[Tensor]:
+        """For each of `length` steps a dropout mask of this shape, all drawn together; locked, all are one."""
+        if self.locked_dropout:
+            return [dropout_mask(shape, rate, like=like)] * length
+        return dropout_mask((length, *shape), rate, like=like).unbind(0)
+
     def _masks_between(self, length: int, embedded: Tensor) -> Sequence[Sequence[Tensor]]:
-        """For each step the dropout masks between its layers, all drawn together; empty where nothing is dropped."""
-        shape = (length, len(self.cells) - 1, embedded.size(0), self.size)
-        if not self.training or self.dropout == 0.0 or 0 in shape:
+        """For each step the dropout masks between its layers; empty where nothing is dropped."""
+        shape = (len(self.cells) - 1, embedded.size(0), self.size)
+        if not self.training or self.dropout == 0.0 or 0 in (length, *shape):
             return [()] * length
-        return [tuple(step) for step in dropout_mask(shape, self.dropout, like=embedded)]
+        return [tuple(step) for step in self._masks(length, shape, self.dropout, like=embedded)]
 
 
 class ReadoutDecoder(Decoder):
@@ -142,7 +154,7 @@ class ReadoutDecoder(Decoder):
         return self._read_out(self._output(state.layers), embedded, context), weights, state
 
     def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Outputs:
-        embedded = dropout(embedded, self.dropout, training=self.training)
+        embedded = self._dropped(embedded, self.dropout)
         from_inputs = self._cell(0).project(embedded.transpose(0, 1)).unbind(0)
         masks = self._masks_between(len(from_inputs), embedded)
         steps = []
@@ -152,4 +164,4 @@ class ReadoutDecoder(Decoder):
                 steps.append((self._output(state.layers), context, weights))
         tops, contexts, attended = loop.outputs(*(torch.stack(parts, dim=1) for parts in zip(*steps, strict=True)))
         vectors = self._read_out(tops, embedded, contexts)
-        return Outputs(dropout(vectors, self.output_dropout, training=self.training), attended)
+        return Outputs(self._dropped(vectors, self.output_dropout), attended)

@@ -20,7 +20,6 @@ from nmt.models.memory import Memory, all_steps
 from nmt.ops.activations import tanh
 from nmt.ops.computing import fused
 from nmt.ops.linear import Linear
-from nmt.ops.masks import dropout, dropout_mask
 from nmt.ops.products import KeepsPacked, MakeProduct, Product
 from nmt.ops.recurrence import GRU, CellState
 from nmt.ops.steps import StepLinear, weight_gradients_at_once
@@ -70,7 +69,7 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
         return self._recur(from_input, state, memory, ())
 
     def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Outputs:
-        embedded = dropout(embedded, self.dropout, training=self.training)
+        embedded = self._dropped(embedded, self.dropout)
         from_inputs = self._cell(0).project(embedded.transpose(0, 1)).unbind(0)
         between = self._masks_between(len(from_inputs), embedded)
         if self.feed is None and not self.attention.recurrent:
@@ -108,7 +107,7 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
         queries = self._all_states(from_inputs, state.layers, between)
         context, weights = self.attention(queries, memory, all_steps(len(from_inputs), device=queries.device))
         vectors = self._combine(context, queries)
-        return Outputs(dropout(vectors, self.output_dropout, training=self.training), weights)
+        return Outputs(self._dropped(vectors, self.output_dropout), weights)
 
     def _all_states(
         self, from_inputs: Sequence[Tensor], first: Sequence[CellState], between: Sequence[Sequence[Tensor]]
@@ -137,10 +136,10 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
         return tanh(self.combine(torch.cat((context, top), dim=-1)))
 
     def _output_masks(self, length: int, like: Tensor) -> Sequence[Tensor | None]:
-        """For each step the dropout mask on h̃, all drawn together; None where nothing is dropped."""
+        """For each step the dropout mask on h̃; None where nothing is dropped."""
         if not self.training or self.output_dropout == 0.0:
             return [None] * length
-        return dropout_mask((length, like.size(0), self.output_size), self.output_dropout, like=like).unbind(0)
+        return self._masks(length, (like.size(0), self.output_size), self.output_dropout, like=like)
 
 
 class BahdanauDecoder(ReadoutDecoder):

@@ -67,13 +67,14 @@ class Encoder(KeepsPacked[list[list[tuple[Product, Product]]]]):
         layer_normalisation: bool,
         dropout: float,
         output_dropout: float,
+        locked_dropout: bool,
     ) -> None:
         """`cell` is a key of CELLS. `directions`, one of DIRECTIONS, has no meaning where there is only one."""
         super().__init__()
         self.kind, self.size, self.layers, self.directions = CELLS[cell], size, layers, 2 if bidirectional else 1
         self.join = DIRECTIONS[directions]
         self.reverse_source, self.residual = reverse_source, residual
-        self.dropout, self.output_dropout = dropout, output_dropout
+        self.dropout, self.output_dropout, self.locked_dropout = dropout, output_dropout, locked_dropout
         self.output_size = size if self.join is add else self.directions * size
         self.network = self.kind.library(
             input_size,
@@ -93,7 +94,7 @@ class Encoder(KeepsPacked[list[list[tuple[Product, Product]]]]):
 
     def forward(self, embedded: Tensor, lengths: Tensor) -> Encoded:
         """Encode `embedded` (batch, source_length, input_size); `lengths` (batch,) counts tokens, at least 1 each."""
-        embedded = dropout(embedded, self.dropout, training=self.training)
+        embedded = self._dropped(embedded, self.dropout, steps=1)
         order = reversed_words(lengths, embedded.size(1)).unsqueeze(2) if self.reverse_source else None
         if order is not None:
             embedded = embedded.take_along_dim(order, dim=1)
@@ -103,17 +104,21 @@ class Encoder(KeepsPacked[list[list[tuple[Product, Product]]]]):
             annotations = annotations.take_along_dim(order, dim=1)  # the reversal undoes itself
         if self.join is add:  # the library has them side by side
             annotations = add(annotations.split(self.size, dim=2))
-        annotations = dropout(self.norm(annotations), self.output_dropout, training=self.training)
+        annotations = self._dropped(self.norm(annotations), self.output_dropout, steps=1)
         final = tuple(tuple(self._layer(part, layer) for part in states) for layer in range(self.layers))
         last = states[0][self.directions - 1 :: self.directions]  # h of each layer
         return Encoded(annotations, final, summary=last.sum(0) if self.residual else last[-1])
 
+    def _dropped(self, values: Tensor, rate: float, *, steps: int) -> Tensor:
+        """`values` with dropout in training; the positions of a sentence lie along the axis `steps`."""
+        return dropout(values, rate, training=self.training, locked=steps if self.locked_dropout else None)
+
     def _goes_by_layer(self, embedded: Tensor) -> bool:
         """Whether `_by_layer` is to compute: on a CPU it is faster, but for a few sentences to be translated.
 
-        The library does not have what comes between layers; its own dropout excepted.
+        What comes between layers the library does not have, but for dropout with a new mask at every step.
         """
-        if self.residual:
+        if self.layers > 1 and (self.residual or (self.locked_dropout and self.training)):
             return True
         few = not torch.is_grad_enabled() and embedded.size(0) <= FEW
         return fused() and embedded.device.type == "cpu" and not few
@@ -144,7 +149,7 @@ class Encoder(KeepsPacked[list[list[tuple[Product, Product]]]]):
         inputs = embedded.transpose(0, 1)
         states = []
         for layer in range(self.layers):
-            below = dropout(inputs, self.dropout, training=self.training) if layer else inputs
+            below = self._dropped(inputs, self.dropout, steps=0) if layer else inputs
             outputs, state = self._one_layer(below, real, layer)
             states.append(state)
             turned = (outputs[:, 0], outputs[:, 1].flip(0)) if self.directions == 2 else (outputs[:, 0],)

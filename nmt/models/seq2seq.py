@@ -178,6 +178,7 @@ def _assembled(config: ModelConfig, source_size: int, target_size: int) -> Seq2S
         layer_normalisation=settings.layer_normalisation,
         dropout=settings.dropout,
         output_dropout=settings.output_dropout,
+        locked_dropout=settings.locked_dropout,
     )
     decoder = _build_decoder(config, memory_size=encoder.output_size)
     sizes = StateSizes(
@@ -215,6 +216,7 @@ def _build_decoder(config: ModelConfig, *, memory_size: int) -> Decoder:
         output_size=settings.output_size or settings.hidden_size,
         dropout=settings.dropout,
         output_dropout=settings.dropout if settings.output_dropout is None else settings.output_dropout,
+        locked_dropout=settings.locked_dropout,
         layer_normalisation=settings.layer_normalisation,
     )
     kind = DECODERS[settings.type]

@@ -37,8 +37,13 @@ def dropout_mask(shape: Sequence[int], rate: float, *, like: Tensor) -> Tensor:
     return kept.to(like.dtype).mul_(1.0 / (1.0 - rate))
 
 
-def dropout(values: Tensor, rate: float, *, training: bool) -> Tensor:
-    """`values` times a fresh dropout mask in training; `values` itself otherwise."""
+def dropout(values: Tensor, rate: float, *, training: bool, locked: int | None = None) -> Tensor:
+    """`values` times a fresh dropout mask in training; `values` itself otherwise.
+
+    `locked` is an axis along which the mask stays the same, such as the steps of a sentence (Gal & Ghahramani 2016,
+    arXiv 1512.05287).
+    """
     if not training or rate == 0.0:
         return values
-    return values * dropout_mask(values.shape, rate, like=values)
+    shape = [1 if axis == locked else size for axis, size in enumerate(values.shape)]
+    return values * dropout_mask(shape, rate, like=values)

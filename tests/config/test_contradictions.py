@@ -145,6 +145,12 @@ def training(rest: str, end: str = "max_epochs: 20") -> str:
         # layers
         ("model: {encoder: {residual: true}}", "model.encoder.residual", "no effect with layers: 1"),
         ("model: {decoder: {residual: true}}", "model.decoder.residual", "no effect with layers: 1"),
+        ("model: {encoder: {locked_dropout: true}}", "model.encoder.locked_dropout", "no effect without dropout"),
+        (
+            "model: {decoder: {locked_dropout: true}}",
+            "model.decoder.locked_dropout",
+            "set model.decoder.dropout or model.decoder.output_dropout",
+        ),
         # decoding
         (
             "decoding: {beam_size: 1, length_penalty: none}",
@@ -170,6 +176,7 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         "model: {tie_embeddings: all, decoder: {output_size: 256}}",
         "model: {tie_embeddings: target, embedding_size: 512}",
         "model: {encoder: {residual: true, layers: 2}, decoder: {residual: true, layers: 2}}",
+        "model: {encoder: {locked_dropout: true, dropout: 0.1}, decoder: {locked_dropout: true, output_dropout: 0.1}}",
         training("max_updates: 1, validate_every: 20 epochs"),
         training("validate_every: 500, save_every: 300"),
         training("save_every: 300"),

@@ -25,6 +25,7 @@ DECODER_VARIANTS: dict[str, Changes] = {
     "normalised": {"layers": 2, "layer_normalisation": True},
     "residual": {"layers": 3, "residual": True},
     "residual lstm": {"layers": 2, "residual": True, "cell": "lstm"},
+    "locked": {"layers": 3, "locked_dropout": True},
 }
 ENCODERS: dict[str, Changes] = {
     "gru": {},
@@ -32,6 +33,7 @@ ENCODERS: dict[str, Changes] = {
     "one direction": {"bidirectional": False, "layers": 2},
     "summed": {"directions": "sum"},
     "residual": {"layers": 3, "residual": True},
+    "locked": {"layers": 3, "locked_dropout": True, "dropout": 0.3, "output_dropout": 0.3},
     "residual lstm": {"layers": 2, "residual": True, "cell": "lstm", "directions": "sum", "reverse_source": True},
     "reversed": {"reverse_source": True, "bidirectional": False, "cell": "lstm"},
 }

@@ -60,6 +60,58 @@ def test_each_rate_drops_at_its_place(make_model: MakeModel, batch: Batch, chang
     assert any(gradient.any() for gradient in recurrent)
 
 
+LOCKED = {"dropout": 0.5, "output_dropout": 0.0, "locked_dropout": True, "layers": 2}
+
+
+@pytest.mark.parametrize("locked", [True, False])
+@pytest.mark.parametrize(
+    ("side", "changes", "place"),
+    [
+        ("encoder", {}, "encoder.network.weight_ih_l0"),
+        ("encoder", {}, "encoder.network.weight_ih_l1"),
+        ("encoder", {"residual": True, "cell": "lstm"}, "encoder.network.weight_ih_l1"),
+        ("encoder", {"output_dropout": 0.5}, "decoder.attention.score.memory_layer.weight"),
+        ("decoder", {}, "decoder.cells.0.input_layer.weight"),
+        ("decoder", {}, "decoder.cells.1.input_layer.weight"),
+        ("decoder", {"residual": True, "input_feeding": False}, "decoder.cells.1.input_layer.weight"),
+        ("decoder", {"output_dropout": 0.5}, "decoder.feed.weight"),
+        ("decoder", {"type": "bahdanau"}, "decoder.cells.0.input_layer.weight"),
+        ("decoder", {"type": "bahdanau", "order": "authors"}, "decoder.cells.1.input_layer.weight"),
+        ("decoder", {"type": "conditional_gru"}, "decoder.cells.1.input_layer.weight"),
+    ],
+)
+def test_locked_masks_leave_units_unread(
+    make_model: MakeModel, batch: Batch, side: str, changes: dict[str, Any], place: str, locked: bool
+) -> None:
+    """What is dropped is dropped at every step: in one sentence, a layer never reads some of its inputs, and the
+    weights of these get no gradient. With a new mask at each step, each is read at some of the 13 or 8 steps."""
+    settings = {**LOCKED, "locked_dropout": locked, **changes}
+    model = make_model(embedding_size=23, **{side: settings}).train()
+    outputs = model(*(part[:1] for part in batch))
+    (outputs.vectors.sum() + outputs.weights.square().sum()).backward()
+    gradient = model.get_parameter(place).grad
+    assert gradient is not None
+    unread = int((gradient == 0).all(dim=0).sum())
+    assert (0 < unread < gradient.size(1)) if locked else (unread == 0)
+
+
+@pytest.mark.parametrize("locked", [True, False])
+@pytest.mark.parametrize("decoder", ["luong", "luong at once", "bahdanau", "conditional_gru"])
+def test_locked_masks_of_annotations_and_vectors(
+    make_model: MakeModel, batch: Batch, decoder: str, locked: bool
+) -> None:
+    """The same units are 0 at all steps of a sentence, and others in other sentences."""
+    settings = {"output_dropout": 0.5, "locked_dropout": locked}
+    feeding = {"input_feeding": False} if "once" in decoder else {}
+    model = make_model(encoder=settings, decoder={**settings, "type": decoder.split()[0], **feeding}).train()
+    annotations = model.encoder(model.source_embedding(batch[0]), batch[1]).annotations
+    vectors = model(*batch).vectors
+    for zeros in (annotations[0] == 0, vectors[0] == 0, vectors[1] == 0):
+        assert zeros.any()
+        assert (zeros == zeros[:1]).all() == locked
+    assert ((vectors[0] == 0) != (vectors[1] == 0)).any()
+
+
 def test_annotations_are_dropped_after_their_normalisation(make_model: MakeModel, batch: Batch) -> None:
     """Dropped before it, they would come out as its bias."""
     model = make_model(encoder={"output_dropout": 0.999999, "layer_normalisation": True}).train()

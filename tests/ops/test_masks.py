@@ -67,6 +67,14 @@ def test_no_dropout_outside_training_and_at_rate_zero() -> None:
     assert (dropout(values, 0.9, training=True) != values).any()
 
 
+def test_a_locked_mask_is_the_same_along_its_axis() -> None:
+    torch.manual_seed(2)
+    dropped = dropout(torch.ones(3, 5, 7), 0.5, training=True, locked=1)
+    assert sorted(set(dropped.flatten().tolist())) == [0.0, 2.0]
+    assert (dropped == dropped[:, :1]).all()
+    assert (dropped != dropped[:1]).any()
+
+
 def test_a_dropout_mask_follows_type_and_seed() -> None:
     torch.manual_seed(3)
     first = dropout_mask((2, 7), 0.5, like=torch.zeros(1, dtype=torch.float64))
