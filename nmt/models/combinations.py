@@ -148,7 +148,7 @@ def _without_attention(model: ModelConfig) -> Iterator[Problem]:
     name, score = model.attention.score, SCORES[model.attention.score]
     if score.aligns:
         return
-    if model.decoder.order != "paper":
+    if model.decoder.order != "paper" and "order" in DECODERS[model.decoder.type].options:
         message = (
             f"{model.decoder.order} does not go with attention.score: {name}: no state attends, so there are no two "
             "orders; use paper"

@@ -49,9 +49,9 @@ def sequence_plain(
     for step, from_input in enumerate(from_inputs):
         from_hidden = state[0] @ weight.transpose(1, 2)
         new = kind.plain(from_input, from_hidden if bias is None else from_hidden + bias.unsqueeze(1), state[-1])
-        state = (
-            new if real is None else tuple(torch.where(real[step], *parts) for parts in zip(new, state, strict=True))
-        )
+        if real is not None:
+            new = tuple(torch.where(real[step], *parts) for parts in zip(new, state, strict=True))
+        state = new
         outputs.append(state[0])
     return torch.stack(outputs), *state[1:]
 

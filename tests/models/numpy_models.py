@@ -251,15 +251,15 @@ def stack(weights: Weights, settings: Settings, states: list[list[Array]], first
     """The new states of all layers, `first` being layer 0's; each layer reads what the one below gives."""
     new = [first]
     for layer in range(1, settings["layers"]):
-        below = given(settings, new)
+        below = top_of(settings, new)
         new.append(decoder_cell(weights, f"decoder.cells.{layer}", settings["cell"], below, states[layer]))
     return new
 
 
-def given(settings: Settings, states: list[list[Array]]) -> Array:
+def top_of(settings: Settings, states: list[list[Array]]) -> Array:
     """What the last of these layers gives: its hidden state, and with residual connections what it has read as well."""
     if settings["residual"] and len(states) > 1:
-        return states[-1][0] + given(settings, states[:-1])
+        return states[-1][0] + top_of(settings, states[:-1])
     return states[-1][0]
 
 
@@ -267,7 +267,7 @@ def luong(weights: Weights, settings: Settings, x: Array, states: Any, last: Las
     feed = weights["decoder.feed.weight"] @ last[0] if settings["input_feeding"] else 0.0
     first = decoder_cell(weights, "decoder.cells.0", settings["cell"], x, states[0], feed)
     states = stack(weights, settings, states, first)
-    top = given(settings, states)
+    top = top_of(settings, states)
     context, alphas = attend(top)
     vector = np.tanh(weights["decoder.combine.weight"] @ np.concatenate([context, top]))
     return states, vector, context, alphas
@@ -280,12 +280,12 @@ def readout(weights: Weights, *parts: Array) -> Array:
 def bahdanau(weights: Weights, settings: Settings, x: Array, states: Any, last: Last, attend: Attend) -> Step:
     """In the paper's order attention comes before the cell; in the authors' after it, which reads the last context."""
     if settings["order"] == "paper":
-        context, alphas = attend(given(settings, states))
+        context, alphas = attend(top_of(settings, states))
         states = read_with_context(weights, settings, x, states, context)
     else:
         states = read_with_context(weights, settings, x, states, last[1])
-        context, alphas = attend(given(settings, states))
-    pairs = readout(weights, given(settings, states), x, context).reshape(-1, 2)
+        context, alphas = attend(top_of(settings, states))
+    pairs = readout(weights, top_of(settings, states), x, context).reshape(-1, 2)
     return states, pairs.max(1), context, alphas
 
 
@@ -300,7 +300,7 @@ def conditional_gru(weights: Weights, settings: Settings, x: Array, states: Any,
     context, alphas = attend(between[0])
     first = decoder_cell(weights, "decoder.context_cell", "gru", context, between)
     states = stack(weights, settings, states, first)
-    return states, np.tanh(readout(weights, given(settings, states), x, context)), context, alphas
+    return states, np.tanh(readout(weights, top_of(settings, states), x, context)), context, alphas
 
 
 DECODERS = {"luong": luong, "bahdanau": bahdanau, "conditional_gru": conditional_gru}

@@ -68,14 +68,15 @@ def _added(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def configuration(folder: Path, decoder: str, initialisation: str = "xavier") -> Config:
+    """`decoder`: its type, and more keys if need be."""
     (folder / "toy.yaml").write_text(
-        f"{FILE}  decoder: {{type: {decoder}, hidden_size: 50}}\n  initialisation: {{name: {initialisation}}}\n"
+        f"{FILE}  decoder: {{hidden_size: 50, type: {decoder}}}\n  initialisation: {{name: {initialisation}}}\n"
     )
     return load_config(folder / "toy.yaml", checks=[model_problems])
 
 
-def built(folder: Path, initialisation: str = "xavier") -> tuple[Config, Seq2Seq, Any]:
-    config = configuration(folder, "mixing", initialisation)
+def built(folder: Path, initialisation: str = "xavier", decoder: str = "mixing") -> tuple[Config, Seq2Seq, Any]:
+    config = configuration(folder, decoder, initialisation)
     torch.manual_seed(0)
     model = build_model(config.model, source_size=70, target_size=80)
     return config, model, model.decoder
@@ -102,8 +103,9 @@ def test_its_weights_start_as_it_declares(tmp_path: Path) -> None:
     assert all(abs(layer.weight.std() - 0.01) < 0.001 for layer in (decoder.bridge, decoder.telling))
 
 
-def test_it_trains_step_by_step_as_search_takes_it(tmp_path: Path) -> None:
-    _, model, decoder = built(tmp_path)
+@pytest.mark.parametrize("more", ["", ", layers: 3, residual: true"])
+def test_it_trains_step_by_step_as_search_takes_it(tmp_path: Path, more: str) -> None:
+    _, model, decoder = built(tmp_path, decoder=f"mixing{more}")
     source, lengths = torch.tensor([[4, 5, 3], [6, 3, 0]]), torch.tensor([3, 2])
     target = torch.tensor([[BEGIN, 7, 8], [BEGIN, 9, 4]])
     vectors = model(source, lengths, target).vectors
