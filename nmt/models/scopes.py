@@ -11,26 +11,36 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.models.memory import Memory, Past
 from nmt.ops.steps import StepLinear
 
 
 class Window(NamedTuple):
-    """Where each query may look."""
+    """Where each query may look, among the positions that are scored."""
 
-    mask: Tensor | None  # (batch, queries or 1, source_length), True inside; None: every position is
-    factor: Tensor | None = None  # (batch, queries, source_length), multiplies the weights after the softmax
+    mask: Tensor | None  # (batch, queries or 1, positions), True inside; None: every position is
+    factor: Tensor | None = None  # (batch, queries, positions), multiplies the weights after the softmax
     renormalise: bool = False  # whether the product is made to sum to 1 again
 
 
 class Scope(nn.Module):
-    """All scopes are functions of the query, the memory's lengths and the target position."""
+    """All scopes are functions of the query, the lengths of the sentences and the target position.
+
+    A scope with a center p_t says nothing of positions farther than `half_width` from it: they need not be scored.
+    """
 
     options: ClassVar[frozenset[str]] = frozenset()
     """Keys of the configuration section `model.attention` that the constructor takes, besides the query's size."""
+    half_width: int | None = None
+    """D; None: there is no center, and a query may look everywhere."""
 
-    def forward(self, query: Tensor, memory: Memory, past: Past) -> Window:
-        """The window of each query of `query` (batch, queries, query_size)."""
+    def centre(self, query: Tensor, lengths: Tensor, steps: Tensor | int) -> Tensor:
+        """p_t of each query (batch, queries, query_size) in sentences of `lengths` (batch,), `steps` as in `Past`:
+        (batch, queries), or (batch, 1) where all queries of a sentence have the same."""
+        raise NotImplementedError
+
+    def forward(self, distance: Tensor | None, real: Tensor | None) -> Window:
+        """The window, given s - p_t (batch, queries or 1, positions) for each position s that is scored, if there is a
+        center, and which of the positions are in the sentence, (batch, 1 or queries, positions); None: all."""
         raise NotImplementedError
 
 
@@ -40,70 +50,68 @@ class GlobalScope(Scope):
     def __init__(self, query_size: int) -> None:
         super().__init__()
 
-    def forward(self, query: Tensor, memory: Memory, past: Past) -> Window:
-        return Window(None if memory.mask is None else memory.mask.unsqueeze(1))
+    def forward(self, distance: Tensor | None, real: Tensor | None) -> Window:
+        return Window(real)
 
 
-class LocalMonotonicScope(Scope):
-    """local-m: the positions s with |s - p_t| ≤ D, where p_t = min(t, S - 1) for the target position t.
+class _LocalScope(Scope):
+    """What the local scopes share: the positions s with |s - p_t| ≤ D, and a Gaussian of the distance, if there is one.
+
+    It is exp(-(s - p_t)² / (2σ²)) with σ = D / 2, and multiplies the softmax over the window, so that the weights sum
+    to less than 1, as in the paper; `renormalise` makes them sum to 1 again.
+    """
+
+    half_width: int
+
+    def __init__(self, *, half_width: int, gaussian: bool, renormalise: bool) -> None:
+        super().__init__()
+        self.half_width, self.gaussian, self.renormalise = half_width, gaussian, renormalise
+
+    def forward(self, distance: Tensor | None, real: Tensor | None) -> Window:
+        assert distance is not None
+        inside = distance.abs() <= self.half_width
+        mask = inside if real is None else inside & real
+        if not self.gaussian:
+            return Window(mask)
+        return Window(mask, torch.exp(distance.square() * (-2.0 / self.half_width**2)), self.renormalise)
+
+
+class LocalMonotonicScope(_LocalScope):
+    """local-m: p_t = min(t, S - 1) for the target position t, without a Gaussian.
 
     The paper says p_t = t; the clamp, without which a target longer than its source would look at nothing, is from the
-    authors' code. There is no Gaussian.
+    authors' code.
     """
 
     options = frozenset({"half_width"})
 
     def __init__(self, query_size: int, *, half_width: int) -> None:
-        super().__init__()
-        self.half_width = half_width
+        super().__init__(half_width=half_width, gaussian=False, renormalise=False)
 
-    def forward(self, query: Tensor, memory: Memory, past: Past) -> Window:
-        centre = (memory.lengths.unsqueeze(1) - 1).clamp(max=past.steps)  # (batch, queries)
-        distance = _distance(centre, memory)
-        return Window(_real(distance.abs() <= self.half_width, memory))
+    def centre(self, query: Tensor, lengths: Tensor, steps: Tensor | int) -> Tensor:
+        return (lengths.unsqueeze(1) - 1).clamp(max=steps)
 
 
-class LocalPredictiveScope(Scope):
-    """local-p: the positions s with |s - p_t| ≤ D around a predicted position, weighted by a Gaussian:
+class LocalPredictiveScope(_LocalScope):
+    """local-p: a window around a predicted position, with the Gaussian:
 
         p_t = (S - 1) · σ(v_pᵀ tanh(W_p h_t))        equation 9; in [0, S - 1], a real number
         a_t(s) = align(s) · exp(-(s - p_t)² / (2σ²))    equation 10, with σ = D / 2
 
-    align is the softmax over the window. The Gaussian comes after it, so the weights sum to less than 1, as in the
-    paper; `renormalise` makes them sum to 1 again. Gradients reach W_p (query_size, query_size) and v_p (query_size,)
-    through the Gaussian alone.
+    align is the softmax over the window. Gradients reach W_p (query_size, query_size) and v_p (query_size,) through the
+    Gaussian alone.
     """
 
     options = frozenset({"half_width", "renormalise"})
 
     def __init__(self, query_size: int, *, half_width: int, renormalise: bool) -> None:
-        super().__init__()
-        self.half_width = half_width
-        self.renormalise = renormalise
+        super().__init__(half_width=half_width, gaussian=True, renormalise=renormalise)
         self.layer = StepLinear(query_size, query_size, bias=False)
         self.vector = nn.Parameter(torch.empty(query_size))
 
-    def centre(self, query: Tensor, lengths: Tensor) -> Tensor:
-        """p_t (batch, queries) for the queries (batch, queries, query_size) in sentences of `lengths` (batch,)."""
+    def centre(self, query: Tensor, lengths: Tensor, steps: Tensor | int = 0) -> Tensor:
         share = torch.sigmoid(torch.tanh(self.layer(query)) @ self.vector)
         return (lengths.unsqueeze(1) - 1) * share
-
-    def forward(self, query: Tensor, memory: Memory, past: Past) -> Window:
-        distance = _distance(self.centre(query, memory.lengths), memory)
-        inside = _real(distance.abs() <= self.half_width, memory)
-        deviation = self.half_width / 2
-        return Window(inside, torch.exp(-distance.square() / (2 * deviation**2)), self.renormalise)
-
-
-def _distance(centre: Tensor, memory: Memory) -> Tensor:
-    """s - p_t (batch, queries, source_length) for every source position s, given p_t (batch, queries)."""
-    positions = torch.arange(memory.values.size(1), device=memory.values.device)
-    return positions - centre.unsqueeze(2)
-
-
-def _real(inside: Tensor, memory: Memory) -> Tensor:
-    """`inside` (batch, queries, source_length), but for padding."""
-    return inside if memory.mask is None else inside & memory.mask.unsqueeze(1)
 
 
 SCOPES: dict[str, type[GlobalScope] | type[LocalMonotonicScope] | type[LocalPredictiveScope]] = {

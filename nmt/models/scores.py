@@ -34,12 +34,20 @@ class Score(nn.Module):
     """Whether there is anything to attend to; without it the context has no units and the weights are 0."""
     aligns: ClassVar[bool] = True
     """Whether the decoder's state has a say in the weights, so that they tell which source words a word is from."""
+    pair_cost: ClassVar[float | None] = None
+    """What scoring a pair of a query and a key costs, in rows of keys read from memory, for a score that is of the pair
+    alone, wherever and whenever it stands: a local scope may ask it for the keys of a window. None: it needs all keys.
+    """
     remembers: frozenset[str] = frozenset()
     """What of the steps before `forward` reads from `past`: weights, coverage, both, or nothing."""
 
     def project(self, values: Tensor) -> Tensor:
         """Keys (batch, source_length, key_size) from the annotations; by default the annotations themselves."""
         return values
+
+    def looked_back(self, past: Past) -> Past:
+        """`past` as `forward` reads it, computed of whole sentences even where scores are of a window alone."""
+        return past
 
     def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
         """Scores (batch, queries, source_length) of `query` (batch, queries, query_size) against `keys`.
@@ -55,6 +63,8 @@ class _HiddenLayerScore(TanhScores, Score):
     C is Tu et al.'s (2016, arXiv 1601.04811) coverage in its simple, accumulated form: C_ij = Σ_{k<i} a_kj.
     `v_tanh_sum(x, y, …)` is v_aᵀ tanh(x + y + …) for terms that broadcast to (batch, queries, source_length, size).
     """
+
+    pair_cost = 4.0
 
     def __init__(self, size: int, *, coverage: bool) -> None:
         super().__init__(size)
@@ -118,6 +128,7 @@ class DotScore(Score):
     """e_ts = h_tᵀ h̄_s, Luong et al. (2015), section 3.1; query and memory are of one size."""
 
     same_size = True
+    pair_cost = 0.5
 
     def __init__(self, query_size: int, memory_size: int) -> None:
         super().__init__()
@@ -207,11 +218,15 @@ class LocationSensitiveScore(AdditiveScore):
         self.filter_layer = Linear(filters, size, bias=False)
         self.remembers |= {"weights"}
 
+    def looked_back(self, past: Past) -> Past:
+        """f (batch, queries, source_length, filters) in the place of the weights."""
+        assert past.weights is not None
+        filtered = self.convolution(past.weights.flatten(0, 1).unsqueeze(1)).transpose(1, 2)
+        return past._replace(weights=filtered.unflatten(0, past.weights.shape[:2]))
+
     def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
         assert past.weights is not None
-        batch, queries, length = past.weights.shape
-        filtered = self.convolution(past.weights.reshape(batch * queries, 1, length)).transpose(1, 2)
-        located = keys.unsqueeze(1) + self.filter_layer(filtered).view(batch, queries, length, -1)
+        located = keys.unsqueeze(1) + self.filter_layer(past.weights)
         return self.v_tanh_sum(self.query_layer(query).unsqueeze(2), located, *self.covered(past))
 
 

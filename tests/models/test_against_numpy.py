@@ -14,6 +14,7 @@ from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq
+from tests.models.conftest import ATTENTIONS
 
 MakeModel = Callable[..., Seq2Seq]
 Batch = tuple[Tensor, Tensor, Tensor]
@@ -111,6 +112,19 @@ def test_every_combination(
     if deep:
         decoder |= {"layers": 3, "layer_normalisation": True, "cell": DECODERS[decoder["type"]].cell_names[-1]}
     changes = {**combination, "decoder": decoder}
+    compare(make_model(**changes), resolve(**changes), batch, second)
+
+
+LOCAL = {name: attention for name, attention in ATTENTIONS.items() if attention["scope"] != "global"}
+
+
+@pytest.mark.usefixtures("window_kind")
+@pytest.mark.parametrize("attention", LOCAL.values(), ids=LOCAL)
+def test_windows_alone(
+    make_model: MakeModel, resolve: Callable[..., Changes], batch: Batch, second: ModuleType, attention: Changes
+) -> None:
+    """Every local attention with nothing but its windows read."""
+    changes = {"attention": attention, "decoder": {"hidden_size": 20}}
     compare(make_model(**changes), resolve(**changes), batch, second)
 
 

@@ -50,7 +50,8 @@ def set_weights(module: nn.Module, **values: Any) -> None:
 
 def scored(score: Score, query: list[float], memory: list[list[float]], past: Past = FIRST) -> list[float]:
     """The scores of one query against the positions of one sentence."""
-    values: list[float] = score(torch.tensor([[query]]), score.project(torch.tensor([memory])), past)[0, 0].tolist()
+    keys, past = score.project(torch.tensor([memory])), score.looked_back(past)
+    values: list[float] = score(torch.tensor([[query]]), keys, past)[0, 0].tolist()
     return values
 
 

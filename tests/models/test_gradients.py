@@ -51,14 +51,12 @@ def note_margins(scope: nn.Module) -> list[float]:
     finite differences mean nothing."""
     margins: list[float] = []
 
-    def note(module: LocalPredictiveScope, given: tuple[Any, ...], window: Any) -> None:
-        query, memory, _ = given
-        distances = torch.arange(memory.values.size(1)) - module.centre(query, memory.lengths).unsqueeze(2)
-        real = torch.arange(memory.values.size(1)) < memory.lengths.view(-1, 1, 1)
-        margins.append((distances.abs() - module.half_width).abs()[real.expand_as(distances)].min().item())
+    def note(distance: Tensor, real: Tensor | None) -> None:
+        borders = (distance.abs() - scope.half_width).abs()
+        margins.append(float((borders if real is None else borders[real.expand_as(borders)]).min()))
 
     if isinstance(scope, LocalPredictiveScope):
-        scope.register_forward_hook(note)
+        scope.register_forward_pre_hook(lambda module, given: note(*given))
     return margins
 
 
