@@ -24,18 +24,26 @@ class Column(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One thing that grows, which is the first column and the x-axis; `plotted` is the key of the y-axis."""
+    """One thing that grows, which is the first column and the x-axis; `plotted` has the keys of the lines."""
 
     name: str
     columns: tuple[Column, ...]
-    plotted: str
-    logarithmic: bool  # the x-axis
+    plotted: tuple[str, ...]
+    logarithmic: str  # the axes, such as "x"
+    unit: str | None = None  # of the y-axis; None: the title of the only line
+
+    @property
+    def title(self) -> str:
+        """What the y-axis shows."""
+        return self.unit or next(column.title for column in self.columns if column.key in self.plotted)
 
     def present(self, rows: Sequence[Row]) -> list[Column]:
         """The columns that every row has: device memory, for example, exists only with a device."""
         return [column for column in self.columns if all(column.key in row for row in rows)]
 
 
+SCOPES = ("global", "local-m", "local-p")
+_SCOPES = (Column("length", "tokens per sentence"), *(Column(scope, scope) for scope in SCOPES))
 _SPEED = Column("speed", "target tokens/s")
 _MEMORY = (Column("resident", "peak resident, MiB"), Column("device", "peak on the device, MiB"))
 
@@ -46,14 +54,14 @@ PARTS = {
         Part(
             "length",
             (Column("length", "words per sentence"), _SPEED, Column("microseconds", "µs per target token"), *_MEMORY),
-            "speed",
-            False,
+            ("speed",),
+            "",
         ),
         Part(
             "vocabulary",
             (Column("pieces", "pieces"), Column("parameters", "parameters"), _SPEED, *_MEMORY),
-            "speed",
-            True,
+            ("speed",),
+            "x",
         ),
         Part(
             "corpus",
@@ -66,8 +74,8 @@ PARTS = {
                 Column("resident", "peak resident afterwards, MiB"),
                 Column("model", "weights alone, MiB"),
             ),
-            "rate",
-            True,
+            ("rate",),
+            "x",
         ),
         Part(
             "processes",
@@ -77,9 +85,11 @@ PARTS = {
                 _SPEED,
                 Column("gain", "times the first row", ",.2f"),
             ),
-            "speed",
-            False,
+            ("speed",),
+            "",
         ),
+        Part("scope_search", _SCOPES, SCOPES, "xy", "µs per step"),
+        Part("scope_training", _SCOPES, SCOPES, "xy", "µs per target token"),
     )
 }
 
@@ -106,8 +116,7 @@ def report(document: Path, images: Path, measured: Mapping[str, Sequence[Row]], 
         picture = images / f"scaling_{name}.png"
         plot(picture, part, rows)
         link = Path(os.path.relpath(picture.resolve(), document.parent.resolve())).as_posix()
-        columns = {column.key: column.title for column in part.columns}
-        shown = f"![{columns[part.plotted]} by {part.columns[0].title}]({link})"
+        shown = f"![{part.title} by {part.columns[0].title}]({link})"
         block = "\n\n".join([_begin(name), table(part, rows), shown, origin, _end(name)])
         text = _between(name).sub(lambda _, block=block: block, text)  # type: ignore[misc]
     with written_atomically(document) as file:
@@ -123,7 +132,7 @@ def table(part: Part, rows: Sequence[Row]) -> str:
 
 
 def plot(path: Path, part: Part, rows: Sequence[Row]) -> None:
-    """Write a PNG with one line."""
+    """Write a PNG of the part's lines."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -131,14 +140,20 @@ def plot(path: Path, part: Part, rows: Sequence[Row]) -> None:
     canvas = FigureCanvasAgg(figure)  # no window, whatever the machine offers
     axes = figure.add_subplot()
     across = part.columns[0]
-    axes.plot([row[across.key] for row in rows], [row[part.plotted] for row in rows], marker="o", linewidth=2)
-    if part.logarithmic:
+    for key in part.plotted:
+        axes.plot([row[across.key] for row in rows], [row[key] for row in rows], marker="o", linewidth=2, label=key)
+    if len(part.plotted) > 1:
+        axes.legend(frameon=False)
+    if "x" in part.logarithmic:
         axes.set_xscale("log")
     axes.set_xticks([row[across.key] for row in rows], [format(row[across.key], across.form) for row in rows])
     axes.set_xticks([], minor=True)
-    axes.set_ylim(bottom=0)
+    if "y" in part.logarithmic:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
     axes.set_xlabel(across.title)
-    axes.set_ylabel(next(column.title for column in part.columns if column.key == part.plotted))
+    axes.set_ylabel(part.title)
     axes.grid(axis="y", color="#DDDDDD")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

@@ -110,17 +110,17 @@ def timed_updates(model: Seq2Seq, config: Config, prepared: Prepared, device: to
             epoch=epoch,
         )
         for start in range(0, len(plan), config.training.accumulate):
-            _wait_for(device)
+            wait_for(device)
             began = time.perf_counter()
             group = list(islice(stream, min(config.training.accumulate, len(plan) - start)))
             rate = config.training.optimizer.learning_rate
             result = update(model, optimizer, group, rate=rate, config=config.training)
-            _wait_for(device)
+            wait_for(device)
             yield Timed(result.tokens, time.perf_counter() - began, time.time())
         epoch += 1
 
 
-def _wait_for(device: torch.device) -> None:
+def wait_for(device: torch.device) -> None:
     """Return once everything is computed: a GPU computes while Python goes on."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

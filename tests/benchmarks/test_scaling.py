@@ -178,6 +178,14 @@ def test_processes(run: Any) -> None:
     assert rows[1][3] == pytest.approx(rows[1][2] / rows[0][2], abs=0.02)
 
 
+@pytest.mark.parametrize("part", ["scope_search", "scope_training"])
+def test_scopes(run: Any, part: str) -> None:
+    (row,) = numbers(run(part, "--scope-lengths", "3"))
+    assert row[0] == 3
+    assert len(row) == 4
+    assert min(row[1:]) > 0
+
+
 def test_what_was_measured_is_kept_when_a_later_part_fails(
     tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,7 +204,7 @@ def test_what_was_measured_is_kept_when_a_later_part_fails(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--parts", "length,size"], "'size': choose from length, vocabulary, corpus, processes"),
+        (["--parts", "length,size"], "'size': choose from length, vocabulary, corpus, processes, scope_search"),
         (["--parts", "length,length"], "without repetitions"),
         (["--lengths", "3,0"], "'0' is not a whole number"),
         (["--work", "absent"], "--work absent: no such folder"),
