@@ -32,6 +32,7 @@ CellName = Annotated[str, _name_of("cell", "gru or lstm")]
 DirectionsName = Literal["concatenate", "sum"]
 SortBy = Literal["source", "target", "longer"]
 OrderName = Literal["paper", "authors"]
+PositionScale = Literal["last_position", "length"]
 Tokenizer = Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "flores200"]
 
 
@@ -250,6 +251,12 @@ class AttentionConfig(Section):
     position; local-p: the same around a predicted position, weighted by a Gaussian."""
     half_width: Size = 10
     """D of the local scopes: the window holds the positions s with |s - p_t| ≤ D; σ of local-p's Gaussian is D / 2."""
+    gaussian: bool = False
+    """local-m: multiply the weights by a Gaussian around the target position, as local-p does around the predicted one;
+    the paper does not."""
+    position_scale: PositionScale = "last_position"
+    """local-p: what a share between 0 and 1 is multiplied by for the predicted position, counted from 0. last_position:
+    S - 1; length: S, as in the paper."""
     renormalise: bool = False
     """local-p: rescale the weights to sum to 1 after the Gaussian, which the paper does not do."""
     size: Size | None = None
@@ -258,6 +265,8 @@ class AttentionConfig(Section):
     """Whether the hidden layer inside the score has a bias."""
     coverage: bool = False
     """Show the score how much attention each source position has received so far (Tu et al. 2016)."""
+    temperature: Literal["learned"] | PositiveFloat = "learned"
+    """cosine: what the cosine, at most 1, is multiplied by: a number, or one that is learned, from 10 on."""
     positions: Size = 101
     """location: source positions that the score knows, including the end mark; later ones get no attention."""
     filters: Size = 10

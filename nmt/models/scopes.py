@@ -11,6 +11,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from nmt.config.schema import PositionScale
 from nmt.ops.steps import StepLinear
 
 
@@ -73,23 +74,25 @@ class _LocalScope(Scope):
         mask = inside if real is None else inside & real
         if not self.gaussian:
             return Window(mask)
-        return Window(mask, torch.exp(distance.square() * (-2.0 / self.half_width**2)), self.renormalise)
+        deviation = self.half_width / 2
+        return Window(mask, torch.exp(distance.square() / (-2 * deviation**2)), self.renormalise)
 
 
 class LocalMonotonicScope(_LocalScope):
-    """local-m: p_t = min(t, S - 1) for the target position t, without a Gaussian.
+    """local-m: p_t = min(t, S - 1) for the target position t; without a Gaussian, but for `gaussian`.
 
     The paper says p_t = t; the clamp, without which a target longer than its source would look at nothing, is from the
-    authors' code.
+    authors' code. The Gaussian is an option of the local attention in Weweler's Tacotron, single-speaker-tts.
     """
 
-    options = frozenset({"half_width"})
+    options = frozenset({"half_width", "gaussian"})
 
-    def __init__(self, query_size: int, *, half_width: int) -> None:
-        super().__init__(half_width=half_width, gaussian=False, renormalise=False)
+    def __init__(self, query_size: int, *, half_width: int, gaussian: bool) -> None:
+        super().__init__(half_width=half_width, gaussian=gaussian, renormalise=False)
 
     def centre(self, query: Tensor, lengths: Tensor, steps: Tensor | int) -> Tensor:
-        return (lengths.unsqueeze(1) - 1).clamp(max=steps)
+        centre = (lengths.unsqueeze(1) - 1).clamp(max=steps)
+        return centre.to(query.dtype) if self.gaussian else centre
 
 
 class LocalPredictiveScope(_LocalScope):
@@ -98,20 +101,22 @@ class LocalPredictiveScope(_LocalScope):
         p_t = (S - 1) · σ(v_pᵀ tanh(W_p h_t))        equation 9; in [0, S - 1], a real number
         a_t(s) = align(s) · exp(-(s - p_t)² / (2σ²))    equation 10, with σ = D / 2
 
-    align is the softmax over the window. Gradients reach W_p (query_size, query_size) and v_p (query_size,) through the
-    Gaussian alone.
+    align is the softmax over the window. Equation 9 has S in the place of S - 1, as `position_scale: length` has here;
+    the paper does not say from where it counts positions. Gradients reach W_p (query_size, query_size) and v_p
+    (query_size,) through the Gaussian alone.
     """
 
-    options = frozenset({"half_width", "renormalise"})
+    options = frozenset({"half_width", "position_scale", "renormalise"})
 
-    def __init__(self, query_size: int, *, half_width: int, renormalise: bool) -> None:
+    def __init__(self, query_size: int, *, half_width: int, position_scale: PositionScale, renormalise: bool) -> None:
         super().__init__(half_width=half_width, gaussian=True, renormalise=renormalise)
+        self.subtracted = {"last_position": 1, "length": 0}[position_scale]
         self.layer = StepLinear(query_size, query_size, bias=False)
         self.vector = nn.Parameter(torch.empty(query_size))
 
     def centre(self, query: Tensor, lengths: Tensor, steps: Tensor | int = 0) -> Tensor:
         share = torch.sigmoid(torch.tanh(self.layer(query)) @ self.vector)
-        return (lengths.unsqueeze(1) - 1) * share
+        return (lengths.unsqueeze(1) - self.subtracted) * share
 
 
 SCOPES: dict[str, type[GlobalScope] | type[LocalMonotonicScope] | type[LocalPredictiveScope]] = {

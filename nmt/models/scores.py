@@ -8,7 +8,7 @@ Bahdanau, Cho & Bengio (2014), arXiv 1409.0473, section 3.1; Luong, Pham & Manni
 
 import math
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -158,14 +158,18 @@ class GeneralScore(DotScore):
 
 
 class CosineScore(DotScore):
-    """e_ts = τ · h_tᵀ h̄_s / (‖h_t‖ ‖h̄_s‖), with a learned temperature τ (Graves et al. 2014, arXiv 1410.5401, eq. 5-6).
+    """e_ts = τ · h_tᵀ h̄_s / (‖h_t‖ ‖h̄_s‖), with a temperature τ (Graves et al. 2014, arXiv 1410.5401, eq. 5-6).
 
-    A cosine is at most 1: without τ no softmax over many positions could be sharp. τ starts at 10.
+    A cosine is at most 1: without τ, or with 1 for it, no softmax over many positions could be sharp. `temperature` is
+    τ, or "learned": then it is a parameter that starts at 10.
     """
 
-    def __init__(self, query_size: int, memory_size: int) -> None:
+    options = frozenset({"temperature"})
+
+    def __init__(self, query_size: int, memory_size: int, *, temperature: float | Literal["learned"]) -> None:
         super().__init__(query_size, memory_size)
-        self.temperature = nn.Parameter(torch.tensor(10.0))
+        learned = temperature == "learned"
+        self.temperature = nn.Parameter(torch.tensor(10.0)) if learned else float(temperature)
 
     def project(self, values: Tensor) -> Tensor:
         return functional.normalize(values, dim=-1)

@@ -194,19 +194,22 @@ SCORES: dict[str, Callable[[Weights, Array, Array, Past], Array] | None] = {
 
 
 def monotonic(w: Weights, settings: Settings, scores: Array, query: Array, step: int) -> Array:
-    return around(min(step, len(scores) - 1), settings, scores)
+    point = min(step, len(scores) - 1)
+    weights = around(point, settings, scores)
+    return weights * gaussian(point, settings, len(scores)) if settings["gaussian"] else weights
 
 
 def predictive(w: Weights, settings: Settings, scores: Array, query: Array, step: int) -> Array:
-    point = centre(w, len(scores), query)
-    sigma = settings["half_width"] / 2
-    distances = np.arange(len(scores)) - point
-    weights = around(point, settings, scores) * np.exp(-(distances**2) / (2 * sigma**2))
+    share = sigmoid(w["vector"] @ np.tanh(w["layer.weight"] @ query))
+    scale = {"last_position": len(scores) - 1, "length": len(scores)}[settings["position_scale"]]
+    point = float(scale * share)
+    weights = around(point, settings, scores) * gaussian(point, settings, len(scores))
     return np.asarray(weights / weights.sum()) if settings["renormalise"] else weights
 
 
-def centre(w: Weights, length: int, query: Array) -> float:
-    return float((length - 1) * sigmoid(w["vector"] @ np.tanh(w["layer.weight"] @ query)))
+def gaussian(point: float, settings: Settings, length: int) -> Array:
+    sigma = settings["half_width"] / 2
+    return np.asarray(np.exp(-((np.arange(length) - point) ** 2) / (2 * sigma**2)))
 
 
 def around(point: float, settings: Settings, scores: Array) -> Array:
@@ -233,7 +236,8 @@ def attend(weights: Weights, settings: Settings, memory: Array, past: Past, quer
     score = SCORES[settings["score"]]
     if score is None:
         return np.zeros(0), np.zeros(len(memory))
-    scores = score(below(weights, "score."), query, memory, past)
+    fixed = {"temperature": np.asarray(settings["temperature"])}  # the learned one is among the weights
+    scores = score({**fixed, **below(weights, "score.")}, query, memory, past)
     alphas = SCOPES[settings["scope"]](below(weights, "scope."), settings, scores, query, past.step)
     return alphas @ memory, alphas
 

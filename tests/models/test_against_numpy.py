@@ -58,6 +58,12 @@ ENCODERS_AND_STATES: dict[str, Changes] = {
         "encoder": {"cell": "lstm", "layers": 2, "directions": "sum", "reverse_source": True},
         "decoder": {"initial_state": "copy", "cell": "lstm", "layers": 2, "hidden_size": 10},
     },
+    "local-m, gaussian": {"attention": {"scope": "local-m", "half_width": 2, "gaussian": True}},
+    "local-p, position of the length": {
+        "attention": {"scope": "local-p", "half_width": 2, "position_scale": "length"},
+        "decoder": {"type": "bahdanau"},
+    },
+    "cosine, fixed": {"attention": {"score": "cosine", "temperature": 1.5}, "decoder": {"hidden_size": 20}},
     "no attention, mean": {"attention": {"score": "none"}, "decoder": {"initial_state": "mean", "type": "bahdanau"}},
     "authors' order": {"decoder": {"type": "bahdanau", "order": "authors", "cell": "lstm", "layers": 2}},
     "residual": {"encoder": {"layers": 3, "residual": True}, "decoder": {"layers": 3, "residual": True}},
@@ -95,6 +101,7 @@ def test_every_member_has_a_twin(second: ModuleType) -> None:
     assert second.DECODERS.keys() == DECODERS.keys()
     options = set().union(*(member.options for family in (SCORES, SCOPES, DECODERS) for member in family.values()))
     known = {"size", "bias", "coverage", "renormalise", "input_feeding", "order"}
+    known |= {"gaussian", "position_scale", "temperature"}
     assert options == known | {"half_width", "positions", "filters", "filter_width"}
 
 
@@ -116,6 +123,10 @@ def test_every_combination(
 
 
 LOCAL = {name: attention for name, attention in ATTENTIONS.items() if attention["scope"] != "global"}
+
+
+LOCAL["local-m, gaussian"] = {"scope": "local-m", "half_width": 2, "gaussian": True}
+LOCAL["local-p, position of the length"] = {"scope": "local-p", "half_width": 2, "position_scale": "length"}
 
 
 @pytest.mark.usefixtures("window_kind")

@@ -122,10 +122,17 @@ def test_general_by_hand() -> None:
 def test_cosine_by_hand() -> None:
     """τ starts at 10; (3, 4) and (4, 3) have the cosine 24/25, whatever their lengths; a vector of length 0 has 0."""
     memory = [[4.0, 3.0], [60.0, 80.0], [-0.3, -0.4], [0.0, 0.0]]
-    score = CosineScore(2, 2)
+    score = CosineScore(2, 2, temperature="learned")
     assert scored(score, [3.0, 4.0], memory) == pytest.approx([9.6, 10.0, -10.0, 0.0])
     set_weights(score, temperature=5.0)
     assert scored(score, [3.0, 4.0], memory) == pytest.approx([4.8, 5.0, -5.0, 0.0])
+
+
+def test_plain_cosine() -> None:
+    """With τ = 1 the score is the cosine, and there is nothing to learn."""
+    score = CosineScore(2, 2, temperature=1.0)
+    assert scored(score, [3.0, 4.0], [[4.0, 3.0], [60.0, 80.0]]) == pytest.approx([0.96, 1.0])
+    assert list(score.parameters()) == []
 
 
 @pytest.mark.parametrize("offset", [0.0, -1e5, 1e5])

@@ -106,6 +106,19 @@ def test_the_authors_order(make_model: MakeModel, score: str, variant: str) -> N
     check_model(make_model, decoder, with_everything(score))
 
 
+@pytest.mark.parametrize(
+    "attention",
+    [
+        {"score": "general", "scope": "local-p", "half_width": 2, "position_scale": "length"},
+        {"score": "general", "scope": "local-m", "half_width": 2, "gaussian": True},
+        {"score": "cosine", "temperature": 3.0},
+    ],
+    ids=["position of the length", "gaussian", "temperature"],
+)
+def test_options(make_model: MakeModel, attention: Changes) -> None:
+    check_model(make_model, {}, attention)
+
+
 @pytest.mark.parametrize("score", ["additive", "location_sensitive"])
 def test_without_input_feeding(make_model: MakeModel, score: str) -> None:
     check_model(make_model, {"input_feeding": False}, {"score": score, "scope": "local-p", "half_width": 2})

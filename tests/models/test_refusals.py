@@ -135,6 +135,14 @@ def test_a_score_that_is_no_name(refusals: Refusals, value: str) -> None:
     assert mentions(messages, "model.attention.score", "allowed: one of the scores, such as additive")
 
 
+@pytest.mark.parametrize("value", ["0", "-1.0", "true", "learnt", ".inf"])
+def test_temperature_is_a_positive_number_or_learned(refusals: Refusals, value: str) -> None:
+    messages = refusals(f"attention: {{score: cosine, temperature: {value}}}, {FITTING}")
+    assert any("model.attention.temperature" in message and "learned" in message for message in messages), messages
+    for allowed in ("1", "0.5", "learned"):
+        assert refusals(f"attention: {{score: cosine, temperature: {allowed}}}, {FITTING}") == []
+
+
 @pytest.mark.parametrize("width", ["4", "0", "-1"])
 def test_filter_width_is_odd(refusals: Refusals, width: str) -> None:
     messages = refusals(f"attention: {{score: location_sensitive, filter_width: {width}}}")
@@ -235,8 +243,17 @@ def test_conditional_gru_is_of_grus(refusals: Refusals) -> None:
 
 # --------------------------------------------------------------------- options without an effect, and all at once
 
-OPTIONS = {"size": 9, "bias": "true", "coverage": "true", "positions": 9, "filters": 9, "filter_width": 9}
+OPTIONS: dict[str, Any] = {
+    "size": 9,
+    "bias": "true",
+    "coverage": "true",
+    "positions": 9,
+    "filters": 9,
+    "filter_width": 9,
+}
+OPTIONS["temperature"] = 9.0
 TAKERS = {
+    "temperature": {"cosine"},
     "size": {"additive", "concat", "location_sensitive"},
     "bias": {"additive", "location_sensitive"},
     "coverage": {"additive", "concat", "location_sensitive"},
@@ -295,8 +312,11 @@ def test_options_of_another_scope(refusals: Refusals) -> None:
     assert mentions(refusals("attention: {renormalise: true}"), "renormalise", "scope: global", "local-p")
     messages = refusals("attention: {scope: local-m, renormalise: true}")
     assert mentions(messages, "renormalise", "scope: local-m", ": local-p")
-    assert refusals("attention: {scope: local-m, half_width: 5}") == []
-    assert refusals("attention: {scope: local-p, half_width: 5, renormalise: true}") == []
+    assert refusals("attention: {scope: local-m, half_width: 5, gaussian: true}") == []
+    assert refusals("attention: {scope: local-p, half_width: 5, renormalise: true, position_scale: length}") == []
+    assert mentions(refusals("attention: {scope: local-p, gaussian: true}"), "gaussian", "scope: local-p", ": local-m")
+    messages = refusals("attention: {scope: local-m, position_scale: length}")
+    assert mentions(messages, "position_scale", "scope: local-m", ": local-p")
 
 
 @pytest.mark.parametrize("decoder", ["luong", "conditional_gru"])

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from nmt.config.schema import PositionScale
 from nmt.models.attention import Attention
 from nmt.models.memory import all_steps
 from nmt.models.scopes import LocalMonotonicScope, LocalPredictiveScope, Scope
@@ -33,9 +34,15 @@ def table(weights: Tensor) -> list[str]:
     return ["".join("x" if weight else "." for weight in row) for row in weights.tolist()]
 
 
-def predictive(half_width: int, *, renormalise: bool = False) -> LocalPredictiveScope:
+def monotonic(half_width: int, *, gaussian: bool = False) -> LocalMonotonicScope:
+    return LocalMonotonicScope(1, half_width=half_width, gaussian=gaussian)
+
+
+def predictive(
+    half_width: int, *, renormalise: bool = False, position_scale: PositionScale = "last_position"
+) -> LocalPredictiveScope:
     """p_t = (S - 1) · σ(ln 3 · tanh(100 h)): a quarter, the middle and three quarters of the way for h = -1, 0, 1."""
-    scope = LocalPredictiveScope(1, half_width=half_width, renormalise=renormalise)
+    scope = LocalPredictiveScope(1, half_width=half_width, position_scale=position_scale, renormalise=renormalise)
     nn.init.constant_(scope.layer.weight, 100.0)
     nn.init.constant_(scope.vector, LN3)
     return scope
@@ -47,27 +54,27 @@ def predictive(half_width: int, *, renormalise: bool = False) -> LocalPredictive
 def test_monotonic_windows() -> None:
     """D = 1. The windows go along with the target, are cut at both ends of the sentence, and stay at its last token
     where the target is longer; a sentence may be shorter than the window."""
-    weights = weights_of(LocalMonotonicScope(1, half_width=1), [0.0] * 8, [6, 3, 1])
+    weights = weights_of(monotonic(1), [0.0] * 8, [6, 3, 1])
     assert table(weights[0]) == ["xx....", "xxx...", ".xxx..", "..xxx.", "...xxx", "....xx", "....xx", "....xx"]
     assert table(weights[1]) == ["xx....", "xxx...", ".xx...", ".xx...", ".xx...", ".xx...", ".xx...", ".xx..."]
     assert table(weights[2]) == ["x....."] * 8
 
 
 def test_monotonic_half_width_is_on_either_side() -> None:
-    weights = weights_of(LocalMonotonicScope(1, half_width=2), [0.0] * 4, [7])
+    weights = weights_of(monotonic(2), [0.0] * 4, [7])
     assert table(weights[0]) == ["xxx....", "xxxx...", "xxxxx..", ".xxxxx."]
     assert weights[0, 3].tolist() == pytest.approx([0, 0.2, 0.2, 0.2, 0.2, 0.2, 0])  # no Gaussian
 
 
 def test_a_monotonic_window_wider_than_the_sentence_is_global() -> None:
-    weights = weights_of(LocalMonotonicScope(1, half_width=10), [0.0] * 13, [5, 2])
+    weights = weights_of(monotonic(10), [0.0] * 13, [5, 2])
     torch.testing.assert_close(weights[0], torch.full((13, 5), 1 / 5, dtype=torch.float64))
     assert weights[1].tolist() == [[0.5, 0.5, 0.0, 0.0, 0.0]] * 13
 
 
 def test_monotonic_steps_are_those_of_search() -> None:
     """Step by step, with two hypotheses a sentence, the window is that of the step."""
-    attention = Attention(DotScore(1, 1), LocalMonotonicScope(1, half_width=1), memory_size=1)
+    attention = Attention(DotScore(1, 1), monotonic(1), memory_size=1)
     memory = attention.remember(torch.zeros(2, 4, 1), torch.tensor([4, 2]))
     past, rows = attention.start(memory), []
     for _ in range(5):
@@ -75,6 +82,13 @@ def test_monotonic_steps_are_those_of_search() -> None:
         rows.append(table(weights))
     assert [row[0] for row in rows] == [row[1] for row in rows] == ["xx..", "xxx.", ".xxx", "..xx", "..xx"]
     assert [row[2] for row in rows] == [row[3] for row in rows] == ["xx..", "xx..", "xx..", "xx..", "xx.."]
+
+
+def test_monotonic_weights_with_a_gaussian_by_hand() -> None:
+    """D = 2, so σ = 1: even weights times the Gaussian at the distances from t, at the beginning 0, 1 and 2."""
+    weights = weights_of(monotonic(2, gaussian=True), [0.0] * 4, [7])
+    assert weights[0, 0].tolist() == pytest.approx([1 / 3, HALF / 3, TWO / 3, 0, 0, 0, 0])
+    assert weights[0, 3].tolist() == pytest.approx([0, TWO / 5, HALF / 5, 1 / 5, HALF / 5, TWO / 5, 0])
 
 
 # -------------------------------------------------------------------------------------------------------------- local-p
@@ -86,6 +100,16 @@ def test_predicted_positions_by_hand() -> None:
     query = torch.tensor([-1.0, 0.0, 1.0], dtype=torch.float64).view(1, 3, 1).expand(3, -1, -1)
     found = scope.centre(query, torch.tensor([9, 3, 1]))
     torch.testing.assert_close(found, torch.tensor([[2.0, 4, 6], [0.5, 1, 1.5], [0, 0, 0]], dtype=torch.float64))
+
+
+def test_predicted_positions_of_the_length() -> None:
+    """A quarter, the middle and three quarters of S, for 8, 4 and 1 tokens. The last is within reach where σ is 1."""
+    scope = predictive(1, position_scale="length").double()
+    query = torch.tensor([-1.0, 0.0, 1.0], dtype=torch.float64).view(1, 3, 1).expand(3, -1, -1)
+    found = scope.centre(query, torch.tensor([8, 4, 1]))
+    torch.testing.assert_close(found, torch.tensor([[2.0, 4, 6], [1, 2, 3], [0.25, 0.5, 0.75]], dtype=torch.float64))
+    nn.init.constant_(scope.vector, 1e3)
+    assert weights_of(scope, [1.0], [4])[0, 0].tolist() == pytest.approx([0, 0, 0, TWO])
 
 
 def test_predictive_weights_by_hand() -> None:
