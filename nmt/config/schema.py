@@ -217,7 +217,8 @@ def existing_models(subwords: SubwordsConfig) -> dict[str, Path]:
 
 class EncoderConfig(Section):
     cell: CellName = "gru"
-    """The recurrent cell."""
+    """The recurrent cell: gru, as PyTorch and cuDNN have it; gru_reset_first, whose reset gate comes before the product
+    with the last state, as in the papers; lstm."""
     hidden_size: Size = 256
     """Units per layer and direction."""
     layers: Depth = 1
@@ -281,7 +282,8 @@ class DecoderConfig(Section):
     context, a maxout layer; see `order`. conditional_gru: a cell, attention with its new state, a second cell that
     reads the context, a tanh layer."""
     cell: CellName = "gru"
-    """The recurrent cell."""
+    """The recurrent cell: gru, as PyTorch and cuDNN have it; gru_reset_first, whose reset gate comes before the product
+    with the last state, as in the papers; lstm."""
     hidden_size: Size = 512
     """Units per layer."""
     layers: Depth = 1

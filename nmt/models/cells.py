@@ -1,14 +1,16 @@
-"""Recurrent cells of the decoder: weights around a `Recurrence` of `nmt.ops.recurrence`.
+"""Recurrent cells of the decoder: weights around a `Recurrence` of `nmt.ops.recurrence`, or one of its kin.
 
 The product with the input is separate from the step, because the inputs of a whole sentence are projected at once.
 """
 
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor, nn
 
 from nmt.models.initialisation import Role, Weight
 from nmt.ops.recurrence import GRU, LSTM, CellState, Recurrence
+from nmt.ops.reset_first import RESET_FIRST, ResetFirst, reset_first_sequence, reset_first_step
 from nmt.ops.sequence import sequence
 from nmt.ops.steps import StepLinear
 
@@ -53,4 +55,46 @@ class Cell(nn.Module):
         return sequence(self.kind, from_inputs.unsqueeze(1), weight, bias, first, None)[0].squeeze(1)
 
 
-CELLS: dict[str, Recurrence] = {"gru": GRU, "lstm": LSTM}
+class ResetFirstCell(nn.Module):
+    """A gated recurrent unit whose reset gate comes before the product with the last state: see `nmt.ops.reset_first`.
+
+    It has the methods of a `Cell`. Layer normalization is not defined for it: Ba et al. (2016) have the other form.
+    """
+
+    def __init__(self, input_size: int, size: int) -> None:
+        super().__init__()
+        self.kind, self.layer_normalisation = RESET_FIRST, False
+        self.input_layer = StepLinear(input_size, 3 * size)
+        self.recurrent_layer = StepLinear(size, 2 * size, bias=False)  # of r and z
+        self.candidate_layer = StepLinear(size, size, bias=False)
+
+    def declared(self) -> Iterator[tuple[Tensor, Weight]]:
+        yield self.input_layer.weight, Weight(gates=3)
+        yield self.recurrent_layer.weight, Weight(Role.RECURRENT, 2)
+        yield self.candidate_layer.weight, Weight(Role.RECURRENT)
+
+    def project(self, inputs: Tensor) -> Tensor:
+        """W x + b for r, z and g: (…, input_size) → (…, 3 × size)."""
+        return self.input_layer(inputs)
+
+    def forward(self, from_input: Tensor, state: CellState) -> CellState:
+        """The next state, given what `project` returned for this step."""
+        return reset_first_step(from_input, state[0], self.recurrent_layer, self.candidate_layer)
+
+    def sequence(self, from_inputs: Tensor, first: CellState) -> Tensor:
+        """The outputs (steps, rows, size) of all steps, given what `project` returned for them."""
+        weight = torch.cat((self.recurrent_layer.weight, self.candidate_layer.weight)).unsqueeze(0)
+        return reset_first_sequence(from_inputs.unsqueeze(1), weight, first[0].unsqueeze(0), None).squeeze(1)
+
+
+def build_cell(
+    kind: Recurrence | ResetFirst, input_size: int, size: int, *, layer_normalisation: bool
+) -> Cell | ResetFirstCell:
+    """The cell of this kind."""
+    if isinstance(kind, ResetFirst):
+        assert not layer_normalisation, "combinations.py refuses it"
+        return ResetFirstCell(input_size, size)
+    return Cell(kind, input_size, size, layer_normalisation=layer_normalisation)
+
+
+CELLS: dict[str, Recurrence | ResetFirst] = {"gru": GRU, "gru_reset_first": RESET_FIRST, "lstm": LSTM}

@@ -14,6 +14,7 @@ from nmt.models.decoders import DECODERS
 from nmt.models.initial_state import INITIAL_STATES
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
+from nmt.ops.reset_first import ResetFirst
 
 _SCORE = ("model", "attention", "score")
 _SCOPE = ("model", "attention", "scope")
@@ -56,6 +57,12 @@ def _decoder(model: ModelConfig) -> Iterator[Problem]:
     if decoder.cell not in kind.cell_names:
         message = f"{decoder.cell} is not for type: {decoder.type}; allowed: {', '.join(kind.cell_names)}"
         yield Problem(("model", "decoder", "cell"), message, (_TYPE,))
+    if decoder.layer_normalisation and isinstance(CELLS[decoder.cell], ResetFirst):
+        message = (
+            f"true is not for cell: {decoder.cell}, as Ba et al. (2016) normalize the other form; leave it out, or use "
+            "gru or lstm"
+        )
+        yield Problem(("model", "decoder", "layer_normalisation"), message, (("model", "decoder", "cell"),))
     for name in sorted(set().union(*(other.options for other in DECODERS.values())) - kind.options):
         if changed(decoder, name):
             takers = [other for other, decoder_type in DECODERS.items() if name in decoder_type.options]

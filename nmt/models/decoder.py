@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.models.attention import Attention
-from nmt.models.cells import CELLS, Cell
+from nmt.models.cells import CELLS, Cell, ResetFirstCell, build_cell
 from nmt.models.memory import Memory, Past
 from nmt.ops.masks import dropout, dropout_mask
 from nmt.ops.recurrence import CellState
@@ -74,7 +74,7 @@ class Decoder(nn.Module):
         self.locked_dropout = shape.locked_dropout
         kind, input_sizes = CELLS[shape.cell], [shape.input_size] + [shape.size] * (shape.layers - 1)
         self.cells = nn.ModuleList(
-            Cell(kind, size, shape.size, layer_normalisation=shape.layer_normalisation) for size in input_sizes
+            build_cell(kind, size, shape.size, layer_normalisation=shape.layer_normalisation) for size in input_sizes
         )
 
     def start(self, layers: tuple[CellState, ...], memory: Memory) -> DecoderState:
@@ -92,8 +92,8 @@ class Decoder(nn.Module):
         """All steps, for the true previous words `embedded` (batch, target_length, input_size)."""
         raise NotImplementedError
 
-    def _cell(self, layer: int) -> Cell:
-        return cast(Cell, self.cells[layer])  # a ModuleList knows modules only
+    def _cell(self, layer: int) -> Cell | ResetFirstCell:
+        return cast(Cell | ResetFirstCell, self.cells[layer])  # a ModuleList knows modules only
 
     def _output(self, layers: Sequence[CellState]) -> Tensor:
         """What a stack of layers in these states gives, (rows, size): h of the top one.

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nmt.config.schema import OrderName
 from nmt.models.attention import Attention
-from nmt.models.cells import CELLS, Cell
+from nmt.models.cells import CELLS, build_cell
 from nmt.models.decoder import Decoder, DecoderShape, DecoderState, Outputs, ReadoutDecoder
 from nmt.models.initialisation import Weight
 from nmt.models.memory import Memory, all_steps
@@ -21,7 +21,7 @@ from nmt.ops.activations import tanh
 from nmt.ops.computing import fused
 from nmt.ops.linear import Linear
 from nmt.ops.products import KeepsPacked, MakeProduct, Product
-from nmt.ops.recurrence import GRU, CellState
+from nmt.ops.recurrence import CellState
 from nmt.ops.steps import StepLinear, weight_gradients_at_once
 
 
@@ -215,13 +215,15 @@ class ConditionalGRUDecoder(ReadoutDecoder):
     Further layers are GRUs that each read the layer below; the readout is of the top one.
     """
 
-    cell_names = ("gru",)
+    cell_names = ("gru", "gru_reset_first")
     without_context = False
 
     def __init__(self, attention: Attention, shape: DecoderShape) -> None:
         super().__init__(attention, shape)
         context_size = attention.context_size
-        self.context_cell = Cell(GRU, context_size, shape.size, layer_normalisation=shape.layer_normalisation)
+        self.context_cell = build_cell(
+            CELLS[shape.cell], context_size, shape.size, layer_normalisation=shape.layer_normalisation
+        )
         self.readout = Linear(shape.size + shape.input_size + context_size, shape.output_size)
 
     def _recur(

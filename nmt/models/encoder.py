@@ -19,6 +19,7 @@ from nmt.ops.linear import linear
 from nmt.ops.masks import dropout, length_mask
 from nmt.ops.packed_weights import float32_product
 from nmt.ops.products import KeepsPacked, MakeProduct, Product
+from nmt.ops.reset_first import ResetFirst, packed_reset_first_sequence, reset_first_sequence
 from nmt.ops.sequence import packed_sequence, sequence
 
 FEW = 4  # sentences; from 5 on the fused kernels are as fast as the library's
@@ -45,7 +46,7 @@ class Encoded(NamedTuple):
     summary: Tensor  # (batch, size): what the top layer's backward direction, or its only one, gives at its last step
 
 
-class Encoder(KeepsPacked[list[list[tuple[Product, Product]]]]):
+class Encoder(KeepsPacked[list[list[tuple[Product, ...]]]]):
     """Stacked GRU or LSTM layers. Padding never touches a state of either direction.
 
     The annotations are in the order of the text, whatever the order of reading. Their layer normalization (Ba et al.
@@ -116,8 +117,11 @@ class Encoder(KeepsPacked[list[list[tuple[Product, Product]]]]):
     def _goes_by_layer(self, embedded: Tensor) -> bool:
         """Whether `_by_layer` is to compute: on a CPU it is faster, but for a few sentences to be translated.
 
-        What comes between layers the library does not have, but for dropout with a new mask at every step.
+        What comes between layers the library does not have, but for dropout with a new mask at every step; nor does it
+        have a reset gate that comes first.
         """
+        if isinstance(self.kind, ResetFirst):
+            return True
         if self.layers > 1 and (self.residual or (self.locked_dropout and self.training)):
             return True
         few = not torch.is_grad_enabled() and embedded.size(0) <= FEW
@@ -160,20 +164,27 @@ class Encoder(KeepsPacked[list[list[tuple[Product, Product]]]]):
         """One layer over `inputs` (S, batch, input_size): its outputs (S, directions, batch, size), its last states."""
         first = (inputs.new_zeros(self.directions, inputs.size(1), self.size),) * self.kind.states
         if (packed := self.for_inference) is not None:
-            from_inputs = _both_ways([from_input(inputs) for from_input, _ in packed[layer]])
-            outputs, *cell = packed_sequence(self.kind, from_inputs, [way[1] for way in packed[layer]], first, real)
+            from_inputs = _both_ways([from_input(inputs) for from_input, *_ in packed[layer]])
+            if isinstance(self.kind, ResetFirst):
+                pairs = [(of_gates, of_candidate) for _, of_gates, of_candidate in packed[layer]]
+                outputs, *cell = (packed_reset_first_sequence(from_inputs, pairs, first[0], real),)
+            else:
+                outputs, *cell = packed_sequence(self.kind, from_inputs, [way[1] for way in packed[layer]], first, real)
         else:
             weights = [self._weights(layer, direction) for direction in range(self.directions)]
             from_inputs = _both_ways([linear(inputs, weight, bias) for weight, bias, *_ in weights])
             recurrent = torch.stack([weight for _, _, weight, _ in weights])
             biases = [bias for *_, bias in weights if bias is not None]
-            outputs, *cell = sequence(
-                self.kind, from_inputs, recurrent, torch.stack(biases) if biases else None, first, real
-            )
+            if isinstance(self.kind, ResetFirst):
+                outputs, *cell = (reset_first_sequence(from_inputs, recurrent, first[0], real),)
+            else:
+                outputs, *cell = sequence(
+                    self.kind, from_inputs, recurrent, torch.stack(biases) if biases else None, first, real
+                )
         return outputs, (outputs[-1], *cell)
 
     def _weights(self, layer: int, direction: int) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        """W, b, U and a GRU's bias of U h, from the library's network; it has two biases of an LSTM, always added."""
+        """W, b, U and a GRU's bias of U h, from the library's network; its two biases of other cells are added."""
         weight, recurrent, bias, recurrent_bias = self.network.all_weights[layer * self.directions + direction]
         if self.kind.recurrent_bias:
             return weight, bias, recurrent, recurrent_bias
@@ -184,10 +195,14 @@ class Encoder(KeepsPacked[list[list[tuple[Product, Product]]]]):
         with torch.no_grad():
             self.packed = [[self._packed(layer, way) for way in range(self.directions)] for layer in range(self.layers)]
 
-    def _packed(self, layer: int, direction: int) -> tuple[Product, Product]:
-        """What computes W x + b and U h (+ b)."""
+    def _packed(self, layer: int, direction: int) -> tuple[Product, ...]:
+        """What computes W x + b and U h (+ b), or the two products of a `ResetFirst` unit in the place of U h."""
         weight, bias, recurrent, recurrent_bias = self._weights(layer, direction)
-        return float32_product(weight, bias), float32_product(recurrent, recurrent_bias)
+        of_input = float32_product(weight, bias)
+        if isinstance(self.kind, ResetFirst):
+            parts = recurrent.split((2 * self.size, self.size))
+            return of_input, *(float32_product(part.contiguous(), None) for part in parts)
+        return of_input, float32_product(recurrent, recurrent_bias)
 
     def _layer(self, states: Tensor, layer: int) -> Tensor:
         """The directions of one layer joined, from the library's (layers × directions, batch, size)."""

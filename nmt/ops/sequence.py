@@ -37,7 +37,7 @@ def sequence(
     """The outputs h (S, G, B, size) after each step, and for an LSTM the last cell states c (G, B, size)."""
     if not fused():
         return sequence_plain(kind, from_inputs, weight, bias, first, real)
-    results: CellState = _Sequence.apply(kind, from_inputs, weight, bias, _padded(real), *first)
+    results: CellState = _Sequence.apply(kind, from_inputs, weight, bias, padded_steps(real), *first)
     return results
 
 
@@ -60,7 +60,7 @@ def packed_sequence(
     kind: Recurrence, from_inputs: Tensor, recurrent: Sequence[Product], first: CellState, real: Tensor | None
 ) -> CellState:
     """`sequence` for inference; `recurrent` has for each group what gives U h (+ b) (B, N) for h (B, size)."""
-    return _states(kind, from_inputs, partial(_of_groups, recurrent), first, _padded(real), None)
+    return _states(kind, from_inputs, partial(of_groups, recurrent), first, padded_steps(real), None)
 
 
 def _states(
@@ -78,7 +78,7 @@ def _states(
         if kept is not None:
             kept += values[1:] if kind == GRU else values  # the h before a step is among the outputs
         real = padded.get(step)
-        state = tuple(_at_real(real, *parts) for parts in zip(new, state, strict=True))
+        state = tuple(at_real(real, *parts) for parts in zip(new, state, strict=True))
         outputs.append(state[0])
     return torch.stack(outputs), *state[1:]
 
@@ -98,7 +98,7 @@ class _Sequence(torch.autograd.Function):
     ) -> CellState:
         matrices = rounded(weight)
         kept: list[Tensor] = []
-        multiply = partial(_products, matrices=matrices.transpose(1, 2), bias=bias)
+        multiply = partial(products_of_groups, matrices=matrices.transpose(1, 2), bias=bias)
         results = _states(kind, from_inputs, multiply, first, padded, kept)
         ctx.kind, ctx.computing, ctx.padded = kind, now(), padded
         ctx.save_for_backward(matrices, first[0], results[0], *kept)
@@ -116,48 +116,49 @@ class _Sequence(torch.autograd.Function):
                 if ctx.kind == GRU:
                     values = [first if step == 0 else outputs[step - 1], *values]
                 real, of_state = ctx.padded.get(step), (carried[0] + gradients[step], *carried[1:])
-                made = (_at_real(real, part, 0.0) for part in of_state)
+                made = (at_real(real, part, 0.0) for part in of_state)
                 for_input, for_product, for_last = ctx.kind.backward(*made, values)
-                for_hidden = _products(for_product, matrices)
+                for_hidden = products_of_groups(for_product, matrices)
                 for_state = (for_last.add_(for_hidden),) if ctx.kind == GRU else (for_hidden, for_last)
-                carried = tuple(_at_real(real, *parts) for parts in zip(for_state, of_state, strict=True))
+                carried = tuple(at_real(real, *parts) for parts in zip(for_state, of_state, strict=True))
                 for_inputs.append(for_input)
                 for_products.append(for_product)
             all_inputs = torch.stack(for_inputs[::-1])
             all_products = torch.stack(for_products[::-1]) if ctx.kind == GRU else all_inputs
-            for_weight = _outer(all_products, first, outputs) if ctx.needs_input_grad[2] else None
+            before = torch.cat((first.unsqueeze(0), outputs[:-1]))
+            for_weight = outer_of_groups(all_products, before) if ctx.needs_input_grad[2] else None
         for_bias = all_products.sum((0, 2)) if ctx.needs_input_grad[3] else None
         return None, all_inputs, for_weight, for_bias, None, *carried
 
 
-def _at_real(real: Tensor | None, values: Tensor, others: Tensor | float) -> Tensor:
+def at_real(real: Tensor | None, values: Tensor, others: Tensor | float) -> Tensor:
     """`values` (G, B, …) where the rows of a step are real, `others` at its padding; None: there is none."""
     return values if real is None else torch.where(real, values, others)
 
 
-def _padded(real: Tensor | None) -> Padded:
+def padded_steps(real: Tensor | None) -> Padded:
+    """The steps of real (S, G, B, 1) with padding; None: there is none."""
     if real is None:
         return {}
     whole = real.flatten(1).all(1).tolist()
     return {step: real[step] for step, all_real in enumerate(whole) if not all_real}
 
 
-def _products(rows: Tensor, matrices: Tensor, bias: Tensor | None = None) -> Tensor:
+def products_of_groups(rows: Tensor, matrices: Tensor, bias: Tensor | None = None) -> Tensor:
     """For each group rows (G, B, inner_size) @ matrices (G, inner_size, columns) + bias (G, columns)."""
     biases = [None] * len(matrices) if bias is None else bias
-    return _of_groups(
+    return of_groups(
         [partial(product, matrix=matrix, bias=offset) for matrix, offset in zip(matrices, biases, strict=True)], rows
     )
 
 
-def _of_groups(products: Sequence[Product], rows: Tensor) -> Tensor:
+def of_groups(products: Sequence[Product], rows: Tensor) -> Tensor:
     """For each group what its product gives for rows (G, B, inner_size): (G, B, columns)."""
     results = [multiply(of_group) for multiply, of_group in zip(products, rows, strict=True)]
     return results[0].unsqueeze(0) if len(results) == 1 else torch.stack(results)
 
 
-def _outer(gradients: Tensor, first: Tensor, states: Tensor) -> Tensor:
-    """dU (G, N, size): the gradients (S, G, B, N) of U h times the states h before each step, summed over S and B."""
-    before = torch.cat((first.unsqueeze(0), states[:-1]))
-    groups = zip(gradients.unbind(1), before.unbind(1), strict=True)
-    return torch.stack([outer_products(gradient.flatten(0, 1), states.flatten(0, 1)) for gradient, states in groups])
+def outer_of_groups(gradients: Tensor, inputs: Tensor) -> Tensor:
+    """dU (G, N, size): the gradients (S, G, B, N) of products times their inputs (S, G, B, size), summed over S, B."""
+    groups = zip(gradients.unbind(1), inputs.unbind(1), strict=True)
+    return torch.stack([outer_products(gradient.flatten(0, 1), rows.flatten(0, 1)) for gradient, rows in groups])

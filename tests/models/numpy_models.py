@@ -61,6 +61,14 @@ def gru(from_input: Array, from_hidden: Array, h: Array) -> Array:
     return np.asarray((1 - z) * np.tanh(xn + r * hn) + z * h)
 
 
+def gru_reset_first(from_input: Array, gates: Array, candidate: Array, h: Array) -> Array:
+    """`gates` has U_r and U_z one below the other, `candidate` is U."""
+    xr, xz, xn = np.split(from_input, 3)
+    hr, hz = np.split(gates @ h, 2)
+    r, z = sigmoid(xr + hr), sigmoid(xz + hz)
+    return np.asarray((1 - z) * np.tanh(xn + candidate @ (r * h)) + z * h)
+
+
 def lstm(from_input: Array, from_hidden: Array, cell: Array) -> tuple[Array, Array]:
     i, f, g, o = np.split(from_input + from_hidden, 4)
     cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
@@ -76,6 +84,9 @@ def update(kind: str, from_input: Array, from_hidden: Array, state: list[Array])
 def decoder_cell(weights: Weights, name: str, kind: str, x: Array, state: list[Array], extra: Any = 0.0) -> list[Array]:
     """One step of the cell `name`; `extra` is what else is added to W x (the fed vector's or the context's part)."""
     from_input = weights[f"{name}.input_layer.weight"] @ x + weights[f"{name}.input_layer.bias"] + extra
+    if kind == "gru_reset_first":
+        matrices = (weights[f"{name}.{layer}_layer.weight"] for layer in ("recurrent", "candidate"))
+        return [gru_reset_first(from_input, *matrices, state[0])]
     from_hidden = weights[f"{name}.recurrent_layer.weight"] @ state[0]
     from_hidden = from_hidden + weights.get(f"{name}.recurrent_layer.bias", np.zeros(1))
     from_input = normalised(weights, f"{name}.input_norm", from_input)
@@ -103,7 +114,10 @@ def encode(weights: Weights, model: Settings, source: list[int]) -> tuple[Array,
             state = [np.zeros(u.shape[1])] * 2
             hidden = []
             for x in inputs[::-1] if suffix else inputs:
-                state = update(settings["cell"], w @ x + b, u @ state[0] + c, state)
+                if settings["cell"] == "gru_reset_first":
+                    state = [gru_reset_first(w @ x + b + c, *np.split(u, [2 * len(c) // 3]), state[0])]
+                else:
+                    state = update(settings["cell"], w @ x + b, u @ state[0] + c, state)
                 hidden.append(state[0])
             hidden = hidden[::-1] if suffix else hidden
             if settings["residual"] and layer:
@@ -122,7 +136,7 @@ def encode(weights: Weights, model: Settings, source: list[int]) -> tuple[Array,
 def first_states(weights: Weights, model: Settings, memory: Array, finals: list[Any]) -> list[list[Array]]:
     """s_0: for each layer of the decoder h, or h and c."""
     kind, layers, size = (model["decoder"][key] for key in ("initial_state", "layers", "hidden_size"))
-    count = {"gru": 1, "lstm": 2}[model["decoder"]["cell"]]
+    count = 2 if model["decoder"]["cell"] == "lstm" else 1
     if kind == "zeros":
         return [[np.zeros(size)] * count for _ in range(layers)]
     if kind == "copy":
@@ -300,9 +314,9 @@ def read_with_context(weights: Weights, settings: Settings, x: Array, states: An
 
 
 def conditional_gru(weights: Weights, settings: Settings, x: Array, states: Any, last: Last, attend: Attend) -> Step:
-    between = decoder_cell(weights, "decoder.cells.0", "gru", x, states[0])
+    between = decoder_cell(weights, "decoder.cells.0", settings["cell"], x, states[0])
     context, alphas = attend(between[0])
-    first = decoder_cell(weights, "decoder.context_cell", "gru", context, between)
+    first = decoder_cell(weights, "decoder.context_cell", settings["cell"], context, between)
     states = stack(weights, settings, states, first)
     return states, np.tanh(readout(weights, top_of(settings, states), x, context)), context, alphas
 

@@ -25,6 +25,7 @@ QUERIES, QUERY, MEMORY = 3, 4, 6
 DECODER_VARIANTS: dict[str, Changes] = {
     "one layer": {},
     "layers": {"layers": 2},
+    "reset first": {"cell": "gru_reset_first"},
     "normalised": {"layer_normalisation": True},
     "lstm": {"cell": "lstm"},
     "normalised lstm layers": {"cell": "lstm", "layers": 2, "layer_normalisation": True},
@@ -52,7 +53,7 @@ def note_margins(scope: nn.Module) -> list[float]:
     margins: list[float] = []
 
     def note(distance: Tensor, real: Tensor | None) -> None:
-        borders = (distance.abs() - scope.half_width).abs()
+        borders = (distance.detach().abs() - scope.half_width).abs()
         margins.append(float((borders if real is None else borders[real.expand_as(borders)]).min()))
 
     if isinstance(scope, LocalPredictiveScope):

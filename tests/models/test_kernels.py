@@ -20,6 +20,7 @@ Changes = dict[str, Any]
 DECODER_VARIANTS: dict[str, Changes] = {
     "gru": {},
     "layers": {"layers": 3},
+    "reset first": {"cell": "gru_reset_first", "layers": 2},
     "lstm": {"cell": "lstm"},
     "lstm layers": {"cell": "lstm", "layers": 2},
     "normalised": {"layers": 2, "layer_normalisation": True},
@@ -35,6 +36,7 @@ ENCODERS: dict[str, Changes] = {
     "residual": {"layers": 3, "residual": True},
     "locked": {"layers": 3, "locked_dropout": True, "dropout": 0.3, "output_dropout": 0.3},
     "residual lstm": {"layers": 2, "residual": True, "cell": "lstm", "directions": "sum", "reverse_source": True},
+    "reset first": {"cell": "gru_reset_first", "layers": 2},
     "reversed": {"reverse_source": True, "bidirectional": False, "cell": "lstm"},
 }
 
@@ -86,7 +88,7 @@ def test_encoders(make_model: MakeModel, batch: Batch, encoder: str) -> None:
 @torch.inference_mode()
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("copies", [1, 2])
-@pytest.mark.parametrize("decoder", ["gru", "lstm layers", "authors' order"])
+@pytest.mark.parametrize("decoder", ["gru", "reset first", "lstm layers", "authors' order"])
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_steps_with_packed_weights(
     make_model: MakeModel, batch: Batch, encoder: str, decoder: str, copies: int, dtype: torch.dtype

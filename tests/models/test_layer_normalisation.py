@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.models.cells import CELLS, Cell
+from nmt.models.cells import Cell
 from nmt.models.decoders import DECODERS
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.recurrence import GRU, LSTM, Recurrence
@@ -58,7 +58,7 @@ def test_lstm_by_hand() -> None:
     assert h.item() == pytest.approx(sigmoid(leave) * math.tanh(expected), abs=1e-12)
 
 
-@pytest.mark.parametrize("kind", CELLS.values(), ids=CELLS)
+@pytest.mark.parametrize("kind", [GRU, LSTM], ids=["gru", "lstm"])
 def test_the_size_of_the_products_does_not_matter(kind: Recurrence) -> None:
     """A hundredfold W x, b included, and U h give the same next state, apart from what 1e-5 under the root does."""
     torch.manual_seed(1)

@@ -331,6 +331,15 @@ def test_input_feeding_of_another_decoder(refusals: Refusals, decoder: str) -> N
     assert mentions(messages, "model.decoder.input_feeding", f"no effect with type: {decoder}", "luong")
 
 
+def test_layer_normalisation_of_a_reset_gate_that_comes_first(refusals: Refusals) -> None:
+    """In the cells of the decoder; that of the annotations is another thing."""
+    for kind in DECODERS:
+        messages = refusals(f"decoder: {{type: {kind}, cell: gru_reset_first, layer_normalisation: true}}")
+        assert mentions(messages, "model.decoder.layer_normalisation", "gru_reset_first", "use gru or lstm")
+        cells = "encoder: {cell: gru_reset_first, layer_normalisation: true}"
+        assert refusals(f"{cells}, decoder: {{type: {kind}, cell: gru_reset_first}}") == []
+
+
 def test_sum_of_one_direction(refusals: Refusals) -> None:
     messages = refusals("encoder: {bidirectional: false, directions: sum}")
     assert mentions(messages, "model.encoder.directions", "sum has no effect", "bidirectional: true")
@@ -394,8 +403,8 @@ def test_values_and_combinations_in_one_report(refusals: Refusals) -> None:
 @pytest.mark.parametrize(
     ("family", "section", "key", "names"),
     [
-        (CELLS, "encoder", "cell", "gru, lstm, toy"),
-        (CELLS, "decoder", "cell", "gru, lstm, toy"),
+        (CELLS, "encoder", "cell", "gru, gru_reset_first, lstm, toy"),
+        (CELLS, "decoder", "cell", "gru, gru_reset_first, lstm, toy"),
         (SCOPES, "attention", "scope", "global, local-m, local-p, toy"),
         (INITIAL_STATES, "decoder", "initial_state", "final, mean, copy, zeros, toy"),
     ],
