@@ -20,7 +20,7 @@ from nmt.ops.computing import fused
 from nmt.ops.masks import length_mask, masked_softmax
 from nmt.ops.windows import Slice, Windows
 
-SLICING, GATHERING = 300, 600  # what the operations for a part of the positions cost: see `Attention._near`
+SLICING, GATHERING = 200, 600  # what the operations for a part of the positions cost: see `Attention._near`
 
 
 class Attention(nn.Module):
@@ -91,17 +91,18 @@ class Attention(nn.Module):
     def _near(self, query: Tensor, centre: Tensor, memory: Memory) -> Slice | Windows | None:
         """The positions near the centers that it is fastest to score; None: all positions.
 
-        The unit of the costs, those of a CPU, is a row of keys and values, read and multiplied; all queries of a
-        sentence share it. Copying a row costs about another one.
+        The unit of the costs, those of a CPU, is a row of keys and values that is read; all queries of a sentence share
+        it. Gathering a row costs about another one for each window.
         """
         half_width, (batch, length) = self.scope.half_width, memory.values.shape[:2]
-        if self.score.pair_cost is None or half_width is None or not fused() or 2 * half_width >= length:
+        cost = self.score.cost(query.size(1))
+        if cost is None or half_width is None or not fused() or 2 * half_width >= length:
             return None
-        slots, windows, pairs = 2 * half_width + 1, centre.size(1), query.size(1) * self.score.pair_cost
-        of_all, of_windows = batch * length * (1 + pairs), batch * slots * (1 + windows + pairs) + GATHERING
+        slots, windows = 2 * half_width + 1, centre.size(1)
+        of_all, of_windows = batch * length * (1 + cost), batch * slots * (1 + windows + cost) + GATHERING
         if (windows == 1 or batch == 1) and centre.device.type == "cpu":
             part = Slice.over(centre, half_width, length)
-            if batch * (part.stop - part.start) * (1 + pairs) + SLICING < min(of_all, of_windows):
+            if batch * (part.stop - part.start) * (1 + cost) + SLICING < min(of_all, of_windows):
                 return part
         return Windows.around(centre, half_width, length) if of_windows < of_all else None
 

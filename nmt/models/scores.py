@@ -34,16 +34,20 @@ class Score(nn.Module):
     """Whether there is anything to attend to; without it the context has no units and the weights are 0."""
     aligns: ClassVar[bool] = True
     """Whether the decoder's state has a say in the weights, so that they tell which source words a word is from."""
-    pair_cost: ClassVar[float | None] = None
-    """What scoring a pair of a query and a key costs, in rows of keys read from memory, for a score that is of the pair
-    alone, wherever and whenever it stands: a local scope may ask it for the keys of a window. None: it needs all keys.
-    """
     remembers: frozenset[str] = frozenset()
     """What of the steps before `forward` reads from `past`: weights, coverage, both, or nothing."""
 
     def project(self, values: Tensor) -> Tensor:
         """Keys (batch, source_length, key_size) from the annotations; by default the annotations themselves."""
         return values
+
+    def cost(self, queries: int) -> float | None:
+        """What scoring a key against so many queries costs a CPU, besides reading it, in readings of a key.
+
+        A score that says so is of a query and one key alone, wherever and whenever they stand, so that a local scope
+        may ask for the keys of a window. None: it needs all keys.
+        """
+        return None
 
     def looked_back(self, past: Past) -> Past:
         """`past` as `forward` reads it, computed of whole sentences even where scores are of a window alone."""
@@ -64,8 +68,6 @@ class _HiddenLayerScore(TanhScores, Score):
     `v_tanh_sum(x, y, …)` is v_aᵀ tanh(x + y + …) for terms that broadcast to (batch, queries, source_length, size).
     """
 
-    pair_cost = 4.0
-
     def __init__(self, size: int, *, coverage: bool) -> None:
         super().__init__(size)
         self.coverage_vector = nn.Parameter(torch.empty(size)) if coverage else None
@@ -73,6 +75,9 @@ class _HiddenLayerScore(TanhScores, Score):
 
     def declared(self) -> Iterator[tuple[Tensor, Weight]]:
         yield self.vector, Weight(Role.SCORE_VECTOR)
+
+    def cost(self, queries: int) -> float | None:
+        return 4.0 * queries
 
     def covered(self, past: Past) -> list[Tensor]:
         """The term v_c C_ij (batch, queries, source_length, size), if the score has it."""
@@ -128,10 +133,12 @@ class DotScore(Score):
     """e_ts = h_tᵀ h̄_s, Luong et al. (2015), section 3.1; query and memory are of one size."""
 
     same_size = True
-    pair_cost = 0.5
 
     def __init__(self, query_size: int, memory_size: int) -> None:
         super().__init__()
+
+    def cost(self, queries: int) -> float | None:
+        return 0.5 * min(queries, 8)  # more of them are one matrix product
 
     def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
         return query @ keys.transpose(1, 2)

@@ -106,6 +106,8 @@ def test_lecun() -> None:
     for matrix in (square, *cell.recurrent_layer.weight.split(50)):
         torch.testing.assert_close(matrix @ matrix.T, torch.eye(len(matrix)), rtol=0, atol=1e-5)
     assert not cell.input_layer.bias.any()
+
+
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_a_reset_gate_that_comes_first_has_blocks_of_its_own(decoder: str) -> None:
     """U_r, U_z and U_g of every cell are orthogonal; W, feed and context are drawn gate by gate."""

@@ -116,7 +116,7 @@ def test_a_score_that_needs_all_keys_gets_them(
 ) -> None:
     """As a new score does that says nothing about it."""
     model = make_model(attention={"scope": "local-p", "half_width": 2})
-    monkeypatch.setattr(type(model.decoder.attention.score), "pair_cost", None)
+    monkeypatch.setattr(model.decoder.attention.score, "cost", lambda queries: None)
     model(*batch)
     assert not used
 
