@@ -193,6 +193,10 @@ def test_changed_surroundings_are_named(
 def test_another_number_of_processes(folder: RunFolder, threads: Callable[[int], None]) -> None:
     """The number of threads decides the last bits only where the number of processes is the same."""
     threads(3)
+    states(folder, OneOfTwo(0)).write(Progress(update=4), RECORDS, where="")
+    threads(1)
+    assert not warnings(resumed(folder, OneOfTwo(0))[2])
+    assert torch.get_num_threads() == 3
     write_two(folder)
     threads(1)
     _, _, log = resumed(folder, OneOfTwo(0))
