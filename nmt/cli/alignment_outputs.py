@@ -22,6 +22,7 @@ from nmt.evaluation.alignments import pharaoh
 
 DECIMALS = 4  # of a weight in JSON
 FILES = ("alignments", "soft_alignments")
+ALIGNMENTS = (*FILES, "plot_alignments")  # the options that ask for alignments
 
 _told: dict[Path, set[str]] = {}  # scripts that the user was warned about, by the folder of the pictures
 

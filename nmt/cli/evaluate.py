@@ -27,7 +27,16 @@ from nmt.cli.evaluate_alignments import (
     read_alignments_request,
 )
 from nmt.cli.models import Models, add_device_option, add_model_option, add_speed_options, read_models
-from nmt.cli.options import SEARCH, add_search_options, add_unknown_word_options, option_name, read_how, read_whole
+from nmt.cli.options import (
+    SEARCH,
+    add_alignment_step_option,
+    add_search_options,
+    add_unknown_word_options,
+    option_name,
+    read_alignment_step,
+    read_how,
+    read_whole,
+)
 from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
 from nmt.cli.slow_sentences import sentences_watched
 from nmt.errors import Checking, caught, checked
@@ -38,7 +47,17 @@ PROGRAM = "nmt-eval"
 MEMORY = "lower --beam-size, or shorten the longest lines of --source"
 TOKENIZE = TOKENIZERS[0]
 # Options that have no effect on a file of translations
-MODEL_ONLY = ("source", *SEARCH, "replace_unknown", "dictionary", "device", "precision", "shortlist", "output")
+MODEL_ONLY = (
+    "source",
+    *SEARCH,
+    "replace_unknown",
+    "dictionary",
+    "alignment_step",
+    "device",
+    "precision",
+    "shortlist",
+    "output",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +124,7 @@ def _parser() -> argparse.ArgumentParser:
     translation = parser.add_argument_group("translation, with --model")
     add_search_options(translation)
     add_unknown_word_options(translation)
+    add_alignment_step_option(translation)
     add_device_option(translation)
     add_speed_options(translation)
     translation.add_argument("--output", metavar="FILE", help="save the translations, or the combined alignments")
@@ -116,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
 def _read_request(options: argparse.Namespace) -> Checking[Request]:
     yield from _contradictions(options)
     how = yield from read_how(vars(options))
+    how["alignment_step"] = yield from read_alignment_step(vars(options), users=("replace_unknown",))
     metrics = yield from caught(partial(chosen_metrics, options.metrics), None)
     if options.tokenize is not None:
         yield from caught(partial(check_tokenizer, options.tokenize), None)

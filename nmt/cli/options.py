@@ -8,15 +8,15 @@ all mistakes are reported together, before any work begins. It knows no models, 
 import argparse
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
 
 from nmt.config import checked_value
 from nmt.config.allowed import allowed
-from nmt.config.schema import DecodingConfig, SamplingConfig
+from nmt.config.schema import AlignmentStep, DecodingConfig, SamplingConfig
 from nmt.data.corpus import read_lines
 from nmt.data.dictionary import read_dictionary
 from nmt.errors import Checking, UserError
@@ -166,6 +166,29 @@ def add_unknown_word_options(group: argparse._ActionsContainer) -> None:
         help="for --replace-unknown: lines of source word, translation and, optionally, a weight, separated by tabs or "
         "spaces; of several entries for a word, the one with the largest weight counts, the first of equal ones",
     )
+
+
+def add_alignment_step_option(group: argparse._ActionsContainer) -> None:
+    """Add --alignment-step."""
+    group.add_argument(
+        "--alignment-step",
+        metavar="STEP",
+        help="whose attention says which source word a word stands for: this, the step that writes the word, or next, "
+        "the step after it, which reads the word (default: this)",
+    )
+
+
+def read_alignment_step(options: Mapping[str, Any], *, users: Sequence[str]) -> Checking[AlignmentStep]:
+    """Read whose attention is a word's; `users`: the options that need it, by argparse's names."""
+    given, steps = options["alignment_step"], get_args(AlignmentStep)
+    if given is None:
+        return "this"
+    if not any(options[name] for name in users):
+        yield f"--alignment-step has an effect only with {' or '.join(map(option_name, users))}"
+    if given not in steps:
+        yield f"--alignment-step {shlex.quote(given)}: unknown; choose one of {', '.join(steps)}"
+    step: AlignmentStep = given
+    return step
 
 
 def read_how(options: Mapping[str, Any]) -> Checking[dict[str, Any]]:

@@ -19,11 +19,12 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from nmt.cli.alignment_outputs import AlignmentOutputs, add_alignment_options
+from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs, add_alignment_options
 from nmt.cli.common import enough_memory, run
 from nmt.cli.models import Models, add_device_option, add_model_option, read_models
-from nmt.cli.options import missing, read_decoding_value
+from nmt.cli.options import add_alignment_step_option, missing, read_alignment_step, read_decoding_value
 from nmt.cli.outputs import STANDARD, check_outputs, opened_for_writing, write_text
+from nmt.config.schema import AlignmentStep
 from nmt.data.corpus import check_corpora, read_pairs
 from nmt.decoding.scoring import score
 from nmt.errors import Checking, caught, checked
@@ -46,6 +47,7 @@ class Request:
     output: str
     json: str | None
     alignments: AlignmentOutputs
+    alignment_step: AlignmentStep
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -84,7 +86,9 @@ def _parser() -> argparse.ArgumentParser:
         help="sentences × longest source of a batch; it changes speed and memory, no score (default: from the model)",
     )
     add_device_option(parser)
-    add_alignment_options(parser.add_argument_group("alignments, from the attention of the model"))
+    attention = parser.add_argument_group("alignments, from the attention of the model")
+    add_alignment_options(attention)
+    add_alignment_step_option(attention)
     return parser
 
 
@@ -102,6 +106,7 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
     batch_tokens = yield from read_decoding_value("--batch-tokens", options.batch_tokens, key="batch_tokens")
     read = [*models.files, ("--source", options.source), ("--target", options.target)]
     alignments = AlignmentOutputs(options.alignments, options.soft_alignments, options.plot_alignments)
+    step = yield from read_alignment_step(vars(options), users=ALIGNMENTS)
     if options.output == options.json == STANDARD:
         yield "--json -: standard output has the scores; give a file, or --output FILE"
     taken = yield from check_outputs({"--output": options.output, "--json": options.json}, others=read)
@@ -116,6 +121,7 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
         output=options.output,
         json=options.json,
         alignments=alignments,
+        alignment_step=step,
     )
 
 
@@ -128,6 +134,7 @@ def _score(request: Request) -> None:
         read_pairs(request.source, request.target),
         batch_tokens=request.batch_tokens or translator.decoding.batch_tokens,
         alignments=bool(request.alignments),
+        alignment_step=request.alignment_step,
     )
     log_probability, tokens = 0.0, 0
     with opened_for_writing(request.output) as file, request.alignments.opened(program=PROGRAM) as write_alignments:

@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from nmt.cli.alignment_outputs import AlignmentOutputs, add_alignment_options
+from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs, add_alignment_options
 from nmt.cli.models import Models, add_device_option, add_model_option, add_speed_options, read_models
 from nmt.cli.options import (
+    add_alignment_step_option,
     add_sampling_options,
     add_search_options,
     add_unknown_word_options,
     missing,
     number_in,
+    read_alignment_step,
     read_decoding_value,
     read_how,
     read_sampling,
@@ -116,7 +118,9 @@ def parser() -> argparse.ArgumentParser:
         "already are translated together, which is faster)",
     )
     add_parts_options(made.add_argument_group("long translations"))
-    add_alignment_options(made.add_argument_group("alignments, from the attention of the model"))
+    attention = made.add_argument_group("alignments, from the attention of the model")
+    add_alignment_options(attention)
+    add_alignment_step_option(attention)
     return made
 
 
@@ -124,6 +128,7 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
     """Check the arguments of one process of the team, and count the lines."""
     values = vars(options)
     how = yield from read_how(values)
+    how["alignment_step"] = yield from read_alignment_step(values, users=("replace_unknown", *ALIGNMENTS))
     sampling = yield from read_sampling(values)
     n_best = (yield from read_decoding_value("--n-best", options.n_best, key="beam_size")) or 1
     beam_size = how.get("beam_size")

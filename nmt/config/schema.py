@@ -34,6 +34,7 @@ SortBy = Literal["source", "target", "longer"]
 OrderName = Literal["paper", "authors"]
 PositionScale = Literal["last_position", "length"]
 Tokenizer = Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "flores200"]
+AlignmentStep = Literal["this", "next"]  # not part of a configuration file; see `TranslationOptions.alignment_step`
 
 
 class Section(BaseModel):

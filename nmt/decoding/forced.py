@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nmt.config.schema import AlignmentStep
 from nmt.data.batching import make_batch
 from nmt.decoding.scorer import Scorer, mean
 from nmt.errors import UserError
@@ -38,9 +39,18 @@ class Forced(NamedTuple):
 
 
 def forced_decoding(
-    scorer: Scorer, pairs: Sequence[tuple[Ids, Ids]], *, batch_tokens: int, attention: bool = False
+    scorer: Scorer,
+    pairs: Sequence[tuple[Ids, Ids]],
+    *,
+    batch_tokens: int,
+    attention: bool = False,
+    alignment_step: AlignmentStep = "this",
 ) -> list[Forced]:
     """What `scorer` says of pairs of a source and a target, both without END; with `attention` its weights as well.
+
+    The weights of the t-th piece of a target are those of the step that writes it, a_t, or with `alignment_step` "next"
+    those of the step that reads it, a_{t+1}: of the last piece, the step that writes END. Luong, Pham & Manning (2015),
+    footnote 14.
 
     Of several models it is the mean of their log-probabilities, and of their weights. `batch_tokens`: sentences ×
     longest source of a batch, padding included; fewer where the targets are long, since the memory for all steps of an
@@ -50,13 +60,14 @@ def forced_decoding(
     Raises UserError when a log-probability is not finite.
     """
     results: dict[int, Forced] = {}
+    later = int(alignment_step == "next")
 
     def decoded(batch: Sequence[int]) -> list[Forced]:
         sources, targets = zip(*(pairs[index] for index in batch), strict=True)
         area = (len(sources[0]) + 1) * (len(targets[0]) + 1)
         decode = _step_by_step if len(batch) == 1 and area > LARGEST_AREA else _at_once
         by_pair = zip(*(decode(model, sources, targets, attention) for model in scorer.models), strict=True)
-        return [_mean(*of_pair) for of_pair in zip(by_pair, sources, targets, strict=True)]
+        return [_mean(*of_pair, later) for of_pair in zip(by_pair, sources, targets, strict=True)]
 
     with scorer.inference():
         for batch in _batches(pairs, batch_tokens * _USUAL_LENGTH):
@@ -64,15 +75,19 @@ def forced_decoding(
     return [results[index] for index in range(len(pairs))]
 
 
-def _mean(of_models: Sequence[tuple[float, Tensor | None]], source: Ids, target: Ids) -> Forced:
-    """What models say together about one target, from their log-probabilities and weights with END and padding."""
+def _mean(of_models: Sequence[tuple[float, Tensor | None]], source: Ids, target: Ids, later: int) -> Forced:
+    """What models say together about one target, from their log-probabilities and weights with END and padding.
+
+    `later`: how many steps after a piece was written come its weights.
+    """
     log_probability = sum(total for total, _ in of_models) / len(of_models)
     if not math.isfinite(log_probability):
         raise UserError(
             "the model's log-probabilities are not finite: its weights are not finite, or far too large, as "
             "after a training that diverged; give an earlier model"
         )
-    cut = [weights[: len(target), : len(source)] for _, weights in of_models if weights is not None]
+    rows = slice(later, len(target) + later)
+    cut = [weights[rows, : len(source)] for _, weights in of_models if weights is not None]
     return Forced(log_probability, len(target) + 1, mean(cut).clone() if cut else None)
 
 

@@ -3,12 +3,12 @@
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, make_dataclass
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
 from nmt.config import checked_value
-from nmt.config.schema import DecodingConfig, SamplingConfig
+from nmt.config.schema import AlignmentStep, DecodingConfig, SamplingConfig
 from nmt.decoding.scorer import Scorer
 from nmt.errors import Checking, UserError
 
@@ -47,6 +47,11 @@ class TranslationOptions(_Decoding):
     """Fill in `alignment` and `soft_alignment`, from the attention with which the model writes each word when it is
     made to write the translation again. Words are those of the line and of the text, `str.split()`, joined where the
     vocabulary has a `joiner`."""
+
+    alignment_step: AlignmentStep = "this"
+    """Whose attention is a word's, for `replace_unknown` and `alignments`. this: that of the step that writes the word,
+    a_t; next: that of the step after it, which reads the word, a_{t+1}. Luong, Pham & Manning (2015), footnote 14, take
+    the latter for scores that look at the annotations."""
 
     def decoding(self, default: DecodingConfig) -> DecodingConfig:
         """The section `decoding` of the configuration as these options change it; `default` where one is None.
@@ -107,3 +112,7 @@ def contradictions(
         yield f"unknown words cannot be replaced: {lacking}, which would say what source word each stands for"
     if options.alignments:
         yield from scorer.no_alignments()
+    if options.alignment_step not in (steps := get_args(AlignmentStep)):
+        yield f"alignment_step is {options.alignment_step!r}; it must be one of {', '.join(steps)}"
+    elif options.alignment_step != "this" and not options.alignments and options.replace_unknown is None:
+        yield "alignment_step has an effect only on alignments and on unknown words that are replaced"

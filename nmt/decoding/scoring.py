@@ -4,12 +4,14 @@ It knows models, subwords and lines; it knows no files. Lines are read a chunk a
 stream. A score does not depend on the lines around it, beyond the rounding of float32.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
+from nmt.config.schema import AlignmentStep
 from nmt.data.subwords import Vocabularies
-from nmt.decoding.forced import Forced, forced_decoding
+from nmt.decoding.forced import Forced, Ids, forced_decoding
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.text.alignment import SoftAlignment, soft_alignment
 from nmt.decoding.text.words import words_of_line
@@ -35,30 +37,37 @@ def score(
     *,
     batch_tokens: int,
     alignments: bool = False,
+    alignment_step: AlignmentStep = "this",
 ) -> Iterator[Scored]:
     """The log-probability of each target line given its source line, in their order.
 
     A pair of two blank lines scores 0 without asking the model, as `Translator.translate` has it. Of a blank target
     alone the model says how probable it is to write nothing; of a blank source alone, it reads END and nothing else.
     The log-probability of an ensemble is the mean of its models', and so is its attention.
-    `batch_tokens`: as for `forced_decoding`.
+    `batch_tokens` and `alignment_step`: as for `forced_decoding`.
 
     Raises UserError when the model computes no finite numbers, or has no attention and `alignments` are asked for.
     """
     if alignments:
         checked(scorer.no_alignments())
-    return _scores(scorer, vocabularies, iter(pairs), batch_tokens, alignments)
+    decode = partial(
+        forced_decoding, scorer, batch_tokens=batch_tokens, attention=alignments, alignment_step=alignment_step
+    )
+    return _scores(decode, vocabularies, iter(pairs), alignments)
 
 
 def _scores(
-    scorer: Scorer, vocabularies: Vocabularies, pairs: Iterator[Pair], batch_tokens: int, alignments: bool
+    decode: Callable[[list[tuple[Ids, Ids]]], list[Forced]],
+    vocabularies: Vocabularies,
+    pairs: Iterator[Pair],
+    alignments: bool,
 ) -> Iterator[Scored]:
     while chunk := list(islice(pairs, _CHUNK_PAIRS)):
         sources = vocabularies.source.encode_batch([source for source, _ in chunk])
         targets = vocabularies.target.encode_batch([target for _, target in chunk])
-        pairs_of_ids = list(zip(sources, targets, strict=True))
+        pairs_of_ids: list[tuple[Ids, Ids]] = list(zip(sources, targets, strict=True))
         asked = [ids for ids in pairs_of_ids if any(ids)]
-        forced = iter(forced_decoding(scorer, asked, batch_tokens=batch_tokens, attention=alignments))
+        forced = iter(decode(asked))
         for pair, ids in zip(chunk, pairs_of_ids, strict=True):
             log_probability, tokens, weights = next(forced) if any(ids) else Forced(0.0, 0, None)
             alignment = None

@@ -79,6 +79,7 @@ class Writer:
                 [(segment.source, hypothesis.tokens) for segment, hypothesis in compress(pairs, needed)],
                 batch_tokens=self.decoding.batch_tokens,
                 attention=True,
+                alignment_step=self.options.alignment_step,
             )
         )
         return [next(forced).weights if needs else None for needs in needed]

@@ -76,6 +76,24 @@ def test_n_best_lists_have_a_line_for_each_translation() -> None:
 
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("name", PROGRAMS)
+def test_the_step_after_a_word(name: str, capsys: Capture) -> None:
+    program, given = PROGRAMS[name]
+    given = [*given, "--output", "out"]
+    for step, sources in (("this", [0, 2, 1, 4, 5]), ("next", [2, 1, 4, 5, 6])):
+        assert program([*given, "--alignments", "hard", "--alignment-step", step]) == 0
+        assert lines("hard")[0].split()[:5] == [f"{source}-{target}" for target, source in enumerate(sources)]
+    capsys.readouterr()
+    assert program([*given, "--alignment-step", "later"]) == 2
+    users = "--replace-unknown or " if name == "translate" else ""
+    assert capsys.readouterr().err.splitlines() == [
+        f"nmt-{name}: 2 problems:",
+        f"  - --alignment-step has an effect only with {users}--alignments or --soft-alignments or --plot-alignments",
+        "  - --alignment-step later: unknown; choose one of this, next",
+    ]
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_mistakes(name: str, capsys: Capture) -> None:
     program, given = PROGRAMS[name]
     output = ["--output", "out", "--alignments", "m", "--soft-alignments", "-"]

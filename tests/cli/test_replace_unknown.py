@@ -69,8 +69,12 @@ def test_a_dictionary(model: Path, source: Path, tmp_path: Path) -> None:
 
 def test_scoring_a_model_replaces_the_same(model: Path, source: Path, tmp_path: Path, capsys: Capture) -> None:
     expected = translated(model, source, "--replace-unknown")
+    later = translated(model, source, "--replace-unknown", "--alignment-step", "next")
     arguments = ["--model", model, "--source", source, "--reference", source, "--output", tmp_path / "saved"]
-    assert evaluate.main([str(argument) for argument in [*arguments, "--replace-unknown"]]) == 0
+    arguments = [*arguments, "--replace-unknown"]
+    assert evaluate.main([str(argument) for argument in [*arguments, "--alignment-step", "next"]]) == 0
+    assert (tmp_path / "saved").read_text(encoding="utf-8").split("\n")[:-1] == later
+    assert evaluate.main([str(argument) for argument in arguments]) == 0
     assert (tmp_path / "saved").read_text(encoding="utf-8").split("\n")[:-1] == expected
     assert "4 sentences" in capsys.readouterr().out
 
@@ -104,6 +108,9 @@ def test_mistakes(model: Path, source: Path, tmp_path: Path, capsys: Capture) ->
     )
     assert "  - --replace-unknown has an effect only with --model" in messages
     assert "  - --dictionary has an effect only with --model" in messages
+    given = ("--model", model, "--source", source, "--reference", source)
+    (message,) = refused(capsys, evaluate.main, *given, "--alignment-step", "next")
+    assert message == "nmt-eval: error: --alignment-step has an effect only with --replace-unknown"
 
 
 def test_a_model_without_attention(tiny: Path, source: Path, tmp_path: Path, train: Train, capsys: Capture) -> None:

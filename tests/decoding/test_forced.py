@@ -103,6 +103,24 @@ def test_attention_belongs_to_the_step_that_predicts_the_piece() -> None:
     torch.testing.assert_close(other.weights[0], one.weights[0])  # which does not depend on the pieces of the target
 
 
+@pytest.mark.parametrize("largest_area", [10_000, 0], ids=["at once", "step by step"])
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_or_to_the_step_after_it_which_of_the_last_piece_writes_the_end(
+    decoder: str, largest_area: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forced_module, "LARGEST_AREA", largest_area)
+    model, pairs = network(decoder), [([4, 5, 6, 7, 8], [8, 9, 10]), ([4, 5], []), ([9], [11])]
+    later = forced_decoding(Scorer([model]), pairs, batch_tokens=1000, attention=True, alignment_step="next")
+    for forced, (source, target) in zip(later, pairs, strict=True):
+        pair = make_batch([source], [target], torch.zeros(1).long().numpy())
+        full = model.eval()(pair.source, pair.source_lengths, pair.target_input).weights[0].detach()
+        assert full.shape == (len(target) + 1, len(source) + 1)  # with END on both sides
+        assert forced.weights is not None
+        torch.testing.assert_close(forced.weights, full[1:, : len(source)])
+    now = forced_decoding(Scorer([model]), pairs, batch_tokens=1000)
+    assert [each.log_probability for each in later] == pytest.approx([each.log_probability for each in now], abs=1e-9)
+
+
 def test_neither_batches_nor_order_change_a_score() -> None:
     generator = random.Random(4)
     pairs = [

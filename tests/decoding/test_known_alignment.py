@@ -55,6 +55,21 @@ def test_forced_decoding_finds_the_same(translator: Translator) -> None:
     assert scored[2].log_probability < -5
 
 
+def test_the_attention_of_the_step_after_a_word(translator: Translator) -> None:
+    """It is at what the next word stands for; after the last word it is at the end of the source, which has no word."""
+    lines, options = [" ".join(SOURCE), ""], {"alignments": True, "alignment_step": "next"}
+    (best,), (blank,) = translate(translator, lines, beam_size=1, **options)
+    assert best.soft_alignment is not None
+    (scored,) = score(translator.scorer, translator.vocabularies, [(lines[0], best.text)], batch_tokens=100, **options)
+    assert scored.alignment is not None
+    for weights in (best.soft_alignment.weights, scored.alignment.weights):
+        assert weights.shape == (len(TARGET), len(SOURCE))
+        for (source, _), (_, target) in zip(LINKS[1:], LINKS, strict=False):
+            assert weights[target, source] > 0.99
+        assert weights[-1].sum() < 0.01
+    assert blank.alignment == []
+
+
 def test_segments_of_a_long_line_are_offset(translator: Translator) -> None:
     """A line of three sentences, which is cut after each: links go on counting where the last sentence ended."""
     translator.longest_segment = len(SOURCE)
@@ -84,6 +99,8 @@ def test_unknown_words_that_are_replaced_by_several(translator: Translator) -> N
     assert best.alignment == [*LINKS[:5], (5, 5), (6, 6)]
     assert best.soft_alignment is not None
     assert best.soft_alignment.target_words == best.text.split()
+    (later,) = next(translate(translator, [line], replace_unknown=dictionary, alignment_step="next"))
+    assert later.text == "heute liest sie alte . ."  # what the step after it looks at
     (plain,) = next(translator.translate([line], alignments=True))
     assert plain.text.split() == ["heute", "liest", "sie", "alte", "⁇", "."]
     assert plain.alignment == LINKS

@@ -56,6 +56,10 @@ def test_keywords_come_before_the_options(vocabularies) -> None:
             True,
             ["constraints need a search", "diversity does not go with sampling", "diversity does not go with constr"],
         ),
+        ({"alignment_step": "next", "alignments": True}, False, []),
+        ({"alignment_step": "next", "replace_unknown": {}}, False, []),
+        ({"alignment_step": "next"}, False, ["alignment_step has an effect only on alignments and on unknown words"]),
+        ({"alignment_step": "last"}, False, ["alignment_step is 'last'; it must be one of this, next"]),
     ],
 )
 def test_what_does_not_go_together(options: dict[str, Any], constraints: bool, expected: list[str]) -> None:

@@ -1,8 +1,8 @@
 """Word alignments from attention: which source words the model looked at when it wrote each word of a translation.
 
 The weights come from forced decoding: the translation is fed piece by piece, and the attention of the step that
-predicts a piece is that piece's. Pieces are then merged to words, so that an alignment does not depend on the subword
-model. It knows weights and words; it knows no models and no files.
+predicts a piece is that piece's, or that of the step after it (see `forced`). Pieces are then merged to words, so that
+an alignment does not depend on the subword model. It knows weights and words; it knows no models and no files.
 
 Luong et al. (2015), section 5.4, read alignments from attention.
 """
