@@ -54,6 +54,7 @@ MODEL_ONLY = (
     "dictionary",
     "alignment_step",
     "device",
+    "ensemble",
     "precision",
     "shortlist",
     "output",

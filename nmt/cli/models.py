@@ -4,14 +4,16 @@ PyTorch is imported only if there is a model, since that takes longer than scori
 """
 
 import argparse
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from nmt.cli.common import DEVICES, choose_device
 from nmt.cli.outputs import Files
+from nmt.config.schema import EnsembleName
 from nmt.errors import Checking, caught
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ class Models:
     device: "torch.device | None" = None
     precision: str = PRECISIONS[0]
     shortlist: Path | None = None
+    ensemble: EnsembleName | None = None
 
     @property
     def files(self) -> Files:
@@ -40,20 +43,31 @@ class Models:
         """Load the translator. Raises UserError if a file is damaged."""
         from nmt.decoding.translator import Translator
 
-        device = self.device or "cpu"
-        return Translator.load(self.paths, device=device, precision=self.precision, shortlist=self.shortlist)
+        return Translator.load(
+            self.paths,
+            device=self.device or "cpu",
+            precision=self.precision,
+            shortlist=self.shortlist,
+            ensemble=self.ensemble,
+        )
 
 
 def add_model_option(group: argparse._ActionsContainer, what: str) -> None:
-    """Add --model; `what` it does begins the help text."""
+    """Add --model and --ensemble; `what` the model does begins the help text."""
     group.add_argument(
         "--model",
         action="append",
         type=Path,
         metavar="PATH",
         help=f"{what}: a model file, or a run folder (its best model). Given several times, the models work together "
-        "as an ensemble by the mean of their log-probabilities; they need the same vocabularies, and the first one's "
-        "configuration gives the defaults",
+        "as an ensemble (see --ensemble); they need the same vocabularies, and the first one's configuration gives the "
+        "defaults",
+    )
+    group.add_argument(
+        "--ensemble",
+        metavar="MEAN",
+        help="with several models: the mean that they give each word: log-probabilities (geometric, not normalized), "
+        "logits (the same, normalized), or probabilities (arithmetic) (default: log-probabilities)",
     )
 
 
@@ -93,7 +107,12 @@ def read_models(
     if shortlist is not None and not shortlist.is_file():
         missing = "is not a file" if shortlist.exists() else "no such file"
         yield f"--shortlist {shortlist}: {missing}; make one with nmt-shortlist"
-    return Models(paths, device, precision or PRECISIONS[0], shortlist)
+    ensemble = options["ensemble"]
+    if ensemble is not None and ensemble not in get_args(EnsembleName):
+        yield f"--ensemble {shlex.quote(ensemble)}: unknown; choose one of {', '.join(get_args(EnsembleName))}"
+    if ensemble is not None and len(paths) == 1:
+        yield "--ensemble has an effect only with several models: give --model several times"
+    return Models(paths, device, precision or PRECISIONS[0], shortlist, ensemble)
 
 
 def read_model_paths(paths: Sequence[Path] | None) -> Checking[list[Path]]:

@@ -24,7 +24,8 @@ MAIN = "output"  # the kind of part that has the translations; the others are FI
 OUTPUTS = (MAIN, *FILES, "plot_alignments")
 # These change no more than the rounding of float32
 UNIMPORTANT = {MAIN, "resume", "chunk_lines", "device", "batch_tokens", "batch_sentences"}
-USUAL = {"precision": PRECISIONS[0], "alignment_step": "this"}  # the same as leaving the option out
+# The same as leaving the option out
+USUAL = {"precision": PRECISIONS[0], "alignment_step": "this", "ensemble": "log-probabilities"}
 
 Options = Mapping[str, Any]  # everything that the command was given, by argparse's names
 

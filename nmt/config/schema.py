@@ -34,7 +34,9 @@ SortBy = Literal["source", "target", "longer"]
 OrderName = Literal["paper", "authors"]
 PositionScale = Literal["last_position", "length"]
 Tokenizer = Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "flores200"]
-AlignmentStep = Literal["this", "next"]  # not part of a configuration file; see `TranslationOptions.alignment_step`
+# Not part of a configuration file:
+AlignmentStep = Literal["this", "next"]  # see `TranslationOptions.alignment_step`
+EnsembleName = Literal["log-probabilities", "probabilities", "logits"]  # see `nmt.decoding.scorer`
 
 
 class Section(BaseModel):

@@ -92,7 +92,7 @@ class Search:
         scorer, continuing, ids = self.scorer, self.continuing, None
         if self.shortlist is not None:
             columns = self.shortlist.columns(source, [segment.required for segment in segments], self.device)
-            scorer, ids = Scorer(scorer.models, columns), columns.ids.tolist()
+            scorer, ids = scorer.among(columns), columns.ids.tolist()
             if continuing is not None:
                 places = {token: column for column, token in enumerate(ids)}
                 continuing, segments = continuing[columns.ids], [_in_columns(segment, places) for segment in segments]

@@ -7,7 +7,6 @@ ids; it knows no text.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +17,7 @@ from nmt.config.schema import AlignmentStep
 from nmt.data.batching import make_batch
 from nmt.decoding.scorer import Scorer, mean
 from nmt.errors import UserError
-from nmt.models.seq2seq import Seq2Seq
-from nmt.models.stepwise import LARGEST_AREA, stepwise_log_probability
+from nmt.models.stepwise import LARGEST_AREA, given_steps
 from nmt.ops.linear import linear
 from nmt.ops.loss import CHUNK
 from nmt.ops.masks import length_mask
@@ -52,10 +50,10 @@ def forced_decoding(
     those of the step that reads it, a_{t+1}: of the last piece, the step that writes END. Luong, Pham & Manning (2015),
     footnote 14.
 
-    Of several models it is the mean of their log-probabilities, and of their weights. `batch_tokens`: sentences ×
-    longest source of a batch, padding included; fewer where the targets are long, since the memory for all steps of an
-    attention grows with source × target. A batch that the memory does not hold is halved. The result does not depend on
-    it, beyond the rounding of float32.
+    Several models say together what `scorer` makes of them at each step, and their weights are the mean.
+    `batch_tokens`: sentences × longest source of a batch, padding included; fewer where the targets are long, since the
+    memory for all steps of an attention grows with source × target. A batch that the memory does not hold is halved.
+    The result does not depend on it, beyond the rounding of float32.
 
     Raises UserError when a log-probability is not finite.
     """
@@ -66,8 +64,8 @@ def forced_decoding(
         sources, targets = zip(*(pairs[index] for index in batch), strict=True)
         area = (len(sources[0]) + 1) * (len(targets[0]) + 1)
         decode = _step_by_step if len(batch) == 1 and area > LARGEST_AREA else _at_once
-        by_pair = zip(*(decode(model, sources, targets, attention) for model in scorer.models), strict=True)
-        return [_mean(*of_pair, later) for of_pair in zip(by_pair, sources, targets, strict=True)]
+        by_pair = decode(scorer, sources, targets, attention)
+        return [_forced(*of_pair, later) for of_pair in zip(sources, targets, *by_pair, strict=True)]
 
     with scorer.inference():
         for batch in _batches(pairs, batch_tokens * _USUAL_LENGTH):
@@ -75,20 +73,16 @@ def forced_decoding(
     return [results[index] for index in range(len(pairs))]
 
 
-def _mean(of_models: Sequence[tuple[float, Tensor | None]], source: Ids, target: Ids, later: int) -> Forced:
-    """What models say together about one target, from their log-probabilities and weights with END and padding.
-
-    `later`: how many steps after a piece was written come its weights.
-    """
-    log_probability = sum(total for total, _ in of_models) / len(of_models)
+def _forced(source: Ids, target: Ids, log_probability: float, weights: Tensor | None, later: int) -> Forced:
+    """What was found about one target; its `weights` are with END and padding, and are those of `later` steps later."""
     if not math.isfinite(log_probability):
         raise UserError(
             "the model's log-probabilities are not finite: its weights are not finite, or far too large, as "
             "after a training that diverged; give an earlier model"
         )
-    rows = slice(later, len(target) + later)
-    cut = [weights[rows, : len(source)] for _, weights in of_models if weights is not None]
-    return Forced(log_probability, len(target) + 1, mean(cut).clone() if cut else None)
+    if weights is not None:
+        weights = weights[later : len(target) + later, : len(source)].clone()
+    return Forced(log_probability, len(target) + 1, weights)
 
 
 def _batches(pairs: Sequence[tuple[Ids, Ids]], area: int) -> Iterator[list[int]]:
@@ -112,24 +106,38 @@ def _batches(pairs: Sequence[tuple[Ids, Ids]], area: int) -> Iterator[list[int]]
 
 
 def _at_once(
-    model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids], attention: bool
-) -> Iterable[tuple[float, Tensor | None]]:
-    """The log-probability and the weights of each pair."""
-    batch = make_batch(sources, targets, np.arange(len(sources))).to(model.output_weight.device)
-    outputs = model(batch.source, batch.source_lengths, batch.target_input)
+    scorer: Scorer, sources: Sequence[Ids], targets: Sequence[Ids], attention: bool
+) -> tuple[list[float], Iterable[Tensor | None]]:
+    """The log-probability of each pair, and its weights."""
+    batch = make_batch(sources, targets, np.arange(len(sources))).to(scorer.models[0].output_weight.device)
     mask = length_mask(batch.target_lengths, batch.target_output.size(1))
-    vectors, tokens = outputs.vectors[mask], batch.target_output[mask]
-    chosen = []
+    vectors, weights = [], []
+    for model in scorer.models:
+        outputs = model(batch.source, batch.source_lengths, batch.target_input)
+        vectors.append(outputs.vectors[mask])
+        weights += [outputs.weights] if attention else []
+    tokens, chosen = batch.target_output[mask].unsqueeze(1), []
     for start in range(0, len(tokens), CHUNK):  # no tensor (all tokens, vocabulary)
-        log_probabilities = torch.log_softmax(linear(vectors[start : start + CHUNK], model.output_weight), dim=1)
-        chosen.append(log_probabilities.gather(1, tokens[start : start + CHUNK].unsqueeze(1)).squeeze(1))
+        some = slice(start, start + CHUNK)
+        log_probabilities = scorer.together(
+            [
+                torch.log_softmax(linear(of_model[some], model.output_weight), dim=1)
+                for of_model, model in zip(vectors, scorer.models, strict=True)
+            ]
+        )
+        chosen.append(log_probabilities.gather(1, tokens[some]).squeeze(1))
     sums = [float(part.sum()) for part in torch.cat(chosen).double().split(batch.target_lengths.tolist())]
-    return zip(sums, outputs.weights.cpu() if attention else repeat(None), strict=False)
+    return sums, mean(weights).cpu() if attention else [None] * len(sums)
 
 
 def _step_by_step(
-    model: Seq2Seq, sources: Sequence[Ids], targets: Sequence[Ids], attention: bool
-) -> Iterable[tuple[float, Tensor | None]]:
+    scorer: Scorer, sources: Sequence[Ids], targets: Sequence[Ids], attention: bool
+) -> tuple[list[float], Iterable[Tensor | None]]:
     """The same of one pair, whose memory grows with the source, not with source × target × size."""
     pair = make_batch(sources, targets, np.arange(1))
-    return [stepwise_log_probability(model, pair.source, pair.target, attention=attention)]
+    steps = zip(*(given_steps(model, pair.source, pair.target) for model in scorer.models), strict=True)
+    total, rows = 0.0, []
+    for token, of_models in zip(pair.target[0, 1:].tolist(), steps, strict=True):
+        total += float(scorer.together([log_probabilities for log_probabilities, _ in of_models])[token])
+        rows += [mean([weights for _, weights in of_models]).cpu()] if attention else []
+    return [total], [torch.stack(rows) if attention else None]

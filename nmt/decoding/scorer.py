@@ -1,27 +1,34 @@
 """What scores the next word: one model, or several together, over the whole vocabulary or the columns of a shortlist.
 
-Each model reads the source, and a step takes the mean of what they say; with one model, that is what it says:
+Each model reads the source, and a step takes a mean of what they say; with one model, that is what it says. With p_m =
+softmax(z_m) of M models, and w any word, there are three:
 
-    log p(y_t | y_<t, x) = 1/M Σ_m log p_m(y_t | y_<t, x)
+    log-probabilities    log p(y_t | y_<t, x) = 1/M Σ_m log p_m(y_t | y_<t, x)
+    logits               log p(y_t | y_<t, x) = 1/M Σ_m z_m(y_t) - log Σ_w exp(1/M Σ_m z_m(w))
+    probabilities        log p(y_t | y_<t, x) = log 1/M Σ_m p_m(y_t | y_<t, x)
 
-The arithmetic mean of log-probabilities is the geometric mean of probabilities: what one model considers impossible is
-not written just because the others like it. The mean is not normalized again, so the log-probability of a translation
-is exactly the mean of those that the models give it, and still only falls with every token. The models need equal
-vocabularies, and nothing else in common. It knows models and ids; it knows no search, no files and no text.
+The mean of log-probabilities, the default, is the geometric mean of probabilities: what one model considers impossible
+is not written just because the others like it. It is not normalized again, so the log-probability of a translation is
+exactly the mean of those that the models give it. The mean of logits is the same divided by its sum: p_m and z_m differ
+by a number that does not depend on the word. The arithmetic mean of probabilities writes what some model is sure of. In
+all three a log-probability only falls with every token. The models need equal vocabularies, and nothing else in common.
+It knows models and ids; it knows no search, no files and no text.
 
-Sutskever et al. (2014), arXiv 1409.3215, section 3.6, translate with an ensemble.
+Sutskever et al. (2014), arXiv 1409.3215, section 3.6, translate with an ensemble. Of the toolkits, OpenNMT-py takes
+log-probabilities, or probabilities with -avg_raw_probs; Sockeye probabilities (linear) or logits (log_linear).
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from nmt.config.schema import EnsembleName
 from nmt.decoding.shortlist import Columns
-from nmt.errors import Checking
+from nmt.errors import Checking, UserError
 from nmt.models.scores import SCORES
 from nmt.models.seq2seq import SearchState, Seq2Seq
 
@@ -44,12 +51,27 @@ class ScorerState(NamedTuple):
 
 
 class Scorer:
-    """Models with equal vocabularies, at least one, on one device. With `columns`, tokens are places among these."""
+    """Models with equal vocabularies, at least one, on one device. With `columns`, tokens are places among these.
 
-    def __init__(self, models: Iterable[Seq2Seq], columns: Columns | None = None) -> None:
+    `ensemble` names the mean of several, a key of ENSEMBLES. Raises UserError for an unknown one, and for one model.
+    """
+
+    def __init__(
+        self, models: Iterable[Seq2Seq], columns: Columns | None = None, *, ensemble: EnsembleName | None = None
+    ) -> None:
         self.models = tuple(models)
         self.columns = columns
+        self.ensemble = ensemble
+        if ensemble is not None and ensemble not in ENSEMBLES:
+            raise UserError(f"ensemble is {ensemble!r}; it must be one of {', '.join(ENSEMBLES)}")
+        if ensemble is not None and len(self.models) == 1:
+            raise UserError(f"ensemble: {ensemble} has an effect only with several models, and there is one")
+        self.together = ENSEMBLES[ensemble or "log-probabilities"]
         self._outputs = [] if columns is None else [model.output_for(columns.ids) for model in self.models]
+
+    def among(self, columns: Columns) -> "Scorer":
+        """The same models over these columns."""
+        return Scorer(self.models, columns, ensemble=self.ensemble)
 
     @property
     def is_packed(self) -> bool:
@@ -80,7 +102,7 @@ class Scorer:
         return ScorerState(tuple(states), None if self.columns is None else self.columns.barred, 1)
 
     def step(self, tokens: Tensor, state: ScorerState) -> tuple[Tensor, ScorerState]:
-        """The mean log-probabilities (rows, vocabulary) of what may follow `tokens` (rows,), and the next state.
+        """The log-probabilities (rows, vocabulary) of what may follow `tokens` (rows,), and the next state.
 
         With columns c, the softmax is over those of the sentence (z: the logits of a model), and the others have -inf:
 
@@ -90,7 +112,7 @@ class Scorer:
             steps = [model.step(tokens, before) for model, before in zip(self.models, state.models, strict=True)]
         else:
             steps = list(self._steps_over(self.columns, tokens, state))
-        log_probabilities = mean([of_model for of_model, _ in steps])
+        log_probabilities = self.together([of_model for of_model, _ in steps])
         return log_probabilities, ScorerState(tuple(following for _, following in steps), state.barred, state.beam)
 
     def _steps_over(self, columns: Columns, tokens: Tensor, state: ScorerState) -> Iterator[tuple[Tensor, SearchState]]:
@@ -121,6 +143,24 @@ class Scorer:
 def mean(parts: Sequence[Tensor]) -> Tensor:
     """The mean of tensors of one shape: one tensor is its own mean, and two equal ones have exactly that mean."""
     return parts[0] if len(parts) == 1 else torch.stack(tuple(parts)).sum(dim=0) / len(parts)
+
+
+def mean_of_probabilities(parts: Sequence[Tensor]) -> Tensor:
+    """The logarithm of the mean of probabilities, from their logarithms."""
+    return torch.stack(tuple(parts)).logsumexp(dim=0) - math.log(len(parts))
+
+
+def mean_of_logits(parts: Sequence[Tensor]) -> Tensor:
+    """What the mean of logits gives, from log-probabilities (…, vocabulary), which are logits too."""
+    return mean(parts).log_softmax(dim=-1)
+
+
+ENSEMBLES: dict[EnsembleName, Callable[[Sequence[Tensor]], Tensor]] = {
+    "log-probabilities": mean,
+    "probabilities": mean_of_probabilities,
+    "logits": mean_of_logits,
+}
+"""From the log-probabilities (…, vocabulary) of each model to theirs together."""
 
 
 def coverage_penalty(state: ScorerState, beta: float) -> Tensor:

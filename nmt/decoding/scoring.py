@@ -43,7 +43,7 @@ def score(
 
     A pair of two blank lines scores 0 without asking the model, as `Translator.translate` has it. Of a blank target
     alone the model says how probable it is to write nothing; of a blank source alone, it reads END and nothing else.
-    The log-probability of an ensemble is the mean of its models', and so is its attention.
+    The log-probability of an ensemble is that of `scorer`, its attention the mean of its models'.
     `batch_tokens` and `alignment_step`: as for `forced_decoding`.
 
     Raises UserError when the model computes no finite numbers, or has no attention and `alignments` are asked for.

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from nmt.config.schema import DecodingConfig
+from nmt.config.schema import DecodingConfig, EnsembleName
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.batched_search import Search, longest_translation
 from nmt.decoding.batches import alongside, chunks
@@ -49,15 +49,17 @@ class Translator:
         device: torch.device | str = "cpu",
         longest_segment: int = LONGEST_SEGMENT,
         shortlist: Shortlist | None = None,
+        ensemble: EnsembleName | None = None,
     ) -> None:
         """`models` are on `device`; lines of more than `longest_segment` pieces are translated in several segments.
 
-        Several models are an ensemble (see `scorer`). `shortlist`: write only its pieces for a source, and those of
-        prefixes and constraints. Raises UserError when it is one for other vocabularies, or there is no such `device`.
+        Several models are an ensemble, and `ensemble` names their mean (see `scorer`). `shortlist`: write only its
+        pieces for a source, and those of prefixes and constraints. Raises UserError when it is one for other
+        vocabularies, when there is no such `device`, and for an `ensemble` of one model.
         """
         if shortlist is not None:
             shortlist.check(vocabularies)
-        self.scorer = Scorer(models)
+        self.scorer = Scorer(models, ensemble=ensemble)
         self.vocabularies = vocabularies
         self.decoding = decoding or DecodingConfig()
         self.device = _usable(device)
@@ -72,17 +74,19 @@ class Translator:
         device: torch.device | str = "cpu",
         precision: str = "float32",
         shortlist: Path | str | None = None,
+        ensemble: EnsembleName | None = None,
     ) -> "Translator":
         """Load a model file, or the best model of a run folder; its configuration gives the defaults of `translate`.
 
-        Several paths make an ensemble (see `scorer`); the first model's configuration gives the defaults, and a line is
-        cut where it is too long for any of them. `precision`: float32, or bfloat16 or int8 for weights rounded to it,
-        which translates faster and a little differently. The models' weights are packed (`nmt.ops.packed_weights`):
-        whoever changes them calls their `pack_weights` again. `shortlist`: a file of nmt-shortlist with the pieces that
-        may translate a source, for faster translation (see `shortlist`).
+        Several paths make an ensemble, whose mean `ensemble` names (see `scorer`); the first model's configuration
+        gives the defaults, and a line is cut where it is too long for any of them. `precision`: float32, or bfloat16 or
+        int8 for weights rounded to it, which translates faster and a little differently. The models' weights are packed
+        (`nmt.ops.packed_weights`): whoever changes them calls their `pack_weights` again. `shortlist`: a file of
+        nmt-shortlist with the pieces that may translate a source, for faster translation (see `shortlist`).
 
         Raises UserError when there is no such file, it is damaged, or holds no model of this toolkit; when the
-        vocabularies of several, or of the shortlist, are not the same; and when there is no such device or precision.
+        vocabularies of several, or of the shortlist, are not the same; when there is no such device or precision; and
+        for an `ensemble` of one model.
         """
         paths = [Path(path)] if isinstance(path, Path | str) else [Path(one) for one in path]
         if not paths:
@@ -101,6 +105,7 @@ class Translator:
             device=device,
             longest_segment=min(translator.longest_segment for translator in translators),
             shortlist=None if shortlist is None else load_shortlist(Path(shortlist), first.vocabularies),
+            ensemble=ensemble,
         )
 
     @property

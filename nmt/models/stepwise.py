@@ -5,7 +5,7 @@ the source, where that of all steps at once grows with source × target, and for
 validation and forced decoding both score such pairs here; it knows tensors, and no corpus.
 """
 
-from itertools import pairwise
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -17,20 +17,20 @@ LARGEST_AREA = 500**2
 translated is longer than 500 pieces."""
 
 
-def stepwise_log_probability(
-    model: Seq2Seq, source: Tensor, target: Tensor, *, attention: bool = False
-) -> tuple[float, Tensor | None]:
-    """Nats of `target` (1, target_length + 1), BEGIN to END, given `source` (1, source_length) with END and no padding.
+def given_steps(model: Seq2Seq, source: Tensor, target: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """For each token of `target` (1, target_length + 1) after BEGIN, what the model says before it is shown.
 
-    With `attention` its weights as well, (target_length, source_length). For a model in evaluation, without gradients.
+    That is the log-probabilities (vocabulary,) of what may stand there, and the weights (source_length,) of the step.
+    `source` (1, source_length) has END and no padding. For a model in evaluation, without gradients.
     """
     device = model.output_weight.device
     state = model.start(source.to(device), torch.tensor([source.size(1)], device=device))
-    tokens = target[0].tolist()
-    total, rows = 0.0, []
-    for token, following in pairwise(tokens):
+    for token in target[0, :-1].tolist():
         vectors, weights, state = model.advance(torch.tensor([token], device=device), state)
-        total += float(model.log_probabilities(vectors)[0, following])
-        if attention:
-            rows.append(weights[0].cpu())
-    return total, torch.stack(rows) if attention else None
+        yield model.log_probabilities(vectors)[0], weights[0]
+
+
+def stepwise_log_probability(model: Seq2Seq, source: Tensor, target: Tensor) -> float:
+    """Nats of `target`, BEGIN to END, under the conditions of `given_steps`."""
+    steps = given_steps(model, source, target)
+    return sum(float(step[token]) for token, (step, _) in zip(target[0, 1:].tolist(), steps, strict=True))

@@ -48,7 +48,7 @@ def corpus_loss(model: Seq2Seq, batches: Iterable[Batch], processes: Processes =
     with torch.no_grad():
         for batch in batches:
             if len(batch.indices) == 1 and batch.source.numel() * batch.target_output.numel() > LARGEST_AREA:
-                nll = -stepwise_log_probability(model, batch.source, batch.target)[0]
+                nll = -stepwise_log_probability(model, batch.source, batch.target)
             else:
                 nll = float(batch_loss(model, batch.to(device), smoothing=0.0)[1])
             total, tokens = total + nll, tokens + batch.target_tokens

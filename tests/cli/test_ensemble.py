@@ -55,6 +55,27 @@ def test_nmt_score_gives_the_mean_of_the_models_scores() -> None:
     assert found["both"] == pytest.approx(means, abs=1e-3)
 
 
+def test_the_mean_is_an_option_of_all_three() -> None:
+    mean = ["--ensemble", "probabilities"]
+    assert (
+        translate.main([*BOTH, *mean, "--input", "text", "--output", "out", "--scores", "--length-penalty=none"]) == 0
+    )
+    expected = [
+        best
+        for best, *_ in Translator.load(["one", "two"], ensemble="probabilities").translate(TEXT, length_penalty="none")
+    ]
+    assert lines("out") == [f"{best.text}\t{best.score:.4f}" for best in expected]
+    given = ["--source", "text", "--reference", "text", "--output", "saved", "--length-penalty=none"]
+    assert evaluate.main([*BOTH, *mean, *given]) == 0
+    assert lines("saved") == [best.text for best in expected]
+    scores = {}
+    for name, more in {"usual": [], "default": ["--ensemble", "log-probabilities"], "mean": mean}.items():
+        assert score.main([*BOTH, *more, "--source", "text", "--target", "text", "--output", name]) == 0
+        scores[name] = [float(line) for line in lines(name)]
+    assert scores["usual"] == scores["default"]
+    assert all(mean > usual for mean, usual in zip(scores["mean"], scores["usual"], strict=True))
+
+
 @pytest.mark.parametrize(
     ("program", "given"),
     [
@@ -74,3 +95,9 @@ def test_mistakes(program, given: list[str], capsys: pytest.CaptureFixture[str])
     messages = capsys.readouterr().err
     assert "nowhere: no such model file or run folder" in messages
     assert "--output two: would overwrite --model number 2 two; give another name" in messages
+    assert program([*BOTH[:2], *given, "--ensemble", "median"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"nmt-{name}: 2 problems:",
+        "  - --ensemble median: unknown; choose one of log-probabilities, probabilities, logits",
+        "  - --ensemble has an effect only with several models: give --model several times",
+    ]

@@ -1,18 +1,23 @@
 """Ensembles: on tables whose mean can be searched exhaustively, and on small random networks of different kinds."""
 
 import itertools
+import math
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmt.config.schema import Config, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
+from nmt.decoding import forced
 from nmt.decoding.forced import forced_decoding
-from nmt.decoding.scorer import Scorer
+from nmt.decoding.scorer import ENSEMBLES, Scorer
 from nmt.decoding.search.beam import beam_search
+from nmt.decoding.shortlist import Columns
 from nmt.decoding.translator import Translator, difference
 from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, save_model
@@ -50,15 +55,28 @@ class Table(nn.Module):
         return self.tables[state.table, tokens], state
 
 
-def test_three_tables_equal_an_exhaustive_search_over_their_mean() -> None:
+def in_numpy(ensemble: str, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The log-probabilities (…, vocabulary) of models with these logits (models, …, vocabulary) together."""
+    probabilities = np.exp(logits) / np.exp(logits).sum(axis=-1, keepdims=True)
+    if ensemble == "log-probabilities":
+        return np.asarray(np.log(probabilities.prod(axis=0) ** (1 / len(logits))))
+    if ensemble == "probabilities":
+        return np.asarray(np.log(probabilities.mean(axis=0)))
+    means = np.exp(logits.mean(axis=0))
+    return np.asarray(np.log(means / means.sum(axis=-1, keepdims=True)))
+
+
+@pytest.mark.parametrize("ensemble", ENSEMBLES)
+def test_three_tables_equal_an_exhaustive_search_over_their_mean(ensemble) -> None:
     sentences, vocabulary, limit = 2, 6, 4  # the words are 1, 4 and 5
     generator = torch.Generator().manual_seed(17)
     scores = 2 * torch.randn(3, sentences, vocabulary, vocabulary, generator=generator, dtype=torch.float64)
     tables = scores.log_softmax(dim=-1)
-    ensemble = Scorer([Table(table) for table in tables])  # type: ignore[misc]
+    together = in_numpy(ensemble, scores.numpy())
+    scorer = Scorer([Table(table) for table in tables], ensemble=ensemble)  # type: ignore[misc]
     found = beam_search(
-        ensemble.step,
-        ensemble.start(torch.zeros(sentences, 1), torch.ones(sentences)),
+        scorer.step,
+        scorer.start(torch.zeros(sentences, 1), torch.ones(sentences)),
         beam_size=200,
         length_penalty="average",
         max_lengths=torch.tensor([limit] * sentences),
@@ -69,8 +87,7 @@ def test_three_tables_equal_an_exhaustive_search_over_their_mean() -> None:
         for length in range(limit):
             for words in itertools.product((1, 4, 5), repeat=length):
                 steps = list(itertools.pairwise((BEGIN, *words, END)))
-                totals = [sum(float(table[sentence, last, token]) for last, token in steps) for table in tables]
-                every[words] = sum(totals) / 3 / (length + 1)
+                every[words] = sum(together[sentence, last, token] for last, token in steps) / (length + 1)
         best = sorted(every, key=lambda words: -every[words])[:5]
         assert [tuple(each.tokens) for each in found[sentence]] == best
         assert [each.score for each in found[sentence]] == pytest.approx([every[words] for words in best])
@@ -126,14 +143,76 @@ def _id(subwords: Subwords, piece: str) -> int:
     return subwords.pieces(range(subwords.size)).index(piece)
 
 
+@pytest.mark.parametrize("largest_area", [250_000, 0], ids=["at once", "step by step"])
+@pytest.mark.parametrize("ensemble", ENSEMBLES)
+def test_the_score_of_a_translation_is_that_of_forced_decoding(
+    vocabularies, ensemble, largest_area, monkeypatch
+) -> None:
+    monkeypatch.setattr(forced, "LARGEST_AREA", largest_area)
+    models = [
+        of_size(vocabularies, "bahdanau"),
+        of_size(vocabularies, "luong", score="general"),
+        of_size(vocabularies, "conditional_gru"),
+    ]
+    translator = Translator(models, vocabularies, ensemble=ensemble)
+    found = [best for best, *_ in translator.translate(TEXT, length_penalty="none", alignments=True)]
+    pairs = [
+        (vocabularies.source.encode(line), [_id(vocabularies.target, piece) for piece in best.tokens])
+        for line, best in zip(TEXT, found, strict=True)
+    ]
+    scored = forced_decoding(translator.scorer, pairs, batch_tokens=100, attention=True)
+    for best, given, (source, target) in zip(found, scored, pairs, strict=True):
+        assert best.score == pytest.approx(given.log_probability, abs=1e-9)
+        each = [
+            forced_decoding(Scorer([model]), [(source, target)], batch_tokens=100, attention=True)[0]
+            for model in models
+        ]
+        torch.testing.assert_close(given.weights, sum(alone.weights for alone in each) / 3)
+        mean = sum(alone.log_probability for alone in each) / 3
+        if ensemble == "log-probabilities":
+            assert given.log_probability == pytest.approx(mean, abs=1e-9)
+        else:  # each of the two is at least the geometric mean, which is divided by at most 1
+            assert given.log_probability > mean + 1e-3
+
+
+@pytest.mark.parametrize("ensemble", ENSEMBLES)
+def test_with_columns_each_model_has_the_probabilities_of_those_of_the_sentence(vocabularies, ensemble) -> None:
+    models = [of_size(vocabularies, "bahdanau"), of_size(vocabularies, "luong")]
+    ids = torch.tensor([0, 1, 2, 3, 7, 11, 13])
+    barred = torch.tensor([[True, False, True, False, False, True, False], [True] * 3 + [False] * 4])
+    scorer = Scorer(models, ensemble=ensemble).among(Columns(ids, barred))
+    source, lengths = torch.tensor([[5, 7, 9, END], [6, END, 0, 0]]), torch.tensor([4, 2])
+    words = torch.tensor([4, 6])  # as columns, of tokens 7 and 13
+    with scorer.inference():
+        found, _ = scorer.step(words, scorer.start(source, lengths))
+        logits = []
+        for model in models:
+            vectors, *_ = model.advance(ids[words], model.start(source, lengths))
+            logits.append(vectors @ model.output_weight[ids].T)
+    for sentence in range(2):
+        open_columns = ~barred[sentence]
+        expected = in_numpy(ensemble, torch.stack(logits)[:, sentence, open_columns].numpy())
+        np.testing.assert_allclose(found[sentence, open_columns].numpy(), expected, atol=1e-12)
+        assert bool((found[sentence, barred[sentence]] == -math.inf).all())
+
+
+def test_one_model_is_no_ensemble_and_a_mean_has_a_name(vocabularies) -> None:
+    model = of_size(vocabularies, "luong")
+    with pytest.raises(UserError, match="ensemble: logits has an effect only with several models, and there is one"):
+        Translator([model], vocabularies, ensemble="logits")
+    with pytest.raises(UserError, match="ensemble is 'median'; it must be one of log-probabilities, probabilities, l"):
+        Translator([model, model], vocabularies, ensemble="median")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ensemble", ENSEMBLES)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_batches_change_nothing(vocabularies, options) -> None:
+def test_batches_change_nothing(vocabularies, options, ensemble) -> None:
     models = [
         of_size(vocabularies, "conditional_gru"),
         of_size(vocabularies, "luong"),
         of_size(vocabularies, "bahdanau"),
     ]
-    translator = Translator(models, vocabularies)
+    translator = Translator(models, vocabularies, ensemble=ensemble)
     alone = list(translate(translator, TEXT, batch_tokens=1, **options))
     together = list(translate(translator, TEXT, batch_tokens=1000, **options))
     assert [[each.tokens for each in best] for best in alone] == [[each.tokens for each in best] for best in together]
@@ -204,6 +283,24 @@ def test_loading(tmp_path, vocabularies) -> None:
     assert list(translator.translate(TEXT)) == list(expected.translate(TEXT))
     assert list(translator.translate(TEXT)) != list(Translator.load(one).translate(TEXT))
     assert list(Translator.load([one]).translate(TEXT)) == list(Translator.load(one).translate(TEXT))
+    translations = {}
+    for ensemble in ENSEMBLES:
+        loaded = Translator.load([one, other], ensemble=ensemble)
+        found = list(loaded.translate(TEXT, length_penalty="none"))
+        same = Translator(models, vocabularies, decoding=translator.decoding, ensemble=ensemble)
+        assert found == list(same.translate(TEXT, length_penalty="none"))
+        pairs = [
+            (subwords.encode(line), [_id(subwords, piece) for piece in best.tokens])
+            for line, (best, *_) in zip(TEXT, found, strict=True)
+        ]
+        scored = forced_decoding(loaded.scorer, pairs, batch_tokens=100)
+        for (best, *_), given in zip(found, scored, strict=True):
+            assert best.score == pytest.approx(given.log_probability, abs=1e-3)
+        translations[ensemble] = [best.score for best, *_ in found]
+    assert translations["log-probabilities"] == [
+        best.score for best, *_ in translator.translate(TEXT, length_penalty="none")
+    ]
+    assert len(set(map(tuple, translations.values()))) == 3
 
 
 def test_mistakes_in_loading_are_told_together(tmp_path, vocabularies) -> None:
