@@ -125,7 +125,7 @@ def read_sampling(options: Mapping[str, Any]) -> Checking[SamplingConfig | None]
 
 
 def _names(name: str) -> list[str]:
-    """The names of the option for a key; --minimum-length is also called --min-length."""
+    """The names of the option for a key; --minimum-length… is also called --min-length…."""
     option = option_name(name)
     return [option.replace("minimum", "min"), option] if "minimum" in option else [option]
 

@@ -563,6 +563,9 @@ class DecodingConfig(Section):
     several cores computes several batches at once."""
     minimum_length: int = Field(default=0, ge=0, le=1000)
     """A translation has at least this many pieces, or its maximum length if that is shorter."""
+    minimum_length_ratio: float = Field(default=0.0, ge=0.0, le=100.0)
+    """A translation has at least this many times the source's pieces, or its maximum length if that is shorter. With
+    minimum_length, the larger of the two holds; 0: off. The authors' code of Bahdanau et al. has 0.5."""
     no_repeat_ngram_size: int = Field(default=0, ge=0, le=100)
     """No sequence of this many pieces occurs twice in a translation; 0: off."""
     suppress_unknown: bool = False

@@ -7,6 +7,7 @@ its batch, beyond the rounding of float32.
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from itertools import chain
 
@@ -40,6 +41,15 @@ USUAL_BEAM = 5  # the largest beam with which batches are as large as batch_toke
 def longest_translation(source: int, decoding: DecodingConfig) -> int:
     """The most tokens, END counted, of a translation of `source` tokens, END counted."""
     return math.ceil(decoding.max_length_ratio * source) + 10
+
+
+def shortest_translation(source: int, decoding: DecodingConfig) -> int:
+    """The fewest tokens of a translation of `source` tokens, END counted in neither; the maximum may be less.
+
+    max(minimum_length, ⌈minimum_length_ratio × source⌉), with the ratio as it is written: 1.1 × 10 is 11.
+    """
+    ratio = Fraction(str(decoding.minimum_length_ratio))
+    return max(decoding.minimum_length, math.ceil(ratio * source))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,8 +152,9 @@ class Search:
     def _rules(self, segments: Sequence[Segment], limits: Tensor, continuing: Tensor | None) -> list[Rule]:
         """What may not be written. The maximal lengths, `limits` (segments,), prevail over the minimal length."""
         rules: list[Rule] = []
-        if self.decoding.minimum_length:
-            rules.append(MinimumLength((limits - 1).clamp(max=self.decoding.minimum_length)))
+        if self.decoding.minimum_length or self.decoding.minimum_length_ratio:
+            shortest = [shortest_translation(len(segment.source), self.decoding) for segment in segments]
+            rules.append(MinimumLength(torch.minimum(limits - 1, torch.tensor(shortest, device=self.device))))
         if self.decoding.no_repeat_ngram_size:
             rules.append(NoRepeatedNgrams(self.decoding.no_repeat_ngram_size))
         if self.decoding.suppress_unknown:

@@ -57,6 +57,7 @@ def test_every_key_of_the_decoding_section_is_an_option_by_its_name() -> None:
         "batch_tokens": 11,
         "batch_sentences": 17,
         "minimum_length": 13,
+        "minimum_length_ratio": 0.5,
         "no_repeat_ngram_size": 3,
         "suppress_unknown": True,
         "coverage_penalty": 0.25,
@@ -77,6 +78,7 @@ def test_every_key_of_the_decoding_section_is_an_option_by_its_name() -> None:
         ("--length-penalty=2.", "length_penalty", 2.0),
         ("--max-length-ratio=3", "max_length_ratio", 3.0),
         ("--min-length=3", "minimum_length", 3),
+        ("--min-length-ratio=.5", "minimum_length_ratio", 0.5),
         ("--suppress-unknown", "suppress_unknown", True),
         ("--suppress-unknown=false", "suppress_unknown", False),
     ],
@@ -96,6 +98,7 @@ def test_what_is_no_size(text: str) -> None:
     ("argument", "expected"),
     [
         ("--min-length=-1", "--min-length -1: allowed: a whole number, at least 0 and at most 1,000"),
+        ("--min-length-ratio=half", "--min-length-ratio half: allowed: a number, at least 0 and at most 100"),
         ("--no-repeat-ngram-size=2.5", "--no-repeat-ngram-size 2.5: allowed: a whole number, at least 0"),
         ("--length-penalty=0_1", "--length-penalty 0_1: allowed: "),
         ("--suppress-unknown=perhaps", "--suppress-unknown perhaps: allowed: true or false"),

@@ -59,6 +59,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "greedy": {"beam_size": 1},
     "beam": {"beam_size": 5},
     "n-best": {"beam_size": 5, "n_best": 5, "no_repeat_ngram_size": 2, "minimum_length": 5},
+    "least length": {"beam_size": 3, "minimum_length": 2, "minimum_length_ratio": 0.2},
     "coverage": {"beam_size": 5, "coverage_penalty": 0.3, "length_penalty": 0.6, "suppress_unknown": True},
     "diverse": {"beam_size": 6, "n_best": 3, "diversity": 0.7},
 }

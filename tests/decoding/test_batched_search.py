@@ -9,7 +9,7 @@ from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.decoding import batched_search
-from nmt.decoding.batched_search import Search, longest_translation
+from nmt.decoding.batched_search import Search, longest_translation, shortest_translation
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.constrained import Banks
@@ -76,6 +76,23 @@ def test_segments_with_phrases_have_batches_of_their_own_at_the_end() -> None:
 
 def test_the_longest_translation() -> None:
     assert longest_translation(3, DecodingConfig(max_length_ratio=1.5)) == 15  # 4.5 + 10, rounded up
+
+
+@pytest.mark.parametrize(
+    ("minimum", "ratio", "expected"),
+    [
+        (0, 0.0, [0, 0, 0, 0, 0]),
+        (3, 0.0, [3, 3, 3, 3, 3]),
+        (0, 0.5, [1, 1, 2, 4, 5]),  # (pieces + END) // 2, as GroundHog has it, which counts END and rounds down
+        (0, 1.1, [2, 3, 4, 8, 11]),  # 1.1 × 10 is 11, and 11.000000000000002 in floating point
+        (3, 0.5, [3, 3, 3, 4, 5]),
+    ],
+)
+def test_the_shortest_translation(minimum: int, ratio: float, expected: list[int]) -> None:
+    decoding = DecodingConfig(minimum_length=minimum, minimum_length_ratio=ratio)
+    assert [shortest_translation(source, decoding) for source in (1, 2, 3, 7, 10)] == expected
+    if (minimum, ratio) == (0, 0.5):
+        assert expected == [(source + 1) // 2 for source in (1, 2, 3, 7, 10)]
 
 
 def test_one_line_without_a_translation_is_a_mistake_of_the_model() -> None:

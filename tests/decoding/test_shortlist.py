@@ -36,7 +36,13 @@ Pairs = Sequence[tuple[str, str]]
 OPTIONS: dict[str, dict[str, object]] = {
     "greedy": {"beam_size": 1},
     "n-best": {"beam_size": 5, "n_best": 5},
-    "rules": {"beam_size": 4, "minimum_length": 6, "no_repeat_ngram_size": 2, "suppress_unknown": True},
+    "rules": {
+        "beam_size": 4,
+        "minimum_length": 6,
+        "minimum_length_ratio": 0.4,
+        "no_repeat_ngram_size": 2,
+        "suppress_unknown": True,
+    },
     "coverage": {"beam_size": 3, "n_best": 2, "coverage_penalty": 0.3, "length_penalty": 0.6},
     "diverse": {"beam_size": 6, "n_best": 3, "diversity": 0.7},
     "sampling": {"n_best": 3, "sampling": SamplingConfig(seed=5, top_p=0.95, temperature=1.3)},

@@ -61,7 +61,12 @@ def network(vocabularies: Vocabularies) -> Seq2Seq:
     return model
 
 
-RULES: list[dict[str, object]] = [{"minimum_length": 13}, {"no_repeat_ngram_size": 2}, {"suppress_unknown": True}]
+RULES: list[dict[str, object]] = [
+    {"minimum_length": 13},
+    {"minimum_length_ratio": 0.7},
+    {"no_repeat_ngram_size": 2},
+    {"suppress_unknown": True},
+]
 
 
 def likes(model: Seq2Seq, token: int, vocabularies: Vocabularies, *, strength: float = 1.1) -> None:
@@ -229,6 +234,19 @@ def test_the_minimal_length_gives_way_to_the_maximal_one(copy_model, vocabularie
     for minimum in (0, sorted(lengths)[2], max(lengths) + 5, 1000):
         found = [len(best.tokens) for best, *_ in translate(translator, text, minimum_length=minimum)]
         assert found == [max(length, min(minimum, length + 10)) for length in lengths]
+
+
+def test_the_minimal_length_grows_with_the_source(copy_model, vocabularies, text) -> None:
+    translator = Translator([copy_model], vocabularies, decoding=DecodingConfig(beam_size=2, max_length_ratio=1.0))
+    lengths = [len(vocabularies.source.encode(line)) for line in text]
+    for ratio, absolute in ((0.5, 0), (1.4, 0), (1.4, max(lengths) + 1), (3.0, 0), (100.0, 1000)):
+        rules = {"minimum_length_ratio": ratio, "minimum_length": absolute}
+        found = [len(best.tokens) for best, *_ in translate(translator, text, **rules)]
+        minimum = [max(absolute, math.ceil(round(ratio * length, 9))) for length in lengths]
+        limits = [min(least, length + 10) for length, least in zip(lengths, minimum, strict=True)]
+        assert found == list(map(max, lengths, limits))
+        for way in ({"batch_tokens": 1}, {"batch_sentences": 3}):
+            assert [len(best.tokens) for best, *_ in translate(translator, text, **rules, **way)] == found
 
 
 def test_no_ngram_occurs_twice(vocabularies, text) -> None:
