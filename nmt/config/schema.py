@@ -524,8 +524,9 @@ class TrainingConfig(Section):
     """Share of the target probability that is spread evenly over the vocabulary."""
     gradient_clip_norm: PositiveFloat | None = None
     """Gradients with a larger norm are scaled down to this norm; null: off."""
-    normalise_by: Literal["tokens", "sentences"] = "tokens"
-    """Whether the summed loss of an update is divided by its target tokens or by its sentences."""
+    normalise_by: Literal["tokens", "sentences", "none"] = "tokens"
+    """What the summed loss of an update is divided by: its target tokens, its sentences, or nothing (none). The sum's
+    gradient grows with batch_size and accumulate, and gradient_clip_norm is compared with that."""
     freeze: list[Literal["embeddings", "encoder", "decoder"]] = []
     """Parts of the model that keep the weights of --init-from."""
     keep_best: CountOrZero = 1

@@ -1,8 +1,8 @@
 """One training by several processes, as torchrun starts them: how they meet, and what they tell one another.
 
 Every process has the whole model and computes its share of each batch, the rows that `share_rows` gives it. Losses are
-divided by the tokens (or sentences) of all shares before the gradients are added up (see `update`), so N processes make
-the update that one would make. Only the first process writes.
+divided by what all shares together have of `normalise_by` before the gradients are added up (see `update`), so N
+processes make the update that one would make. Only the first process writes.
 
 They tell one another numbers, and texts as JSON, in tensors: nothing is ever unpickled. If a process does not answer
 for `patience`, the others end.

@@ -61,7 +61,7 @@ def update(
     config: TrainingConfig,
     parallel: "Parallel | None" = None,
 ) -> UpdateResult:
-    """Add up the gradients of the batches in `group`, divide by their tokens or sentences, clip, and step at `rate`.
+    """Add up the gradients of the batches in `group`, divide them as `normalise_by` says, clip, and step at `rate`.
 
     With `parallel` the batches are this process's shares (None: an empty one), and the tokens, sentences and gradients
     are those of all processes. Without it, batches that the memory does not hold are halved until it does.
@@ -73,7 +73,7 @@ def update(
     tokens, sentences = processes.sums(
         sum(batch.target_tokens for batch in mine), sum(len(batch.indices) for batch in mine)
     )
-    share = tokens if config.normalise_by == "tokens" else sentences
+    share = {"tokens": tokens, "sentences": sentences, "none": 1.0}[config.normalise_by]
     device = model.output_weight.device
     optimizer.zero_grad(set_to_none=True)
     with computing(*chosen_computing(config, device)):

@@ -109,6 +109,29 @@ def test_two_processes_compute_the_updates_of_one(one: tuple[Path, Path], tmp_pa
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("normalise_by", ["sentences", "none"])
+def test_two_processes_divide_by_what_all_have(normalise_by: str, corpus: Path, tmp_path: Path) -> None:
+    """Also by nothing, where the gradients are summed over two accumulated batches of both; and with clipping."""
+    norm = {"sentences": 0.35, "none": 14.0}[normalise_by]
+    few = {"max_updates": 8, "validate_every": 4, "save_every": None, "accumulate": 2, "gradient_clip_norm": norm}
+    rate = {"optimizer": {"name": "sgd", "learning_rate": 0.001}}
+    config = configuration(corpus, tmp_path, normalise_by=normalise_by, **few, **rate)
+    records = {}
+    for processes in (1, 2):
+        code, errors = finish(start(processes, config, output := tmp_path / f"run{processes}"))
+        assert code == 0, errors
+        lines = (output / "metrics.jsonl").read_text().splitlines()
+        records[processes] = [record for record in map(json.loads, lines) if record["split"] == "train"]
+    for alone, together in zip(records[1], records[2], strict=True):
+        for number in ("loss", "gradient_norm"):
+            assert together[number] == pytest.approx(alone[number], rel=1e-4)
+    norms = [record["gradient_norm"] for record in records[1]]
+    assert len(norms) == 8
+    assert min(norms) < norm < max(norms)
+    assert records[1][-1]["loss"] < records[1][0]["loss"]
+
+
+@pytest.mark.slow
 def test_a_killed_process_ends_the_job_and_resume_goes_on(one: tuple[Path, Path], tmp_path: Path) -> None:
     """Resumed by two processes, and from the same state by one: the losses stay those of one process."""
     config, alone = one

@@ -38,9 +38,9 @@ def gradients(model: Seq2Seq) -> dict[str, torch.Tensor]:
     return {name: parameter.grad.clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
 
 
-@pytest.mark.parametrize(("normalise_by", "divisor"), [("tokens", 4 + 2 + 3), ("sentences", 3)])
+@pytest.mark.parametrize(("normalise_by", "divisor"), [("tokens", 4 + 2 + 3), ("sentences", 3), ("none", 1)])
 def test_update_is_the_gradient_of_the_mean_loss(model: Seq2Seq, normalise_by: str, divisor: int) -> None:
-    """Two accumulated batches equal one step along the sum of both gradients over 9 target tokens or 3 sentences."""
+    """Two accumulated batches equal one step along the sum of both gradients over 9 tokens, 3 sentences, or nothing."""
     reference = copy.deepcopy(model)
     total = sum(batch_loss(reference, batch, smoothing=0.1)[0] for batch in batches()) / divisor
     total.backward()  # type: ignore[union-attr]
@@ -55,12 +55,33 @@ def test_update_is_the_gradient_of_the_mean_loss(model: Seq2Seq, normalise_by: s
     )
 
 
+def norm_of_gradient(model: Seq2Seq) -> float:
+    return torch.cat([gradient.flatten() for gradient in gradients(model).values()]).norm().item()
+
+
 def test_clipping_scales_the_whole_gradient(model: Seq2Seq) -> None:
     config = training(gradient_clip_norm=1e-3)
     result = update(model, build_optimizer(model.parameters(), config), batches(), rate=0.1, config=config)
-    norm = torch.cat([gradient.flatten() for gradient in gradients(model).values()]).norm().item()
     assert result.gradient_norm > 5e-3
-    assert norm == pytest.approx(1e-3, rel=1e-3)
+    assert norm_of_gradient(model) == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_clipping_compares_the_gradient_of_the_sum(model: Seq2Seq) -> None:
+    """A bound between the norms of the mean and of the sum over 9 tokens clips only the latter; losses are the same."""
+    found = {}
+    for normalise_by in ("tokens", "none"):
+        copied, config = copy.deepcopy(model), training(normalise_by=normalise_by)
+        found[normalise_by] = update(
+            copied, build_optimizer(copied.parameters(), config), batches(), rate=0.1, config=config
+        )
+    mean, summed = found["tokens"], found["none"]
+    assert summed.gradient_norm == pytest.approx(9 * mean.gradient_norm, rel=1e-9)
+    assert (summed.loss, summed.tokens) == (mean.loss, mean.tokens)
+    bound = 3 * mean.gradient_norm
+    for normalise_by, expected in (("tokens", mean.gradient_norm), ("none", bound)):
+        copied, config = copy.deepcopy(model), training(normalise_by=normalise_by, gradient_clip_norm=bound)
+        update(copied, build_optimizer(copied.parameters(), config), batches(), rate=0.1, config=config)
+        assert norm_of_gradient(copied) == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_pair_in_a_padded_batch_costs_what_it_costs_alone(model: Seq2Seq) -> None:
@@ -106,14 +127,15 @@ def test_corpus_loss_is_the_mean_over_tokens_and_leaves_random_states(model: Seq
     assert metrics["perplexity"] == pytest.approx(np.exp(nll / 9))
 
 
+@pytest.mark.parametrize("normalise_by", ["tokens", "none"])
 @pytest.mark.parametrize(("fits", "sizes"), [(8, [5, 1]), (3, [2, 3, 1]), (1, [1, 1, 1, 1, 1, 1])])
 def test_batches_that_memory_does_not_hold_are_halved(
-    model: Seq2Seq, monkeypatch: pytest.MonkeyPatch, fits: int, sizes: list[int]
+    model: Seq2Seq, monkeypatch: pytest.MonkeyPatch, fits: int, sizes: list[int], normalise_by: str
 ) -> None:
     """Five sentences and one: the gradient and the loss are those of the whole batches, in however many parts."""
     five = make_batch([[4, 5], [6], [7, 8, 9], [4], [5]], [[7, 8, 9], [10], [5], [6, 7], [8]], np.arange(5))
     group = [five, make_batch([[7]], [[12, 11]], np.array([5]))]
-    reference, config = copy.deepcopy(model), training(label_smoothing=0.1)
+    reference, config = copy.deepcopy(model), training(label_smoothing=0.1, normalise_by=normalise_by)
     whole = update(reference, build_optimizer(reference.parameters(), config), group, rate=0.5, config=config)
     computed = []
 
