@@ -85,7 +85,7 @@ same recipe, the same sizes, and the same kind of initial state; only `model.att
 def describe_recipe(config: Config) -> str:
     """The recipe in a sentence."""
     model, training = config.model, config.training
-    schedule = {key: value for key, value in training.schedule.model_dump().items() if key != "name"}
+    schedule = {key: value for key, value in training.schedule.model_dump(mode="json").items() if key != "name"}
     parts = [
         f"{config.subwords.size:,} {config.subwords.type} pieces",
         f"embeddings of {model.embedding_size}",
@@ -95,7 +95,7 @@ def describe_recipe(config: Config) -> str:
         f"{model.initialisation.name} initialization",
         f"dropout {model.decoder.dropout:g}",
         f"{training.optimizer.name} at {training.optimizer.learning_rate:g}",
-        " ".join([training.schedule.name, "schedule", *(f"{key} {value:g}" for key, value in schedule.items())]),
+        " ".join([training.schedule.name, "schedule", *(f"{key} {value}" for key, value in schedule.items())]),
         f"batches of {training.batch_size} {training.batch_by}",
         f"{training.max_epochs} epochs",
         f"label smoothing {training.label_smoothing:g}",

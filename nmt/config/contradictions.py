@@ -15,6 +15,7 @@ from nmt.config.schema import (
     TRAINED_SUBWORDS,
     VOCABULARIES,
     Config,
+    HalvingSchedule,
     PlateauSchedule,
     SubwordsConfig,
     changed,
@@ -210,6 +211,10 @@ def _length_of_training(config: Config) -> Iterator[Problem]:
             "would never be cut"
         )
         yield _problem("training.schedule.minimum_learning_rate", message, "training.optimizer")
+
+    if isinstance(schedule, HalvingSchedule) and schedule.after.unit != schedule.every.unit:
+        message = f"{schedule.every} does not go with after: {schedule.after}; give both in epochs, or both in updates"
+        yield _problem("training.schedule.every", message, "training.schedule.after", "training.schedule.every")
 
 
 def _updates(config: Config) -> Iterator[Problem]:

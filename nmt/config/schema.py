@@ -95,7 +95,7 @@ INTERVAL = re.compile(r"\s*([1-9][0-9]*)\s*(updates?|epochs?)?\s*")
 
 
 class Interval(str):
-    """How often something happens: "N updates", "N epochs" or a bare number of updates."""
+    """How often something happens, or how long it lasts: "N updates", "N epochs" or a bare number of updates."""
 
     count: int  # type: ignore[assignment]  # hides str.count, which nobody needs here
     unit: Literal["updates", "epochs"]
@@ -452,11 +452,13 @@ class PlateauSchedule(Section):
 
 class HalvingSchedule(Section):
     name: Literal["halving"]
-    """The full rate at first, then a cut in every epoch."""
-    after_epoch: Count = 5
-    """Epochs at the full rate; at the start of each later epoch the rate is multiplied by `factor`."""
+    """The full rate at first, then a cut at intervals."""
+    after: Interval = Interval("5 epochs")
+    """How long the full rate lasts, in epochs or updates; then comes the first cut."""
+    every: Interval = Interval("1 epoch")
+    """From one cut to the next, in the unit of `after`."""
     factor: float = Field(default=0.5, gt=0.0, lt=1.0)
-    """The rate is multiplied by this at the start of each later epoch."""
+    """At a cut, the rate is multiplied by this."""
 
 
 class EarlyStopping(Section):

@@ -152,12 +152,20 @@ class Plateau(Schedule):
 
 
 class Halving(Schedule):
-    """factor = f ** max(0, epoch - after_epoch): Luong's "after 5 epochs, halve the learning rate every epoch"."""
+    """factor = f ** ⌈max(0, n - after) / every⌉ in the n-th epoch, or at the n-th update: whatever both are counted in.
+
+    So the first cut is right after `after`, as in Luong's "after 5 epochs, halve the learning rate every epoch". With
+    start_decay_steps: a and decay_steps: e, OpenNMT-py cuts first at update a: after is a - 1, every is e. tensorflow's
+    nmt cuts first at the end of an interval: for num_train_steps N, luong5 has a = N / 2 and e = N / 10, luong10 N / 2
+    and N / 20, luong234 2 N / 3 and N / 12; after is a + e.
+    """
 
     config: HalvingSchedule
 
     def factor(self, update: int, epoch: int) -> float:
-        return float(self.config.factor ** max(0, epoch - self.config.after_epoch))
+        after, every = self.config.after, self.config.every
+        beyond = (epoch if after.unit == "epochs" else update) - after.count
+        return float(self.config.factor ** -(-max(0, beyond) // every.count))
 
 
 SCHEDULES: dict[str, Callable[[Any, float], Schedule]] = {

@@ -174,5 +174,5 @@ def test_lengths_wait_for_their_rows() -> None:
 def test_the_recipes_are_told() -> None:
     text = document([])
     assert "6,000 bpe pieces" in text
-    assert "halving schedule after_epoch 4 factor 0.6" in text
+    assert "halving schedule after 4 epochs every 1 epoch factor 0.6" in text
     assert "8 epochs" in text

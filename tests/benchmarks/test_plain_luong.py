@@ -110,7 +110,7 @@ def test_the_recipe() -> None:
     recipe = yaml.safe_load(RECIPE.read_text(encoding="utf-8"))
     training = recipe["training"]
     assert training["optimizer"] == {"name": "adam", "learning_rate": RATE}
-    assert training["schedule"] == {"name": "halving", "after_epoch": STEADY_EPOCHS, "factor": 0.5}
+    assert training["schedule"] == {"name": "halving", "after": f"{STEADY_EPOCHS} epochs", "factor": 0.5}
     assert [rate(epoch) for epoch in (1, 6, 7, 10)] == [RATE, RATE, RATE / 2, RATE / 16]
     assert training["label_smoothing"] == SMOOTHING
     assert (training["batch_size"], training["gradient_clip_norm"]) == (BATCH, LONGEST_GRADIENT)

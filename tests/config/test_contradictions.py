@@ -157,6 +157,11 @@ def training(rest: str, end: str = "max_epochs: 20") -> str:
             "decoding.length_penalty",
             "none has no effect on greedy search",
         ),
+        (
+            training("schedule: {name: halving, after: 500}"),
+            "training.schedule.every",
+            "1 epoch does not go with after: 500 updates; give both in epochs, or both in updates",
+        ),
     ],
 )
 def test_one_contradiction(messages: Messages, snippet: str, path: str, expected: str) -> None:
@@ -183,6 +188,7 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         # trial runs: however short, they start with any schedule and patience
         training("schedule: {name: warmup_inverse_sqrt}", "max_updates: 20"),
         training("schedule: {name: halving}", "max_epochs: 1"),
+        training("schedule: {name: halving, after: 500, every: 20 updates}", "max_updates: 20"),
         training("schedule: {name: plateau}, early_stopping: {patience: 9}, save_every: 300", "max_updates: 20"),
         training("average_best: 2, keep_best: 2"),
         training("batch_by: tokens, batch_size: 80"),

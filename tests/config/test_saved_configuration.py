@@ -89,3 +89,17 @@ def test_differences(load: Load) -> None:
         "training.early_stopping.patience: absent there, 5 here",
         "training.freeze.0: absent there, 'encoder' here",
     ]
+
+
+def test_the_key_by_which_earlier_versions_counted_epochs(load: Load) -> None:
+    """A run of theirs can be resumed, with their file or a new one; a mistake in it is told by its name."""
+    snippet = "training: {max_epochs: 9, schedule: {name: halving, %s}}"
+    old, new = (load(snippet % key) for key in ("after_epoch: 3, factor: 0.25", "after: 3 epochs, factor: 0.25"))
+    assert differences(old, new) == []
+    assert old == new
+    saved = dump_config(new)
+    assert "after: 3 epochs" in saved
+    assert parse_config(saved.replace("after: 3 epochs", "after_epoch: 3")) == new
+    for wrong in ("after_epoch: 0", "after_epoch: many", "after_epoch: 3, after: 4 epochs"):
+        with pytest.raises(UserError, match=r"training\.schedule\.after_epoch: unknown key; nearest: after;"):
+            load(snippet % wrong)

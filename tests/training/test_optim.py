@@ -37,8 +37,38 @@ def test_warmup_rises_linearly_and_falls_with_the_square_root() -> None:
 
 
 def test_halving_from_an_epoch_on() -> None:
-    schedule = build_schedule(training(schedule={"name": "halving", "after_epoch": 5}))
+    schedule = build_schedule(training(schedule={"name": "halving", "after": "5 epochs"}))
     assert [schedule.factor(1, epoch) for epoch in (1, 5, 6, 7, 8)] == [1.0, 1.0, 0.5, 0.25, 0.125]
+    assert schedule.factor(10**6, 5) == 1.0
+    rarely = build_schedule(training(schedule={"name": "halving", "after": "5 epochs", "every": "3 epochs"}))
+    assert [rarely.factor(1, epoch) for epoch in (5, 6, 8, 9, 11, 12)] == [1.0, 0.5, 0.5, 0.25, 0.25, 0.125]
+    assert build_schedule(training(schedule={"name": "halving"})).factor(1, 7) == 0.25
+
+
+def halving(after: int, every: int) -> list[float]:
+    """The factors of the updates 1 to 59 in the first epoch, and those of a schedule that begins at the 30th."""
+    settings = {"name": "halving", "after": f"{after} updates", "every": every, "factor": 0.5}
+    whole, resumed = build_schedule(training(schedule=settings)), build_schedule(training(schedule=settings))
+    factors = [whole.factor(update, 1) for update in range(1, 60)]
+    resumed.restore(whole.state())
+    assert [resumed.factor(update, 7) for update in range(30, 60)] == factors[29:]
+    return factors
+
+
+def test_halving_counted_in_updates() -> None:
+    assert halving(10, 20) == [1.0] * 10 + [0.5] * 20 + [0.25] * 20 + [0.125] * 9
+
+
+def test_halving_is_that_of_other_toolkits() -> None:
+    """With the settings that the class names: OpenNMT-py's formula, and that of tensorflow's nmt for N = 60 updates."""
+    start, every = 10, 7
+    opennmt = [0.5 ** (max(step - start + every, 0) // every) for step in range(1, 60)]
+    assert halving(start - 1, every) == opennmt
+    for start, times in ((30, 5), (30, 10), (40, 4)):  # luong5, luong10, luong234
+        every = (60 - start) // times
+        done = range(59)  # updates before the one in question
+        tensorflow = [1.0 if step < start else 0.5 ** ((step - start) // every) for step in done]
+        assert halving(start + every, every) == tensorflow
 
 
 def test_plateau_bears_patience_validations() -> None:
