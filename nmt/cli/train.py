@@ -32,7 +32,7 @@ from nmt.errors import ToldElsewhere, UserError, checked
 from nmt.jobs.stopping import Interrupted, handled, is_heard, leaving, telling
 from nmt.jobs.team import told_by_the_first
 from nmt.jobs.torchrun import job
-from nmt.models.combinations import FAMILIES
+from nmt.models.combinations import FAMILIES, start_warnings
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.distributed import LostProcess, Processes, joined
@@ -78,10 +78,14 @@ def _command(arguments: Sequence[str] | None) -> int | None:
 
 
 def _dry_run(request: Request) -> None:
-    prepared = _prepare(request, lambda message: print(message, file=sys.stderr))
+    def log(message: str) -> None:
+        print(message, file=sys.stderr)
+
+    _warn_of_start(request, log)
+    prepared = _prepare(request, log)
     pretrained = read_pretrained(request.config.model, prepared.vocabularies)
     for line in pretrained.report:
-        print(line, file=sys.stderr)
+        log(line)
     for line in describe(request.config, prepared, _model(request, prepared, pretrained)):
         write_text(STANDARD, f"{line}\n")
 
@@ -147,6 +151,8 @@ def _run(
     config, origin, device = request.config, request.origin, request.device
     log(f"run folder {folder.path}, {device}, PyTorch {torch.__version__}, {torch.get_num_threads()} threads")
     state = saved_state(folder, processes, log)
+    if state is None:
+        _warn_of_start(request, log)
     if processes.size > 1:
         log(f"{processes.size} processes, each with its share of every batch")
     log(f"training with {chosen_computing(config.training, device)}")
@@ -220,6 +226,13 @@ def _model(request: Request, prepared: Prepared, pretrained: Pretrained | None) 
         start_from(pretrained, model, request.config.model)
     freeze_pretrained(model, request.config.model)
     return model.to(request.device).train()
+
+
+def _warn_of_start(request: Request, log: Log) -> None:
+    """Warn of weights from which a model hardly learns; those of another model have learned."""
+    if request.origin is None:
+        for warning in start_warnings(request.config.model):
+            log(f"warning: {warning}")
 
 
 def _write_model(

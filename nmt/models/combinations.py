@@ -203,3 +203,22 @@ def _without_context(model: ModelConfig) -> Iterator[Problem]:
                 f"{model.decoder.initial_state}, for nothing reads it"
             )
             yield Problem(("model", "encoder", key), message, (_SCORE, _STATE))
+
+
+FEW_UNITS = 500
+"""With fewer, W_a in [-0.1, 0.1] makes scores of nearly 0. Their standard deviation within a sentence, untrained: 0.02
+with 256 GRU units, 0.3 with 512, 1.5 with 1,000, as many as Luong et al. have; LSTM units give a tenth of that."""
+
+
+def start_warnings(model: ModelConfig) -> Iterator[str]:
+    """Why a model that is trained from this start may learn slowly or not at all."""
+    decoder, start = model.decoder, model.initialisation
+    blind = model.attention.score == "general" and decoder.type == "luong" and decoder.input_feeding
+    if blind and start.name == "uniform" and start.range <= 0.1 and decoder.hidden_size < FEW_UNITS:
+        units, limit = decoder.hidden_size, f"{start.range:g}"
+        yield (
+            f"score: general with input feeding, {units} units, and weights drawn from [-{limit}, {limit}] may learn "
+            f"slowly or not at all: with fewer than about {FEW_UNITS} units, such weights give all source words nearly "
+            "the same score. Set model.initialisation.range: 0.2, model.attention.score: dot or scaled_dot, or "
+            "model.decoder.input_feeding: false (see docs/results.md, on the initialization of small models)"
+        )

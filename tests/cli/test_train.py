@@ -245,6 +245,22 @@ def test_dry_run(tmp_path: Path, tiny: Path, train: Train, capsys: pytest.Captur
     assert not list(tmp_path.iterdir())
 
 
+def test_a_start_from_which_a_model_hardly_learns(
+    tmp_path: Path, tiny: Path, train: Train, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One warning where training begins, and in a dry run; none where there are trained weights to go on from."""
+
+    def warnings(output: str, *more: str | Path) -> int:
+        assert train(tiny, tmp_path / output, "model.attention.score=general", "training.max_updates=1", *more) == 0
+        return capsys.readouterr().err.count("warning: score: general with input feeding, 11 units, and weights drawn")
+
+    assert warnings("run", "--dry-run") == 1
+    assert warnings("run") == 1
+    assert warnings("run", "--resume") == 0
+    assert warnings("other", "--init-from", tmp_path / "run") == 0
+    assert warnings("third", "model.initialisation.range=0.2") == 0
+
+
 def test_schema(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--print-schema"]) == 0
     assert capsys.readouterr().out == (ROOT / "configs" / "schema.json").read_text(encoding="utf-8")

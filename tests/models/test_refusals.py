@@ -6,16 +6,19 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+import torch
 
 from nmt.config import dump_config, json_schema, load_config, schema
+from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
 from nmt.models.cells import CELLS
-from nmt.models.combinations import FAMILIES, model_problems
+from nmt.models.combinations import FAMILIES, model_problems, start_warnings
 from nmt.models.decoders import DECODERS
 from nmt.models.encoder import DIRECTIONS
 from nmt.models.initial_state import INITIAL_STATES
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
+from nmt.models.seq2seq import build_model
 
 FILE = """
 name: toy
@@ -435,3 +438,59 @@ def test_unknown_names_hide_nothing_but_their_consequences(refusals: Refusals) -
     )
     keys = ["model.attention.half_width", "model.attention.score", "model.decoder.type"]
     assert sorted(message.split(": ")[1] for message in messages) == keys
+
+
+# ------------------------------------------------------------------------------------------- taken, but with a warning
+
+
+@pytest.mark.parametrize(
+    ("changes", "warned"),
+    [
+        ({}, True),
+        ({"initialisation": {"name": "uniform"}}, True),  # ±0.1 is the default
+        ({"initialisation": {"name": "uniform", "range": 0.05}}, True),
+        ({"attention": {"score": "general", "scope": "local-p"}}, True),
+        ({"decoder": {"hidden_size": 499, "cell": "lstm"}}, True),
+        ({"decoder": {"hidden_size": 500}}, False),
+        ({"decoder": {"hidden_size": 128, "input_feeding": False}}, False),
+        ({"decoder": {"hidden_size": 128, "type": "bahdanau"}}, False),
+        ({"attention": {"score": "dot"}}, False),
+        ({"initialisation": {"name": "uniform", "range": 0.11}}, False),
+        ({"initialisation": {"name": "xavier"}}, False),
+    ],
+)
+def test_a_start_with_scores_near_0(changes: dict[str, Any], warned: bool) -> None:
+    model = {"attention": {"score": "general"}, "decoder": {"hidden_size": 128}, **changes}
+    warnings = list(start_warnings(ModelConfig.model_validate(model)))
+    assert len(warnings) == warned
+    for warning in warnings:
+        ways = ("model.initialisation.range: 0.2", "model.attention.score: dot", "model.decoder.input_feeding: false")
+        assert all(way in warning for way in ways)
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_that_start_does_have_scores_near_0(cell: str) -> None:
+    """The standard deviation of a sentence's scores, with as many units on both sides of the limit, and ways out."""
+
+    def spread(size: int, *, start: float = 0.1) -> float:
+        sizes = {
+            "embedding_size": size,
+            "initialisation": {"name": "uniform", "range": start},
+            "encoder": {"hidden_size": size // 2, "cell": cell},
+            "attention": {"score": "general"},
+            "decoder": {"hidden_size": size, "cell": cell, "initial_state": "copy"},
+        }
+        torch.manual_seed(1)
+        model = build_model(ModelConfig.model_validate(sizes), source_size=50, target_size=50).eval()
+        found: list[torch.Tensor] = []
+        model.decoder.attention.score.register_forward_hook(lambda module, inputs, scores: found.append(scores))
+        source, target = torch.randint(4, 50, (2, 5, 12))
+        with torch.no_grad():
+            model(source, torch.full((5,), 12), target)
+        return float(torch.cat([scores.flatten(0, -2) for scores in found]).std(dim=1).mean())
+
+    small, larger, paper = spread(128), spread(512), spread(1000)
+    assert small < 0.01
+    assert larger > 10 * small
+    assert paper > 0.2
+    assert spread(128, start=0.2) > 10 * small
