@@ -334,10 +334,11 @@ def translator(monkeypatch: pytest.MonkeyPatch) -> DictionaryTranslator:
     fake = DictionaryTranslator()
 
     def load(
-        paths: list[Path], *, device: torch.device, precision: str, shortlist: Path | None
+        paths: list[Path], *, device: torch.device, precision: str, shortlist: Path | None, ensemble: str | None
     ) -> DictionaryTranslator:
         assert paths == [Path("m")]
         assert shortlist is None
+        assert ensemble is None
         fake.devices.append(str(device))
         fake.precisions.append(precision)
         return fake

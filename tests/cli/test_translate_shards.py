@@ -372,7 +372,7 @@ def test_a_full_disk_when_all_is_joined(
 
     whole = command.whole()
     with monkeypatch.context() as patch:
-        patch.setattr("nmt.jobs.parts.states", fail)
+        patch.setattr("nmt.jobs.parts.file_states", fail)
         assert command.run("--chunk-lines", 4) == 2
     said = capsys.readouterr().err
     assert said.endswith("(No space left on device); the outputs are complete\n")
