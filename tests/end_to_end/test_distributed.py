@@ -141,7 +141,7 @@ def test_a_killed_process_ends_the_job_and_resume_goes_on(one: tuple[Path, Path]
     code, errors = finish(process)
     assert code != 0
     assert "process 0 of 2: another process of this training has ended" in errors
-    assert "it continues with --resume" in errors
+    assert "the run continues with --resume" in errors
     saved = read_state(output / "state.safetensors").numbers["progress"]["update"]
     assert 0 < saved < UPDATES
     subprocess.run(["cp", "-r", str(output), str(tmp_path / "copy")], check=True)
@@ -168,7 +168,7 @@ def test_a_process_that_stands_still_ends_the_job_and_resume_goes_on(
     assert code != 0
     (told,) = [line for line in errors.splitlines() if line.startswith("nmt-train: error: ")]
     assert f"process {1 - rank} of 2: another process of this training has not answered for 0.1 minutes" in told
-    assert "it continues with --resume" in told
+    assert "the run continues with --resume" in told
     assert "nmt/training" not in errors  # no traceback of ours
     code, errors = finish(start(2, config, output, "--resume"))
     assert code == 0, errors
