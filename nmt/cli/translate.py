@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from tqdm import tqdm
 
@@ -100,8 +101,9 @@ def _load_for_chunks(request: Request) -> Callable[[int, int], Iterator[list[Tra
     translate: Translate = partial(translator.translate, options=request.options)
     assert request.source is not None
     if request.beside:
-        texts = {keyword: read_lines(path) for keyword, path in request.beside.items()}
-        translator.check(read_lines(request.source), request.options, **texts)
+        texts: dict[str, Any] = {keyword: read_lines(path) for keyword, path in request.beside.items()}
+        for _ in translator.read(read_lines(request.source), request.options, **texts):
+            pass
     source = _NumberedLines(request.source)
     beside = {keyword: _NumberedLines(path) for keyword, path in request.beside.items()}
 

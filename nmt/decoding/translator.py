@@ -176,33 +176,26 @@ class Translator:
             device=self.device,
         )
         writer = Writer(scorer=self.scorer, vocabularies=self.vocabularies, decoding=decoding, options=options)
-        read = self._read(lines, prefixes, constraints, first, decoding, waiting)
+        read = self.read(lines, options, prefixes=prefixes, constraints=constraints, first=first, waiting=waiting)
         return chain.from_iterable(
             writer.translations(segments, search.hypotheses(list(chain(*segments)))) for segments in read
         )
 
-    def check(
+    def read(
         self,
         lines: Iterable[str],
         options: TranslationOptions,
         *,
         prefixes: Iterable[str] | None = None,
         constraints: Iterable[str] | None = None,
-    ) -> None:
-        """Read all lines without translating them. Raises UserError where one cannot have its prefix or constraints."""
-        for _ in self._read(lines, prefixes, constraints, 0, options.decoding(self.decoding)):
-            pass
-
-    def _read(
-        self,
-        lines: Iterable[str],
-        prefixes: Iterable[str] | None,
-        constraints: Iterable[str] | None,
-        first: int,
-        decoding: DecodingConfig,
+        first: int = 0,
         waiting: Callable[[], bool] | None = None,
     ) -> Iterator[list[list[Segment]]]:
-        """The segments of each line, as many lines at a time as are translated together; `first`: of the first line."""
+        """The segments of each line, as many lines at a time as are translated together; for the rest see `translate`.
+
+        Raises UserError where a line cannot have its prefix or constraints.
+        """
+        decoding = options.decoding(self.decoding)
         characters = min(CHUNK_BATCHES * CHARACTERS_A_PIECE * decoding.batch_tokens, MOST_CHARACTERS)
         beside = {"prefixes": prefixes, "constraint lines": constraints}
         for chunk, beginnings, phrases in alongside(chunks(lines, characters, waiting), beside):
