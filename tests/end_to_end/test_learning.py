@@ -2,8 +2,8 @@
 
 The recipe is configs/attention_synthetic.yaml, so that these are rows of the attention table's synthetic column, but
 trained on other sentences. The trainings run beside each other, one a core, by nmt-train; a test waits for its own.
-Without attention, with a fixed context, and with attention to numbered positions, the scores are told and not judged:
-such models are not expected to translate sentences that they have not seen.
+Without attention, with a fixed context, or with attention to numbered positions, a model is not expected to translate
+sentences that it has not seen, so these are left to the table.
 """
 
 import os
@@ -33,7 +33,7 @@ RECIPE = ROOT / "configs" / "attention_synthetic.yaml"
 SIZES = {"train": 6000, "valid": 100, "test": 200}
 BAR = 90.0  # BLEU
 HALF_WIDTH = 4  # of local-m: with the default, 10, these sentences of 9 words would be inside its window as a whole
-WITHOUT_BAR = {"none", "fixed", "location"}  # scores
+NOT_EXPECTED = {"none", "fixed", "location"}  # scores, to translate sentences that they have not seen
 
 COMBINATIONS = [
     Row("location_sensitive"),  # the slowest first
@@ -43,11 +43,8 @@ COMBINATIONS = [
     Row("general", decoder="conditional_gru"),
     Row("dot"),
     Row("scaled_dot"),
-    Row("location"),
-    Row("fixed", decoder="bahdanau"),
-    Row("none"),
 ]
-COMBINATIONS += [Row(score) for score in SCORES if score not in {row.score for row in COMBINATIONS}]
+COMBINATIONS += [Row(score) for score in SCORES if score not in {*NOT_EXPECTED, *(row.score for row in COMBINATIONS)}]
 
 
 def test_every_member_of_every_family_takes_part() -> None:
@@ -116,16 +113,14 @@ def test_learns(
     hypotheses = [best.text for best, *_ in translator.translate(read_lines(corpus.task.source))]
     references = list(read_lines(corpus.task.reference))
     bleu = corpus_scores(hypotheses, references, tokenize="none", metrics=("bleu",))["bleu"].score
-    error = alignment_error(translator, corpus.task) if SCORES[row.score].aligns else None
+    error = alignment_error(translator, corpus.task)
 
     record_property("bleu", bleu)
     record_property("alignment_error_rate", error)
     with capsys.disabled():
-        print(f"\n{row.name}: BLEU {bleu:.2f}, AER {'–' if error is None else f'{error:.3f}'}")
-    if row.score not in WITHOUT_BAR:
-        assert bleu >= BAR
-        assert error is not None
-        assert error < diagonal_error(corpus.task), "attention should align better than the order of the words does"
+        print(f"\n{row.name}: BLEU {bleu:.2f}, AER {error:.3f}")
+    assert bleu >= BAR
+    assert error < diagonal_error(corpus.task), "attention should align better than the order of the words does"
 
 
 def diagonal_error(task: Task) -> float:
