@@ -27,9 +27,10 @@ from nmt.data.corpus import digests, read_lines
 from nmt.decoding.scoring import score
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
-from nmt.evaluation.alignments import alignment_scores, read_gold
+from nmt.evaluation.alignments import alignment_scores
 from nmt.files import written_atomically
 from nmt.models.model_file import load_model
+from nmt.pharaoh import read_gold
 from nmt.training.checkpoint import read_state
 from nmt.training.run_files import METRICS, STATE
 

@@ -22,10 +22,10 @@ from torch import Tensor
 
 from nmt.config.schema import Config, SubwordsConfig
 from nmt.data.subwords import Subwords
-from nmt.evaluation.alignments import Link
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.scopes import LocalPredictiveScope
 from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.pharaoh import Link
 from nmt.symbols import BEGIN, END, PAD
 
 DECODERS: dict[str, dict[str, Any]] = {

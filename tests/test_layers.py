@@ -19,7 +19,7 @@ PACKAGE = ROOT / "nmt"
 
 LAYERS = (  # from the bottom up; a name stands for a folder or a single module of nmt/
     ("errors", "files", "symbols"),
-    ("config", "tensor_file"),
+    ("config", "pharaoh", "tensor_file"),
     ("jobs",),
     ("data", "evaluation", "ops"),
     ("models",),

@@ -18,7 +18,7 @@ from nmt.cli.outputs import STANDARD, Files, check_outputs, check_writable, open
 from nmt.decoding.text.alignment import SoftAlignment
 from nmt.errors import Checking, UserError, caught
 from nmt.evaluation.alignment_plot import Fonts, check_plots, plot_alignment
-from nmt.evaluation.alignments import pharaoh
+from nmt.pharaoh import pharaoh
 
 DECIMALS = 4  # of a weight in JSON
 FILES = ("alignments", "soft_alignments")

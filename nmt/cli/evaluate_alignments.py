@@ -12,17 +12,8 @@ from nmt.cli.options import option_name, read_whole
 from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
 from nmt.config.problems import unknown_choice
 from nmt.errors import Checking
-from nmt.evaluation.alignments import (
-    SYMMETRISATIONS,
-    Gold,
-    Links,
-    alignment_scores,
-    pharaoh,
-    read_gold,
-    read_links,
-    symmetrised,
-    table,
-)
+from nmt.evaluation.alignments import SYMMETRISATIONS, alignment_scores, symmetrised, table
+from nmt.pharaoh import Gold, Links, pharaoh, read_gold, read_links
 
 INPUTS = ("alignments", "reverse_alignments", "gold_alignments")
 ABOUT_ALIGNMENTS = (*INPUTS, "symmetrise")  # options that nmt-eval has for alignments alone

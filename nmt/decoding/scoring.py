@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from nmt.config.schema import AlignmentStep
 from nmt.data.subwords import Vocabularies
+from nmt.data.words import words_of_line
 from nmt.decoding.forced import Forced, Ids, forced_decoding
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.text.alignment import SoftAlignment, soft_alignment
-from nmt.decoding.text.words import words_of_line
 from nmt.errors import checked
 
 _CHUNK_PAIRS = 2000  # read at once: enough to sort by length with little padding

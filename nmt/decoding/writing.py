@@ -15,6 +15,7 @@ from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
 from nmt.data.subwords import UNKNOWN_TEXT, Vocabularies
+from nmt.data.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_tokens
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scorer import Scorer
@@ -23,8 +24,7 @@ from nmt.decoding.text.alignment import SoftAlignment, joined, soft_alignment
 from nmt.decoding.text.required import as_given
 from nmt.decoding.text.segments import Segment
 from nmt.decoding.text.unknown_words import Replaced, with_unknown_replaced
-from nmt.decoding.text.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_tokens
-from nmt.evaluation.alignments import Link
+from nmt.pharaoh import Link
 from nmt.symbols import UNKNOWN
 
 

@@ -1,90 +1,17 @@
-"""Word alignments as sets of links: the Pharaoh format, the error rate, and symmetrization of two directions.
+"""Word alignments as sets of links: the error rate, and symmetrization of two directions.
 
-A link (source, target) connects a source word to a target word, both counted from 0. This module knows links and lines
-of text; it reads no files. The error rate is defined by Och & Ney (2003), "A Systematic Comparison of Various
-Statistical Alignment Models"; grow-diag by Koehn, Och & Marcu (2003) and Koehn et al. (2005), for IWSLT 2005.
+This module knows links; `nmt.pharaoh` has their format. The error rate is defined by Och & Ney (2003), "A Systematic
+Comparison of Various Statistical Alignment Models"; grow-diag by Koehn, Och & Marcu (2003) and Koehn et al. (2005), for
+IWSLT 2005.
 """
 
 import heapq
-import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from nmt.errors import UserError
+from nmt.pharaoh import Gold, Link, Links
 
-Link = tuple[int, int]  # source word, target word
-Links = Collection[Link]
-
-_LINK = re.compile(r"([0-9]+)([-p?])([0-9]+)")
-_DIGITS = 9  # at most, in the number of a word
-_SHOWN = 30  # characters of a malformed link in a message
 _NEIGHBORS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
-
-
-class Gold(NamedTuple):
-    """The links of a sentence as annotated by people."""
-
-    sure: set[Link]
-    possible: set[Link]  # including the sure ones
-
-
-# ------------------------------------------------------------------------------------------------------ Pharaoh format
-
-
-def pharaoh(links: Iterable[Link]) -> str:
-    """Links in Pharaoh format: "0-0 2-1", source word - target word, counted from 0."""
-    return " ".join(f"{source}-{target}" for source, target in links)
-
-
-def read_links(lines: Iterable[str], *, name: str) -> list[list[Link]]:
-    """The links of each line in Pharaoh format, in order and without repetitions.
-
-    Raises UserError, which calls the lines `name`, for malformed links and for merely possible ones.
-    """
-    return [
-        list(dict.fromkeys(link for _, link in marked))
-        for marked in _marked_links(lines, name, allowed="-", expected="source-target, such as 0-2")
-    ]
-
-
-def read_gold(lines: Iterable[str], *, name: str) -> list[Gold]:
-    """The links of each line in Pharaoh format: s-t is a sure link, spt and s?t are possible ones.
-
-    Raises UserError, which calls the lines `name`, for malformed links.
-    """
-    expected = "source-target for a sure link, such as 0-2, or 0p2 for a possible one"
-    return [
-        Gold({link for mark, link in marked if mark == "-"}, {link for _, link in marked})
-        for marked in _marked_links(lines, name, allowed="-p?", expected=expected)
-    ]
-
-
-def _marked_links(lines: Iterable[str], name: str, *, allowed: str, expected: str) -> list[list[tuple[str, Link]]]:
-    """The links of each line, with the mark of each link."""
-    marked_links, problems = [], []
-    for number, line in enumerate(lines, start=1):
-        links = []
-        for text in line.split():
-            match = _LINK.fullmatch(text)
-            if match is None or match[2] not in allowed:
-                problems.append(f"{name}, line {number}: {_shown(text)} is not a link; expected {expected}")
-                break
-            if max(len(match[1]), len(match[3])) > _DIGITS:
-                problems.append(
-                    f"{name}, line {number}: {_shown(text)} has a number of more than {_DIGITS} digits; expected the "
-                    "positions of words in their lines, counted from 0"
-                )
-                break
-            links.append((match[2], (int(match[1]), int(match[3]))))
-        marked_links.append(links)
-    if problems:
-        more = [f"{name}: {len(problems) - 5} more lines are malformed"] if len(problems) > 5 else []
-        raise UserError(*problems[:5], *more)
-    return marked_links
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
 
 
 # ---------------------------------------------------------------------------------------------------------- error rate

@@ -20,11 +20,12 @@ from benchmarks.attention_rows import Row
 from benchmarks.attention_tasks import Task, alignment_error
 from nmt.data.corpus import read_lines
 from nmt.decoding.translator import Translator
-from nmt.evaluation.alignments import alignment_scores, read_gold
+from nmt.evaluation.alignments import alignment_scores
 from nmt.evaluation.metrics import corpus_scores
 from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
+from nmt.pharaoh import read_gold
 from tests.conftest import ROOT, make_synthetic_corpus
 
 pytestmark = pytest.mark.slow

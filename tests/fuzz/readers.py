@@ -31,8 +31,8 @@ from nmt.data.word_vectors import WordVectors, read_vectors
 from nmt.decoding.shortlist import load_shortlist
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
-from nmt.evaluation.alignments import read_gold, read_links
 from nmt.models.combinations import model_problems
+from nmt.pharaoh import read_gold, read_links
 from nmt.symbols import PIECES
 from nmt.training.checkpoint import read_state
 from nmt.training.finetuning import load_origin

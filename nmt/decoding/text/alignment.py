@@ -13,8 +13,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.decoding.text.words import PieceWords
-from nmt.evaluation.alignments import Link
+from nmt.data.words import PieceWords
+from nmt.pharaoh import Link
 
 
 class SoftAlignment(NamedTuple):

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from nmt.data.subwords import Subwords
-from nmt.decoding.text.words import UNKNOWN_MARK, PieceWords
+from nmt.data.words import UNKNOWN_MARK, PieceWords
 from nmt.symbols import UNKNOWN
 
 

@@ -5,9 +5,9 @@ import torch
 
 from nmt.config.schema import SubwordsConfig
 from nmt.data.subwords import Subwords
+from nmt.data.words import PieceWords, words_of_line
 from nmt.decoding.text.alignment import SoftAlignment, joined, soft_alignment
-from nmt.decoding.text.words import PieceWords, words_of_line
-from nmt.evaluation.alignments import pharaoh
+from nmt.pharaoh import pharaoh
 
 SOURCE = PieceWords(["the", "house"], [0, 1, 1], [0, 1, 1])  # pieces: the hou se
 TARGET = PieceWords(["Haus", "da", "!"], [0, 0, 1, 2], [0, 0, 1, 2])  # Ha us da !

@@ -5,9 +5,9 @@ import torch
 
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.vocabulary import word_model
+from nmt.data.words import PieceWords, words_of_line
 from nmt.decoding.text.required import Required, as_given, encoded_prefixes, word_continuations
 from nmt.decoding.text.unknown_words import with_unknown_replaced
-from nmt.decoding.text.words import PieceWords, words_of_line
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.symbols import UNKNOWN

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
+from nmt.data.words import UNKNOWN_MARK, PieceWords, words_of_line
 from nmt.decoding.text.unknown_words import with_unknown_replaced
-from nmt.decoding.text.words import UNKNOWN_MARK, PieceWords, words_of_line
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.models.decoder import Outputs

@@ -5,7 +5,7 @@ import pytest
 from nmt.config.schema import SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.vocabulary import word_model
-from nmt.decoding.text.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_parts, words_of_tokens
+from nmt.data.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_parts, words_of_tokens
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from tests.decoding.conftest import TEXT, network

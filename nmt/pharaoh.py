@@ -1,0 +1,100 @@
+"""The Pharaoh format of word alignments: a line a sentence pair, with a link such as "0-2" for each pair of words.
+
+A link (source, target) connects a source word to a target word, both counted from 0. It knows links and lines of text;
+it reads no files.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from nmt.errors import UserError
+
+Link = tuple[int, int]  # source word, target word
+Links = Collection[Link]
+
+_LINK = re.compile(r"([0-9]+)([-p?])([0-9]+)")
+_DIGITS = 9  # at most, in the number of a word
+_SHOWN = 30  # characters of a malformed link in a message
+_SURE = "source-target, such as 0-2"
+
+
+class Gold(NamedTuple):
+    """The links of a sentence as annotated by people."""
+
+    sure: set[Link]
+    possible: set[Link]  # including the sure ones
+
+
+def pharaoh(links: Iterable[Link]) -> str:
+    """Links in Pharaoh format: "0-0 2-1", source word - target word, counted from 0."""
+    return " ".join(f"{source}-{target}" for source, target in links)
+
+
+def links_of_line(line: str, *, place: str) -> list[Link]:
+    """The links of a line, in order and without repetitions.
+
+    Raises UserError, which begins with `place`, for a malformed link and for a merely possible one.
+    """
+    return list(dict.fromkeys(link for _, link in _marked_links(line, place, allowed="-", expected=_SURE)))
+
+
+def read_links(lines: Iterable[str], *, name: str) -> list[list[Link]]:
+    """The links of each line, in order and without repetitions.
+
+    Raises UserError, which calls the lines `name`, for malformed links and for merely possible ones.
+    """
+    every = _marked_lines(lines, name, allowed="-", expected=_SURE)
+    return [list(dict.fromkeys(link for _, link in marked)) for marked in every]
+
+
+def read_gold(lines: Iterable[str], *, name: str) -> list[Gold]:
+    """The links of each line: s-t is a sure link, spt and s?t are possible ones.
+
+    Raises UserError, which calls the lines `name`, for malformed links.
+    """
+    expected = "source-target for a sure link, such as 0-2, or 0p2 for a possible one"
+    return [
+        Gold({link for mark, link in marked if mark == "-"}, {link for _, link in marked})
+        for marked in _marked_lines(lines, name, allowed="-p?", expected=expected)
+    ]
+
+
+def few_of(problems: list[str], *, name: str) -> list[str]:
+    """The problems of the lines called `name`, one for each; of many the first, and how many more lines there are."""
+    more = [f"{name}: {len(problems) - 5} more lines are malformed"] if len(problems) > 5 else []
+    return [*problems[:5], *more]
+
+
+def _marked_lines(lines: Iterable[str], name: str, *, allowed: str, expected: str) -> list[list[tuple[str, Link]]]:
+    """The links of each line, with the mark of each link."""
+    marked_links: list[list[tuple[str, Link]]] = []
+    problems: list[str] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            marked_links.append(_marked_links(line, f"{name}, line {number}", allowed=allowed, expected=expected))
+        except UserError as error:
+            problems += error.messages
+    if problems:
+        raise UserError(*few_of(problems, name=name))
+    return marked_links
+
+
+def _marked_links(line: str, place: str, *, allowed: str, expected: str) -> list[tuple[str, Link]]:
+    """The links of a line, with the mark of each. Raises UserError for the first that is malformed."""
+    links = []
+    for text in line.split():
+        match = _LINK.fullmatch(text)
+        if match is None or match[2] not in allowed:
+            raise UserError(f"{place}: {_shown(text)} is not a link; expected {expected}")
+        if max(len(match[1]), len(match[3])) > _DIGITS:
+            raise UserError(
+                f"{place}: {_shown(text)} has a number of more than {_DIGITS} digits; expected the positions of words "
+                "in their lines, counted from 0"
+            )
+        links.append((match[2], (int(match[1]), int(match[3]))))
+    return links
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…")
