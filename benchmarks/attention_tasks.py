@@ -95,7 +95,8 @@ def _configuration(task: Task, row: Row) -> dict[str, Any]:
 def _corpora(task: Task) -> list[str]:
     """Every file that the task reads, as a hash of its bytes."""
     data = load_config(task.config).data
-    files = [file for pair in (*data.train, data.valid) for file in (pair.source, pair.target)]
+    pairs = (*data.train, data.valid)
+    files = [file for pair in pairs for file in (pair.source, pair.target, pair.alignments) if file is not None]
     files += [task.source, task.reference, *([task.gold] if task.gold else [])]
     return list(digests(files).values())
 

@@ -28,7 +28,7 @@ def contradictions(config: Config) -> Iterator[Problem]:
     """Every problem between keys."""
     subwords = (_existing_models, _trained_models, _sampling)
     model = (_tied_embeddings, _pretrained_embeddings, _directions, _residual, _locked_dropout)
-    training = (_length_of_training, _updates, _checkpoints)
+    training = (_length_of_training, _updates, _guided_alignment, _checkpoints)
     for check in (_data, *subwords, *model, *training, _decoding):
         yield from check(config)
 
@@ -48,7 +48,8 @@ def _data(config: Config) -> Iterator[Problem]:
         if pair.source == pair.target:
             message = f"source and target are the same file, {pair.source}"
             yield _problem(key, message, f"{key}.source", f"{key}.target")
-        if key != "data.valid" and pair == config.data.valid:
+        valid = config.data.valid
+        if key != "data.valid" and (pair.source, pair.target) == (valid.source, valid.target):
             message = "these are the files of data.valid; validation needs sentences that are not trained on"
             yield _problem(key, message, key, "data.valid")
 
@@ -236,6 +237,24 @@ def _updates(config: Config) -> Iterator[Problem]:
             f"would be smaller; use {multiples}"
         )
         yield _problem("training.sort_pairs", message, "training.batch_size", "training.batch_by")
+
+
+def _guided_alignment(config: Config) -> Iterator[Problem]:
+    pairs = {f"data.train.{index}": pair for index, pair in enumerate(config.data.train)}
+    aligned = [key for key, pair in {**pairs, "data.valid": config.data.valid}.items() if pair.alignments is not None]
+    guided = "training.guided_alignment"
+    if config.training.guided_alignment is None:
+        message = f"has no effect, because {guided} is null; set it, such as to {{weight: 1.0}}, or remove this"
+        yield from (_problem(f"{key}.alignments", message, guided) for key in aligned)
+        return
+    if not pairs.keys() & set(aligned):
+        yield _problem(guided, "has no effect without alignments; give them in data.train, or remove it", "data.train")
+    if config.subwords.sampling is not None:
+        message = (
+            "needs one segmentation, whose pieces the alignments are for, but subwords.sampling gives another one in "
+            "every epoch; remove one of them"
+        )
+        yield _problem(guided, message, "subwords.sampling")
 
 
 def _checkpoints(config: Config) -> Iterator[Problem]:

@@ -136,6 +136,9 @@ class ParallelFiles(Section):
     """Source text: UTF-8, one sentence per line, plain or .gz."""
     target: FilePath
     """Target text: line i translates line i of `source`."""
+    alignments: FilePath | None = None
+    """Word alignments for training.guided_alignment: line i has the links of pair i, such as "0-0 2-1": source word -
+    target word, counted from 0 in the text of these files; plain or .gz. Those of `data.valid` are only measured."""
 
 
 class DataConfig(Section):
@@ -461,6 +464,12 @@ class HalvingSchedule(Section):
     """At a cut, the rate is multiplied by this."""
 
 
+class GuidedAlignment(Section):
+    weight: PositiveFloat = 1.0
+    """The loss is the cross-entropy of the words plus this times the guided loss, the cross-entropy of the attention
+    with the alignments, both for each target token."""
+
+
 class EarlyStopping(Section):
     metric: Metric = "bleu"
     """The validation metric to watch."""
@@ -524,6 +533,8 @@ class TrainingConfig(Section):
     0: the first one stops it."""
     label_smoothing: Probability = 0.0
     """Share of the target probability that is spread evenly over the vocabulary."""
+    guided_alignment: GuidedAlignment | None = None
+    """Pull the attention to the alignments of the training corpus (Chen et al. 2016); null: off."""
     gradient_clip_norm: PositiveFloat | None = None
     """Gradients with a larger norm are scaled down to this norm; null: off."""
     normalise_by: Literal["tokens", "sentences", "none"] = "tokens"

@@ -24,6 +24,24 @@ Indices = npt.NDArray[np.integer]
 SAMPLED_TOGETHER = 100  # planned batches whose sentences are sampled and then sorted by length together
 
 
+class PieceLinks(NamedTuple):
+    """The links between the pieces of a batch: A_tj of row i, where it is not 0. All tensors are (links,)."""
+
+    rows: Tensor  # i, int64, in order
+    targets: Tensor  # t, int64, a position of the target output
+    sources: Tensor  # j, int64, a position of the source
+    shares: Tensor  # A_tj, float32; those of one target position sum to 1
+
+    def of_rows(self, rows: slice) -> "PieceLinks":
+        """The links of some rows, which are counted from 0 then."""
+        first, last = torch.searchsorted(self.rows, torch.tensor([rows.start, rows.stop], device=self.rows.device))
+        return PieceLinks(self.rows[first:last] - rows.start, *(part[first:last] for part in self[1:]))
+
+    def to(self, device: torch.device | str) -> "PieceLinks":
+        """The same links with their tensors on the device."""
+        return PieceLinks(*(part.to(device) for part in self))
+
+
 class Batch(NamedTuple):
     """Padded pairs: the input of one forward pass.
 
@@ -35,6 +53,7 @@ class Batch(NamedTuple):
     target: Tensor  # (batch, target_length + 1) int64
     target_lengths: Tensor  # (batch,) int64, pieces and END: the tokens to predict
     indices: Indices  # (batch,) rows of the corpus
+    links: PieceLinks | None = None  # of a corpus with alignments
 
     @property
     def target_input(self) -> Tensor:
@@ -68,12 +87,14 @@ class Batch(NamedTuple):
         source_lengths, target_lengths = self.source_lengths[rows], self.target_lengths[rows]
         source = self.source[rows, : int(source_lengths.max())]
         target = self.target[rows, : int(target_lengths.max()) + 1]
-        return Batch(source, source_lengths, target, target_lengths, self.indices[rows])
+        links = None if self.links is None else self.links.of_rows(rows)
+        return Batch(source, source_lengths, target, target_lengths, self.indices[rows], links)
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch with its tensors on the device."""
         source, source_lengths, target, target_lengths = (tensor.to(device) for tensor in self[:4])
-        return Batch(source, source_lengths, target, target_lengths, self.indices)
+        links = None if self.links is None else self.links.to(device)
+        return Batch(source, source_lengths, target, target_lengths, self.indices, links)
 
 
 def plan_batches(
@@ -234,7 +255,17 @@ def _sampled(
 
 def read_batch(ids: PairedIds, rows: Indices) -> Batch:
     """Return these rows of a corpus as a batch."""
-    return make_batch([ids.source(row) for row in rows], [ids.target(row) for row in rows], rows)
+    batch = make_batch([ids.source(row) for row in rows], [ids.target(row) for row in rows], rows)
+    return batch._replace(links=_links([ids.links(row) for row in rows])) if ids.has_alignments else batch
+
+
+def _links(rows: Sequence[npt.NDArray[np.float32]]) -> PieceLinks:
+    """The links of the rows of a batch, each (links, 3): target piece, source piece, share."""
+    values = np.concatenate(list(rows))
+    numbers = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+    positions = values[:, :2].astype(np.int64)
+    parts = (numbers, positions[:, 0], positions[:, 1], values[:, 2])
+    return PieceLinks(*(torch.from_numpy(np.ascontiguousarray(part)) for part in parts))
 
 
 def make_batch(sources: Sequence[Ids], targets: Sequence[Ids], indices: Indices) -> Batch:

@@ -2,9 +2,10 @@
 
 A corpus is a folder of flat little-endian arrays: `SIDE.ids` (uint16, or uint32 for more than 65536 pieces) and
 `SIDE.offsets` (int64: row i is `ids[offsets[i]:offsets[i + 1]]`), with text also `SIDE.text` (UTF-8) and
-`SIDE.text_offsets`. `meta.json`, sealed like any cached file, holds the report, the size of each vocabulary and the
-seal of every array. `binarising.py` writes them. Opening a corpus reads every byte on all cores, so damage is found
-before any row is used, and no id is beyond the vocabulary.
+`SIDE.text_offsets`, with alignments also `alignment.links` (float32: of each link between pieces its target piece, its
+source piece and its share, see `alignments.py`) and `alignment.offsets`. `meta.json`, sealed like any cached file,
+holds the report, the size of each vocabulary and the seal of every array. `binarising.py` writes them. Opening a corpus
+reads every byte on all cores, so damage is found before any row is used, and no id is beyond the vocabulary.
 
 It knows these files and seals; it knows no subwords, no configuration and no cache.
 """
@@ -27,6 +28,8 @@ from nmt.data.sealed import Seal, check_size, new_checksum, opened, read_sealed,
 FORMAT = 2  # of the files
 META = "meta.json"
 SIDES = ("source", "target")
+ALIGNMENT = "alignment"
+LINK_VALUES = 3  # of a link: numbers that float32 holds exactly, for no line has 2²⁴ pieces, and a share
 _CHUNK = 1 << 20  # bytes checked at once, a multiple of every item size
 _READS_KEPT = 16  # rows read before memory is given back; a row may map 2 MiB of either file
 
@@ -52,6 +55,7 @@ class CorpusReport(NamedTuple):
     target_unknown: int = 0
     max_length: int | None = None  # the filters, as in Filters
     max_length_ratio: float | None = None
+    aligned: int | None = None  # target pieces with a link; None: there are no alignments
 
     @property
     def left_out(self) -> str:
@@ -64,9 +68,9 @@ class CorpusReport(NamedTuple):
         return ", ".join(f"{count:,} {reason}" for count, reason in reasons if count)
 
     def lines(self) -> list[str]:
-        """The report as text: a line for the pairs, and one for the pieces of each side."""
+        """The report as text: a line for the pairs, one for the pieces of each side, and one for alignments."""
         left_out = f" ({100 * self.kept / self.read:.2f} %; left out: {self.left_out})" if self.left_out else ""
-        return [f"{self.read:,} pairs read, {self.kept:,} kept{left_out}"] + [
+        lines = [f"{self.read:,} pairs read, {self.kept:,} kept{left_out}"] + [
             f"{side}: {pieces:,} pieces, {pieces / max(self.kept, 1):.1f} a sentence, "
             f"{unknown:,} unknown ({100 * unknown / max(pieces, 1):.2f} %)"
             for side, pieces, unknown in (
@@ -74,6 +78,10 @@ class CorpusReport(NamedTuple):
                 ("target", self.target_pieces, self.target_unknown),
             )
         ]
+        if self.aligned is not None:
+            share = 100 * self.aligned / max(self.target_pieces, 1)
+            lines.append(f"alignments: {share:.2f} % of the target pieces have a link")
+        return lines
 
 
 class PairedIds:
@@ -92,15 +100,20 @@ class PairedIds:
             self.report = CorpusReport(**meta["report"])
             self.pieces = tuple(map(int, meta["pieces"]))  # sizes of the vocabularies
             self.has_text = "source.text" in meta["files"]
+            self.has_alignments = f"{ALIGNMENT}.links" in meta["files"]
             with telling_damage(folder):
-                rows = _opened_rows(folder, meta, self.pieces, with_text=self.has_text)
+                rows = _opened_rows(
+                    folder, meta, self.pieces, with_text=self.has_text, with_alignments=self.has_alignments
+                )
             for side in rows:
                 side.check(self.report.kept)
         except (KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{META} is not as it was written ({error!r})") from None
         self._source, self._target = rows[:2]
         if self.has_text:
-            self._source_text, self._target_text = rows[2:]
+            self._source_text, self._target_text = rows[2:4]
+        if self.has_alignments:
+            self._links = rows[-1]
 
     def __len__(self) -> int:
         """Number of pairs."""
@@ -130,6 +143,13 @@ class PairedIds:
             raise ValueError(f"{self.folder}: written without its text")
         return self._source_text[row].tobytes().decode(), self._target_text[row].tobytes().decode()
 
+    def links(self, row: int) -> npt.NDArray[np.float32]:
+        """The links between the pieces of a pair, (links, 3): target piece, source piece, share.
+
+        Only a corpus that was written with alignments has them.
+        """
+        return self._links[row].reshape(-1, LINK_VALUES)
+
 
 class _Rows:
     """Rows of different lengths in one flat memory-mapped file, with their offsets in another.
@@ -152,7 +172,7 @@ class _Rows:
             raise ValueError("the rows are not in order")
         self._release()
 
-    def __getitem__(self, row: int) -> npt.NDArray[np.integer]:
+    def __getitem__(self, row: int) -> npt.NDArray[Any]:
         self._reads += 1
         if self._reads % _READS_KEPT == 0:
             self._release()
@@ -174,7 +194,7 @@ class _Rows:
 class _Mapped(NamedTuple):
     """The values of a file and the mapping that holds them; None for an empty file, which cannot be mapped."""
 
-    items: npt.NDArray[np.integer]
+    items: npt.NDArray[Any]
     file: mmap.mmap | None
 
 
@@ -185,11 +205,14 @@ def _mapped(file: IO[bytes], item_type: str) -> _Mapped:
     return _Mapped(np.frombuffer(mapping, dtype=item_type), mapping)
 
 
-def _opened_rows(folder: Path, meta: dict[str, Any], pieces: Sequence[int], *, with_text: bool) -> list[_Rows]:
+def _opened_rows(
+    folder: Path, meta: dict[str, Any], pieces: Sequence[int], *, with_text: bool, with_alignments: bool
+) -> list[_Rows]:
     """Open the files of a corpus, check them all in parallel, and map what was checked."""
     id_type = {"<u2": "<u2", "<u4": "<u4"}[meta["id_type"]]
     kinds = [(side, "ids", "offsets", id_type) for side in SIDES]
     kinds += [(side, "text", "text_offsets", "u1") for side in SIDES if with_text]
+    kinds += [(ALIGNMENT, "links", "offsets", "<f4")] if with_alignments else []
     below = {f"{side}.ids": size for side, size in zip(SIDES, pieces, strict=True)}
     types: dict[str, str] = {}
     for side, values, offsets, item_type in kinds:

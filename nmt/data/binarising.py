@@ -16,15 +16,19 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.binarised import FORMAT, META, SIDES, CorpusReport, Filters, PairedIds
+from nmt.data.alignments import piece_links
+from nmt.data.binarised import ALIGNMENT, FORMAT, META, SIDES, CorpusReport, Filters, PairedIds
 from nmt.data.sealed import Seal, new_checksum, write_sealed
 from nmt.data.subwords import Vocabularies
+from nmt.data.words import words_of_parts
 from nmt.errors import UserError
 from nmt.files import ABANDONED, UNFINISHED, temporary_name
+from nmt.pharaoh import links_of_line
 from nmt.symbols import UNKNOWN
 
 _CHUNK = 2048  # pairs that each core encodes at once
@@ -39,10 +43,12 @@ def binarise(
     vocabularies: Vocabularies,
     filters: Filters | None,
     with_text: bool = False,
+    alignments: Iterable[str] | None = None,
 ) -> PairedIds:
     """Encode pairs of lines into `folder` and open it; the pairs are read once and never all in memory.
 
     `filters` None keeps every pair, even empty ones. `with_text` also keeps the lines, for sampling segmentations.
+    `alignments` are lines in Pharaoh format, one a pair, whose links are between words that the pair has.
 
     Raises:
         UserError: no pair is left; the message says how many each filter dropped.
@@ -54,9 +60,15 @@ def binarise(
             id_writers = [_RowsWriter(stack, partial, f"{side}.ids", f"{side}.offsets", id_type) for side in SIDES]
             sides = SIDES if with_text else ()
             text_writers = [_RowsWriter(stack, partial, f"{side}.text", f"{side}.text_offsets", "u1") for side in sides]
+            aligning = None if alignments is None else _Aligning(stack, partial, vocabularies, alignments)
             for texts, ids in _encoded(pairs, vocabularies):
-                counts.update(_write_chunk(texts, ids, id_writers, text_writers, filters))
-        report = CorpusReport(**counts, **(filters._asdict() if filters else {}))
+                kept, chunk_counts = _write_chunk(texts, ids, id_writers, text_writers, filters)
+                counts.update(chunk_counts)
+                if aligning is not None:
+                    aligning.write(texts, kept)
+            aligned = None if aligning is None else aligning.end()
+        report = CorpusReport(**counts, **(filters._asdict() if filters else {}), aligned=aligned)
+        writers = [*id_writers, *text_writers, *([] if aligning is None else [aligning.writer])]
         if report.kept == 0:
             raise UserError(f"no training pair is left of {report.read:,}: {report.left_out}")
         meta = {
@@ -64,7 +76,7 @@ def binarise(
             "id_type": id_type,
             "pieces": [subwords.size for subwords in vocabularies],
             "report": report._asdict(),
-            "files": {file.name: file.seal for rows in (*id_writers, *text_writers) for file in rows.files},
+            "files": {file.name: file.seal for rows in writers for file in rows.files},
         }
         write_sealed(partial / META, json.dumps(meta).encode())
         corpus = PairedIds(partial)  # checked before other processes, which discard a damaged one, see the folder
@@ -110,8 +122,11 @@ def _write_chunk(
     id_writers: Sequence["_RowsWriter"],
     text_writers: Sequence["_RowsWriter"],
     filters: Filters | None,
-) -> Counter[str]:
-    """Filter and write a chunk of pairs; without `text_writers` no text. Returns its counts, as in `CorpusReport`."""
+) -> tuple[npt.NDArray[np.int64], Counter[str]]:
+    """Filter and write a chunk of pairs; without `text_writers` no text.
+
+    Returns the rows that were kept, and the counts of the chunk, as in `CorpusReport`.
+    """
     source_lengths, target_lengths = (np.array([len(row) for row in side]) for side in ids)
     empty, overlong, unbalanced = _left_out(source_lengths, target_lengths, filters)
     kept = np.flatnonzero(~(empty | overlong | unbalanced))
@@ -128,7 +143,34 @@ def _write_chunk(
     if text_writers:
         for lines, writer in zip(texts, text_writers, strict=True):
             writer.write([lines[row].encode() for row in kept])
-    return counts
+    return kept, counts
+
+
+class _Aligning:
+    """Writes the links between pieces of the pairs that are kept, chunk by chunk, in step with their ids."""
+
+    def __init__(self, stack: ExitStack, folder: Path, vocabularies: Vocabularies, alignments: Iterable[str]) -> None:
+        self.writer = _RowsWriter(stack, folder, f"{ALIGNMENT}.links", f"{ALIGNMENT}.offsets", "<f4")
+        self._aligned = 0
+        self._vocabularies, self._lines = vocabularies, iter(alignments)
+
+    def write(self, texts: Sequence[tuple[str, ...]], kept: npt.NDArray[np.int64]) -> None:
+        lines = list(islice(self._lines, len(texts[0])))
+        rows = []
+        for row in kept:
+            sides = zip(texts, self._vocabularies, strict=True)
+            # Words of the text as it is, whether or not it was cut before.
+            words = (words_of_parts(side[row], subwords.spans(side[row])) for side, subwords in sides)
+            links = list(piece_links(links_of_line(lines[row], place="an alignment"), *words))
+            self._aligned += len({target for target, *_ in links})
+            rows.append(list(chain.from_iterable(links)))
+        self.writer.write(rows)
+
+    def end(self) -> int:
+        """The number of target pieces with a link, after all lines: only at its end a file turns out to be changed."""
+        left = next(self._lines, None)
+        assert left is None
+        return self._aligned
 
 
 def _left_out(
@@ -180,7 +222,7 @@ class _RowsWriter:
         self._end = 0
         self.files[1].write(np.zeros(1, dtype="<i8").tobytes())
 
-    def write(self, rows: Sequence[Sequence[int]]) -> npt.NDArray[np.integer]:
+    def write(self, rows: Sequence[Sequence[float]]) -> npt.NDArray[Any]:
         """Append the rows; returns their values in one array."""
         offsets = self._end + np.cumsum([len(row) for row in rows], dtype="<i8")
         values = np.fromiter(chain.from_iterable(rows), dtype=self._item_type)

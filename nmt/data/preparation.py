@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,12 +25,13 @@ from nmt.config.schema import (
     changed,
     existing_models,
 )
+from nmt.data.alignments import check_alignments
 from nmt.data.binarised import Filters, PairedIds
 from nmt.data.binarising import binarise
 from nmt.data.corpus import check_corpora, digests, read_lines, read_pairs
 from nmt.data.sealed import discard, read_sealed, write_sealed
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.errors import UserError
+from nmt.errors import Checking, UserError, caught, checked
 
 _TRAINING_LINES = 1_000_000  # subword models are trained on at most about this many lines, evenly spread
 _RECIPE = 1  # of training subword models; part of the cache keys
@@ -81,11 +82,24 @@ def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies
 
 
 class _Corpus(NamedTuple):
-    """One pair of checked files: paths and hashes, each in the order source, target."""
+    """One pair of checked files: paths and hashes, each in the order source, target; perhaps with alignments."""
 
     paths: tuple[Path, Path]
     digests: tuple[str, str]
     lines: int
+    alignments: tuple[Path, str] | None  # path and hash
+
+    @property
+    def hashes(self) -> tuple[str, ...]:
+        """Those of all files."""
+        return self.digests if self.alignments is None else (*self.digests, self.alignments[1])
+
+    def alignment_lines(self) -> Iterator[str]:
+        """One line a pair, empty where there are no alignments."""
+        if self.alignments is None:
+            return repeat("", self.lines)
+        path, digest = self.alignments
+        return read_lines(path, expected=digest)
 
 
 def _reused(path: Path, read: Callable[[Path], Entry], log: Log) -> Entry | None:
@@ -105,20 +119,46 @@ def _reused(path: Path, read: Callable[[Path], Entry], log: Log) -> Entry | None
 
 def _checked(files: Sequence[ParallelFiles], cache: Path, log: Log) -> list[_Corpus]:
     """Hash all files, and check every line of them unless that has been done for these bytes before."""
-    pairs = [(pair.source, pair.target) for pair in files]
+    paths = [(pair.source, pair.target, *([pair.alignments] if pair.alignments else [])) for pair in files]
     try:
-        hashes = digests(path for pair in pairs for path in pair)
-    except UserError:
-        check_corpora(pairs)  # reports every problem, not only unreadable files
+        hashes = digests(chain.from_iterable(paths))
+    except UserError as error:
+        checked(_checking(files, None, error.messages))  # reports every problem, not only unreadable files
         raise
-    pair_hashes = [(hashes[source], hashes[target]) for source, target in pairs]
-    entry = cache / "checked" / f"{_key(pair_hashes)}.json"
-    counts = _reused(entry, partial(_counts, corpora=len(pairs)), log)
+    made_from = [[hashes[path] for path in group] for group in paths]
+    entry = cache / "checked" / f"{_key(made_from)}.json"
+    counts = _reused(entry, partial(_counts, corpora=len(files)), log)
     if counts is None:
-        counts = check_corpora(pairs, expected=hashes)
+        counts = checked(_checking(files, hashes))
         entry.parent.mkdir(parents=True, exist_ok=True)
         write_sealed(entry, json.dumps(counts).encode())
-    return [_Corpus(*parts) for parts in zip(pairs, pair_hashes, counts, strict=True)]
+    return [
+        _Corpus(
+            (pair.source, pair.target),
+            (hashes[pair.source], hashes[pair.target]),
+            count,
+            (pair.alignments, hashes[pair.alignments]) if pair.alignments else None,
+        )
+        for pair, count in zip(files, counts, strict=True)
+    ]
+
+
+def _checking(
+    files: Sequence[ParallelFiles], hashes: dict[Path, str] | None, problems: Sequence[str] = ()
+) -> Checking[list[int]]:
+    """Read every line, after the `problems` so far; returns the number of lines of each corpus."""
+    yield from problems
+    pairs = [(pair.source, pair.target) for pair in files]
+    counts: list[int] = yield from caught(lambda: check_corpora(pairs, expected=hashes), [])
+    for pair in files:
+        if pair.alignments is not None:
+            texts = (pair.source, pair.target)
+            check = partial(check_alignments, texts, pair.alignments)
+            if hashes is not None:
+                expected = (hashes[pair.source], hashes[pair.target])
+                check = partial(check, expected=expected, expected_alignments=hashes[pair.alignments])
+            yield from caught(check, None)
+    return counts
 
 
 def _counts(path: Path, *, corpora: int) -> list[int]:
@@ -244,12 +284,14 @@ def _encoded(
 ) -> PairedIds:
     models = [hashlib.blake2b(subwords.model, digest_size=20).hexdigest() for subwords in vocabularies]
     words = [_WORDS] if any(subwords.of_words for subwords in vocabularies) else []
-    key = _key([_ENCODING, [corpus.digests for corpus in corpora], models, filters, with_text, *words])
+    key = _key([_ENCODING, [corpus.hashes for corpus in corpora], models, filters, with_text, *words])
+    with_alignments = any(corpus.alignments for corpus in corpora)
     folder = cache / "ids" / key
 
     def opened(folder: Path) -> PairedIds:
         ids = PairedIds(folder)
-        if ids.pieces != tuple(subwords.size for subwords in vocabularies) or ids.has_text != with_text:
+        contents = (tuple(subwords.size for subwords in vocabularies), with_text, with_alignments)
+        if (ids.pieces, ids.has_text, ids.has_alignments) != contents:
             raise ValueError("made with other vocabularies")
         return ids
 
@@ -257,7 +299,8 @@ def _encoded(
     if ids is None:
         began = time.monotonic()
         pairs = chain.from_iterable(read_pairs(*corpus.paths, expected=corpus.digests) for corpus in corpora)
-        ids = binarise(pairs, folder, vocabularies=vocabularies, filters=filters, with_text=with_text)
+        lines = chain.from_iterable(corpus.alignment_lines() for corpus in corpora) if with_alignments else None
+        ids = binarise(pairs, folder, vocabularies=vocabularies, filters=filters, with_text=with_text, alignments=lines)
         how = f"encoded in {time.monotonic() - began:.1f} s"
     log(f"{name}: {'; '.join(ids.report.lines())}; {how}")
     return ids

@@ -8,7 +8,7 @@ from itertools import chain
 
 from nmt.config import Config, Problem, unknown_names
 from nmt.config.allowed import Families
-from nmt.config.schema import AttentionConfig, DecodingConfig, ModelConfig, changed, memory_size
+from nmt.config.schema import AttentionConfig, DecodingConfig, ModelConfig, TrainingConfig, changed, memory_size
 from nmt.models.cells import CELLS
 from nmt.models.decoders import DECODERS
 from nmt.models.initial_state import INITIAL_STATES
@@ -47,7 +47,8 @@ def model_problems(config: Config) -> Iterator[Problem]:
         known = section.model_copy(update={key: type(section).model_fields[key].default})
         model = model.model_copy(update={part: known})
     checks = (_decoder, _copied_state, _attention_options, _sizes, _scope, _without_context, _without_attention)
-    for problem in chain(*(check(model) for check in checks), _coverage_penalty(config.decoding, model)):
+    others = (_coverage_penalty(config.decoding, model), _guided_alignment(config.training, model))
+    for problem in chain(*(check(model) for check in checks), *others):
         if not unknown & {problem.path, *problem.reads}:
             yield problem
 
@@ -174,6 +175,13 @@ def _coverage_penalty(decoding: DecodingConfig, model: ModelConfig) -> Iterator[
     if penalty and not SCORES[score].aligns:
         message = f"{penalty} needs attention, and model.attention.score is {score}; remove it"
         yield Problem(("decoding", "coverage_penalty"), message, (_SCORE,))
+
+
+def _guided_alignment(training: TrainingConfig, model: ModelConfig) -> Iterator[Problem]:
+    score = model.attention.score
+    if training.guided_alignment is not None and not SCORES[score].aligns:
+        message = f"needs attention to guide, and model.attention.score is {score}; remove it"
+        yield Problem(("training", "guided_alignment"), message, (_SCORE,))
 
 
 def _without_context(model: ModelConfig) -> Iterator[Problem]:

@@ -36,7 +36,8 @@ def plan_validation(valid: PairedIds, *, batch_tokens: int) -> list[Indices]:
 
 
 def corpus_loss(model: Seq2Seq, batches: Iterable[Batch], processes: Processes = ALONE) -> dict[str, float]:
-    """`loss` in nats per target token (END counted, no smoothing, no dropout), and `perplexity`, its exponential.
+    """`loss` in nats per target token (END counted, no smoothing, no dropout), and `perplexity`, its exponential; of a
+    corpus with alignments also `guided_loss`, which leaves out pairs that are scored step by step.
 
     `batches` are this process's; the result is that of all.
 
@@ -45,15 +46,20 @@ def corpus_loss(model: Seq2Seq, batches: Iterable[Batch], processes: Processes =
     device, was_training = model.output_weight.device, model.training
     model.eval()
     total, tokens = 0.0, 0.0
+    guided, aligned_tokens = 0.0, 0.0  # of the batches that have alignments
     with torch.no_grad():
         for batch in batches:
             if len(batch.indices) == 1 and batch.source.numel() * batch.target_output.numel() > LARGEST_AREA:
                 nll = -stepwise_log_probability(model, batch.source, batch.target)
             else:
-                nll = float(batch_loss(model, batch.to(device), smoothing=0.0)[1])
+                losses = batch_loss(model, batch.to(device), smoothing=0.0)
+                nll = float(losses.nll)
+                if losses.guided is not None:
+                    guided, aligned_tokens = guided + float(losses.guided), aligned_tokens + batch.target_tokens
             total, tokens = total + nll, tokens + batch.target_tokens
     model.train(was_training)
-    total, tokens = processes.sums(total, tokens)
+    total, tokens, guided, aligned_tokens = processes.sums(total, tokens, guided, aligned_tokens)
     if not math.isfinite(total):
         raise Diverged(f"validation loss {total / tokens:.4g}")
-    return {"loss": total / tokens, "perplexity": perplexity(total / tokens)}
+    metrics = {"loss": total / tokens, "perplexity": perplexity(total / tokens)}
+    return {**metrics, "guided_loss": guided / aligned_tokens} if aligned_tokens else metrics

@@ -30,6 +30,7 @@ class Window:
     padding: int = 0  # padded positions, of this process; so are all positions
     positions: int = 0
     seconds: float = 0.0
+    guided: float | None = None  # nats, guided loss; None: there was none
 
     def add(self, group: Sequence[Batch | None], result: UpdateResult, seconds: float) -> None:
         """Count an update from the batches of `group`; losses and tokens are of all processes, padding of this one."""
@@ -37,6 +38,8 @@ class Window:
         self.loss += result.loss
         self.tokens += result.tokens
         self.gradient_norm += result.gradient_norm
+        if result.guided is not None:
+            self.guided = (self.guided or 0.0) + result.guided
         for batch in filter(None, group):
             positions = batch.source.numel() + batch.target_output.numel()
             self.padding += round(batch.padding_share * positions)
@@ -54,7 +57,8 @@ class Window:
         if not self.updates:
             return dict.fromkeys(MEANS, math.nan)
         loss, norm, speed = self.loss / self.tokens, self.gradient_norm / self.updates, self.tokens / self.seconds
-        return dict(zip(MEANS, (loss, perplexity(loss), norm, speed, padding / positions), strict=True))
+        means = dict(zip(MEANS, (loss, perplexity(loss), norm, speed, padding / positions), strict=True))
+        return means if self.guided is None else {**means, "guided_loss": self.guided / self.tokens}
 
 
 @dataclass

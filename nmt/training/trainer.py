@@ -74,7 +74,7 @@ class Trainer:
 
     def _in_parallel(self) -> Parallel:
         example = read_batch(self.corpus, np.zeros(1, dtype=np.int64))
-        return Parallel(self.model, self.processes, example=example, smoothing=self.settings.label_smoothing)
+        return Parallel(self.model, self.processes, example=example, config=self.settings)
 
     def _train_epoch(self) -> None:
         """From the current position to the end of the epoch, or of training."""

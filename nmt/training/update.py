@@ -17,6 +17,7 @@ from nmt.config.schema import TrainingConfig
 from nmt.data.batching import Batch
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.computing import Computing, computing, native_bfloat16
+from nmt.ops.guidance import guided_loss
 from nmt.ops.loss import smoothed_cross_entropy
 from nmt.ops.masks import length_mask
 from nmt.ops.memory import out_of_memory
@@ -29,13 +30,32 @@ def chosen_computing(config: TrainingConfig, device: torch.device) -> Computing:
     return Computing(config.kernels != "plain", torch.bfloat16 if rounds else torch.float32)
 
 
-def batch_loss(model: Seq2Seq, batch: Batch, *, smoothing: float) -> tuple[Tensor, Tensor]:
-    """The smoothed loss and the negative log-likelihood of a batch, each summed over its target tokens, in nats."""
+class BatchLoss(NamedTuple):
+    """The losses of a batch, each summed over its target tokens, in nats."""
+
+    objective: Tensor  # to be minimised
+    nll: Tensor  # the negative log-likelihood, without gradient
+    guided: Tensor | None = None  # the guided loss, without gradient; None: the batch has no alignments
+
+
+def batch_loss(model: Seq2Seq, batch: Batch, *, smoothing: float, guidance: float = 0.0) -> BatchLoss:
+    """The losses of a batch; the objective is the smoothed one plus `guidance` times the guided one."""
     outputs = model(batch.source, batch.source_lengths, batch.target_input)
     mask = length_mask(batch.target_lengths, batch.target_output.size(1))
-    return smoothed_cross_entropy(
+    loss, nll = smoothed_cross_entropy(
         outputs.vectors[mask], model.output_weight, batch.target_output[mask], smoothing=smoothing
     )
+    if batch.links is None:
+        return BatchLoss(loss, nll)
+    guided = guided_loss(outputs.weights, *batch.links)
+    return BatchLoss(loss + guidance * guided, nll, guided.detach())
+
+
+def _training_loss(model: Seq2Seq, batch: Batch, config: TrainingConfig) -> BatchLoss:
+    guided = config.guided_alignment
+    if guided is None:
+        return batch_loss(model, batch, smoothing=config.label_smoothing)
+    return batch_loss(model, batch, smoothing=config.label_smoothing, guidance=guided.weight)
 
 
 class UpdateResult(NamedTuple):
@@ -45,6 +65,7 @@ class UpdateResult(NamedTuple):
     tokens: int  # target tokens
     gradient_norm: float  # before clipping
     parts: int  # how many batches, counting the parts of those that were cut because the memory did not hold them
+    guided: float | None = None  # nats, guided loss summed over the target tokens, where alignments guide
 
     @property
     def is_finite(self) -> bool:
@@ -79,12 +100,13 @@ def update(
     with computing(*chosen_computing(config, device)):
         if parallel is None:
             on_device = [batch.to(device) for batch in mine]
-            total, parts = _backward_in_memory(model, optimizer, on_device, share, smoothing=config.label_smoothing)
+            losses = _backward_in_memory(model, optimizer, on_device, share, config)
         else:
-            total, parts = parallel.backward([batch and batch.to(device) for batch in group], share), len(mine)
-    (loss,) = processes.sums(float(total))
+            losses = parallel.backward([batch and batch.to(device) for batch in group], share)
+    loss, *guided = processes.sums(*_totals(losses, config))
     norm = nn.utils.clip_grad_norm_(model.parameters(), config.gradient_clip_norm or float("inf"))
-    result = UpdateResult(loss, int(tokens), float(norm), parts)
+    parts = len(mine) if parallel is not None else len(losses)
+    result = UpdateResult(loss, int(tokens), float(norm), parts, *guided)
     if result.is_finite:
         for parameters in optimizer.param_groups:
             parameters["lr"] = rate
@@ -92,17 +114,24 @@ def update(
     return result
 
 
+def _totals(losses: Sequence[BatchLoss], config: TrainingConfig) -> list[float]:
+    """The negative log-likelihood of all the batches and, where alignments guide, their guided loss."""
+    totals = [float(sum(loss.nll for loss in losses))]
+    if config.guided_alignment is not None:
+        totals.append(float(sum(loss.guided for loss in losses if loss.guided is not None)))
+    return totals
+
+
 def _backward_in_memory(
-    model: Seq2Seq, optimizer: Optimizer, batches: Sequence[Batch], share: float, *, smoothing: float
-) -> tuple[Tensor, int]:
-    """Leave the gradient of Σ loss / `share`; returns the negative log-likelihood, and how many parts it took.
+    model: Seq2Seq, optimizer: Optimizer, batches: Sequence[Batch], share: float, config: TrainingConfig
+) -> list[BatchLoss]:
+    """Leave the gradient of Σ objective / `share`; returns the losses of the batches, or of the parts that it took.
 
     If an allocation fails, the partial gradient is thrown away, and everything is computed again in halves.
     """
     while True:
-        nothing = torch.zeros((), device=model.output_weight.device)
         try:
-            return sum((_backward(model, batch, share, smoothing) for batch in batches), start=nothing), len(batches)
+            return [_backward(model, batch, share, config) for batch in batches]
         except RuntimeError as error:
             if not out_of_memory(error) or all(len(batch.indices) == 1 for batch in batches):
                 raise
@@ -111,60 +140,60 @@ def _backward_in_memory(
         torch.cuda.empty_cache()  # where no GPU is used it does nothing
 
 
-def _backward(model: Seq2Seq, batch: Batch, share: float, smoothing: float) -> Tensor:
-    loss, nll = batch_loss(model, batch, smoothing=smoothing)
-    (loss / share).backward()
-    return nll
+def _backward(model: Seq2Seq, batch: Batch, share: float, config: TrainingConfig) -> BatchLoss:
+    loss = _training_loss(model, batch, config)
+    (loss.objective / share).backward()
+    return loss._replace(objective=loss.objective.detach())
 
 
 class Parallel:
     """A model whose gradients are summed over processes."""
 
-    def __init__(self, model: Seq2Seq, processes: Processes, *, example: Batch, smoothing: float) -> None:
+    def __init__(self, model: Seq2Seq, processes: Processes, *, example: Batch, config: TrainingConfig) -> None:
         """`example` is a batch by which to find the weights that no loss depends on; nothing is trained with it."""
         self.processes = processes
-        frozen = _unread(model, example, smoothing=smoothing)
+        frozen = _unread(model, example, config)
         for parameter in frozen:
             parameter.requires_grad_(False)  # DistributedDataParallel would wait for their gradients
         ids = [model.output_weight.device] if model.output_weight.device.type == "cuda" else None
-        self._wrapped = DistributedDataParallel(_BatchLoss(model, smoothing), device_ids=ids)
+        self._wrapped = DistributedDataParallel(_TrainingLoss(model, config), device_ids=ids)
 
-    def backward(self, batches: Sequence[Batch | None], share: float) -> Tensor:
-        """Leave in every process the gradient of Σ loss / `share` over the batches of all processes.
+    def backward(self, batches: Sequence[Batch | None], share: float) -> list[BatchLoss]:
+        """Leave in every process the gradient of Σ objective / `share` over the batches of all processes.
 
-        Returns the negative log-likelihood of this process's batches. None stands for an empty share.
+        Returns the losses of this process's batches. None stands for an empty share.
         """
-        total = torch.zeros((), device=next(self._wrapped.parameters()).device)
+        losses = []
         for batch in batches[:-1]:
             with self._wrapped.no_sync():
-                total += self._backward(batch, share)
-        return total + self._backward(batches[-1], share)
+                losses.append(self._backward(batch, share))
+        return [*losses, self._backward(batches[-1], share)]
 
-    def _backward(self, batch: Batch | None, share: float) -> Tensor:
-        loss, nll = self._wrapped(batch)
-        (loss * (self.processes.size / share)).backward()  # the processes' gradients are averaged
-        return nll.detach()
+    def _backward(self, batch: Batch | None, share: float) -> BatchLoss:
+        loss: BatchLoss = self._wrapped(batch)
+        (loss.objective * (self.processes.size / share)).backward()  # the processes' gradients are averaged
+        return BatchLoss(loss.objective.detach(), loss.nll.detach(), loss.guided)
 
 
-class _BatchLoss(nn.Module):
-    """`batch_loss` as a module; of an empty share it is 0, with gradients that are 0."""
+class _TrainingLoss(nn.Module):
+    """`_training_loss` as a module; of an empty share it is 0, with gradients that are 0."""
 
-    def __init__(self, model: Seq2Seq, smoothing: float) -> None:
+    def __init__(self, model: Seq2Seq, config: TrainingConfig) -> None:
         super().__init__()
-        self.model, self.smoothing = model, smoothing
+        self.model, self.config = model, config
 
-    def forward(self, batch: Batch | None) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: Batch | None) -> BatchLoss:
         if batch is not None:
-            return batch_loss(self.model, batch, smoothing=self.smoothing)
+            return _training_loss(self.model, batch, self.config)
         nothing = torch.stack([weight.sum() * 0.0 for weight in self.model.parameters() if weight.requires_grad]).sum()
-        return nothing, nothing
+        return BatchLoss(nothing, nothing)
 
 
-def _unread(model: Seq2Seq, example: Batch, *, smoothing: float) -> list[nn.Parameter]:
+def _unread(model: Seq2Seq, example: Batch, config: TrainingConfig) -> list[nn.Parameter]:
     """The weights whose gradient is None; random states stay as they are."""
     device = model.output_weight.device
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        batch_loss(model, example.to(device), smoothing=smoothing)[0].backward()
+        _training_loss(model, example.to(device), config).objective.backward()
     unread = [parameter for parameter in model.parameters() if parameter.requires_grad and parameter.grad is None]
     model.zero_grad(set_to_none=True)
     return unread

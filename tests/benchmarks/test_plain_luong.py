@@ -79,7 +79,8 @@ def test_loss_and_gradients_of_our_model(score: str, input_feeding: bool) -> Non
     model.load_state_dict(by_our_names(plain, plain.state_dict()))
     sources, targets = ([torch.randint(UNKNOWN, PIECES, (n,)) for n in lengths] for lengths in ((3, 11, 7), (5, 2, 13)))
 
-    ours, _ = batch_loss(model, make_batch(*map(as_numpy, (sources, targets)), np.arange(3)), smoothing=SMOOTHING)
+    pairs = make_batch(*map(as_numpy, (sources, targets)), np.arange(3))
+    ours = batch_loss(model, pairs, smoothing=SMOOTHING).objective
     ours.backward()
     batch = batched([(ended(source), ended(target)) for source, target in zip(sources, targets, strict=True)])
     theirs = loss_of(plain(batch), batch) * (batch.target != PAD).sum()  # ours is the sum, theirs the mean

@@ -18,7 +18,7 @@ from nmt.models.model_file import load_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.averaging import whole_checkpoints
 from nmt.training.checkpoint import State, read_state
-from nmt.training.update import batch_loss
+from nmt.training.update import BatchLoss, batch_loss
 from nmt.training.update import update as real_update
 from tests.end_to_end.conftest import assert_same
 
@@ -119,7 +119,9 @@ def test_a_loss_that_rises_from_the_best_is_no_failure(
 def test_a_validation_loss_that_is_no_number(
     tmp_path: Path, tiny: Path, train: Train, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nmt.training.corpus_loss.batch_loss", lambda *_, **__: (None, torch.tensor(math.nan)))
+    monkeypatch.setattr(
+        "nmt.training.corpus_loss.batch_loss", lambda *_, **__: BatchLoss(torch.tensor(0.0), torch.tensor(math.nan))
+    )
     assert train(tiny, tmp_path / "run") == 2
     assert re.search(r"after update 9 \(epoch 1, .*learning rate 0\.02\): validation loss nan", complaint(capsys))
 
@@ -127,10 +129,10 @@ def test_a_validation_loss_that_is_no_number(
 def not_a_number_with_pair(row: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the loss of a batch that has this pair of the corpus be no number."""
 
-    def broken(model: Seq2Seq, batch: Batch, *, smoothing: float) -> tuple[torch.Tensor, torch.Tensor]:
-        loss, nll = batch_loss(model, batch, smoothing=smoothing)
+    def broken(model: Seq2Seq, batch: Batch, *, smoothing: float) -> BatchLoss:
+        losses = batch_loss(model, batch, smoothing=smoothing)
         factor = math.nan if row in batch.indices else 1.0
-        return loss * factor, nll * factor
+        return BatchLoss(losses.objective * factor, losses.nll * factor)
 
     monkeypatch.setattr("nmt.training.update.batch_loss", broken)
 

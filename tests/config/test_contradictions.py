@@ -15,8 +15,17 @@ DATA = (
 )
 
 
+ALIGNED = (
+    "data: {source_language: a, target_language: b, train: [{source: s, target: t, alignments: a}], "
+    "valid: {source: x, target: y%s}}"
+)
+
+
 def training(rest: str, end: str = "max_epochs: 20") -> str:
     return f"training: {{{end}, {rest}}}"
+
+
+GUIDED = training("guided_alignment: {weight: 0.5}")
 
 
 @pytest.mark.parametrize(
@@ -151,6 +160,18 @@ def training(rest: str, end: str = "max_epochs: 20") -> str:
             "model.decoder.locked_dropout",
             "set model.decoder.dropout or model.decoder.output_dropout",
         ),
+        # guided alignment
+        (ALIGNED % "", "data.train.0.alignments", "has no effect, because training.guided_alignment is null"),
+        (
+            training("guided_alignment: {weight: 0.5}"),
+            "training.guided_alignment",
+            "has no effect without alignments; give them in data.train",
+        ),
+        (
+            f"{ALIGNED % ''}\n{GUIDED}\nsubwords: {{sampling: {{alpha: 0.1}}}}",
+            "training.guided_alignment",
+            "needs one segmentation, whose pieces the alignments are for",
+        ),
         # decoding
         (
             "decoding: {beam_size: 1, length_penalty: none}",
@@ -185,6 +206,8 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         training("max_updates: 1, validate_every: 20 epochs"),
         training("validate_every: 500, save_every: 300"),
         training("save_every: 300"),
+        f"{ALIGNED % ''}\n{GUIDED}",
+        f"{ALIGNED % ', alignments: b'}\n{GUIDED}",
         # trial runs: however short, they start with any schedule and patience
         training("schedule: {name: warmup_inverse_sqrt}", "max_updates: 20"),
         training("schedule: {name: halving}", "max_epochs: 1"),

@@ -52,7 +52,8 @@ def test_what_is_saved_reads_back_equal(load: Load, tmp_path: Path, snippet: str
 def test_every_key_is_written_in_the_order_of_the_schema(load: Load, tmp_path: Path) -> None:
     values = read_yaml(dump_config(load("seed: 3\nname: demo"))).value
     assert list(values) == ["name", "seed", "data", "subwords", "model", "training", "decoding"]
-    assert values["data"]["train"] == [{"source": str(tmp_path / "train.en"), "target": str(tmp_path / "train.de")}]
+    files = {"source": str(tmp_path / "train.en"), "target": str(tmp_path / "train.de"), "alignments": None}
+    assert values["data"]["train"] == [files]
     assert values["model"]["encoder"]["bidirectional"] is True
     assert values["training"]["validate_every"] == "1 epoch"
     assert values["training"]["optimizer"]["learning_rate"] == 0.0005

@@ -328,3 +328,58 @@ def test_little_padding_on_real_sentences(shared_data: Path, tmp_path: Path) -> 
         both = ids.source_lengths, ids.target_lengths
         plan = plan_batches(*both, batch_size=batch_size, batch_by=batch_by, seed=1, epoch=1)
         assert padding_share(plan, *both) < 0.05
+
+
+# ---------------------------------------------------------------------------------------------------------- alignments
+
+
+@pytest.fixture
+def aligned(tmp_path: Path) -> PairedIds:
+    """Pieces are letters and ▁: "ab c" has 5. The links are of the words 0-0, 1-0 and 0-1, none, and 0-0."""
+    subwords = Subwords.train(["a b c", "abc"], settings=SubwordsConfig(type="char", size=50))
+    pairs = [("ab c", "b a"), ("c", "abc"), ("a", "c")]
+    lines = ["0-0 1-0 0-1", "", "0-0"]
+    both = Vocabularies(subwords, subwords)
+    return binarise(pairs, tmp_path / "ids", vocabularies=both, filters=None, alignments=lines)
+
+
+def dense(batch: Batch) -> np.ndarray:
+    """A (batch, target_length, source_length) of a batch."""
+    assert batch.links is not None
+    alignment = np.zeros((len(batch.indices), batch.target_output.size(1), batch.source.size(1)))
+    alignment[batch.links.rows, batch.links.targets, batch.links.sources] = batch.links.shares
+    return alignment
+
+
+def test_links_of_a_batch(aligned: PairedIds) -> None:
+    batch = read_batch(aligned, np.array([2, 0, 1]))
+    expected = np.zeros((3, 5, 6))  # ▁abc and ▁ab▁c with END
+    expected[0, :2, :2] = 1 / 2  # ▁c to ▁a
+    expected[1, :2, :5] = [1 / 6, 1 / 6, 1 / 6, 1 / 4, 1 / 4]  # ▁b to ▁ab and ▁c
+    expected[1, 2:4, :3] = 1 / 3  # ▁a to ▁ab
+    np.testing.assert_allclose(dense(batch), expected, rtol=1e-6)
+    assert dense(batch).sum(2).round(6).tolist() == [[1, 1, 0, 0, 0], [1, 1, 1, 1, 0], [0] * 5]
+
+
+def test_links_stay_with_the_rows_of_halves_and_shares(aligned: PairedIds) -> None:
+    alone = {row: dense(read_batch(aligned, np.array([row])))[0] for row in range(3)}
+    batch = read_batch(aligned, np.array([1, 0, 2]))
+    plan = batch.indices
+    shares = [read_batch(aligned, share_rows(plan, aligned.target_lengths[plan], share=(rank, 2))) for rank in (0, 1)]
+    seen = []
+    for part in (batch, *batch.halves(), *batch.halves()[1].halves(), *shares):
+        for number, row in enumerate(part.indices):
+            found = dense(part)[number]
+            seen.append(int(row))
+            wanted = np.zeros_like(found)
+            width, height = alone[row].shape
+            wanted[:width, :height] = alone[row]
+            np.testing.assert_array_equal(found, wanted)
+    assert sorted(seen) == sorted([0, 1, 2] * 3 + [0, 2])
+
+
+def test_a_corpus_without_alignments_has_no_links(ids: PairedIds) -> None:
+    batch = read_batch(ids, np.array([0, 1]))
+    assert batch.links is None
+    assert batch.to("cpu").links is None
+    assert [half.links for half in batch.halves()] == [None, None]

@@ -398,3 +398,72 @@ def test_reading_a_corpus_to_its_end_keeps_little_of_it(tmp_path: Path) -> None:
     assert (first == values[order[0] * length :][:length]).all()  # an array read long ago is still good
     assert size > 110
     assert most < 60
+
+
+ALIGNED = [("ab c", "ba", "1-0 0-0"), ("", "ab", ""), ("c", "b a", "0-1"), ("abcabc", "a", ""), ("a c", "d", "0-0")]
+
+
+def test_alignments_stay_with_the_pairs_that_are_kept(
+    tmp_path: Path, vocabularies: Vocabularies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the chunks: by hand ▁ab▁c has words of 3 and 2 pieces, and both are linked to all 3 pieces of ▁ba."""
+    expected = [
+        [(target, source, share) for target in range(3) for source, share in enumerate([1 / 6] * 3 + [1 / 4] * 2)],
+        [(2, 0, 1 / 2), (2, 1, 1 / 2), (3, 0, 1 / 2), (3, 1, 1 / 2)],
+        [(target, source, 1 / 2) for target in range(2) for source in range(2)],
+    ]
+    pairs, lines = [row[:2] for row in ALIGNED], [row[2] for row in ALIGNED]
+    filters = Filters(max_length=6)
+    for chunk in (1, 2, 100):
+        monkeypatch.setattr(binarising, "_CHUNK", chunk)
+        folder = tmp_path / str(chunk)
+        ids = binarise(pairs, folder, vocabularies=vocabularies, filters=filters, alignments=iter(lines))
+        for opened in (ids, PairedIds(folder)):
+            assert opened.has_alignments
+            assert len(opened) == 3
+            for row, links in enumerate(expected):
+                np.testing.assert_allclose(opened.links(row), np.array(links), rtol=1e-7)
+        assert ids.report.aligned == 3 + 2 + 2
+        assert ids.report.lines()[-1] == "alignments: 77.78 % of the target pieces have a link"  # 7 of 9
+
+
+def test_a_corpus_without_alignments_says_nothing_of_them(tmp_path: Path, vocabularies: Vocabularies) -> None:
+    ids = binarise(PAIRS, tmp_path / "ids", vocabularies=vocabularies, filters=None)
+    assert not ids.has_alignments
+    assert ids.report.aligned is None
+    assert len(ids.report.lines()) == 3
+
+
+def test_damaged_alignments_are_found(tmp_path: Path, vocabularies: Vocabularies) -> None:
+    pairs, lines = [row[:2] for row in ALIGNED], [row[2] for row in ALIGNED]
+    folder = binarise(pairs, tmp_path / "ids", vocabularies=vocabularies, filters=None, alignments=lines).folder
+    content = bytearray((folder / "alignment.links").read_bytes())
+    content[-1] ^= 1
+    (folder / "alignment.links").write_bytes(content)
+    with pytest.raises(ValueError, match=r"^alignment\.links is not as it was written"):
+        PairedIds(folder)
+
+
+def test_alignments_are_read_to_their_end(tmp_path: Path, vocabularies: Vocabularies) -> None:
+    """Where a file that was changed meanwhile is found out; nothing of the corpus stays."""
+
+    def changed() -> Iterator[str]:
+        yield from (row[2] for row in ALIGNED)
+        raise UserError("changed")
+
+    pairs = [row[:2] for row in ALIGNED]
+    with pytest.raises(UserError, match="changed"):
+        binarise(pairs, tmp_path / "ids", vocabularies=vocabularies, filters=None, alignments=changed())
+    assert not list(tmp_path.iterdir())
+
+
+def test_alignments_of_text_that_was_cut_are_between_its_pieces(tmp_path: Path) -> None:
+    """As they are in the files, whole words or not."""
+    (tmp_path / "vocabulary").write_text("low@@\ner\nund\n", encoding="utf-8")
+    words = Subwords.of_vocabulary(tmp_path / "vocabulary", joiner="@@")
+    both = Vocabularies(words, words)
+    ids = binarise([("low@@ er und", "und low@@ er")], tmp_path / "ids", vocabularies=both, filters=None)
+    assert (ids.source_lengths.tolist(), ids.target_lengths.tolist()) == ([3], [3])
+    pairs = [("low@@ er und", "und low@@ er")]
+    aligned = binarise(pairs, tmp_path / "aligned", vocabularies=both, filters=None, alignments=["0-1 1-2 2-0"])
+    assert aligned.links(0).tolist() == [[0, 2, 1], [1, 0, 1], [2, 1, 1]]

@@ -412,3 +412,92 @@ def test_nbest_size_needs_a_model_that_reads_it(folder: Path) -> None:
         run(folder, subwords__model=folder / "bpe.model", subwords__sampling=sampling)
     sides = {"subwords__source_model": folder / "bpe.model", "subwords__target_model": folder / "unigram.model"}
     run(folder, subwords__joint=False, subwords__sampling=sampling, **sides)  # one of the two reads it
+
+
+# ---------------------------------------------------------------------------------------------------------- alignments
+
+LINKS = ["0-0 1-0 2-1 3-2", "0-0 1-1 5-4", "0-0 1-1", "", "0-0", "2-2"]
+
+
+def with_alignments(folder: Path, lines: list[str]) -> dict[str, Any]:
+    """Changes of the configuration that name a file with these lines."""
+    (folder / "train.align").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    files = {"source": str(folder / "train.en"), "target": str(folder / "train.de")}
+    return {"data__train": [{**files, "alignments": str(folder / "train.align")}]}
+
+
+def word_links(prepared: Prepared, row: int) -> set[tuple[str, str]]:
+    """The pieces that are linked, as texts."""
+    corpus, (source, target) = prepared.train, prepared.vocabularies
+    pieces = source.pieces(corpus.source(row)), target.pieces(corpus.target(row))
+    return {(pieces[0][int(s)], pieces[1][int(t)]) for t, s, _ in corpus.links(row)}
+
+
+def test_alignments_are_kept_with_their_pairs(folder: Path) -> None:
+    words = {"subwords__type": "word", "subwords__size": 60, "data__max_length": 50}
+    prepared = run(folder, **with_alignments(folder, LINKS), **words)
+    assert prepared.train.has_alignments
+    assert not prepared.valid.has_alignments
+    assert len(prepared.train) == 4
+    assert word_links(prepared, 0) == {("▁a", "▁ein"), ("▁small", "▁ein"), ("▁dog", "▁Hund"), ("▁runs", "▁läuft")}
+    assert word_links(prepared, 3) == {("▁snow", "▁Schnee")}
+
+
+def test_alignments_are_part_of_the_name(folder: Path) -> None:
+    """So a run that began with others does not resume; and without any, the names are those of ever."""
+    without = run(folder)
+    changes = with_alignments(folder, LINKS)
+    log: list[str] = []
+    first = run(folder, log, **changes)
+    assert ["reused" in line for line in log] == [True, False, True]
+    assert "; alignments: " in log[1]
+    log.clear()
+    again = run(folder, log, **changes)
+    assert all(line.endswith("reused") for line in log)
+    assert again.train.folder == first.train.folder != without.train.folder
+    other = run(folder, **with_alignments(folder, [*LINKS[:-1], "1-1"]))
+    assert other.train.folder not in (first.train.folder, without.train.folder)
+    assert other.valid.folder == without.valid.folder
+
+
+def test_a_corpus_of_several_files_may_have_alignments_of_some(folder: Path) -> None:
+    aligned = with_alignments(folder, LINKS)["data__train"][0]
+    plain = {key: aligned[key] for key in ("source", "target")}
+    prepared = run(folder, data__train=[plain, aligned])
+    assert [len(prepared.train.links(row)) > 0 for row in range(len(prepared.train))] == [False] * 5 + [True] * 5
+
+
+def test_mistakes_in_alignments_are_found_before_anything_is_trained(folder: Path) -> None:
+    changes = with_alignments(folder, [*LINKS[:-2], "0-1", "x"])
+    (folder / "valid.de").write_text("nur eine\n", encoding="utf-8")
+    with pytest.raises(UserError) as error:
+        run(folder, **changes)
+    unequal, beyond, malformed = error.value.messages
+    assert unequal.startswith(f"{folder / 'valid.en'} has 3 lines")
+    assert beyond.startswith(f"{folder / 'train.align'}, line 5: 0-1 is beyond the words of the pair, 1 of the source")
+    assert malformed.startswith(f"{folder / 'train.align'}, line 6: 'x' is not a link")
+    assert not (folder / "cache").exists()
+
+
+def test_alignments_that_are_missing_are_named_with_the_other_files(folder: Path) -> None:
+    changes = with_alignments(folder, LINKS)
+    (folder / "train.align").unlink()
+    (folder / "train.de").unlink()
+    with pytest.raises(UserError) as error:
+        run(folder, **changes)
+    assert list(error.value.messages) == [f"{folder / name}: no such file" for name in ("train.de", "train.align")]
+
+
+def test_alignments_that_change_while_they_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    changes = with_alignments(folder, LINKS)
+    shutil.rmtree(run(folder, **changes).train.folder)
+    real = preparation.digests
+
+    def changed_afterwards(paths: Iterator[Path]) -> dict[Path, str]:
+        hashes = real(paths)
+        (folder / "train.align").write_text("".join(f"{line} \n" for line in LINKS), encoding="utf-8")
+        return hashes
+
+    monkeypatch.setattr(preparation, "digests", changed_afterwards)
+    with pytest.raises(UserError, match=r"train\.align: was changed while it was being read"):
+        run(folder, **changes)

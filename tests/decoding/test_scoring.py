@@ -31,7 +31,8 @@ def test_lines(vocabularies: Vocabularies) -> None:
         ids = vocabularies.source.encode(source), vocabularies.target.encode(target)
         assert found.tokens == len(ids[1]) + 1  # nothing is cut
         with Scorer([model]).inference():
-            _, nll = batch_loss(model, make_batch([ids[0]], [ids[1]], torch.zeros(1).long().numpy()), smoothing=0.0)
+            pair = make_batch([ids[0]], [ids[1]], torch.zeros(1).long().numpy())
+            nll = batch_loss(model, pair, smoothing=0.0).nll
         assert found.log_probability == pytest.approx(-float(nll), rel=1e-9)
         assert found.log_probability < 0
 

@@ -53,9 +53,9 @@ def finish(process: "subprocess.Popen[str]") -> tuple[int, str]:
     return process.returncode, errors
 
 
-def losses(output: Path, split: str) -> list[float]:
+def losses(output: Path, split: str, name: str = "loss") -> list[float]:
     records = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
-    return [record["loss"] for record in records if record["split"] == split]
+    return [record[name] for record in records if record["split"] == split]
 
 
 def worker(rank: int, output: Path) -> int:
@@ -129,6 +129,27 @@ def test_two_processes_divide_by_what_all_have(normalise_by: str, corpus: Path, 
     assert len(norms) == 8
     assert min(norms) < norm < max(norms)
     assert records[1][-1]["loss"] < records[1][0]["loss"]
+
+
+@pytest.mark.slow
+def test_two_processes_guide_attention_as_one_does(corpus: Path, tmp_path: Path) -> None:
+    """Both losses, in training and in validation, although a process may have a share without pairs."""
+    config = configuration(
+        corpus, tmp_path, guided_alignment={"weight": 2.0}, batch_by="tokens", batch_size=40, max_updates=25
+    )
+    settings = yaml.safe_load(config.read_text(encoding="utf-8"))
+    settings["data"]["train"][0]["alignments"] = str(corpus / "train.align")
+    settings["data"]["valid"]["alignments"] = str(corpus / "valid.align")
+    del settings["subwords"]["sampling"]
+    config.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    for processes in (1, 2):
+        code, errors = finish(start(processes, config, tmp_path / str(processes)))
+        assert code == 0, errors
+    for split in ("train", "valid"):
+        for name in ("loss", "guided_loss"):
+            alone, both = (losses(tmp_path / str(processes), split, name) for processes in (1, 2))
+            assert len(alone) == (25 if split == "train" else 1)
+            assert both == pytest.approx(alone, rel=1e-4)
 
 
 @pytest.mark.slow

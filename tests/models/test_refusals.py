@@ -213,6 +213,22 @@ def test_a_coverage_penalty_needs_attention(refusals: Refusals, score: str) -> N
     assert mentions(refusals(model), "decoding.coverage_penalty", expected)
 
 
+@pytest.mark.parametrize("score", ["none", "fixed", "general"])
+def test_guided_alignment_needs_attention(tmp_path: Path, score: str) -> None:
+    aligned = FILE.replace("target: b}", "target: b, alignments: x}")
+    text = aligned.replace("max_updates: 1", "max_updates: 1, guided_alignment: {weight: 0.3}")
+    path = tmp_path / "toy.yaml"
+    model = f"model: {{attention: {{score: {score}}}, encoder: {{bidirectional: false}}}}\n"
+    path.write_text(text + model, encoding="utf-8")
+    if score == "general":
+        assert load_config(path, checks=[model_problems]).training.guided_alignment is not None
+        return
+    with pytest.raises(UserError) as error:
+        load_config(path, checks=[model_problems])
+    expected = f"needs attention to guide, and model.attention.score is {score}"
+    assert mentions(list(error.value.messages), "training.guided_alignment", expected)
+
+
 def test_without_attention_a_final_state_reads_one_direction(refusals: Refusals) -> None:
     """The other one would be computed for nothing, and never learn."""
     messages = refusals("attention: {score: none}")

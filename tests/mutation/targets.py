@@ -11,6 +11,7 @@ CACHE = tuple(f"tests/data/test_{name}.py" for name in ("sealed", "binarised", "
 TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
     "nmt/ops/activations.py": ("tests/ops/test_activations.py", OPS),
     "nmt/ops/computing.py": ("tests/ops/test_computing.py", OPS),
+    "nmt/ops/guidance.py": ("tests/ops/test_guidance.py", OPS),
     "nmt/ops/linear.py": ("tests/ops/test_computing.py", OPS),
     "nmt/ops/loss.py": ("tests/ops/test_loss.py", OPS),
     "nmt/ops/masks.py": ("tests/ops/test_masks.py", OPS),
@@ -35,6 +36,7 @@ TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
     "nmt/training/states.py": ("tests/training/test_states.py", RUNS),
     "nmt/tensor_file.py": ("tests/test_tensor_file.py", FILES),
     "nmt/files.py": ("tests/test_files.py", FILES),
+    "nmt/data/alignments.py": ("tests/data/test_alignments.py", CACHE),
     "nmt/data/binarised.py": ("tests/data/test_binarised.py", CACHE),
     "nmt/data/binarising.py": ("tests/data/test_binarised.py", CACHE),
     "nmt/data/preparation.py": ("tests/data/test_preparation.py", CACHE),

@@ -73,7 +73,7 @@ def test_ordinary_pairs_keep_their_batches_and_their_bits() -> None:
     assert [rows.tolist() for rows in plan] == [rows.tolist() for rows in before]
     model = network().eval()
     batch = make_batch([[4, 5], [6]], [[7, 8, 9], [10]], np.array([0, 1]))
-    assert corpus_loss(model, [batch])["loss"] == float(batch_loss(model, batch, smoothing=0.0)[1]) / 6
+    assert corpus_loss(model, [batch])["loss"] == float(batch_loss(model, batch, smoothing=0.0).nll) / 6
 
 
 def test_long_pairs_have_batches_of_their_own() -> None:

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from nmt.config.schema import ModelConfig, TrainingConfig
-from nmt.data.batching import Batch, make_batch
+from nmt.data.batching import Batch, PieceLinks, make_batch
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.corpus_loss import corpus_loss
 from nmt.training.divergence import Diverged
 from nmt.training.optim import build_optimizer
-from nmt.training.update import batch_loss, update
+from nmt.training.update import BatchLoss, batch_loss, update
 
 SIZES = {"embedding_size": 3, "encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 5}}
 
@@ -42,7 +42,7 @@ def gradients(model: Seq2Seq) -> dict[str, torch.Tensor]:
 def test_update_is_the_gradient_of_the_mean_loss(model: Seq2Seq, normalise_by: str, divisor: int) -> None:
     """Two accumulated batches equal one step along the sum of both gradients over 9 tokens, 3 sentences, or nothing."""
     reference = copy.deepcopy(model)
-    total = sum(batch_loss(reference, batch, smoothing=0.1)[0] for batch in batches()) / divisor
+    total = sum(batch_loss(reference, batch, smoothing=0.1).objective for batch in batches()) / divisor
     total.backward()  # type: ignore[union-attr]
     config = training(normalise_by=normalise_by, label_smoothing=0.1)
     result = update(model, build_optimizer(model.parameters(), config), batches(), rate=0.5, config=config)
@@ -91,8 +91,8 @@ def test_a_pair_in_a_padded_batch_costs_what_it_costs_alone(model: Seq2Seq) -> N
         batch_loss(model, make_batch([source], [target], np.array([0])), smoothing=0.1)
         for source, target in (([4, 5], [7, 8, 9]), ([6], [10]))
     ]
-    for index in (0, 1):
-        torch.testing.assert_close(together[index], sum(pair[index] for pair in alone), rtol=0, atol=1e-12)
+    for found, parts in zip(together[:2], zip(*(pair[:2] for pair in alone), strict=True), strict=True):
+        torch.testing.assert_close(found, sum(parts), rtol=0, atol=1e-12)
 
 
 def test_an_update_without_a_number_leaves_weights_and_optimizer(model: Seq2Seq) -> None:
@@ -122,7 +122,7 @@ def test_corpus_loss_is_the_mean_over_tokens_and_leaves_random_states(model: Seq
     assert torch.equal(state, torch.get_rng_state())
     assert model.training
     model.eval()
-    nll = sum(batch_loss(model, batch, smoothing=0.0)[1].item() for batch in batches())
+    nll = sum(batch_loss(model, batch, smoothing=0.0).nll.item() for batch in batches())
     assert metrics["loss"] == pytest.approx(nll / 9)
     assert metrics["perplexity"] == pytest.approx(np.exp(nll / 9))
 
@@ -139,7 +139,7 @@ def test_batches_that_memory_does_not_hold_are_halved(
     whole = update(reference, build_optimizer(reference.parameters(), config), group, rate=0.5, config=config)
     computed = []
 
-    def short_of_memory(model: Seq2Seq, batch: Batch, *, smoothing: float) -> tuple[torch.Tensor, torch.Tensor]:
+    def short_of_memory(model: Seq2Seq, batch: Batch, *, smoothing: float) -> BatchLoss:
         if len(batch.indices) > fits:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 12345 bytes.")
         computed.append(len(batch.indices))
@@ -179,3 +179,110 @@ def test_plain_kernels_and_bfloat16_are_what_the_configuration_says(model: Seq2S
     assert not torch.equal(weights["fused"], weights["plain"])
     error = float((weights["fused"] - weights["bfloat16"]).norm() / weights["fused"].norm())
     assert 1e-5 < error < 1e-2
+
+
+# ----------------------------------------------------------------------------------------------------- guided alignment
+
+GUIDED = {"label_smoothing": 0.1, "guided_alignment": {"weight": 0.7}}
+
+
+def aligned_batches() -> list[Batch]:
+    """Of 9 target tokens 5 have a link; the last batch of 3 has none at all."""
+    first, second = batches()
+    links = [(0, 0, 1, 1.0), (0, 2, 0, 0.5), (0, 2, 1, 0.5), (1, 0, 0, 1.0)], [(0, 0, 0, 1.0), (0, 1, 0, 1.0)]
+    third = make_batch([[5, 6, 8]], [[9, 9]], np.array([3]))
+    return [
+        batch._replace(links=PieceLinks(*(torch.tensor(part) for part in zip(*rows, strict=True))))
+        for batch, rows in zip((first, second), links, strict=True)
+    ] + [third._replace(links=PieceLinks(*(torch.empty(0, dtype=torch.int64) for _ in range(3)), torch.empty(0)))]
+
+
+def dense_guided(model: Seq2Seq, batch: Batch) -> torch.Tensor:
+    """The formula over a whole matrix."""
+    weights = model(batch.source, batch.source_lengths, batch.target_input).weights
+    alignment = torch.zeros_like(weights)
+    assert batch.links is not None
+    alignment[batch.links.rows, batch.links.targets, batch.links.sources] = batch.links.shares.double()
+    return -(alignment * weights.clamp(min=1e-300).log()).sum()
+
+
+def test_guided_objective(model: Seq2Seq) -> None:
+    """(cross-entropy + 0.7 × guided loss) / 12 tokens, over three accumulated batches; both losses are reported."""
+    reference = copy.deepcopy(model)
+    losses = [batch_loss(reference, batch._replace(links=None), smoothing=0.1) for batch in aligned_batches()]
+    guided = [dense_guided(reference, batch) for batch in aligned_batches()]
+    total = sum(loss.objective for loss in losses) + 0.7 * sum(guided)
+    (total / 12).backward()  # type: ignore[union-attr]
+    config = training(**GUIDED)
+    result = update(model, build_optimizer(model.parameters(), config), aligned_batches(), rate=0.5, config=config)
+    for name, parameter in model.named_parameters():
+        before = dict(reference.named_parameters())[name]
+        torch.testing.assert_close(parameter, before - 0.5 * before.grad, rtol=0, atol=1e-12)
+    assert result.guided == pytest.approx(sum(each.item() for each in guided), rel=1e-12)
+    assert result.loss == pytest.approx(sum(loss.nll.item() for loss in losses), rel=1e-12)
+    assert result.is_finite
+
+
+@pytest.mark.parametrize("scope", [{}, {"scope": "local-m", "half_width": 1}, {"scope": "local-p", "half_width": 1}])
+def test_guided_gradients_against_finite_differences(scope: dict[str, Any]) -> None:
+    torch.manual_seed(2)
+    settings = ModelConfig.model_validate({**SIZES, "attention": scope})
+    model = build_model(settings, source_size=11, target_size=13).double()
+    batch, names = aligned_batches()[0], [name for name, _ in model.named_parameters()]
+
+    class Objective(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self) -> torch.Tensor:
+            return batch_loss(self.model, batch, smoothing=0.1, guidance=3.0).objective
+
+    def objective(*values: torch.Tensor) -> torch.Tensor:
+        parameters = dict(zip((f"model.{name}" for name in names), values, strict=True))
+        result: torch.Tensor = torch.func.functional_call(Objective(), parameters, ())
+        return result
+
+    parameters = [parameter.detach().requires_grad_() for parameter in model.parameters()]
+    assert torch.autograd.gradcheck(objective, parameters, fast_mode=True)
+
+
+def test_guided_batches_that_memory_does_not_hold_are_halved(model: Seq2Seq, monkeypatch: pytest.MonkeyPatch) -> None:
+    reference, config = copy.deepcopy(model), training(**GUIDED)
+    group = aligned_batches()
+    whole = update(reference, build_optimizer(reference.parameters(), config), group, rate=0.5, config=config)
+
+    def short_of_memory(model: Seq2Seq, batch: Batch, *, smoothing: float, guidance: float) -> BatchLoss:
+        if len(batch.indices) > 1:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 12345 bytes.")
+        return batch_loss(model, batch, smoothing=smoothing, guidance=guidance)
+
+    monkeypatch.setattr("nmt.training.update.batch_loss", short_of_memory)
+    result = update(model, build_optimizer(model.parameters(), config), group, rate=0.5, config=config)
+    assert (whole.parts, result.parts) == (3, 4)
+    assert result.guided == pytest.approx(whole.guided, rel=1e-12)
+    for found, expected in zip(model.parameters(), reference.parameters(), strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+def test_guided_loss_of_a_corpus(model: Seq2Seq) -> None:
+    """For each target token, as the loss; without alignments there is none."""
+    assert "guided_loss" not in corpus_loss(model, batches())
+    metrics = corpus_loss(model, aligned_batches())
+    model.eval()
+    guided = sum(dense_guided(model, batch).item() for batch in aligned_batches())
+    assert metrics["guided_loss"] == pytest.approx(guided / 12, rel=1e-12)
+    assert metrics["loss"] == corpus_loss(model, [batch._replace(links=None) for batch in aligned_batches()])["loss"]
+
+
+def test_guided_updates_in_bfloat16(model: Seq2Seq) -> None:
+    """The products are rounded, attention and its logarithm are not."""
+    results = []
+    for precision in ("float32", "bfloat16"):
+        config = training(**GUIDED, precision=precision)
+        copied = copy.deepcopy(model).float()
+        optimizer = build_optimizer(copied.parameters(), config)
+        results.append(update(copied, optimizer, aligned_batches(), rate=0.5, config=config))
+    assert results[0].gradient_norm != results[1].gradient_norm
+    assert results[1].gradient_norm == pytest.approx(results[0].gradient_norm, rel=0.02)
+    assert results[1].guided == pytest.approx(results[0].guided, rel=0.02)

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import Subwords
-from nmt.data.words import WORD_START
 from nmt.decoding.search.phrases import left_after
 from nmt.errors import Checking
 from nmt.symbols import UNKNOWN

@@ -1,0 +1,84 @@
+"""Word alignments of a parallel corpus: checked against its text, and turned into a distribution over source pieces.
+
+Words are what stands between white space in the text as it was given, counted from 0; `words.py` knows their pieces.
+A target word w that is linked to n source words gives each of them 1/n, and a source word v its share to its m pieces
+in equal parts; every piece of w has the same distribution:
+
+    A_tj = 1 / (n_w m_v)      for target piece t of w and source piece j of v, where v-w is a link
+
+A row A_t sums to 1, or is empty where w has no link. So merged to words (the sum over the pieces of a source word, the
+mean over those of a target word, as `decoding.text.alignment` merges attention) it is the given alignment, normalized.
+It knows links, lines and pieces; it knows no ids and no cache.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
+from pathlib import Path
+
+from nmt.data.corpus import read_lines, read_pairs
+from nmt.data.words import PieceWords
+from nmt.errors import UserError
+from nmt.pharaoh import Link, few_of, links_of_line
+
+PieceLink = tuple[int, int, float]  # target piece t, source piece j, A_tj
+
+
+def piece_links(links: Iterable[Link], source: PieceWords, target: PieceWords) -> Iterator[PieceLink]:
+    """Where A_tj is not 0, for links without repetitions, by target piece.
+
+    A word without a piece of its own, which normalization removed or a piece of several words covers, has no link.
+    """
+    pieces: dict[int, list[int]] = defaultdict(list)
+    for piece, word in enumerate(source.places):
+        pieces[word].append(piece)
+    linked: dict[int, list[int]] = defaultdict(list)
+    for source_word, target_word in links:
+        if source_word in pieces:
+            linked[target_word].append(source_word)
+    for target_piece, target_word in enumerate(target.places):
+        words = linked.get(target_word, [])
+        for source_word in sorted(words):
+            share = 1.0 / (len(words) * len(pieces[source_word]))
+            yield from ((target_piece, source_piece, share) for source_piece in pieces[source_word])
+
+
+def check_alignments(
+    pair: tuple[Path, Path],
+    alignments: Path,
+    *,
+    expected: tuple[str, str] | tuple[None, None] = (None, None),
+    expected_alignments: str | None = None,
+) -> None:
+    """Read a pair of files with their alignments; the expected hashes are those of `digests`.
+
+    Raises:
+        UserError: a file cannot be read, the numbers of lines differ, or for each of the first lines with a malformed
+            link or one beyond the words of its pair.
+    """
+    pairs, lines = read_pairs(*pair, expected=expected), read_lines(alignments, expected=expected_alignments)
+    problems: list[str] = []
+    for number, (texts, line) in enumerate(zip_longest(pairs, lines), start=1):
+        if texts is None or line is None:
+            rows = number - (texts is None) + sum(1 for _ in pairs)
+            links = number - (line is None) + sum(1 for _ in lines)
+            raise UserError(
+                f"{alignments} has {links} lines, but {pair[0]} has {rows}; line i must have the links of pair i, and "
+                "be empty if there are none"
+            )
+        try:
+            _check_line(line, texts, place=f"{alignments}, line {number}")
+        except UserError as error:
+            problems += error.messages
+    if problems:
+        raise UserError(*few_of(problems, name=str(alignments)))
+
+
+def _check_line(line: str, texts: tuple[str, str], *, place: str) -> None:
+    source_words, target_words = (len(text.split()) for text in texts)
+    for source, target in links_of_line(line, place=place):
+        if source >= source_words or target >= target_words:
+            raise UserError(
+                f"{place}: {source}-{target} is beyond the words of the pair, {source_words} of the source and "
+                f"{target_words} of the target; expected source-target, counted from 0"
+            )

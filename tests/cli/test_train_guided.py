@@ -1,0 +1,127 @@
+"""Training with guided alignment, as a user runs it: what it does to attention, what is told, and what resumes."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.conftest import TRAINING_PAIRS, settings
+
+Train = Callable[..., int]
+Capture = pytest.CaptureFixture[str]
+
+LINE = "0-0 1-1 2-2 3-3 4-4 5-5"  # "the dog sees the cat ." has a word for each of "der Hund sieht den Kater ."
+
+
+@pytest.fixture
+def guided(tmp_path: Path, corpus: Path) -> Path:
+    """The usual small training with alignments of both corpora, packed and plain."""
+    (tmp_path / "train.align.gz").write_bytes(gzip.compress(f"{LINE}\n".encode() * TRAINING_PAIRS))
+    (tmp_path / "valid.align").write_text(f"{LINE}\n" * 12, encoding="utf-8")
+    config = settings(corpus)
+    config["data"]["cache_folder"] = str(tmp_path / "cache")
+    config["data"]["train"][0]["alignments"] = "train.align.gz"  # relative to the configuration
+    config["data"]["valid"]["alignments"] = "valid.align"
+    config["training"]["guided_alignment"] = {"weight": 1.0}
+    path = tmp_path / "guided.yaml"
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    return path
+
+
+def numbers(output: Path, split: str, name: str) -> list[float]:
+    records = [json.loads(line) for line in (output / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [record[name] for record in records if record["split"] == split]
+
+
+def timeless(output: Path) -> list[dict[str, Any]]:
+    records = [json.loads(line) for line in (output / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [{name: value for name, value in record.items() if "second" not in name} for record in records]
+
+
+def test_attention_follows_the_alignments(tmp_path: Path, guided: Path, train: Train, capsys: Capture) -> None:
+    """The guided loss falls below that of a training in which it has hardly any weight."""
+    more = ("training.max_epochs=8", "training.log_every=9")
+    assert train(guided, tmp_path / "guided", *more) == 0
+    assert "; alignments: " in capsys.readouterr().err
+    assert train(guided, tmp_path / "free", *more, "training.guided_alignment.weight=1e-9") == 0
+    with_weight, without = (numbers(tmp_path / name, "valid", "guided_loss") for name in ("guided", "free"))
+    assert len(with_weight) == 8
+    assert with_weight[-1] < without[-1] - 0.15
+    told = numbers(tmp_path / "guided", "train", "guided_loss")
+    assert told[-1] < told[0]
+    log = (tmp_path / "guided" / "train.log").read_text(encoding="utf-8")
+    assert log.count("guided ") == len(with_weight) + len(told)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ("training.accumulate=2", "training.normalise_by=sentences"),
+        ("training.batch_by=tokens", "training.batch_size=200", "training.sort_pairs=40"),
+        ("model.attention.scope=local-p", "model.attention.half_width=1", "training.kernels=plain"),
+        ("model.attention.scope=local-m", "model.attention.half_width=1", "model.decoder.type=bahdanau"),
+        ("model.decoder.input_feeding=false", "training.precision=bfloat16", "subwords.lowercase=true"),
+        ("model.decoder.type=conditional_gru", "model.attention.score=location_sensitive", "data.max_length=15"),
+    ],
+)
+def test_an_interrupted_training_resumes_exactly(
+    tmp_path: Path, guided: Path, train: Train, monkeypatch: pytest.MonkeyPatch, changes: tuple[str, ...]
+) -> None:
+    assert train(guided, tmp_path / "whole", *changes, "training.max_epochs=2") == 0
+    with monkeypatch.context() as patched:
+        stop_in_the_second_epoch(patched)
+        assert train(guided, tmp_path / "resumed", *changes, "training.max_epochs=2") == 2
+    assert train(guided, tmp_path / "resumed", *changes, "training.max_epochs=2", "--resume") == 0
+    assert timeless(tmp_path / "resumed") == timeless(tmp_path / "whole")
+    best = [(tmp_path / name / "best.safetensors").read_bytes() for name in ("whole", "resumed")]
+    assert best[0] == best[1]
+
+
+def stop_in_the_second_epoch(patched: pytest.MonkeyPatch) -> None:
+    """As if the disk were full when the second epoch has begun."""
+    from nmt.training import trainer
+
+    real = trainer.update
+
+    def update(*arguments: Any, **options: Any) -> Any:
+        update.count += 1  # type: ignore[attr-defined]
+        if update.count == 8:  # type: ignore[attr-defined]
+            raise OSError(28, "No space left on device")
+        return real(*arguments, **options)
+
+    update.count = 0  # type: ignore[attr-defined]
+    patched.setattr(trainer, "update", update)
+
+
+def test_a_dry_run_tells_how_much_is_aligned(tmp_path: Path, guided: Path, train: Train, capsys: Capture) -> None:
+    assert train(guided, tmp_path / "run", "--dry-run") == 0
+    report = capsys.readouterr().out
+    assert report.count("  alignments: 100.00 % of the target pieces have a link") == 2
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("name", ["train.align.gz", "valid.align"])
+def test_mistakes_are_told_before_training(
+    tmp_path: Path, guided: Path, train: Train, capsys: Capture, name: str
+) -> None:
+    lines = [LINE] * (TRAINING_PAIRS if name.startswith("train") else 12)
+    lines[6] = "0-0 1-9"
+    (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    assert train(guided, tmp_path / "run") == 2
+    told = capsys.readouterr().err
+    assert (
+        f"{tmp_path / name}, line 7: 1-9 is beyond the words of the pair, 6 of the source and 6 of the target" in told
+    )
+    assert not list((tmp_path / "run").glob("*.safetensors"))
+
+
+def test_other_alignments_are_another_training(tmp_path: Path, guided: Path, train: Train, capsys: Capture) -> None:
+    assert train(guided, tmp_path / "run", "training.max_epochs=1") == 0
+    (tmp_path / "train.align.gz").write_text("0-0\n" * TRAINING_PAIRS, encoding="utf-8")
+    capsys.readouterr()
+    assert train(guided, tmp_path / "run", "training.max_epochs=1", "--resume") == 2
+    assert "the corpus files or subword models are no longer those that this run began with" in capsys.readouterr().err
