@@ -245,6 +245,8 @@ class EncoderConfig(Section):
     """Dropout on the source embeddings and between layers."""
     output_dropout: Probability = 0.0
     """Dropout on the annotations that attention reads."""
+    word_dropout: Probability = 0.0
+    """Probability that a source word is left out in training, its whole embedding set to 0 at this place."""
     locked_dropout: bool = False
     """All dropout masks of the encoder stay the same for all words of a sentence (Gal & Ghahramani 2016), instead of a
     new one for each word."""
@@ -315,6 +317,8 @@ class DecoderConfig(Section):
     """Dropout on the target embeddings and between layers."""
     output_dropout: Probability | None = None
     """Dropout on the vector that the output layer reads; null: the same as dropout."""
+    word_dropout: Probability = 0.0
+    """Probability that a previous target word is left out in training, its whole embedding set to 0 at this place."""
     locked_dropout: bool = False
     """All dropout masks of the decoder stay the same for all words of a sentence (Gal & Ghahramani 2016), instead of a
     new one for each word."""

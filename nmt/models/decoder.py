@@ -54,6 +54,7 @@ class DecoderShape(NamedTuple):
     output_dropout: float  # in training, on the vectors that the output layer reads
     locked_dropout: bool  # whether a mask is the same at all steps of a sentence
     layer_normalisation: bool  # in every cell
+    word_dropout: float  # in training, on whole words of the input
 
 
 class Decoder(nn.Module):
@@ -72,6 +73,7 @@ class Decoder(nn.Module):
         self.size, self.output_size, self.residual = shape.size, shape.output_size, shape.residual
         self.dropout, self.output_dropout = shape.dropout, shape.output_dropout
         self.locked_dropout = shape.locked_dropout
+        self.word_dropout = shape.word_dropout
         kind, input_sizes = CELLS[shape.cell], [shape.input_size] + [shape.size] * (shape.layers - 1)
         self.cells = nn.ModuleList(
             build_cell(kind, size, shape.size, layer_normalisation=shape.layer_normalisation) for size in input_sizes
@@ -116,6 +118,11 @@ class Decoder(nn.Module):
         """`values` (batch, target_length, …) of all steps, with dropout in training."""
         return dropout(values, rate, training=self.training, locked=1 if self.locked_dropout else None)
 
+    def _dropped_words(self, embedded: Tensor) -> Tensor:
+        """`embedded` (batch, target_length, input_size), with word dropout and dropout in training."""
+        embedded = dropout(embedded, self.word_dropout, training=self.training, locked=2)
+        return self._dropped(embedded, self.dropout)
+
     def _masks(self, length: int, shape: Sequence[int], rate: float, *, like: Tensor) -> Sequence[Tensor]:
         """For each of `length` steps a dropout mask of this shape, all drawn together; locked, all are one."""
         if self.locked_dropout:
@@ -154,7 +161,7 @@ class ReadoutDecoder(Decoder):
         return self._read_out(self._output(state.layers), embedded, context), weights, state
 
     def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Outputs:
-        embedded = self._dropped(embedded, self.dropout)
+        embedded = self._dropped_words(embedded)
         from_inputs = self._cell(0).project(embedded.transpose(0, 1)).unbind(0)
         masks = self._masks_between(len(from_inputs), embedded)
         steps = []

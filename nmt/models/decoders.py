@@ -69,7 +69,7 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
         return self._recur(from_input, state, memory, ())
 
     def forward(self, embedded: Tensor, state: DecoderState, memory: Memory) -> Outputs:
-        embedded = self._dropped(embedded, self.dropout)
+        embedded = self._dropped_words(embedded)
         from_inputs = self._cell(0).project(embedded.transpose(0, 1)).unbind(0)
         between = self._masks_between(len(from_inputs), embedded)
         if self.feed is None and not self.attention.recurrent:

@@ -69,6 +69,7 @@ class Encoder(KeepsPacked[list[list[tuple[Product, ...]]]]):
         dropout: float,
         output_dropout: float,
         locked_dropout: bool,
+        word_dropout: float,
     ) -> None:
         """`cell` is a key of CELLS. `directions`, one of DIRECTIONS, has no meaning where there is only one."""
         super().__init__()
@@ -76,6 +77,7 @@ class Encoder(KeepsPacked[list[list[tuple[Product, ...]]]]):
         self.join = DIRECTIONS[directions]
         self.reverse_source, self.residual = reverse_source, residual
         self.dropout, self.output_dropout, self.locked_dropout = dropout, output_dropout, locked_dropout
+        self.word_dropout = word_dropout
         self.output_size = size if self.join is add else self.directions * size
         self.network = self.kind.library(
             input_size,
@@ -95,6 +97,7 @@ class Encoder(KeepsPacked[list[list[tuple[Product, ...]]]]):
 
     def forward(self, embedded: Tensor, lengths: Tensor) -> Encoded:
         """Encode `embedded` (batch, source_length, input_size); `lengths` (batch,) counts tokens, at least 1 each."""
+        embedded = dropout(embedded, self.word_dropout, training=self.training, locked=2)
         embedded = self._dropped(embedded, self.dropout, steps=1)
         order = reversed_words(lengths, embedded.size(1)).unsqueeze(2) if self.reverse_source else None
         if order is not None:

@@ -179,6 +179,7 @@ def _assembled(config: ModelConfig, source_size: int, target_size: int) -> Seq2S
         dropout=settings.dropout,
         output_dropout=settings.output_dropout,
         locked_dropout=settings.locked_dropout,
+        word_dropout=settings.word_dropout,
     )
     decoder = _build_decoder(config, memory_size=encoder.output_size)
     sizes = StateSizes(
@@ -218,6 +219,7 @@ def _build_decoder(config: ModelConfig, *, memory_size: int) -> Decoder:
         output_dropout=settings.dropout if settings.output_dropout is None else settings.output_dropout,
         locked_dropout=settings.locked_dropout,
         layer_normalisation=settings.layer_normalisation,
+        word_dropout=settings.word_dropout,
     )
     kind = DECODERS[settings.type]
     return kind(build_attention(config, memory_size=memory_size), shape, **_taken(kind.options, settings.model_dump()))

@@ -40,8 +40,9 @@ def dropout_mask(shape: Sequence[int], rate: float, *, like: Tensor) -> Tensor:
 def dropout(values: Tensor, rate: float, *, training: bool, locked: int | None = None) -> Tensor:
     """`values` times a fresh dropout mask in training; `values` itself otherwise.
 
-    `locked` is an axis along which the mask stays the same, such as the steps of a sentence (Gal & Ghahramani 2016,
-    arXiv 1512.05287).
+    `locked` is an axis along which the mask stays the same: the steps of a sentence (Gal & Ghahramani 2016, arXiv
+    1512.05287), or the units of an embedding, which drops whole words, at each place by itself (Sennrich, Haddow &
+    Birch 2016, arXiv 1606.02891).
     """
     if not training or rate == 0.0:
         return values

@@ -20,7 +20,8 @@ from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, load_model, model_path
 from nmt.models.seq2seq import Seq2Seq
 
-_FREE = {"dropout", "output_dropout", "embeddings"}  # keys of `model` that concern training, not the weights
+# Keys of `model` that concern training, not the weights:
+_FREE = {"dropout", "word_dropout", "output_dropout", "locked_dropout", "embeddings"}
 _SEGMENTATION = {"joint", "joiner", *TRAINED_SUBWORDS}
 
 

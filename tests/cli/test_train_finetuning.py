@@ -89,11 +89,12 @@ def test_the_saved_configuration_tunes_the_same_model(tmp_path: Path, short: Pat
 
 
 def test_dropout_may_change(tmp_path: Path, tiny: Path, trained: Path, train: Train) -> None:
-    changes = {"encoder": {"dropout": 0.4}, "decoder": {"output_dropout": 0.3}}
+    changes = {"encoder": {"dropout": 0.4, "word_dropout": 0.2}, "decoder": {"output_dropout": 0.3}}
     config = without(tiny, tmp_path / "dropout.yaml", "subwords", model=changes)
     assert train(config, tmp_path / "run", "training.max_updates=1", "--init-from", trained) == 0
     first, new = load_model(trained).config.model, saved_config(tmp_path / "run").model
     assert (first.encoder.dropout, new.encoder.dropout) == (0.1, 0.4)
+    assert (first.encoder.word_dropout, new.encoder.word_dropout) == (0.0, 0.2)
     assert (first.decoder.output_dropout, new.decoder.output_dropout) == (None, 0.3)
     assert new.encoder.hidden_size == first.encoder.hidden_size == 6
 

@@ -32,8 +32,8 @@ def settings(corpus: Path) -> dict[str, Any]:
         "subwords": {"type": "bpe", "size": 300, "sampling": {"alpha": 0.1}},
         "model": {
             "embedding_size": 16,
-            "encoder": {"hidden_size": 24, "layers": 2, "dropout": 0.2},
-            "decoder": {"hidden_size": 32, "dropout": 0.2},
+            "encoder": {"hidden_size": 24, "layers": 2, "dropout": 0.2, "word_dropout": 0.05},
+            "decoder": {"hidden_size": 32, "dropout": 0.2, "word_dropout": 0.05},
         },
         "training": {
             "optimizer": {"name": "adam", "learning_rate": 5e-3},

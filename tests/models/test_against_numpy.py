@@ -161,6 +161,44 @@ def test_every_encoder_and_initial_state(
     compare(make_model(**changes), resolve(**changes), batch, second)
 
 
+@pytest.mark.parametrize("encoder", [{}, {"reverse_source": True, "layers": 2}], ids=["", "reversed"])
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_word_dropout(
+    make_model: MakeModel,
+    resolve: Callable[..., Changes],
+    batch: Batch,
+    second: ModuleType,
+    decoder: str,
+    encoder: Changes,
+) -> None:
+    """In training the words are those of an embedding with a row for each position: E x / (1 - p), or 0."""
+    rates = {"source": 0.4, "target": 0.3}
+    changes = {
+        "encoder": {"word_dropout": rates["source"], **encoder},
+        "decoder": {"word_dropout": rates["target"], "type": decoder},
+    }
+    model = make_model(**changes).train()
+    source, lengths, target_input = batch
+    torch.manual_seed(9)
+    kept = [torch.rand(*ids.shape, 1) >= rate for ids, rate in zip((source, target_input), rates.values(), strict=True)]
+    tables = ("source_embedding.weight", "own_target_embedding.weight")
+    weights = {name: value.numpy() for name, value in model.state_dict().items()}
+    assert all(0 < mask.float().mean() < 1 for mask in kept)
+    torch.manual_seed(9)
+    with torch.no_grad():
+        outputs = model(*batch)
+        log_probabilities = torch.log_softmax(functional.linear(outputs.vectors, model.output_weight), dim=-1)
+    for row, length in enumerate(lengths.tolist()):
+        ids = (source[row, :length].numpy(), target_input[row].numpy())
+        dropped = {
+            table: weights[table][words] * mask[row, : len(words)].numpy() / (1 - rate)
+            for table, words, mask, rate in zip(tables, ids, kept, rates.values(), strict=True)
+        }
+        one = second.run({**weights, **dropped}, resolve(**changes), *(list(range(len(words))) for words in ids))
+        close(log_probabilities[row], one.log_probabilities)
+        same_weights(outputs.weights[row], one.alphas)
+
+
 def compare(model: Seq2Seq, settings: Changes, batch: Batch, second: ModuleType) -> None:
     """Weights, contexts, states and log-probabilities of a padded batch against single sentences, all steps at once
     and step by step."""

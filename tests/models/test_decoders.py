@@ -270,6 +270,6 @@ def test_a_residual_layer_adds_what_it_reads(make_model: MakeModel, batch: Batch
 
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_no_dropout_outside_training(make_model: MakeModel, batch: Batch, decoder: str) -> None:
-    rates = {"dropout": 0.5, "output_dropout": 0.5}
+    rates = {"dropout": 0.5, "output_dropout": 0.5, "word_dropout": 0.5}
     model = make_model(encoder={**rates, "layers": 2}, decoder={**rates, "layers": 2, "type": decoder})
     assert torch.equal(model(*batch).vectors, model(*batch).vectors)

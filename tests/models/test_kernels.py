@@ -68,7 +68,8 @@ def test_decoders(make_model: MakeModel, batch: Batch, decoder: str, variant: st
         pytest.skip("the conditional GRU has no LSTM form")
     feeding = {"input_feeding": False} if "without" in decoder else {}
     order = {"order": "authors"} if "authors" in decoder else {}
-    settings = {"type": decoder.split()[0], **feeding, **order, **DECODER_VARIANTS[variant], "dropout": 0.3}
+    rates = {"dropout": 0.3, "word_dropout": 0.2}
+    settings = {"type": decoder.split()[0], **feeding, **order, **DECODER_VARIANTS[variant], **rates}
     assert_equal(make_model(decoder=settings), batch)
 
 
@@ -82,7 +83,7 @@ def test_scores(make_model: MakeModel, batch: Batch, score: str) -> None:
 
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_encoders(make_model: MakeModel, batch: Batch, encoder: str) -> None:
-    assert_equal(make_model(encoder={"dropout": 0.0, **ENCODERS[encoder]}), batch)
+    assert_equal(make_model(encoder={"dropout": 0.0, "word_dropout": 0.2, **ENCODERS[encoder]}), batch)
 
 
 @torch.inference_mode()

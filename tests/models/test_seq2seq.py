@@ -20,7 +20,11 @@ ON_INPUTS = {"dropout": 0.999999, "output_dropout": 0.0}
     ("changes", "place"),
     [
         ({"encoder": {"dropout": 0.999999}}, "encoder.network"),  # the source embeddings it reads are 0
+        ({"encoder": {"word_dropout": 0.999999}}, "encoder.network"),
         ({"encoder": {"output_dropout": 0.999999}}, "decoder.attention.score.memory_layer"),  # so are the annotations
+        ({"decoder": {"word_dropout": 0.999999}}, "decoder.cells.0.input_layer"),
+        ({"decoder": {"type": "bahdanau", "word_dropout": 0.999999}}, "decoder.cells.0.input_layer"),
+        ({"decoder": {"type": "conditional_gru", "word_dropout": 0.999999}}, "decoder.cells.0.input_layer"),
         ({"decoder": ON_INPUTS}, "decoder.cells.0.input_layer"),
         ({"decoder": {**ON_INPUTS, "layers": 2}}, "decoder.cells.1.input_layer"),
         ({"decoder": {"output_dropout": 0.999999}}, "decoder.feed"),
@@ -33,7 +37,11 @@ ON_INPUTS = {"dropout": 0.999999, "output_dropout": 0.0}
     ],
     ids=[
         "source embeddings",
+        "source words",
         "annotations",
+        "target words",
+        "bahdanau, target words",
+        "conditional gru, target words",
         "target embeddings",
         "between layers",
         "attentional vector",
