@@ -16,7 +16,7 @@ from nmt.cli.options import option_name, read_count
 from nmt.cli.outputs import STANDARD, is_device, is_in_place
 from nmt.data.corpus import digests
 from nmt.errors import Checking
-from nmt.jobs.in_parts import CHUNKS, MOST_LINES
+from nmt.jobs.in_parts import CHUNKS, MOST_CHUNKS, MOST_LINES
 from nmt.jobs.records import Facts
 from nmt.jobs.resuming import unfinished
 
@@ -68,8 +68,8 @@ def add_parts_options(group: argparse._ActionsContainer) -> None:
         "--chunk-lines",
         metavar="N",
         help="lines of a chunk, which is translated by one process and kept when it is finished (default: at most "
-        f"{MOST_LINES}, and at least {CHUNKS} chunks for each process). Like --resume it makes a translation by one "
-        "process one that can be resumed",
+        f"{MOST_LINES}, more only where that makes over {MOST_CHUNKS} chunks, and at least {CHUNKS} chunks for each "
+        "process). Like --resume it makes a translation by one process one that can be resumed",
     )
 
 

@@ -22,6 +22,7 @@ from nmt.jobs.stopping import Interrupted, StopRequest, handled, leaving, tellin
 from nmt.jobs.team import Team
 
 MOST_LINES = 2000  # of a chunk: enough to sort by length, few to translate again
+MOST_CHUNKS = 2000  # of a text for which that would be more, so that its folder has thousands of files, not a million
 CHUNKS = 2  # at least, for each process
 ATTEMPTS = 3  # at joining parts that are as they were written
 PAUSE = 3.0  # seconds between two looks at the progress of other processes
@@ -42,9 +43,9 @@ def translate_in_parts(
     with ExitStack() as stack:
 
         def open_as_first() -> Parts | None:
-            usual = max(1, min(MOST_LINES, job.lines // (CHUNKS * team.size)))
             if not team.is_first:
                 return None
+            usual = usual_chunk(job.lines, processes=team.size)
             return stack.enter_context(open_parts(job, usual_chunk=usual, started_by=torchrun.job()))
 
         opened = team.together("folder", open_as_first)
@@ -82,6 +83,12 @@ def translate_in_parts(
                 _remove(job, parts)  # there is nothing to lose
             raise team.once(error) from None
     return 0
+
+
+def usual_chunk(lines: int, *, processes: int) -> int:
+    """The lines of a chunk of so long a text, unless the user gives another number."""
+    most = max(MOST_LINES, -(-lines // MOST_CHUNKS))
+    return max(1, min(most, lines // (CHUNKS * processes)))
 
 
 def _work(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nmt.errors import UserError
-from nmt.jobs.in_parts import translate_in_parts
+from nmt.jobs.in_parts import translate_in_parts, usual_chunk
 from nmt.jobs.records import file_states
 from nmt.jobs.resuming import Job
 from nmt.jobs.team import Team
@@ -72,3 +72,21 @@ def test_a_text_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="text: has changed since the translation began; leave it as it is"):
         run(make_job(tmp_path, texts=file_states({str(text): str(text)})), translate)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("lines", "processes", "chunk"),
+    [
+        (0, 1, 1),
+        (3, 4, 1),  # fewer lines than processes
+        (1_000, 1, 500),  # two chunks for each process
+        (1_000, 4, 125),
+        (1_000_000, 4, 2_000),
+        (4_000_000, 4, 2_000),  # 2,000 chunks
+        (4_000_001, 4, 2_001),
+        (100_000_000, 4, 50_000),
+        (100_000_000, 5_000, 10_000),  # two chunks for each process, however many files these are
+    ],
+)
+def test_the_chunks_of_a_long_text_are_longer_and_not_more(lines: int, processes: int, chunk: int) -> None:
+    assert usual_chunk(lines, processes=processes) == chunk
