@@ -112,8 +112,8 @@ class Scorer:
             steps = [model.step(tokens, before) for model, before in zip(self.models, state.models, strict=True)]
         else:
             steps = list(self._steps_over(self.columns, tokens, state))
-        log_probabilities = self.together([of_model for of_model, _ in steps])
-        return log_probabilities, ScorerState(tuple(following for _, following in steps), state.barred, state.beam)
+        of_models, following = zip(*steps, strict=True)
+        return self.together(of_models), ScorerState(following, state.barred, state.beam)
 
     def _steps_over(self, columns: Columns, tokens: Tensor, state: ScorerState) -> Iterator[tuple[Tensor, SearchState]]:
         assert state.barred is not None

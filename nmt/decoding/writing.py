@@ -73,6 +73,8 @@ class Writer:
     def _attention(self, pairs: Sequence[tuple[Segment, Hypothesis]]) -> list[Tensor | None]:
         """The attention with which each hypothesis was written, from one forced pass; None where none is needed."""
         needed = [self.options.alignments or self._replaces_unknown(*pair) for pair in pairs]
+        if not any(needed):
+            return [None] * len(pairs)
         forced = iter(
             forced_decoding(
                 self.scorer,

@@ -59,6 +59,8 @@ class Past(NamedTuple):
         return self._changed(lambda part: windows.fold(windows.of_queries(part)))
 
     def _changed(self, change: Callable[[Tensor], Tensor]) -> "Past":
+        if self.weights is None and self.coverage is None:
+            return self
         weights, coverage = (None if part is None else change(part) for part in (self.weights, self.coverage))
         return Past(self.steps, weights, coverage)
 

@@ -1,6 +1,7 @@
 """What a search works with and what it returns: a model's step from token to token, and finished hypotheses."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from torch import Tensor
@@ -41,6 +42,7 @@ def penalty(length: int, length_penalty: LengthPenalty) -> float:
     return float(((5.0 + length) / 6.0) ** length_penalty)
 
 
-def penalties(longest: int, length_penalty: LengthPenalty) -> list[float]:
+@lru_cache(maxsize=256)
+def penalties(longest: int, length_penalty: LengthPenalty) -> tuple[float, ...]:
     """The penalties of the lengths 1, 2, … `longest`."""
-    return [penalty(length, length_penalty) for length in range(1, longest + 1)]
+    return tuple(penalty(length, length_penalty) for length in range(1, longest + 1))
