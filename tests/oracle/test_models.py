@@ -1,0 +1,137 @@
+"""Every model against the oracle, to 1e-9: what it says, where it looks, and the gradient of every weight."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import cycle, product
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.config.schema import TrainingConfig
+from nmt.decoding.forced import forced_decoding
+from nmt.decoding.scorer import Scorer
+from nmt.training.update import update
+from tests.oracle.cases import (
+    ALIGNMENT_STEPS,
+    CASES,
+    FACTORS,
+    FIRST,
+    GLOBAL_ONLY,
+    SOURCE_SIZE,
+    Case,
+    name,
+    whole_product,
+)
+from tests.oracle.equations import Model, Step, Weights
+from tests.oracle.losses import cross_entropy
+from tests.oracle.package import BEGIN, END, SOURCES, STEP, TARGETS, Sides, batch, close, direction, gradients, sides
+
+Sentences = Sequence[Sequence[int]]
+SMOOTHING = 0.1
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_every_two_options(case: Case) -> None:
+    both = sides(case)
+    said = oracle_says(both.oracle())
+    compare_all_steps_at_once(both, said)
+    compare_step_by_step(both, said)
+    if case["score"] not in ("none", "fixed"):
+        compare_alignments(both, said)
+    compare_gradients(both, {weight: {weight: moved} for weight, moved in every_direction(both).items()})
+
+
+PRODUCT: dict[str, list[Case]] = defaultdict(list)
+for one in whole_product("score", "scope", "decoder", "decoder cell"):
+    PRODUCT[f"{one['score']}; {one['decoder']}"].append(one)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cases", PRODUCT.values(), ids=PRODUCT)
+def test_every_scope_and_cell_of_a_score_and_a_decoder(cases: list[Case]) -> None:
+    for case in cases:
+        both = sides(case)
+        compare_all_steps_at_once(both, oracle_says(both.oracle()))
+        compare_gradients(both, {name(case): every_direction(both)})
+
+
+LOCAL = [scope for scope in FACTORS["scope"] if scope != "global"]
+LOOKING = [score for score in FACTORS["score"] if score not in GLOBAL_ONLY]
+
+
+@pytest.mark.parametrize(
+    ("scope", "decoder", "score"),
+    [(*pair, score) for pair, score in zip(product(LOCAL, FACTORS["decoder"]), cycle(LOOKING))],
+)
+def test_long_sentences(scope: str, decoder: str, score: str) -> None:
+    """Of these only the windows are scored."""
+    both = sides({**FIRST, "scope": scope, "decoder": decoder, "score": score})
+    draw = np.random.default_rng(2)
+    sources = [draw.integers(4, SOURCE_SIZE, length).tolist() for length in (190, 140, 0)]
+    compare_all_steps_at_once(both, oracle_says(both.oracle(), sources), sources)
+    compare_gradients(both, {"all": every_direction(both)}, sources)
+
+
+def oracle_says(oracle: Model, sources: Sentences = SOURCES) -> list[list[Step]]:
+    return [oracle.forced([*source, END], [BEGIN, *target]) for source, target in zip(sources, TARGETS, strict=True)]
+
+
+def compare_all_steps_at_once(both: Sides, said: Sequence[Sequence[Step]], sources: Sentences = SOURCES) -> None:
+    padded = batch(sources)
+    with torch.no_grad():
+        outputs = both.model(padded.source, padded.source_lengths, padded.target_input)
+        log_probabilities = both.model.log_probabilities(outputs.vectors)
+    for row, steps in enumerate(said):
+        for t, step in enumerate(steps):
+            close(log_probabilities[row, t], step.log_probabilities)
+            close(outputs.weights[row, t, : len(step.weights)], step.weights)
+
+
+def compare_step_by_step(both: Sides, said: Sequence[Sequence[Step]]) -> None:
+    padded = batch()
+    with torch.no_grad():
+        state = both.model.start(padded.source, padded.source_lengths)
+        for t, tokens in enumerate(padded.target_input.unbind(1)):
+            log_probabilities, state = both.model.step(tokens, state)
+            for row, steps in enumerate(said):
+                if t < len(steps):
+                    close(log_probabilities[row], steps[t].log_probabilities)
+
+
+def compare_alignments(both: Sides, said: Sequence[Sequence[Step]]) -> None:
+    """The attention of each target word to the source words: a_t, or a_{t+1} of the step that reads the word."""
+    pairs = list(zip(SOURCES, TARGETS, strict=True))
+    for later, alignment_step in enumerate(ALIGNMENT_STEPS):
+        scorer = Scorer([both.model])
+        results = forced_decoding(scorer, pairs, batch_tokens=100, attention=True, alignment_step=alignment_step)
+        for (source, target), steps, result in zip(pairs, said, results, strict=True):
+            total = sum(step.log_probabilities[word] for step, word in zip(steps, [*target, END], strict=True))
+            close(result.log_probability, total)
+            close(result.weights, [steps[t + later].weights[: len(source)] for t in range(len(target))])
+
+
+def compare_gradients(both: Sides, directions: dict[str, Weights], sources: Sentences = SOURCES) -> None:
+    """The derivative of the loss in each direction, by both kinds of kernels."""
+    derivatives = {}
+    for title, moved in directions.items():
+        weights = {**both.weights, **{key: both.weights[key] + 1j * STEP * moved[key] for key in moved}}
+        loss = sum(
+            cross_entropy(steps, [*target, END], SMOOTHING)
+            for steps, target in zip(oracle_says(Model(weights, both.settings), sources), TARGETS, strict=True)
+        )
+        derivatives[title] = np.imag(loss) / STEP
+    for kernels in ("fused", "plain"):
+        settings = {"max_updates": 1, "label_smoothing": SMOOTHING, "normalise_by": "none", "kernels": kernels}
+        config = TrainingConfig.model_validate(settings)
+        optimizer = torch.optim.SGD(both.model.parameters())
+        update(both.model.train(), optimizer, [batch(sources)], rate=0.0, config=config)
+        computed = gradients(both.model)
+        for title, moved in directions.items():
+            along = sum((computed[key] * moved[key]).sum() for key in moved)
+            np.testing.assert_allclose(along, derivatives[title], rtol=1e-9, atol=1e-11, err_msg=f"{kernels}: {title}")
+
+
+def every_direction(both: Sides) -> Weights:
+    """One direction for each weight."""
+    return {key: direction(weight) for key, weight in both.weights.items()}
