@@ -74,6 +74,7 @@ FACTORS: dict[str, dict[str, Changes]] = {
         "luong, no feeding": {"decoder.type": "luong", "decoder.input_feeding": False},
         "bahdanau, paper": {"decoder.type": "bahdanau", "decoder.order": "paper"},
         "bahdanau, authors": {"decoder.type": "bahdanau", "decoder.order": "authors"},
+        "bahdanau": {"decoder.type": "bahdanau"},  # where no state attends, and there is only one order
         "conditional_gru": {"decoder.type": "conditional_gru"},
     },
     "decoder cell": {name: {"decoder.cell": name} for name in ("gru", "gru_reset_first", "lstm")},
@@ -109,6 +110,9 @@ FACTORS: dict[str, dict[str, Changes]] = {
 FIRST: Case = {factor: next(iter(values)) for factor, values in FACTORS.items()}
 SAME_SIZE = ("dot", "scaled_dot", "cosine")  # scores of vectors as large as an annotation
 GLOBAL_ONLY = ("location", "fixed", "none")  # scores that look at no window
+NO_STATE_ATTENDS = ("fixed", "none")
+ORDERS = ("bahdanau, paper", "bahdanau, authors")
+ATTENDING = [decoder for decoder in FACTORS["decoder"] if decoder != "bahdanau"]
 
 
 def settings(case: Case) -> Changes:
@@ -138,7 +142,8 @@ def goes_together(case: Case) -> bool:
     refused = (
         score in GLOBAL_ONLY and case.get("scope", "global") != "global",
         decoder == "conditional_gru" and (score == "none" or case.get("decoder cell") == "lstm"),
-        decoder == "bahdanau, authors" and score in ("none", "fixed"),
+        decoder == "bahdanau" and (score not in ("", *NO_STATE_ATTENDS) or case.get("scope", "global") != "global"),
+        decoder in ORDERS and score in NO_STATE_ATTENDS,
         score == "fixed" and case.get("directions", "one") != "one",
         # Without attention, s_0 alone reads the source: every part of the encoder must matter to it.
         score == "none" and state == "zeros",

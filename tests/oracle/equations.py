@@ -459,7 +459,8 @@ def bahdanau(model: Model, y: Vector, memory: Memory, source: Source) -> Decoded
         first = model.cell("decoder.cells.0", y, memory.states[0], added=c)
         return model.layers_above(first, memory.states)
 
-    if model.decoder["order"] == "paper":
+    # Where no state attends, c_t waits for none, and there is only one order.
+    if model.decoder["order"] == "paper" or model.attention["score"] in ("fixed", "none"):
         weights, context = model.attend(model.top(memory.states), source, memory.past)
         states, s = read(context)
     else:

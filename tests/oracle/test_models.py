@@ -14,6 +14,7 @@ from nmt.decoding.scorer import Scorer
 from nmt.training.update import update
 from tests.oracle.cases import (
     ALIGNMENT_STEPS,
+    ATTENDING,
     CASES,
     FACTORS,
     FIRST,
@@ -62,7 +63,7 @@ LOOKING = [score for score in FACTORS["score"] if score not in GLOBAL_ONLY]
 
 @pytest.mark.parametrize(
     ("scope", "decoder", "score"),
-    [(*pair, score) for pair, score in zip(product(LOCAL, FACTORS["decoder"]), cycle(LOOKING))],
+    [(*pair, score) for pair, score in zip(product(LOCAL, ATTENDING), cycle(LOOKING))],
 )
 def test_long_sentences(scope: str, decoder: str, score: str) -> None:
     """Of these only the windows are scored."""

@@ -13,7 +13,7 @@ from nmt.data.alignments import piece_links
 from nmt.data.batching import PieceLinks, make_batch
 from nmt.data.words import PieceWords
 from nmt.training.update import batch_loss, update
-from tests.oracle.cases import FACTORS, FIRST
+from tests.oracle.cases import ATTENDING, FACTORS, FIRST
 from tests.oracle.equations import Model, Vector
 from tests.oracle.losses import cross_entropy, guidance, guided
 from tests.oracle.package import BEGIN, END, SOURCES, STEP, TARGETS, batch, close, direction, gradients, sides
@@ -35,7 +35,7 @@ def test_divisors_are_all_there_are() -> None:
 
 @pytest.mark.parametrize(
     ("decoder", "normalise_by", "scope"),
-    [(*one, scope) for one, scope in zip(product(FACTORS["decoder"], DIVISORS), cycle(FACTORS["scope"]))],
+    [(*one, scope) for one, scope in zip(product(ATTENDING, DIVISORS), cycle(FACTORS["scope"]))],
 )
 def test_guided_alignment(decoder: str, normalise_by: str, scope: str) -> None:
     """The objective of an update, and its derivative in one direction that moves every weight."""
@@ -86,7 +86,7 @@ def pieces(words: list[int]) -> PieceWords:
 
 
 @pytest.mark.parametrize("is_reversed", FACTORS["reversed"])
-@pytest.mark.parametrize("decoder", FACTORS["decoder"])
+@pytest.mark.parametrize("decoder", ATTENDING)
 def test_word_dropout(decoder: str, is_reversed: str) -> None:
     """One set of dropped words, of all that there are, explains what a model in training says."""
     rates = {"encoder": 0.4, "decoder": 0.3}
