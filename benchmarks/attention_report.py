@@ -69,8 +69,8 @@ def _introduction(recipes: Mapping[str, Config]) -> str:
     return f"""# Every attention, one recipe
 
 Luong, Pham & Manning's Table 4 (2015, arXiv 1508.04025) with more rows, on small data. Every row is trained with the
-same recipe, the same sizes, and the same kind of initial state; only `model.attention`, `model.decoder.type`, and
-`model.decoder.input_feeding` differ. `benchmarks/attention_table.py` trains the rows and writes this file.
+same recipe, the same sizes, and the same kind of initial state; only `model.attention` and the type, input feeding, and
+order of `model.decoder` differ. `benchmarks/attention_table.py` trains the rows and writes this file.
 
 - **Perplexity** and **BLEU**: Multi30k English-German, tokenized and lowercased. Perplexity per subword piece of the
   validation corpus, for the best model by that measure; BLEU on test_2016_flickr at beam {beam}.
@@ -129,7 +129,7 @@ def _main_table(scored: Mapping[str, Scored]) -> str:
     best = max((_mean(row.multi30k, _bleu) for row in scored.values()), default=math.nan)
     for row, multi30k, synthetic in _feeding_side_by_side(scored):
         bleu = _spread(multi30k, _bleu, ".2f")
-        line = [row.score, "–" if row.score == "none" else row.scope, row.decoder]
+        line = [row.score, "–" if row.score == "none" else row.scope, row.kind]
         line += [("yes" if row.input_feeding else "no") if row.decoder == "luong" else "–"]
         line += [_spread(multi30k, _perplexity, ".2f")]
         line += [f"**{bleu}**" if _mean(multi30k, _bleu) == best else bleu, f"{multi30k[0].parameters:,}"]

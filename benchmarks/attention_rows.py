@@ -6,6 +6,7 @@ It knows names and options; it trains nothing and reads no files. Luong, Pham & 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from nmt.config.schema import OrderName
 from nmt.errors import UserError
 from nmt.models.decoders import DECODERS
 from nmt.models.scores import SCORES
@@ -21,12 +22,18 @@ class Row(NamedTuple):
     scope: str = "global"
     decoder: str = "luong"
     input_feeding: bool = True  # for luong; the cells of the other decoders read the context instead
+    order: OrderName = "authors"  # for bahdanau
+
+    @property
+    def kind(self) -> str:
+        """The decoder, with the order that it does not usually have."""
+        return self.decoder if self.order == "authors" else f"{self.decoder}-{self.order}"
 
     @property
     def name(self) -> str:
-        """Such as global-dot, local-p-general-no-feeding, none or bahdanau-global-additive; also names a folder."""
+        """Such as global-dot, local-p-general-no-feeding, none or bahdanau-paper-global-additive; a folder's name."""
         attention = self.score if self.score == "none" else f"{self.scope}-{self.score}"
-        decoder = "" if self.decoder == "luong" else f"{self.decoder}-"
+        decoder = "" if self.decoder == "luong" else f"{self.kind}-"
         return f"{decoder}{attention}{'' if self.input_feeding else '-no-feeding'}"
 
     @property
@@ -34,7 +41,7 @@ class Row(NamedTuple):
         """Such as "global, dot", for people."""
         words = [] if self.score == "none" else [self.scope]
         words += ["no attention" if self.score == "none" else self.score]
-        words += [] if self.decoder == "luong" else [self.decoder]
+        words += [] if self.decoder == "luong" else [self.kind]
         return ", ".join([*words, *([] if self.input_feeding else ["no feeding"])])
 
     @property
@@ -43,6 +50,8 @@ class Row(NamedTuple):
         keys = [f"attention.score={self.score}", f"attention.scope={self.scope}", f"decoder.type={self.decoder}"]
         if not self.input_feeding:
             keys.append("decoder.input_feeding=false")
+        if self.order != "authors":
+            keys.append(f"decoder.order={self.order}")
         if self.score == "fixed":  # which goes with one direction only, whose states are too small to be copied
             keys += ["encoder.bidirectional=false", "decoder.initial_state=final"]
         return [f"model.{key}" for key in keys]
@@ -50,12 +59,13 @@ class Row(NamedTuple):
 
 def _rows() -> Iterator[Row]:
     """In order of training: Luong's decoder with every score and then with the local scopes; the other decoders with
-    the score of their papers; and Luong's again without input feeding. `fixed`, which needs another encoder, is not
-    among them."""
+    the score of their papers, Bahdanau's in both orders; and Luong's again without input feeding. `fixed`, which needs
+    another encoder, is not among them."""
     attentions = [("none", "global"), *((score, "global") for score in SCORES if score not in ("none", "fixed"))]
     attentions += [(score, scope) for scope in LOCAL_SCOPES for score in LOCAL_SCORES]
     yield from (Row(score, scope) for score, scope in attentions)
     yield from (Row("additive", decoder=decoder) for decoder in DECODERS if decoder != "luong")
+    yield Row("additive", decoder="bahdanau", order="paper")
     yield from (Row(score, scope, input_feeding=False) for score, scope in attentions)
 
 

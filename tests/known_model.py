@@ -32,7 +32,7 @@ DECODERS: dict[str, dict[str, Any]] = {
     "luong": {"type": "luong", "cell": "gru"},
     "luong without feeding": {"type": "luong", "cell": "gru", "input_feeding": False},
     "bahdanau": {"type": "bahdanau", "cell": "gru"},
-    "bahdanau in the authors' order": {"type": "bahdanau", "cell": "gru", "order": "authors"},
+    "bahdanau in the paper's order": {"type": "bahdanau", "cell": "gru", "order": "paper"},
     "conditional_gru": {"type": "conditional_gru", "cell": "gru"},
 }
 ATTENTIONS: dict[str, dict[str, Any]] = {  # each as narrow as it can be
@@ -123,7 +123,7 @@ def _letter_model(words: Sequence[str]) -> Subwords:
 def _reads(decoder: str, order: Sequence[int], target: Sequence[int]) -> dict[int, int]:
     """For each word that the decoder's query stands for, the source word that it is to attend to."""
     read = [BEGIN, *target]
-    if decoder == "bahdanau":
+    if decoder == "bahdanau in the paper's order":
         read = [PAD, *read[:-1]]  # PAD stands for the first state, which has read nothing
     return dict(zip(read, [*order, END], strict=True))
 

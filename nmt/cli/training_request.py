@@ -23,7 +23,7 @@ from nmt.training.finetuning import Origin, inherited, load_origin
 from nmt.training.optim import steering_metrics
 from nmt.training.pretrained import embedding_problems
 from nmt.training.run_files import STATES
-from nmt.training.run_folder import recorded_origin
+from nmt.training.run_folder import as_begun, recorded_origin
 
 PROGRAM = "nmt-train"
 USUAL_MINUTES = f"{PATIENCE.total_seconds() / 60:g}"  # of waiting for another process
@@ -171,6 +171,8 @@ class _Start:
         """The configuration with what it inherits from the model; for `load_config`."""
         if self._model is None and self._resumed:
             self._load(recorded_origin(_run_folder(self._output, config)))
+        if self._resumed:
+            config = as_begun(config, _run_folder(self._output, config))
         if self.origin is not None:
             return inherited(config, self.origin)
         return Inheritance(config, doubtful=[] if self._model is None else [("model",), ("subwords",)])

@@ -2,7 +2,15 @@
 
 from nmt.config.allowed import json_schema
 from nmt.config.key_checks import checked_value
-from nmt.config.loading import Check, Inheritance, differences, dump_config, load_config, parse_config
+from nmt.config.loading import (
+    Check,
+    Inheritance,
+    differences,
+    dump_config,
+    load_config,
+    parse_config,
+    with_former_defaults,
+)
 from nmt.config.problems import Problem, unknown_names
 from nmt.config.schema import Config, ModelConfig
 
@@ -19,4 +27,5 @@ __all__ = [
     "load_config",
     "parse_config",
     "unknown_names",
+    "with_former_defaults",
 ]

@@ -5,6 +5,7 @@ nearest name. It does not know what the keys mean; see `schema.py` and `contradi
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -99,10 +100,36 @@ def parse_config(text: str) -> Config:
     """
     name = "the saved configuration"
     document = _document(text, name)
+    _as_it_was(document.value)
     result = check_keys(document.value, None)
     if result.problems or result.config is None:
         raise UserError(*_first(_Sources(name, document).messages(result.problems)))
     return result.config
+
+
+def with_former_defaults(config: Config, saved: str) -> Config:
+    """`config` with what the configuration `saved` means by leaving keys out, where `config` leaves them out too.
+
+    Raises UserError when `saved` cannot be read.
+    """
+    before, decoder = parse_config(saved).model.decoder, config.model.decoder
+    if not _as_it_was(_document(saved, "").value) or "order" in decoder.model_fields_set:
+        return config
+    decoder = decoder.model_copy(update={"order": before.order})
+    return config.model_copy(update={"model": config.model.model_copy(update={"decoder": decoder})})
+
+
+def _as_it_was(configuration: Any) -> bool:
+    """Fill in what a saved configuration means by leaving out a key that came later, with another default.
+
+    Before `model.decoder.order` there was the order of the paper only. Returns whether something was filled in.
+    """
+    with suppress(TypeError, KeyError):  # it is no mapping, or the sections are not there
+        decoder = configuration["model"]["decoder"]
+        if decoder["type"] == "bahdanau" and "order" not in decoder:
+            decoder["order"] = "paper"
+            return True
+    return False
 
 
 def _first(messages: list[str]) -> list[str]:

@@ -301,10 +301,10 @@ class DecoderConfig(Section):
     input_feeding: bool = True
     """luong: feed the attentional vector of each step into the first layer at the next. The other decoders do not need
     it: their cells read the context."""
-    order: OrderName = "paper"
-    """bahdanau: paper: attention with the old state, then the cell reads the previous word and the context. authors, as
-    in their code: the cell reads the previous word and the context of the step before, then attention with the new
-    state."""
+    order: OrderName = "authors"
+    """bahdanau: authors, as in their code: the cell reads the previous word and the context of the step before, then
+    attention with the new state. paper: attention with the old state, then the cell reads the previous word and the
+    context. No effect without attention."""
     output_size: Size | None = None
     """Units of the vector that the output layer reads: the attentional vector, or the output of the maxout or tanh
     layer; null: hidden_size."""

@@ -156,11 +156,8 @@ def _without_attention(model: ModelConfig) -> Iterator[Problem]:
     name, score = model.attention.score, SCORES[model.attention.score]
     if score.aligns:
         return
-    if model.decoder.order != "paper" and "order" in DECODERS[model.decoder.type].options:
-        message = (
-            f"{model.decoder.order} does not go with attention.score: {name}: no state attends, so there are no two "
-            "orders; use paper"
-        )
+    if changed(model.decoder, "order") and "order" in DECODERS[model.decoder.type].options:
+        message = f"{model.decoder.order} has no effect with attention.score: {name}: no state attends; remove it"
         yield Problem(("model", "decoder", "order"), message, (_SCORE, _TYPE))
     if score.context and model.encoder.bidirectional:
         message = (

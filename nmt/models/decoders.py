@@ -148,12 +148,13 @@ class BahdanauDecoder(ReadoutDecoder):
         c_i = attention(s_{i-1})                             s_{i-1} of the top layer is the query
         s_i = RNN([E y_{i-1}; c_i], s_{i-1})
 
-    `order: authors`, as in their code, GroundHog, where a state has read y_{i-1} when it attends:
+    `order: authors`, the default, as in their code, GroundHog, where a state has read y_{i-1} when it attends:
 
         s_i = RNN([E y_{i-1}; c_{i-1}], s_{i-1})             c_0 = 0
         c_i = attention(s_i)                                 s_i of the top layer is the query
 
-    In both orders then, with s_i of the top layer:
+    Where no state attends, as with the score `fixed`, c_i does not depend on the state, and s_i reads it in both. In
+    both orders then, with s_i of the top layer:
 
         t̃_i = U_o s_i + V_o E y_{i-1} + C_o c_i + b          (2 × output_size,)
         t_i = [max(t̃_{i,2j-1}, t̃_{i,2j})]_j                   the vector that the output layer reads
@@ -168,7 +169,7 @@ class BahdanauDecoder(ReadoutDecoder):
     def __init__(self, attention: Attention, shape: DecoderShape, *, order: OrderName) -> None:
         super().__init__(attention, shape)
         context_size, gates = attention.context_size, CELLS[shape.cell].gates * shape.size
-        self.reads_first = order == "authors"
+        self.reads_first = order == "authors" and attention.score.aligns
         self.context_layer = StepLinear(context_size, gates, bias=False) if context_size else None
         self.readout = Linear(shape.size + shape.input_size + context_size, 2 * shape.output_size)
 

@@ -14,12 +14,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple
 
-from nmt.config import Config, differences, dump_config, parse_config
+from nmt.config import Config, differences, dump_config, parse_config, with_former_defaults
 from nmt.errors import UserError
 from nmt.files import locked, open_refusing_links, written_atomically
 from nmt.models.model_file import BEST
 from nmt.training import run_files
 from nmt.training.run_files import CHECKPOINTS, CONFIG, LOCK, LOG, METRICS, ORIGIN, PREVIOUS_STATE, STATE, STATES
+
+
+def as_begun(config: Config, folder: Path) -> Config:
+    """`config` for going on with the run in `folder`, which may have begun when defaults were others."""
+    try:
+        return with_former_defaults(config, (folder / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, UserError):  # told when the run is resumed, if there is one
+        return config
 
 
 class _Start(NamedTuple):

@@ -13,7 +13,10 @@ from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
 
-OWN_KEYS = {"model.attention.score", "model.attention.scope", "model.decoder.type", "model.decoder.input_feeding"}
+OWN_KEYS = {
+    *("model.attention.score", "model.attention.scope"),
+    *("model.decoder.type", "model.decoder.input_feeding", "model.decoder.order"),
+}
 
 
 def test_every_score_scope_and_decoder_has_a_row() -> None:
@@ -29,7 +32,8 @@ def test_the_rows_of_the_published_table_and_more(ending: str) -> None:
     names = ["none", *(f"global-{score}" for score in scores)]
     names += ["local-m-dot", "local-m-general", "local-p-dot", "local-p-general"]
     assert {f"{name}{ending}" for name in names} <= set(ROWS)
-    assert {"bahdanau-global-additive", "conditional_gru-global-additive"} <= set(ROWS)
+    others = {"bahdanau-global-additive", "bahdanau-paper-global-additive", "conditional_gru-global-additive"}
+    assert others <= set(ROWS)
     assert {published.row for published in PUBLISHED} <= set(ROWS)
 
 
@@ -40,8 +44,8 @@ def test_names_are_folders() -> None:
 
 
 def test_titles() -> None:
-    names = ["none", "global-dot", "local-p-general-no-feeding", "bahdanau-global-additive"]
-    titles = ["no attention", "global, dot", "local-p, general, no feeding", "global, additive, bahdanau"]
+    names = ["none", "global-dot", "local-p-general-no-feeding", "bahdanau-paper-global-additive"]
+    titles = ["no attention", "global, dot", "local-p, general, no feeding", "global, additive, bahdanau-paper"]
     assert [ROWS[name].title for name in names] == titles
 
 

@@ -104,3 +104,12 @@ def test_the_key_by_which_earlier_versions_counted_epochs(load: Load) -> None:
     for wrong in ("after_epoch: 0", "after_epoch: many", "after_epoch: 3, after: 4 epochs"):
         with pytest.raises(UserError, match=r"training\.schedule\.after_epoch: unknown key; nearest: after;"):
             load(snippet % wrong)
+
+
+@pytest.mark.parametrize(("decoder", "order"), [("bahdanau", "paper"), ("luong", "authors")])
+def test_what_was_saved_before_a_key_keeps_its_meaning(load: Load, decoder: str, order: str) -> None:
+    """Bahdanau's decoder had the order of the paper before it had the other one, which is the default now."""
+    text = dump_config(load(f"model: {{decoder: {{type: {decoder}}}}}"))
+    without = "".join(line for line in text.splitlines(keepends=True) if line.strip() != "order: authors")
+    assert without != text
+    assert parse_config(without).model.decoder.order == order

@@ -25,7 +25,7 @@ DECODERS = {
     "luong": {"type": "luong"},
     "luong at once": {"type": "luong", "input_feeding": False},
     "bahdanau": {"type": "bahdanau"},
-    "bahdanau authors": {"type": "bahdanau", "order": "authors"},
+    "bahdanau paper": {"type": "bahdanau", "order": "paper"},
     "conditional_gru": {"type": "conditional_gru", "cell": "gru"},
 }
 

@@ -34,7 +34,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
         "decoder": {"type": "luong", "layers": 3, "residual": True},
         "attention": {"score": "general"},
     },
-    "bahdanau authors": {"decoder": {"type": "bahdanau", "order": "authors"}, "attention": {"score": "additive"}},
+    "bahdanau paper": {"decoder": {"type": "bahdanau", "order": "paper"}, "attention": {"score": "additive"}},
     "conditional_gru": {"decoder": {"type": "conditional_gru"}, "attention": {"score": "additive", "bias": True}},
     "local-m": {"decoder": {"type": "luong"}, "attention": {"score": "concat", "scope": "local-m", "half_width": 2}},
     "local-p": {

@@ -30,7 +30,7 @@ SETTINGS: Changes = {
 # What follows is said a second time on purpose: tests/models/test_refusals.py compares it with what the loader refuses.
 SAME_SIZE = {"dot", "scaled_dot", "cosine"}
 GLOBAL_ONLY = {"location", "fixed", "none"}
-NEVER = {("conditional_gru", "none"), ("authors", "none"), ("authors", "fixed")}  # a decoder or its order
+NEVER = {("conditional_gru", "none"), ("paper", "none"), ("paper", "fixed")}  # a decoder or its order
 SWITCHES = {
     "bias": (False, True),
     "coverage": (False, True),
@@ -77,9 +77,9 @@ def all_combinations() -> dict[str, Changes]:
 
 COMBINATIONS = all_combinations()
 ATTENTIONS = {
-    name.removeprefix("bahdanau ").removesuffix(" order=paper"): changes["attention"]
+    name.removeprefix("bahdanau ").removesuffix(" order=authors"): changes["attention"]
     for name, changes in COMBINATIONS.items()
-    if changes["decoder"].get("order") == "paper"  # Bahdanau's decoder so goes with every score
+    if changes["decoder"].get("order") == "authors"  # Bahdanau's decoder so goes with every score
 }
 
 

@@ -333,11 +333,14 @@ def run(weights: Weights, model: Settings, source: list[int], target_input: list
     past = Past(0, np.zeros(len(memory)), np.zeros(len(memory)))
     vector, context = np.zeros(output.shape[1]), np.zeros(memory.shape[1])
     attention, settings = below(weights, "decoder.attention."), model["attention"]
-    decoder, rows = DECODERS[model["decoder"]["type"]], []
+    of_decoder = model["decoder"]
+    if settings["score"] in ("none", "fixed"):  # no state attends, so there are no two orders
+        of_decoder = {**of_decoder, "order": "paper"}
+    decoder, rows = DECODERS[of_decoder["type"]], []
     for token in target_input:
         look = partial(attend, attention, settings, memory, past)
         last = (vector, context)
-        states, vector, context, alphas = decoder(weights, model["decoder"], embedding[token], states, last, look)
+        states, vector, context, alphas = decoder(weights, of_decoder, embedding[token], states, last, look)
         past = Past(past.step + 1, alphas, past.coverage + alphas)
         logits = output @ vector
         rows.append((logits - np.log(np.exp(logits).sum()), alphas, context, states))

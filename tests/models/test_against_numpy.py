@@ -76,7 +76,7 @@ ENCODERS_AND_STATES: dict[str, Changes] = {
     },
     "cosine, fixed": {"attention": {"score": "cosine", "temperature": 1.5}, "decoder": {"hidden_size": 20}},
     "no attention, mean": {"attention": {"score": "none"}, "decoder": {"initial_state": "mean", "type": "bahdanau"}},
-    "authors' order": {"decoder": {"type": "bahdanau", "order": "authors", "cell": "lstm", "layers": 2}},
+    "paper's order": {"decoder": {"type": "bahdanau", "order": "paper", "cell": "lstm", "layers": 2}},
     "residual": {"encoder": {"layers": 3, "residual": True}, "decoder": {"layers": 3, "residual": True}},
     "residual, lstm sum": {
         "encoder": {"layers": 2, "residual": True, "cell": "lstm", "directions": "sum", "layer_normalisation": True},
@@ -90,10 +90,10 @@ ENCODERS_AND_STATES: dict[str, Changes] = {
         "encoder": {"layers": 2, "residual": True},
         "decoder": {"layers": 2, "residual": True, "initial_state": "copy", "hidden_size": 20, "type": "bahdanau"},
     },
-    "residual, authors' order, local-p": {
+    "residual, paper's order, local-p": {
         "encoder": {"layers": 2, "residual": True},
         "attention": {"score": "location_sensitive", "scope": "local-p", "half_width": 2, "coverage": True},
-        "decoder": {"layers": 3, "residual": True, "type": "bahdanau", "order": "authors"},
+        "decoder": {"layers": 3, "residual": True, "type": "bahdanau", "order": "paper"},
     },
     "RNNencdec": {
         "encoder": {"bidirectional": False},

@@ -48,7 +48,7 @@ def test_luong_asks_with_the_new_state(make_model: MakeModel, batch: Batch) -> N
 @torch.no_grad()
 def test_bahdanau_asks_with_the_old_state(make_model: MakeModel, batch: Batch) -> None:
     """c_i = attention(s_{i-1}), s_{i-1} of the top layer; s_0 for the first word."""
-    model = make_model(decoder={"type": "bahdanau", "layers": 2, "cell": "lstm"})
+    model = make_model(decoder={"type": "bahdanau", "order": "paper", "layers": 2, "cell": "lstm"})
     queries, states = queries_of(model, batch)
     first = model.start(batch[0], batch[1]).decoder
     for query, state in zip(queries, [first, *states[:-1]], strict=True):
@@ -57,12 +57,12 @@ def test_bahdanau_asks_with_the_old_state(make_model: MakeModel, batch: Batch) -
 
 @torch.no_grad()
 def test_bahdanau_weights_of_a_word_do_not_know_the_word_before_it(make_model: MakeModel, batch: Batch) -> None:
-    """y_{i-1} enters s_i, and the query of word i is s_{i-1}. In the other decoders, and in the authors' order, it has
-    been read before."""
+    """y_{i-1} enters s_i, and the query of word i is s_{i-1}. In the other decoders, and in the authors' order, the
+    default, it has been read before."""
     source, lengths, target_input = batch
     other = target_input.clone()
     other[:, 3] = 18
-    first_changes = {"luong": 3, "conditional_gru": 3, "bahdanau": 4, "bahdanau authors": 3}
+    first_changes = {"luong": 3, "conditional_gru": 3, "bahdanau paper": 4, "bahdanau": 3}
     for decoder, first_change in first_changes.items():
         model = make_model(decoder=dict(zip(("type", "order"), decoder.split(), strict=False)))
         weights, changed = (model(source, lengths, tokens).weights[:2] for tokens in (target_input, other))
@@ -141,7 +141,7 @@ def test_maxout_sends_the_gradient_to_the_larger_one(make_model: MakeModel, batc
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("decoder", ["bahdanau", "bahdanau authors", "conditional_gru"])
+@pytest.mark.parametrize("decoder", ["bahdanau", "bahdanau paper", "conditional_gru"])
 def test_readout_reads_state_word_and_context_in_this_order(make_model: MakeModel, batch: Batch, decoder: str) -> None:
     """One column of the readout's weights at a time: the first unit of s_i, of E y_{i-1}, of c_i."""
     source, lengths, target_input = batch
@@ -187,10 +187,10 @@ def test_luong_combines_context_and_state_in_this_order(make_model: MakeModel, b
     [
         ({}, "feed"),
         ({"type": "bahdanau"}, "context_layer"),
-        ({"type": "bahdanau", "order": "authors"}, "context_layer"),
+        ({"type": "bahdanau", "order": "paper"}, "context_layer"),
         ({"type": "conditional_gru"}, "context_cell.input_layer"),
     ],
-    ids=["luong", "bahdanau", "bahdanau, authors", "conditional_gru"],
+    ids=["luong", "bahdanau", "bahdanau, paper", "conditional_gru"],
 )
 def test_what_was_attended_to_enters_the_cells(
     make_model: MakeModel, batch: Batch, changes: Changes, layer: str

@@ -102,8 +102,8 @@ def test_decoders(make_model: MakeModel, decoder: str, variant: str) -> None:
 
 @pytest.mark.parametrize("variant", DECODER_VARIANTS)
 @pytest.mark.parametrize("score", ["additive", "location_sensitive"])
-def test_the_authors_order(make_model: MakeModel, score: str, variant: str) -> None:
-    decoder = {"type": "bahdanau", "order": "authors", **DECODER_VARIANTS[variant]}
+def test_the_order_of_the_paper(make_model: MakeModel, score: str, variant: str) -> None:
+    decoder = {"type": "bahdanau", "order": "paper", **DECODER_VARIANTS[variant]}
     check_model(make_model, decoder, with_everything(score))
 
 
@@ -132,7 +132,7 @@ def test_residual_layers_of_both_sides(make_model: MakeModel, cell: str, input_f
     check_model(make_model, {**deep, "input_feeding": input_feeding}, {"score": "additive"}, encoder=deep)
 
 
-@pytest.mark.parametrize("decoder", [*DECODERS, "bahdanau authors"])
+@pytest.mark.parametrize("decoder", [*DECODERS, "bahdanau paper"])
 def test_backward_passes_over_one_graph_add_up(make_model: MakeModel, batch: Batch, decoder: str) -> None:
     """Several passes over one graph, whole, for some outputs or for one parameter, as the layers of a loop must bear,
     whose weight gradients are formed once for all steps."""

@@ -62,12 +62,12 @@ def assert_equal(model: Seq2Seq, batch: Batch) -> None:
 
 
 @pytest.mark.parametrize("variant", DECODER_VARIANTS)
-@pytest.mark.parametrize("decoder", [*DECODERS, "luong without input feeding", "bahdanau in the authors' order"])
+@pytest.mark.parametrize("decoder", [*DECODERS, "luong without input feeding", "bahdanau in the paper's order"])
 def test_decoders(make_model: MakeModel, batch: Batch, decoder: str, variant: str) -> None:
     if decoder == "conditional_gru" and "lstm" in variant:
         pytest.skip("the conditional GRU has no LSTM form")
     feeding = {"input_feeding": False} if "without" in decoder else {}
-    order = {"order": "authors"} if "authors" in decoder else {}
+    order = {"order": "paper"} if "paper" in decoder else {}
     rates = {"dropout": 0.3, "word_dropout": 0.2}
     settings = {"type": decoder.split()[0], **feeding, **order, **DECODER_VARIANTS[variant], **rates}
     assert_equal(make_model(decoder=settings), batch)
@@ -89,14 +89,14 @@ def test_encoders(make_model: MakeModel, batch: Batch, encoder: str) -> None:
 @torch.inference_mode()
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("copies", [1, 2])
-@pytest.mark.parametrize("decoder", ["gru", "reset first", "lstm layers", "authors' order"])
+@pytest.mark.parametrize("decoder", ["gru", "reset first", "lstm layers", "paper's order"])
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_steps_with_packed_weights(
     make_model: MakeModel, batch: Batch, encoder: str, decoder: str, copies: int, dtype: torch.dtype
 ) -> None:
     """Of few sentences, whose encoder is the library's, and of more; of the model as it is, too."""
     variants = {**DECODER_VARIANTS, "gru": DECODER_VARIANTS["layers"]}
-    changes = variants.get(decoder, {"type": "bahdanau", "order": "authors", "layers": 2})
+    changes = variants.get(decoder, {"type": "bahdanau", "order": "paper", "layers": 2})
     score = {"score": "concat"} if decoder == "gru" else {}  # a layer that is packed in two parts
     model = make_model(encoder=ENCODERS[encoder], decoder=changes, attention=score).to(dtype)
     source, lengths = batch[0].repeat(copies, 1), batch[1].repeat(copies)

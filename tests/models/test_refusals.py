@@ -189,9 +189,9 @@ def test_no_attention(refusals: Refusals) -> None:
 @pytest.mark.parametrize("score", ["none", "fixed"])
 def test_without_attention_nothing_attends_in_an_order(refusals: Refusals, score: str) -> None:
     model = f"attention: {{score: {score}}}, encoder: {{bidirectional: false}}"
-    messages = refusals(f"{model}, decoder: {{type: bahdanau, order: authors}}")
-    assert mentions(messages, "model.decoder.order", "authors", f"score: {score}", "use paper")
-    assert refusals(f"{model}, decoder: {{type: bahdanau, order: paper}}") == []
+    messages = refusals(f"{model}, decoder: {{type: bahdanau, order: paper}}")
+    assert mentions(messages, "model.decoder.order", "paper has no effect", f"score: {score}", "remove it")
+    assert refusals(f"{model}, decoder: {{type: bahdanau}}") == []
 
 
 def test_a_fixed_context_is_of_one_direction(refusals: Refusals) -> None:
@@ -340,7 +340,7 @@ def test_options_of_another_scope(refusals: Refusals) -> None:
 
 @pytest.mark.parametrize("decoder", ["luong", "conditional_gru"])
 def test_order_of_another_decoder(refusals: Refusals, decoder: str) -> None:
-    messages = refusals(f"decoder: {{type: {decoder}, order: authors}}")
+    messages = refusals(f"decoder: {{type: {decoder}, order: paper}}")
     assert mentions(messages, "model.decoder.order", f"no effect with type: {decoder}", "bahdanau")
 
 

@@ -84,7 +84,7 @@ LOCKED = {"dropout": 0.5, "output_dropout": 0.0, "locked_dropout": True, "layers
         ("decoder", {"residual": True, "input_feeding": False}, "decoder.cells.1.input_layer.weight"),
         ("decoder", {"output_dropout": 0.5}, "decoder.feed.weight"),
         ("decoder", {"type": "bahdanau"}, "decoder.cells.0.input_layer.weight"),
-        ("decoder", {"type": "bahdanau", "order": "authors"}, "decoder.cells.1.input_layer.weight"),
+        ("decoder", {"type": "bahdanau", "order": "paper"}, "decoder.cells.1.input_layer.weight"),
         ("decoder", {"type": "conditional_gru"}, "decoder.cells.1.input_layer.weight"),
     ],
 )
