@@ -24,6 +24,7 @@ from nmt.cli.parts_request import MAIN, PartsRequest, outputs_inside, parts_fold
 from nmt.cli.standard_input import Lines
 from nmt.cli.translation_request import PROGRAM, Request, parser, read_request
 from nmt.data.corpus import lines_of, read_lines
+from nmt.decoding.reading import sentence_language
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError, checked
 from nmt.jobs.in_parts import translate_in_parts
@@ -89,6 +90,7 @@ def _load(request: Request) -> Translator:
             f"--n-best {n_best}: must be at most the beam size, {beam_size} from the model; give --beam-size {n_best} "
             "or more"
         )
+    sentence_language(options, translator.languages)
     return translator
 
 

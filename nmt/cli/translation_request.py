@@ -30,6 +30,7 @@ from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
 from nmt.cli.parts_request import PartsRequest, add_parts_options, read_parts
 from nmt.data.corpus import read_lines
 from nmt.decoding.options import TranslationOptions
+from nmt.decoding.text.sentences import checked_language
 from nmt.errors import Checking, caught
 from nmt.jobs.team import Team
 
@@ -69,6 +70,15 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--output", default=STANDARD, metavar="FILE", help="where translations go; -: standard output (default)"
+    )
+    made.add_argument(
+        "--split-sentences",
+        nargs="?",
+        const=True,
+        metavar="LANGUAGE",
+        help="cut each line into sentences, translate these one by one, and join them with the line's own white space. "
+        "LANGUAGE, such as en, has the rules for where sentences end (default: the model's source language). It needs "
+        "sentencex: pip install 'nmt-toolkit[text]'",
     )
     add_device_option(made)
     add_speed_options(made)
@@ -141,6 +151,7 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
             yield "--diversity has no effect with --sample, which draws instead of searching"
         if options.constraints is not None:
             yield "--diversity does not go with --constraints, which share out the beam otherwise; choose one"
+    split_sentences = yield from _read_split_sentences(options.split_sentences)
     models = yield from read_models(values, team.device)
     yield from missing({"--model PATH": (options.model, "a model file, or the folder of a run")})
 
@@ -170,7 +181,12 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
     return Request(
         models=models,
         options=TranslationOptions(
-            **how, n_best=n_best, diversity=diversity, sampling=sampling, alignments=bool(alignments)
+            **how,
+            n_best=n_best,
+            diversity=diversity,
+            sampling=sampling,
+            split_sentences=split_sentences,
+            alignments=bool(alignments),
         ),
         source=source,
         beside={keyword: values[name] for name, keyword in BESIDE.items() if values[name] is not None},
@@ -191,6 +207,13 @@ def _read_diversity(text: str, n_best: int) -> Checking[float]:
         return strength
     yield f"--diversity {shlex.quote(text)}: allowed: a number, more than 0"
     return 0.0
+
+
+def _read_split_sentences(given: bool | str | None) -> Checking[bool | str]:
+    if given is None:
+        return False
+    yield from caught(partial(checked_language, given if isinstance(given, str) else "en"), None)
+    return given
 
 
 def _count(path: Path | None) -> int | None:

@@ -28,11 +28,17 @@ class PieceWords(NamedTuple):
         return PieceWords(self.words, self.places[chosen], self.lasts[chosen])
 
 
-def words_of_line(line: str, subwords: Subwords) -> PieceWords:
-    """The words of a line, for the pieces that `subwords` cuts it into."""
+def words_of_line(line: str, subwords: Subwords, *, sentences: Iterable[tuple[str, int]] | None = None) -> PieceWords:
+    """The words of a line, for the pieces that `subwords` cuts it into.
+
+    `sentences`: the parts of the line that are cut into pieces by themselves, and where they begin; with a `joiner`
+    they consist of whole words.
+    """
     if subwords.joiner:
         return _words_of(subwords.line_parts(line))
-    return words_of_parts(line, subwords.spans(line))
+    parts = [(line, 0)] if sentences is None else sentences
+    spans = ((begin + start, begin + stop) for text, begin in parts for start, stop in subwords.spans(text))
+    return words_of_parts(line, spans)
 
 
 def words_of_tokens(tokens: Sequence[int], subwords: Subwords, *, mark: str | None = None) -> PieceWords:

@@ -33,7 +33,7 @@ from nmt.decoding.text.segments import Segment
 from nmt.decoding.threads import MOST, check, side_by_side
 from nmt.errors import UserError
 from nmt.ops.memory import in_halves
-from nmt.symbols import UNKNOWN
+from nmt.symbols import END, UNKNOWN
 
 USUAL_BEAM = 5  # the largest beam with which batches are as large as batch_tokens says
 
@@ -162,7 +162,8 @@ class Search:
         prefixes = [segment.prefix for segment in segments]
         if continuing is None or not any(prefix.tokens for prefix in prefixes):
             return rules
-        tokens, complete = [prefix.tokens for prefix in prefixes], [prefix.complete for prefix in prefixes]
+        tokens = [[*prefix.tokens, END] if prefix.ends else prefix.tokens for prefix in prefixes]
+        complete = [prefix.complete for prefix in prefixes]
         return [*rules, ForcedPrefix(tokens, complete, continuing)]
 
     def _banks(self, segments: Sequence[Segment], limits: Tensor, continuing: Tensor | None) -> Banks:

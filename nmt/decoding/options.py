@@ -23,7 +23,7 @@ class TranslationOptions(_Decoding):
 
     Besides those below, the options are the keys of `DecodingConfig`, such as `beam_size`, which says what they do;
     None: what the model's configuration has. Where its rules, `minimum_length` to `suppress_unknown`, leave nothing to
-    go on with, the translation ends. For a line that is cut into segments they hold for each segment.
+    go on with, the translation ends. For a line that is cut into segments, or sentences, they hold for each of them.
     """
 
     n_best: int = 1
@@ -38,6 +38,11 @@ class TranslationOptions(_Decoding):
     """Draw `n_best` translations from the model's distribution instead of searching for the best. They are independent
     of each other and may be equal. What is drawn for a line depends on the seed and the line's place in the text only.
     `beam_size` and `coverage_penalty` then have no effect."""
+
+    split_sentences: bool | str = False
+    """Cut lines into sentences, translate these one by one, and join them with the white space of the line; lines stay
+    lines. True: by the rules of the model's source language; or the code of a language, such as "en". It needs
+    sentencex (`pip install 'nmt-toolkit[text]'`). See `Translator.translate` for what is required of such a line."""
 
     replace_unknown: Mapping[str, str] | None = None
     """A dictionary, which may be empty, with which unknown words are replaced by the source words that they attend to
@@ -78,6 +83,7 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     "n_best": (int, "a whole number"),
     "diversity": (int | float, "a number"),
     "sampling": (SamplingConfig | None, "a SamplingConfig"),
+    "split_sentences": (bool | str, "True, False, or the code of a language"),
     "replace_unknown": (Mapping | None, "a mapping of words to words"),
 }
 

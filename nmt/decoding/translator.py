@@ -17,14 +17,15 @@ import torch
 
 from nmt.config.schema import DecodingConfig, EnsembleName
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.decoding.batched_search import Search, longest_translation
+from nmt.decoding.batched_search import Search
 from nmt.decoding.batches import alongside, chunks
 from nmt.decoding.options import TranslationOptions, contradictions
+from nmt.decoding.reading import UNKNOWN_LANGUAGES, Languages, Reader, sentence_language
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import LengthPenalty
 from nmt.decoding.shortlist import Shortlist, load_shortlist
-from nmt.decoding.text.required import encoded_constraints, encoded_prefixes, impossible, word_continuations
-from nmt.decoding.text.segments import LONGEST_SEGMENT, Segment, longest_segment, segment
+from nmt.decoding.text.required import word_continuations
+from nmt.decoding.text.segments import LONGEST_SEGMENT, Segment, longest_segment
 from nmt.decoding.writing import Translation, Writer
 from nmt.errors import Checking, UserError, caught, checked
 from nmt.models.model_file import load_model, rebuild
@@ -50,6 +51,7 @@ class Translator:
         longest_segment: int = LONGEST_SEGMENT,
         shortlist: Shortlist | None = None,
         ensemble: EnsembleName | None = None,
+        languages: Languages = UNKNOWN_LANGUAGES,
     ) -> None:
         """`models` are on `device`; lines of more than `longest_segment` pieces are translated in several segments.
 
@@ -65,6 +67,7 @@ class Translator:
         self.device = _usable(device)
         self.longest_segment = longest_segment
         self.shortlist = shortlist
+        self.languages = languages
 
     @classmethod
     def load(
@@ -106,6 +109,7 @@ class Translator:
             longest_segment=min(translator.longest_segment for translator in translators),
             shortlist=None if shortlist is None else load_shortlist(Path(shortlist), first.vocabularies),
             ensemble=ensemble,
+            languages=first.languages,
         )
 
     @property
@@ -132,13 +136,20 @@ class Translator:
         without asking the model. A line of more than `longest_segment` pieces is cut (see `segment`), the translations
         of its segments are joined with a space, and its score is that of all their tokens together.
 
+        With `split_sentences` a line is cut into sentences, each of which is translated as if it stood on a line of its
+        own; their translations are joined with the white space that the line has before, between and after them. Score
+        and n-best list are those of the segments together: the second best translation has the second best of each.
+        Alignments are between the words of the whole lines.
+
         `prefixes`: for each line what its translation begins with, or "". Its pieces are forced as the subword model
         cuts it, and the text has it as it was given; its last word is complete (see `required`). Of a line that is cut
-        the first segment's translation begins with it.
+        the first segment's translation begins with it. With `split_sentences` the sentences of a prefix belong to the
+        first sentences of the line: all but the last are complete translations, and the last is continued.
 
         `constraints`: for each line the phrases that its translations must contain, with tabs between them, or "" (see
-        `required` and `constrained`). Of a line that is cut the first segment's translation has them all. Unknown words
-        stay where they would be replaced together with a phrase.
+        `required` and `constrained`). Of a line that is cut the first segment's translation has them all, or that of
+        the sentence in which the prefix is continued. Unknown words stay where they would be replaced together with a
+        phrase.
 
         `first`: the place in the text of the first of `lines`, where they are only a part of it.
 
@@ -148,8 +159,9 @@ class Translator:
         Where the target vocabulary has cut words (`Subwords.joiner`), prefixes are cut likewise, and translations have
         whole words; there are no constraints.
 
-        Raises UserError when options contradict each other, or need attention that the model does not have; and, where
-        the first line is asked for, when the model computes NaN, as with weights that are not finite.
+        Raises UserError when options contradict each other, or need attention that the model does not have, or a
+        language that is not known; and, where the first line is asked for, when the model computes NaN, as with weights
+        that are not finite.
         """
         everyday: dict[str, Any] = {
             "beam_size": beam_size,
@@ -161,6 +173,7 @@ class Translator:
         options = replace(options or TranslationOptions(), **overriding)
         decoding = options.decoding(self.decoding)
         checked(contradictions(options, decoding, self.scorer, constraints=constraints is not None))
+        sentence_language(options, self.languages)
         if constraints is not None and (joiner := self.vocabularies.target.joiner):
             raise UserError(
                 f"constraints do not go with a vocabulary of cut words (subwords.joiner: {joiner!r}), where a phrase "
@@ -196,39 +209,18 @@ class Translator:
         Raises UserError where a line cannot have its prefix or constraints.
         """
         decoding = options.decoding(self.decoding)
+        reader = Reader(
+            vocabularies=self.vocabularies,
+            longest_segment=self.longest_segment,
+            languages=self.languages,
+            decoding=decoding,
+            options=options,
+        )
         characters = min(CHUNK_BATCHES * CHARACTERS_A_PIECE * decoding.batch_tokens, MOST_CHARACTERS)
         beside = {"prefixes": prefixes, "constraint lines": constraints}
         for chunk, beginnings, phrases in alongside(chunks(lines, characters, waiting), beside):
-            yield checked(self._segments(chunk, beginnings, phrases, first, decoding))
+            yield checked(reader.segments(chunk, beginnings, phrases, first))
             first += len(chunk)
-
-    def _segments(
-        self,
-        lines: Sequence[str],
-        prefixes: Sequence[str],
-        constraints: Sequence[str],
-        first: int,
-        decoding: DecodingConfig,
-    ) -> Checking[list[list[Segment]]]:
-        """The segments of each line, none for a blank one; yields what cannot be required of a line."""
-        source, target = self.vocabularies
-        segments: list[list[Segment]] = []
-        together = zip(
-            lines,
-            source.encode_batch(lines),
-            encoded_prefixes(prefixes, target),
-            encoded_constraints(constraints, target),
-            strict=True,
-        )
-        for number, (line, ids, prefix, phrases) in enumerate(together, first):
-            cuts = segment(source.pieces_of_text(ids), self.longest_segment) if ids and not line.isspace() else []
-            parts = [Segment(ids[cut], (number, index), line=line, first=cut.start) for index, cut in enumerate(cuts)]
-            longest = longest_translation(len(parts[0].source) + 1 if parts else 1, decoding)
-            yield from impossible(prefix, phrases, line=number, blank=not parts, longest=longest)
-            if parts:
-                parts[0] = parts[0]._replace(prefix=prefix, phrases=phrases)
-            segments.append(parts)
-        return segments
 
 
 def _usable(device: torch.device | str) -> torch.device:
@@ -257,8 +249,15 @@ def _load(path: Path, device: torch.device, precision: str) -> Translator:
         raise UserError(f"{path}: damaged: its parts do not fit together ({reason})") from error
     model = model.to(device)
     model.pack_weights(precision)
-    longest, decoding = longest_segment(file.config.data.max_length), file.config.decoding
-    return Translator([model], vocabularies, decoding=decoding, device=device, longest_segment=longest)
+    data, decoding = file.config.data, file.config.decoding
+    return Translator(
+        [model],
+        vocabularies,
+        decoding=decoding,
+        device=device,
+        longest_segment=longest_segment(data.max_length),
+        languages=Languages(data.source_language, data.target_language),
+    )
 
 
 def difference(one: Vocabularies, other: Vocabularies) -> str | None:

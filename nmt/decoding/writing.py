@@ -6,7 +6,7 @@ need it. It knows hypotheses, the models that write them again, and text; it kno
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from itertools import chain, compress
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from nmt.decoding.search.hypotheses import Hypothesis, penalty
 from nmt.decoding.text.alignment import SoftAlignment, joined, soft_alignment
 from nmt.decoding.text.required import as_given
 from nmt.decoding.text.segments import Segment
+from nmt.decoding.text.sentences import joined_sentences
 from nmt.decoding.text.unknown_words import Replaced, with_unknown_replaced
 from nmt.pharaoh import Link
 from nmt.symbols import UNKNOWN
@@ -41,6 +42,7 @@ class Translation(NamedTuple):
 class Written(NamedTuple):
     """A translation of a segment."""
 
+    segment: Segment
     hypothesis: Hypothesis
     text: str
     alignment: SoftAlignment | None
@@ -60,9 +62,9 @@ class Writer:
     ) -> Iterator[list[Translation]]:
         """The translations of each line, best first, from the `hypotheses` of the segments of all lines, in order."""
         pairs = [(segment, one) for segment, several in zip(chain(*lines), hypotheses, strict=True) for one in several]
-        weights, words = iter(self._attention(pairs)), cache(partial(words_of_line, subwords=self.vocabularies.source))
-        of_segments = iter(hypotheses)
+        weights, of_segments = iter(self._attention(pairs)), iter(hypotheses)
         for line in lines:
+            words = cache(lambda line=line: self._words(line[0]))
             yield self._whole_line(
                 [
                     [self._written(segment, hypothesis, next(weights), words) for hypothesis in next(of_segments)]
@@ -86,28 +88,34 @@ class Writer:
         )
         return [next(forced).weights if needs else None for needs in needed]
 
+    def _words(self, segment: Segment) -> PieceWords:
+        """The words of the segment's line."""
+        text, sentences = segment.line
+        return words_of_line(text, self.vocabularies.source, sentences=sentences)
+
     def _replaces_unknown(self, segment: Segment, hypothesis: Hypothesis) -> bool:
         """Whether there are unknown words to replace, beyond the prefix."""
         return self.options.replace_unknown is not None and UNKNOWN in hypothesis.tokens[len(segment.prefix.tokens) :]
 
     def _written(
-        self, segment: Segment, hypothesis: Hypothesis, weights: Tensor | None, words: Callable[[str], PieceWords]
+        self, segment: Segment, hypothesis: Hypothesis, weights: Tensor | None, words: Callable[[], PieceWords]
     ) -> Written:
-        """The hypothesis with its text; `words` gives the words of a line."""
+        """The hypothesis with its text; `words` gives the words of the line."""
         target, tokens = self.vocabularies.target, hypothesis.tokens
         if weights is None:
-            return Written(hypothesis, as_given(target.decode(tokens), segment.prefix, target, same_words=False), None)
-        source = words(segment.line).part(segment.first, len(segment.source))
+            text = as_given(target.decode(tokens), segment.prefix, target, same_words=False)
+            return Written(segment, hypothesis, text, None)
+        source = words().part(segment.first, len(segment.source))
         replaced = self._replaced(segment, hypothesis, weights, source)
         text, mark = (target.decode(tokens), None) if replaced is None else (replaced.text, UNKNOWN_MARK)
         text = as_given(text, segment.prefix, target, same_words=self.options.alignments, mark=mark)
         text = text.replace(UNKNOWN_MARK, UNKNOWN_TEXT)
         if not self.options.alignments:
-            return Written(hypothesis, text, None)
+            return Written(segment, hypothesis, text, None)
         source_words, _, weights = soft_alignment(weights, source, words_of_tokens(tokens, target, mark=mark))
         if replaced is not None:  # by one word or several
             weights = weights.repeat_interleave(torch.tensor(replaced.words, dtype=torch.long), dim=0)
-        return Written(hypothesis, text, SoftAlignment(source_words, text.split(), weights))
+        return Written(segment, hypothesis, text, SoftAlignment(source_words, text.split(), weights))
 
     def _replaced(
         self, segment: Segment, hypothesis: Hypothesis, weights: Tensor, source: PieceWords
@@ -127,11 +135,17 @@ class Writer:
         return replaced if all(target.decode(phrase.tokens) in replaced.text for phrase in segment.phrases) else None
 
     def _whole_line(self, segments: Sequence[Sequence[Written]]) -> list[Translation]:
-        """The translations of a line: its segments' best, second best … hypotheses, each joined to one."""
+        """The translations of a line: its segments' best, second best … hypotheses, each joined to one.
+
+        A segment that has fewer than another, as one whose prefix is all of it, gives its last one again.
+        """
         if not segments:
             nothing = Translation("", 0.0, [])
             return [_aligned(nothing, SoftAlignment([], [], torch.zeros(0, 0))) if self.options.alignments else nothing]
-        translations = [self._joined(parts) for parts in zip(*segments, strict=False)]
+        translations = [
+            self._joined([several[min(rank, len(several) - 1)] for several in segments])
+            for rank in range(max(map(len, segments)))
+        ]
         return sorted(translations, key=lambda translation: -translation.score)
 
     def _joined(self, parts: Sequence[Written]) -> Translation:
@@ -140,12 +154,25 @@ class Writer:
         log_probability = sum(hypothesis.log_probability for hypothesis in hypotheses)
         supplement = sum(hypothesis.supplement for hypothesis in hypotheses)
         translation = Translation(
-            " ".join(part.text for part in parts if part.text),
+            _joined_text(parts),
             log_probability / penalty(length, self.decoding.length_penalty) + supplement,
             self.vocabularies.target.pieces([token for hypothesis in hypotheses for token in hypothesis.tokens]),
         )
         alignments = [part.alignment for part in parts if part.alignment is not None]
         return _aligned(translation, joined(alignments)) if alignments else translation
+
+
+def _joined_text(parts: Sequence[Written]) -> str:
+    """The texts of the segments of a line: those of a sentence with a space, sentences with the line's white space."""
+    sentences: list[str] = []
+    texts: list[str] = []
+    for part in parts:
+        texts += [part.text] if part.text else []
+        if part.segment.space is not None:
+            sentences.append(" ".join(texts))
+            texts = []
+    spaces = [part.segment.space for part in parts if part.segment.space is not None]
+    return joined_sentences(sentences, [parts[0].segment.line.spaces()[0], *spaces])
 
 
 def _aligned(translation: Translation, alignment: SoftAlignment) -> Translation:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from nmt.cli.translate import main
+from nmt.decoding.reading import Reader
 from nmt.decoding.translator import Translator
 from nmt.jobs.parts import Parts
 from nmt.jobs.records import JOB, JOINED, digest_of
@@ -51,15 +52,15 @@ def stopped(model: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path
     results = begun.results()
     begun.output.unlink()
     begun.hard.unlink()
-    before, calls = Translator._segments, iter(range(100))
+    before, calls = Reader.segments, iter(range(100))
 
-    def stopping(self: Translator, *arguments: Any) -> Any:
+    def stopping(self: Reader, *arguments: Any) -> Any:
         if next(calls) == STOPPED_AT:
             signal.raise_signal(signal.SIGTERM)
         return before(self, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Translator, "_segments", stopping)
+        patch.setattr(Reader, "segments", stopping)
         assert begun.run("--chunk-lines", CHUNK) == 143
     return begun.folder, results
 

@@ -19,7 +19,7 @@ import torch
 from nmt.cli.translate import main
 from nmt.config.schema import Config
 from nmt.data.subwords import Subwords
-from nmt.decoding.translator import Translator
+from nmt.decoding.reading import Reader
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import build_model
 
@@ -251,15 +251,15 @@ def test_flush_translates_each_line_by_itself(model: Path, source: Path, monkeyp
     """Lines that are there already make no difference: the first is answered when only it has been translated."""
     plain = translated(model, source)
     chunks: list[list[str]] = []
-    translate_chunk = Translator._segments
+    read_chunk = Reader.segments
 
-    def noted(translator: Translator, lines: list[str], *rest: object) -> object:
+    def noted(reader: Reader, lines: list[str], *rest: object) -> object:
         written = output_file.read_bytes().count(b"\n")
         assert written == sum(map(len, chunks))  # all that came before has been written out
         chunks.append(lines)
-        return translate_chunk(translator, lines, *rest)
+        return read_chunk(reader, lines, *rest)
 
-    monkeypatch.setattr(Translator, "_segments", noted)
+    monkeypatch.setattr(Reader, "segments", noted)
     output_file = source.with_name("stdout")
     with output_file.open("w") as stdout, source.open() as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)

@@ -20,6 +20,7 @@ from nmt.cli.common import TELLING
 from nmt.cli.parts_request import PartsRequest
 from nmt.cli.translate import main
 from nmt.decoding import translator
+from nmt.decoding.reading import Reader
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from nmt.evaluation import alignment_plot
@@ -77,26 +78,26 @@ def command(model: Path, source: Path) -> Command:
 def translated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The lines of each call that translates some."""
     counts: list[int] = []
-    before = Translator._segments
+    before = Reader.segments
 
-    def counted(self: Translator, lines: Any, *more: Any) -> Any:
+    def counted(self: Reader, lines: Any, *more: Any) -> Any:
         counts.append(len(lines))
         return before(self, lines, *more)
 
-    monkeypatch.setattr(Translator, "_segments", counted)
+    monkeypatch.setattr(Reader, "segments", counted)
     return counts
 
 
 def stop_at(monkeypatch: pytest.MonkeyPatch, chunk: int, stop: Callable[[], object]) -> None:
     """Call `stop` where the translation of a chunk, counted from 0 among those of this process, begins."""
-    before, calls = Translator._segments, iter(range(1000))
+    before, calls = Reader.segments, iter(range(1000))
 
-    def stopping(self: Translator, *arguments: Any) -> Any:
+    def stopping(self: Reader, *arguments: Any) -> Any:
         if next(calls) == chunk:
             stop()
         return before(self, *arguments)
 
-    monkeypatch.setattr(Translator, "_segments", stopping)
+    monkeypatch.setattr(Reader, "segments", stopping)
 
 
 def killed_by(number: signal.Signals) -> Callable[[], object]:

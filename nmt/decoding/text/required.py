@@ -33,12 +33,12 @@ class Required(NamedTuple):
     text: str = ""
     tokens: list[int] = []  # noqa: RUF012 - of a tuple, never changed
     complete: bool = False  # whether the last word is
+    ends: bool = False  # whether the translation ends after it: a prefix that is the translation of a sentence
 
 
 def encoded_prefixes(texts: Sequence[str], target: Subwords) -> list[Required]:
-    """The prefixes with these texts; a blank one forces nothing."""
-    lines = [" ".join(text.splitlines()).strip() for text in texts]
-    return [_prefix(text, tokens, target) for text, tokens in zip(lines, target.encode_batch(lines), strict=True)]
+    """The prefixes with these texts, or parts of them, each on one line; a blank one forces nothing."""
+    return [_prefix(text, tokens, target) for text, tokens in zip(texts, target.encode_batch(texts), strict=True)]
 
 
 def _prefix(text: str, tokens: list[int], target: Subwords) -> Required:

@@ -1,4 +1,4 @@
-"""Segments, what is translated at once: a line, or one of the parts into which a line of many sentences is cut.
+"""Segments, what is translated at once: a line or a sentence, or one of the parts into which a long one is cut.
 
 A recurrent model has seen sentences of some tens of pieces. Given a paragraph of thousands it translates the beginning
 and loses the rest, and its time and memory grow with the square of the length. It knows pieces, no models.
@@ -6,10 +6,13 @@ and loses the rest, and its time and memory grow with the square of the length. 
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from nmt.data.segmentation import WORD_START
-from nmt.decoding.text.required import Required
+from nmt.data.subwords import Subwords
+from nmt.decoding.text.required import Required, in_word
+from nmt.decoding.text.sentences import Line, Sentence, sentences_of
 
 LONGEST_SEGMENT = 250
 """Pieces of the longest segment: no sentence of the usual corpora is longer, since training leaves them out from some
@@ -24,14 +27,15 @@ _WITHOUT_SPACES = re.compile(r"([。！？]|[\u3000-\u9fff][!?])[”’」』]*$
 
 
 class Segment(NamedTuple):
-    """A line, or a part of one, with what its translations must have."""
+    """A line, a sentence of it, or a part of either, with what its translations must have."""
 
     source: list[int]  # the ids of its pieces, without END
     place: tuple[int, int]  # of the line in the text, of the segment in the line: what is drawn depends on it
     prefix: Required = Required()
     phrases: Sequence[Required] = ()  # not for sampling
-    line: str = ""  # the whole of it
-    first: int = 0  # the place of the first source piece in the line
+    line: Line = Line()  # the whole of it
+    first: int = 0  # the place of the first source piece among those of all sentences of the line
+    space: str | None = None  # what follows in the line; None inside a sentence: a space, where there is text around it
 
     @property
     def required(self) -> list[int]:
@@ -45,6 +49,39 @@ def longest_segment(max_length: int) -> int:
     What the model was trained on is not cut, within the limits of this module.
     """
     return min(max(LONGEST_SEGMENT, max_length), LONGEST_POSSIBLE_SEGMENT)
+
+
+def segments_of(
+    line: Line, ids: Sequence[list[int]], subwords: Subwords, *, longest: int, number: int
+) -> list[Segment]:
+    """The segments of line `number` of a text, of at most `longest` pieces; `ids`: those of its sentences' pieces.
+
+    A sentence that has no pieces has no segment.
+    """
+    line = line._replace(sentences=[sentence for sentence, some in zip(line.sentences, ids, strict=True) if some])
+    segments: list[Segment] = []
+    first = 0
+    for some, space in zip(filter(None, ids), line.spaces()[1:], strict=True):
+        for cut in segment(subwords.pieces_of_text(some), longest):
+            segments.append(Segment(some[cut], (number, len(segments)), line=line, first=first + cut.start))
+        segments[-1] = segments[-1]._replace(space=space)
+        first += len(some)
+    return segments
+
+
+def divided_prefix(prefix: str, segments: Sequence[Segment], language: str | None) -> list[Sentence]:
+    """The parts of a prefix for the first segments of a line; each of them but the last is the whole of a translation.
+
+    The sentences of the prefix, by the rules of `language`, belong to those of the source; a segment that is not a
+    whole sentence, or the last one, takes all that is left. None: the first one takes it all.
+    """
+    sentences = [Sentence(prefix)]
+    if language is not None and prefix:
+        sentences = sentences_of(prefix, language, whole_words=any(map(in_word, prefix)))
+    whole = sum(1 for _ in takewhile(lambda segment: segment.space is not None, segments))
+    room = max(1, min(whole + 1, len(segments)))
+    *complete, last = sentences[:room]
+    return [*complete, Sentence(prefix[last.start :], last.start)]
 
 
 def segment(pieces: Sequence[str], longest: int) -> list[slice]:

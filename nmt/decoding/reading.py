@@ -1,0 +1,122 @@
+"""From lines to segments, with their pieces and what the user requires of their translations.
+
+It is the counterpart of `writing`. It knows text and subwords; it knows no models and no searches.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+from nmt.config.schema import DecodingConfig
+from nmt.data.subwords import Vocabularies
+from nmt.decoding.batched_search import longest_translation
+from nmt.decoding.options import TranslationOptions
+from nmt.decoding.text.required import Required, encoded_constraints, encoded_prefixes, impossible
+from nmt.decoding.text.segments import Segment, divided_prefix, segments_of
+from nmt.decoding.text.sentences import Line, Sentence, checked_language, sentences_of
+from nmt.errors import Checking, UserError
+
+
+class Languages(NamedTuple):
+    """What a model translates from and to, as its configuration names it, such as en; None: not known."""
+
+    source: str | None
+    target: str | None
+
+
+UNKNOWN_LANGUAGES = Languages(None, None)
+
+
+def sentence_language(options: TranslationOptions, languages: Languages) -> str | None:
+    """The code of the language by whose rules lines are cut into sentences; None where they are not.
+
+    Raises UserError where it is not known, or sentencex is not installed.
+    """
+    if (split := options.split_sentences) is False:
+        return None
+    name = languages.source if split is True else split
+    if name is None:
+        raise UserError(
+            "split_sentences is True, but the translator was not told its source language; name it instead, such as "
+            "split_sentences='en'"
+        )
+    try:
+        return checked_language(name)
+    except UserError as error:
+        raise UserError(f"the model's data.source_language: {error}" if split is True else str(error)) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    """Reads lines as segments."""
+
+    vocabularies: Vocabularies
+    longest_segment: int  # pieces
+    languages: Languages
+    decoding: DecodingConfig  # as `options` change it
+    options: TranslationOptions
+
+    def segments(
+        self, lines: Sequence[str], prefixes: Sequence[str], constraints: Sequence[str], first: int
+    ) -> Checking[list[list[Segment]]]:
+        """The segments of each line, none for a blank one; yields what cannot be required of a line.
+
+        `first` is the number of the first line. `prefixes` and `constraints` have one line for each of them.
+        """
+        segments = self._cut(lines, first)
+        target = self.vocabularies.target
+        texts = [" ".join(prefix.splitlines()).strip() for prefix in prefixes]
+        language = self._prefix_language()
+        divided = [
+            Line(text, divided_prefix(text, parts, language)) for text, parts in zip(texts, segments, strict=True)
+        ]
+        encoded = iter(encoded_prefixes([part.text for prefix in divided for part in prefix.sentences], target))
+        phrases = encoded_constraints(constraints, target)
+        for number, (parts, prefix, some) in enumerate(zip(segments, divided, phrases, strict=True), first):
+            *complete, last = islice(encoded, len(prefix.sentences))
+            required: list[tuple[Required, Sequence[Required]]] = [(part._replace(ends=True), []) for part in complete]
+            required.append((last, some))
+            yield from self._impossible(parts, required, number)
+            for index, (beginning, contained) in enumerate(required[: len(parts)]):
+                space = prefix.spaces()[index + 1] if beginning.ends else parts[index].space
+                parts[index] = parts[index]._replace(prefix=beginning, phrases=contained, space=space)
+        return segments
+
+    def _cut(self, lines: Sequence[str], first: int) -> list[list[Segment]]:
+        source, language = self.vocabularies.source, sentence_language(self.options, self.languages)
+        cut = [_in_sentences(line, language, whole_words=source.of_words) for line in lines]
+        ids = iter(source.encode_batch([sentence.text for line in cut for sentence in line.sentences]))
+        return [
+            segments_of(
+                line, list(islice(ids, len(line.sentences))), source, longest=self.longest_segment, number=number
+            )
+            for number, line in enumerate(cut, first)
+        ]
+
+    def _prefix_language(self) -> str | None:
+        """The code of the language by whose rules prefixes are cut into sentences; None where they are not."""
+        if self.options.split_sentences is False or self.languages.target is None:
+            return None
+        try:
+            return checked_language(self.languages.target)
+        except UserError:
+            return None
+
+    def _impossible(
+        self, segments: Sequence[Segment], required: Sequence[tuple[Required, Sequence[Required]]], number: int
+    ) -> Checking[None]:
+        """Why the first segments of line `number` cannot have these prefixes and phrases."""
+        for index, (prefix, phrases) in enumerate(required):
+            pieces = len(segments[index].source) if segments else 0
+            longest = longest_translation(pieces + 1, self.decoding)
+            yield from impossible(prefix, phrases, line=number, blank=not segments, longest=longest)
+
+
+def _in_sentences(line: str, language: str | None, *, whole_words: bool) -> Line:
+    """The line with its sentences, or as one of them; a blank one has none."""
+    if not line or line.isspace():
+        return Line(line)
+    if language is None:
+        return Line(line, [Sentence(line)])
+    return Line(line, sentences_of(line, language, whole_words=whole_words))

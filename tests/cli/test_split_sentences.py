@@ -1,0 +1,103 @@
+"""nmt-translate --split-sentences: in one piece and in chunks, and what is said about mistakes."""
+
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.cli.translate import main
+from nmt.decoding.reading import Reader
+from nmt.models.model_file import load_model, save_model
+from tests.random_model import save_random_model
+
+pytest.importorskip("sentencex", reason="needs sentencex, of the extra text")
+
+SENTENCES = [
+    "A dog runs across the field .",
+    "Two men are reading .",
+    "The boy is playing with a ball .",
+    "A green dog .",
+]
+LINES = [[0, 1], [2], [], [3, 2, 1, 0], [1, 1, 1], [0], [2, 3]]  # the sentences of each line
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_random_model(tmp_path_factory.mktemp("run") / "best.safetensors")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "source"
+    path.write_text("".join(f"{'  '.join(SENTENCES[one] for one in line)}\n" for line in LINES), encoding="utf-8")
+    return path
+
+
+def translated(model: Path, source: Path, *options: object, code: int = 0) -> list[str]:
+    output = source.with_name("output")
+    given = ("--model", model, "--input", source, "--output", output, *options)
+    assert main([str(one) for one in given]) == code
+    return output.read_text(encoding="utf-8").split("\n")[:-1] if code == 0 else []
+
+
+@pytest.fixture
+def expected(model: Path, source: Path) -> list[str]:
+    """The translations of the sentences alone, joined as the lines are."""
+    alone = source.with_name("sentences")
+    alone.write_text("".join(f"{sentence}\n" for sentence in SENTENCES), encoding="utf-8")
+    sentences = translated(model, alone)
+    return ["  ".join(sentences[one] for one in line) for line in LINES]
+
+
+@pytest.mark.parametrize("options", [(), ("en",), ("--chunk-lines", 2), ("--beam-size", 3, "--precision", "float32")])
+def test_lines_are_translated_sentence_by_sentence(model, source, expected, options) -> None:
+    assert translated(model, source, "--split-sentences", *options) == expected
+
+
+def test_lines_of_a_pipe(model, source, expected, monkeypatch, capfdbinary) -> None:
+    with source.open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert main(["--model", str(model), "--flush", "--split-sentences"]) == 0
+    assert capfdbinary.readouterr().out.decode().split("\n")[:-1] == expected
+
+
+def test_a_stopped_translation_goes_on_with_the_same_option_only(model, source, expected, monkeypatch, capsys) -> None:
+    before, calls = Reader.segments, iter(range(100))
+
+    def stopping(self: Reader, *arguments: Any) -> Any:
+        if next(calls) == 2:
+            signal.raise_signal(signal.SIGTERM)
+        return before(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Reader, "segments", stopping)
+        translated(model, source, "--split-sentences", "--chunk-lines", 2, code=143)
+    capsys.readouterr()
+    translated(model, source, "--resume", code=2)
+    assert "--split-sentences: given there, not given here" in capsys.readouterr().err
+    translated(model, source, "--resume", "--split-sentences", "de", code=2)
+    assert "--split-sentences: given there, de here" in capsys.readouterr().err
+    assert translated(model, source, "--resume", "--split-sentences") == expected
+
+
+def test_a_name_that_is_no_language(model, source, capsys) -> None:
+    translated(model, source, "--split-sentences", "English", code=2)
+    assert "'English' is no code of a language; name" in capsys.readouterr().err
+    file = load_model(model)
+    data = file.config.data.model_copy(update={"source_language": "Martian"})
+    other = source.with_name("other.safetensors")
+    save_model(other, file._replace(config=file.config.model_copy(update={"data": data})))
+    for options in ((), ("--chunk-lines", 2)):
+        translated(other, source, "--split-sentences", *options, code=2)
+        assert "the model's data.source_language: 'Martian' is no code" in capsys.readouterr().err
+        assert not source.with_name("output.parts").exists()
+    assert len(translated(other, source, "--split-sentences", "en")) == len(LINES)
+
+
+def test_without_sentencex(model, source, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("nmt.decoding.text.sentences.find_spec", lambda name: None)
+    translated(model, source, "--split-sentences", code=2)
+    assert "pip install 'nmt-toolkit[text]'" in capsys.readouterr().err
+    assert len(translated(model, source)) == len(LINES)

@@ -1,0 +1,237 @@
+"""Lines whose sentences are translated one by one: each as on a line of its own, and together as the line was."""
+
+import math
+
+import pytest
+import torch
+
+from nmt.config.schema import SamplingConfig, SubwordsConfig
+from nmt.data.subwords import Subwords, Vocabularies
+from nmt.decoding.reading import Languages
+from nmt.decoding.shortlist import train_shortlist
+from nmt.decoding.translator import TranslationOptions, Translator
+from nmt.errors import UserError
+from tests.decoding.conftest import CopyModel, network, random_translator
+from tests.translating import translate
+
+pytest.importorskip("sentencex", reason="needs sentencex, of the extra text")
+
+ENGLISH = Languages("en", "en")
+SENTENCES = ["A dog runs across the green field.", "Is the boy playing?", "Two men are sitting on a bench!"]
+LINE = " ".join(SENTENCES)
+
+
+@pytest.fixture
+def copying(copy_model, vocabularies) -> Translator:
+    return Translator([copy_model], vocabularies, languages=ENGLISH)
+
+
+@pytest.fixture
+def drawn(vocabularies) -> Translator:
+    """One with random weights."""
+    translator = random_translator(vocabularies, scale=3, longest_segment=250)
+    translator.languages = ENGLISH
+    return translator
+
+
+def test_each_sentence_is_translated_by_itself(copying, copy_model) -> None:
+    pieces = [len(copying.vocabularies.source.encode(sentence)) for sentence in SENTENCES]
+    ((best,),) = translate(copying, [LINE], split_sentences=True, batch_sentences=1)
+    assert best.text == LINE
+    assert sorted(length for _, length in copy_model.batches) == sorted(count + 1 for count in pieces)
+
+
+@pytest.mark.parametrize("options", [{}, {"beam_size": 1}, {"n_best": 3}, {"n_best": 2, "diversity": 0.5}])
+def test_a_sentence_is_translated_as_on_a_line_of_its_own(drawn, options) -> None:
+    lines = list(translate(drawn, SENTENCES, **options))
+    ((*joined,),) = translate(drawn, [LINE], split_sentences=True, **options)
+    expected = [" ".join(part.text for part in parts) for parts in zip(*lines, strict=True)]
+    assert sorted(translation.text for translation in joined) == sorted(expected)
+    assert [translation.score for translation in joined] == sorted(
+        (translation.score for translation in joined), reverse=True
+    )
+
+
+def test_the_score_is_that_of_all_tokens(drawn) -> None:
+    for penalty, divisor in (("none", lambda _: 1.0), ("average", float)):
+        alone = [best for best, *_ in translate(drawn, SENTENCES, beam_size=1, length_penalty="none")]
+        ((best,),) = translate(drawn, [LINE], split_sentences=True, beam_size=1, length_penalty=penalty)
+        tokens = sum(len(translation.tokens) + 1 for translation in alone)
+        assert best.score == pytest.approx(sum(one.score for one in alone) / divisor(tokens))
+        assert best.tokens == [token for one in alone for token in one.tokens]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{SENTENCES[0]}\t{SENTENCES[1]}",
+        f"  {SENTENCES[0]}   {SENTENCES[1]}\u00a0",
+        f"\u3000{SENTENCES[0]} \u3000{SENTENCES[1]} \t",
+        SENTENCES[0],
+        f"\t{SENTENCES[0]}",
+    ],
+)
+def test_white_space_is_that_of_the_line(copying, line) -> None:
+    ((best, *_),) = translate(copying, [line], split_sentences="en")
+    assert best.text == line
+
+
+def test_a_line_stays_a_line(copying) -> None:
+    line = f"{SENTENCES[0]}\n\u2028{SENTENCES[1]}\r\n"
+    ((best, *_),) = translate(copying, [line], split_sentences="en")
+    assert best.text.split() == line.split()
+    assert best.text.splitlines() == [best.text]
+
+
+def test_blank_lines_stay_blank_and_order_is_kept(copying) -> None:
+    lines = ["", LINE, "  ", SENTENCES[1], "\u200b", LINE]
+    best = [best.text for best, *_ in translate(copying, lines, split_sentences=True)]
+    assert best == ["", LINE, "", SENTENCES[1], "", LINE]
+
+
+def test_a_sentence_without_pieces_is_left_out(copying) -> None:
+    ((best, *_),) = translate(copying, [f"\u200b\n\n{SENTENCES[0]}\n\n\u200b\n\n{SENTENCES[1]}"], split_sentences=True)
+    assert best.text.split() == f"{SENTENCES[0]} {SENTENCES[1]}".split()
+
+
+def test_a_long_sentence_is_cut_further(copy_model, vocabularies) -> None:
+    translator = Translator([copy_model], vocabularies, longest_segment=11, languages=ENGLISH)
+    line = "\t".join(SENTENCES)
+    ((best, *_),) = translate(translator, [line], split_sentences=True)
+    assert "".join(best.text.split()) == "".join(line.split())  # a cut inside a word gives a space, as ever
+    assert best.text.count("\t") == 2
+    assert max(length for _, length in copy_model.batches) <= 12
+
+
+def test_alignments_are_those_of_the_line(drawn) -> None:
+    line = f"  {SENTENCES[0]}\u00a0\u00a0{SENTENCES[1]}\t{SENTENCES[2]} "
+    alone = [best for best, *_ in translate(drawn, SENTENCES, alignments=True)]
+    ((best,),) = translate(drawn, [line], split_sentences=True, alignments=True)
+    assert best.soft_alignment.source_words == line.split()
+    assert best.soft_alignment.target_words == best.text.split()
+    weights = torch.block_diag(*(one.soft_alignment.weights for one in alone))
+    torch.testing.assert_close(best.soft_alignment.weights, weights)
+
+
+def test_several_sentences_may_be_one_word(copy_model) -> None:
+    lines = ["我喜欢狗。你呢？我也喜欢！", "我们 喜欢 猫 。", "是。"]
+    subwords = Subwords.train(lines, settings=SubwordsConfig(type="char", size=24))
+    model = CopyModel(subwords.size)
+    translator = Translator([model], Vocabularies(subwords, subwords), languages=Languages("zh", "zh"))
+    assert [best.text for best, *_ in translate(translator, lines, split_sentences=True)] == [
+        subwords.decode(subwords.encode(line)) for line in lines
+    ]
+    places = translator.read([lines[0]], TranslationOptions(split_sentences=True))
+    ((segments,),) = places
+    assert [subwords.decode(segment.source) for segment in segments] == ["我喜欢狗。", "你呢?", "我也喜欢!"]
+
+
+def test_draws_depend_on_line_and_sentence(drawn) -> None:
+    sampling = SamplingConfig(seed=3)
+    options = {"split_sentences": True, "sampling": sampling, "n_best": 3}
+    together = list(translate(drawn, [LINE, LINE], **options))
+    alone = list(translate(drawn, [LINE], first=1, **options))
+    assert [one.text for one in together[1]] == [one.text for one in alone[0]]
+    assert [one.text for one in together[0]] != [one.text for one in alone[0]]
+    assert len(together[0]) == 3
+
+
+PREFIXES = [
+    "Two",
+    "Two men are",
+    "Two men are sitting.",
+    "Two men are sitting. Is the",
+    "Two men are sitting.\u00a0\u00a0Is the boy playing? The woman",
+    "A dog. A dog. A dog. A dog. A dog",  # more sentences than the line has
+    "A dog.Is the",  # one, since its second would begin without a space
+]
+
+
+@pytest.mark.parametrize("options", [{}, {"beam_size": 1}, {"n_best": 3}, {"sampling": SamplingConfig(), "n_best": 2}])
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_the_line_begins_with_its_prefix(drawn, prefix, options) -> None:
+    ((*several,), (other, *_)) = translate(drawn, [LINE, LINE], prefixes=[prefix, ""], split_sentences=True, **options)
+    assert len(several) == options.get("n_best", 1)
+    assert all(one.text.startswith(prefix) for one in several)
+    if "sampling" not in options:
+        ((without, *_),) = translate(drawn, [LINE], split_sentences=True, **options)
+        assert other.text == without.text
+
+
+def test_complete_sentences_of_a_prefix_are_the_translations_of_the_first_ones(drawn) -> None:
+    ((best,),) = translate(drawn, [LINE], prefixes=["The lake. A red ball! He"], split_sentences=True, alignments=True)
+    words = [len(sentence.split()) for sentence in SENTENCES]
+    weights = best.soft_alignment.weights
+    assert best.text.split()[:5] == ["The", "lake.", "A", "red", "ball!"]
+    assert weights[:2, words[0] :].abs().sum() == 0
+    assert weights[2:5, : words[0]].abs().sum() == weights[2:5, words[0] + words[1] :].abs().sum() == 0
+    assert weights[5:, : words[0] + words[1]].abs().sum() == 0
+
+
+def test_the_score_of_a_complete_sentence_is_that_of_the_model(copying) -> None:
+    """The copying model gives each piece of the source 0.9, the end included."""
+    ((best,),) = translate(
+        copying, [LINE], prefixes=[f"{SENTENCES[0]} Is"], split_sentences=True, length_penalty="none"
+    )
+    assert best.text == LINE
+    assert best.score == pytest.approx((len(best.tokens) + 3) * math.log(0.9), rel=1e-5)
+
+
+def test_a_prefix_goes_into_a_sentence_that_is_cut_as_a_whole(copy_model, vocabularies) -> None:
+    translator = Translator([copy_model], vocabularies, longest_segment=11, languages=ENGLISH)
+    prefix = "A dog. A dog runs. The"
+    ((best, *_),) = translate(translator, [LINE], prefixes=[prefix], split_sentences=True)
+    assert best.text.startswith(prefix)
+
+
+@pytest.mark.parametrize("prefix", ["", "A dog runs. The"])
+def test_the_line_contains_its_constraints(drawn, prefix) -> None:
+    phrases = "red ball\tcold water"
+    ((best, *_),) = translate(
+        drawn, [LINE], prefixes=[prefix], constraints=[phrases], split_sentences=True, beam_size=8
+    )
+    assert best.text.startswith(prefix)
+    assert all(f" {phrase}" in f" {best.text}" for phrase in phrases.split("\t"))
+
+
+def test_the_language_has_to_be_known(copy_model, vocabularies) -> None:
+    translator = Translator([copy_model], vocabularies)
+    assert translator.languages == Languages(None, None)
+    with pytest.raises(UserError, match="not told its source language"):
+        translate(translator, [LINE], split_sentences=True)
+    named = Translator([copy_model], vocabularies, languages=Languages("Klingon", "de"))
+    with pytest.raises(UserError, match=r"the model's data.source_language: 'Klingon' is no code"):
+        translate(named, [LINE], split_sentences=True)
+    assert next(translate(named, [LINE], split_sentences="en"))[0].text == LINE
+    with pytest.raises(UserError, match="split_sentences is 3; it must be True, False, or the code of a language"):
+        translate(translator, [LINE], split_sentences=3)
+
+
+def test_without_sentencex(copying, monkeypatch) -> None:
+    monkeypatch.setattr("nmt.decoding.text.sentences.find_spec", lambda name: None)
+    with pytest.raises(UserError, match=r"sentencex.* is not installed; pip install 'nmt-toolkit\[text\]'"):
+        translate(copying, [LINE], split_sentences=True)
+    assert next(translate(copying, [LINE]))[0].text == LINE
+
+
+def test_whole_lines_are_what_they_were(copying, copy_model) -> None:
+    ((best, *_),) = translate(copying, [f" {LINE}\t"])
+    assert best.text == LINE
+    assert copy_model.batches == [(1, len(copying.vocabularies.source.encode(LINE)) + 1)]
+
+
+def test_with_a_shortlist_and_an_ensemble(vocabularies) -> None:
+    pairs = list(zip(SENTENCES, reversed(SENTENCES), strict=True))
+    shortlist = train_shortlist(pairs, vocabularies, translations=2, most_frequent=3).shortlist
+    size = vocabularies.source.size
+    models = [network(kind, source_size=size, target_size=size) for kind in ("luong", "bahdanau")]
+    translator = Translator(models, vocabularies, shortlist=shortlist, languages=ENGLISH)
+    prefix = "A red ball. Children jump"
+    alone = [best.text for best, *_ in translate(translator, SENTENCES, max_length_ratio=0.5)]
+    options = {"split_sentences": True, "max_length_ratio": 0.5}
+    joined = [best.text for best, *_ in translate(translator, [LINE, LINE], prefixes=["", prefix], **options)]
+    assert joined[0] == " ".join(alone)
+    assert joined[1].startswith(prefix)
+    assert joined[1].endswith(alone[2])
+    (several,) = translate(translator, [LINE], prefixes=[prefix], n_best=3, **options)
+    assert [one.text.startswith(prefix) for one in several] == [True] * 3
