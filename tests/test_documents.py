@@ -24,6 +24,7 @@ from nmt.models.initial_state import INITIAL_STATES
 from nmt.models.memory import all_steps
 from nmt.models.scopes import SCOPES, GlobalScope
 from nmt.models.scores import SCORES, Score
+from tests.oracle import equations
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "data" / "README.md", *(ROOT / "docs").glob("*.md")]
@@ -222,15 +223,21 @@ def test_the_test_of_the_example() -> None:
 def test_the_example_in_numpy(distance: type[Score]) -> None:
     """Class and NumPy agree, weights sum to 1 over the real positions, and padding is not read."""
     torch.manual_seed(3)
-    (code,) = (block for block in blocks(ADDING, "python") if "np.array" in block)
-    plain = eval(f"{{{code}}}", {"np": np})["distance"]
+    (code,) = (block for block in blocks(ADDING, "python") if "asked" in block)
+    namespace = dict(vars(equations))
+    exec(code, namespace)
+    plain = namespace["distance"]
     score = distance(5, 7).double()
     values, query = torch.randn(2, 3, 7).double(), torch.randn(2, 4, 5).double()
     past = all_steps(4, device=values.device)
     found = score(query, score.project(values), past)
     for sentence, position in np.ndindex(2, 4):
         weights = {name: weight.numpy() for name, weight in score.state_dict().items()}
-        expected = plain(weights, query[sentence, position].numpy(), values[sentence].numpy(), None)
+        annotations = list(values[sentence].numpy())
+        asked = equations.Asked(
+            query[sentence, position].numpy(), annotations, equations.Past(0, *np.zeros((2, 3))), {}, weights.get
+        )
+        expected = [plain(asked, j) for j in range(3)]
         np.testing.assert_allclose(found[sentence, position].detach().numpy(), expected, rtol=0, atol=1e-12)
 
     module = Attention(score, GlobalScope(5), memory_size=7)

@@ -1,11 +1,8 @@
 """Small models with pairwise distinct sizes, so that a swapped axis cannot go unnoticed, and every allowed combination
 of a decoder, a score and a scope."""
 
-import importlib.util
 from collections.abc import Callable
 from itertools import product
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -148,14 +145,3 @@ def window_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     for name, cost in costs.items():
         monkeypatch.setattr(attention, name, cost)
     return kind
-
-
-@pytest.fixture(scope="session")
-def second() -> ModuleType:
-    """The independent implementation, numpy_models.py beside this file."""
-    specification = importlib.util.spec_from_file_location("numpy_models", Path(__file__).with_name("numpy_models.py"))
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module

@@ -1,7 +1,9 @@
-"""Every decoder, score, scope and encoder against the independent implementation in NumPy, to 1e-10."""
+"""Every decoder with every score and scope against the oracle in NumPy, to 1e-10: contexts and states as well.
+
+tests/oracle has the oracle, and compares what a model makes of all this: probabilities, gradients, searches.
+"""
 
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -10,11 +12,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from nmt.models.decoders import DECODERS
-from nmt.models.scopes import SCOPES
-from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq
 from tests.models.conftest import ATTENTIONS
+from tests.oracle.equations import Model, Step, Vector
 
 MakeModel = Callable[..., Seq2Seq]
 Batch = tuple[Tensor, Tensor, Tensor]
@@ -105,23 +105,11 @@ ENCODERS_AND_STATES: dict[str, Changes] = {
 }
 
 
-def test_every_member_has_a_twin(second: ModuleType) -> None:
-    """A new score, scope or decoder needs its second implementation; a new option a place in conftest.py."""
-    assert second.SCORES.keys() == SCORES.keys()
-    assert second.SCOPES.keys() == SCOPES.keys()
-    assert second.DECODERS.keys() == DECODERS.keys()
-    options = set().union(*(member.options for family in (SCORES, SCOPES, DECODERS) for member in family.values()))
-    known = {"size", "bias", "coverage", "renormalise", "input_feeding", "order"}
-    known |= {"gaussian", "position_scale", "temperature"}
-    assert options == known | {"half_width", "positions", "filters", "filter_width"}
-
-
 @pytest.mark.parametrize("deep", [False, True], ids=["one layer", "layers, normalised"])
 def test_every_combination(
     make_model: MakeModel,
     resolve: Callable[..., Changes],
     batch: Batch,
-    second: ModuleType,
     combination: Changes,
     deep: bool,
 ) -> None:
@@ -134,7 +122,7 @@ def test_every_combination(
             "cell": "gru" if decoder["type"] == "conditional_gru" else "lstm",
         }
     changes = {**combination, "decoder": decoder}
-    compare(make_model(**changes), resolve(**changes), batch, second)
+    compare(make_model(**changes), resolve(**changes), batch)
 
 
 LOCAL = {name: attention for name, attention in ATTENTIONS.items() if attention["scope"] != "global"}
@@ -147,103 +135,67 @@ LOCAL["local-p, position of the length"] = {"scope": "local-p", "half_width": 2,
 @pytest.mark.usefixtures("window_kind")
 @pytest.mark.parametrize("attention", LOCAL.values(), ids=LOCAL)
 def test_windows_alone(
-    make_model: MakeModel, resolve: Callable[..., Changes], batch: Batch, second: ModuleType, attention: Changes
+    make_model: MakeModel, resolve: Callable[..., Changes], batch: Batch, attention: Changes
 ) -> None:
     """Every local attention with nothing but its windows read."""
     changes = {"attention": attention, "decoder": {"hidden_size": 20}}
-    compare(make_model(**changes), resolve(**changes), batch, second)
+    compare(make_model(**changes), resolve(**changes), batch)
 
 
 @pytest.mark.parametrize("changes", ENCODERS_AND_STATES.values(), ids=ENCODERS_AND_STATES)
 def test_every_encoder_and_initial_state(
-    make_model: MakeModel, resolve: Callable[..., Changes], batch: Batch, second: ModuleType, changes: Changes
+    make_model: MakeModel, resolve: Callable[..., Changes], batch: Batch, changes: Changes
 ) -> None:
-    compare(make_model(**changes), resolve(**changes), batch, second)
+    compare(make_model(**changes), resolve(**changes), batch)
 
 
-@pytest.mark.parametrize("encoder", [{}, {"reverse_source": True, "layers": 2}], ids=["", "reversed"])
-@pytest.mark.parametrize("decoder", DECODERS)
-def test_word_dropout(
-    make_model: MakeModel,
-    resolve: Callable[..., Changes],
-    batch: Batch,
-    second: ModuleType,
-    decoder: str,
-    encoder: Changes,
-) -> None:
-    """In training the words are those of an embedding with a row for each position: E x / (1 - p), or 0."""
-    rates = {"source": 0.4, "target": 0.3}
-    changes = {
-        "encoder": {"word_dropout": rates["source"], **encoder},
-        "decoder": {"word_dropout": rates["target"], "type": decoder},
-    }
-    model = make_model(**changes).train()
-    source, lengths, target_input = batch
-    torch.manual_seed(9)
-    kept = [torch.rand(*ids.shape, 1) >= rate for ids, rate in zip((source, target_input), rates.values(), strict=True)]
-    tables = ("source_embedding.weight", "own_target_embedding.weight")
-    weights = {name: value.numpy() for name, value in model.state_dict().items()}
-    assert all(0 < mask.float().mean() < 1 for mask in kept)
-    torch.manual_seed(9)
-    with torch.no_grad():
-        outputs = model(*batch)
-        log_probabilities = torch.log_softmax(functional.linear(outputs.vectors, model.output_weight), dim=-1)
-    for row, length in enumerate(lengths.tolist()):
-        ids = (source[row, :length].numpy(), target_input[row].numpy())
-        dropped = {
-            table: weights[table][words] * mask[row, : len(words)].numpy() / (1 - rate)
-            for table, words, mask, rate in zip(tables, ids, kept, rates.values(), strict=True)
-        }
-        one = second.run({**weights, **dropped}, resolve(**changes), *(list(range(len(words))) for words in ids))
-        close(log_probabilities[row], one.log_probabilities)
-        same_weights(outputs.weights[row], one.alphas)
-
-
-def compare(model: Seq2Seq, settings: Changes, batch: Batch, second: ModuleType) -> None:
+def compare(model: Seq2Seq, settings: Changes, batch: Batch) -> None:
     """Weights, contexts, states and log-probabilities of a padded batch against single sentences, all steps at once
     and step by step."""
     source, lengths, target_input = batch
     weights = {name: value.numpy() for name, value in model.state_dict().items()}
+    oracle = Model(weights, settings)
     expected = [
-        second.run(weights, settings, source[row, :length].tolist(), target_input[row].tolist())
+        oracle.forced(source[row, :length].tolist(), target_input[row].tolist())
         for row, length in enumerate(lengths.tolist())
     ]
     with torch.no_grad():
         outputs = model(*batch)
         log_probabilities = torch.log_softmax(functional.linear(outputs.vectors, model.output_weight), dim=-1)
-        for row, one in enumerate(expected):
-            close(log_probabilities[row], one.log_probabilities)
-            same_weights(outputs.weights[row], one.alphas)
+        for row, steps in enumerate(expected):
+            close(log_probabilities[row], np.array([step.log_probabilities for step in steps]))
+            same_weights(outputs.weights[row], np.array([step.weights for step in steps]))
         by_steps(model, batch, expected)
 
 
-def by_steps(model: Seq2Seq, batch: Batch, expected: list[Any]) -> None:
+def by_steps(model: Seq2Seq, batch: Batch, expected: list[list[Step]]) -> None:
     seen: list[tuple[Tensor, Tensor]] = []
     handle = model.decoder.attention.register_forward_hook(lambda module, given, result: seen.append(result))
     state = model.start(batch[0], batch[1])
     for position, tokens in enumerate(batch[2].unbind(1)):
         log_probabilities, state = model.step(tokens, state)
         contexts, alphas = seen[-1]
-        for row, one in enumerate(expected):
-            close(log_probabilities[row], one.log_probabilities[position])
-            close(contexts[row, 0], one.contexts[position])
-            same_weights(alphas[row], one.alphas[position : position + 1])
-            for found, wanted in zip(state.decoder.layers, one.states[position], strict=True):
-                for part, other in zip(found, wanted, strict=True):
-                    close(part[row], other)
+        for row, steps in enumerate(expected):
+            step = steps[position]
+            close(log_probabilities[row], step.log_probabilities)
+            close(contexts[row, 0], step.context)
+            same_weights(alphas[row], step.weights[None])
+            for layer, expected_layer in zip(state.decoder.layers, step.states, strict=True):
+                for part, expected_part in zip(layer, expected_layer, strict=True):
+                    close(part[row], expected_part)
     handle.remove()
     assert len(seen) == batch[2].size(1)
 
 
-def close(found: Tensor, expected: Any) -> None:
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found.numpy(), expected, rtol=0, atol=1e-10)
+def close(result: Tensor, expected: Vector) -> None:
+    assert result.shape == expected.shape
+    np.testing.assert_allclose(result.numpy(), expected, rtol=0, atol=1e-10)
 
 
-def same_weights(found: Tensor, alphas: Any) -> None:
-    """`found` (target_length, padded source_length) is `alphas` inside the sentence and 0 after it, exactly; and where
-    one of them is exactly 0 inside, outside a window, so is the other."""
-    length = alphas.shape[1]
-    close(found[:, :length], alphas)
-    assert not found[:, length:].any()
-    assert ((found[:, :length].numpy() == 0) == (alphas == 0)).all()
+def same_weights(result: Tensor, expected: Vector) -> None:
+    """`result` (target_length, padded source_length) is `expected` inside the sentence and 0 after it, exactly; and
+    where one of them is exactly 0 inside, outside a window, so is the other."""
+    length = expected.shape[1]
+    close(result[:, :length], expected)
+    assert not result[:, length:].any()
+    assert ((result[:, :length].numpy() == 0) == (expected == 0)).all()
