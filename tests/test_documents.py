@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from nmt.cli import evaluate, score, shortlist, start, train, training_request, translation_request
+from nmt.cli import evaluate, score, serve, shortlist, start, train, training_request, translation_request
 from nmt.config.allowed import choices, dotted, places
 from nmt.models import scores
 from nmt.models.attention import Attention
@@ -33,6 +33,7 @@ PARSERS = {
     "nmt-translate": translation_request.parser(),
     "nmt-eval": evaluate._parser(),
     "nmt-score": score._parser(),
+    "nmt-serve": serve._parser(),
     "nmt-shortlist": shortlist._parser(),
 }
 
@@ -50,7 +51,7 @@ def commands() -> Iterator[tuple[str, str]]:
     for path in [*DOCUMENTS, *(ROOT / "configs").glob("*.yaml")]:
         text = re.sub(r"\\\n[# ]*", " ", path.read_text(encoding="utf-8"))
         for line in re.findall(
-            r"^(?:[#$ ]|Command:)*((?:\.venv/bin/)?nmt-(?:train|translate|eval|score|shortlist) -.*)$",
+            r"^(?:[#$ ]|Command:)*((?:\.venv/bin/)?nmt-(?:train|translate|eval|score|serve|shortlist) -.*)$",
             text,
             re.MULTILINE,
         ):

@@ -24,6 +24,7 @@ LAYERS = (  # from the bottom up; a name stands for a folder or a single module 
     ("data", "evaluation", "ops"),
     ("models",),
     ("decoding", "training"),
+    ("serving",),
     ("cli",),
 )
 HEIGHTS = {name: height for height, layer in enumerate(LAYERS) for name in layer}

@@ -41,7 +41,14 @@ PREFIXES = ("exec", "spawn", "posix_spawn")  # of functions of os
 ALLOWED = {
     ("nmt/training/board.py", "socket"): {"gethostname"},  # the host's name is part of a TensorBoard file's name
     ("nmt/jobs/torchrun.py", "socket"): {"create_connection", "gaierror", "timeout"},  # to the first process
-}
+    # nmt-serve listens; nothing of it connects.
+    ("nmt/serving/api.py", "asyncio"): {
+        "FIRST_COMPLETED", "Future", "TimeoutError", "ensure_future", "wait", "wait_for", "wrap_future",
+    },
+    ("nmt/serving/server.py", "asyncio"): {"run"},
+    ("nmt/serving/server.py", "socket"): {"getaddrinfo", "socket", "SOCK_STREAM", "SOL_SOCKET", "SO_REUSEADDR"},
+    ("nmt/serving/requests.py", "urllib.parse"): set(),  # of a form
+}  # fmt: skip
 
 
 def uses(tree: ast.Module) -> Iterator[tuple[str, int]]:

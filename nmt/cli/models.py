@@ -76,14 +76,19 @@ def add_device_option(group: argparse._ActionsContainer) -> None:
     group.add_argument("--device", metavar="NAME", help=f"where to compute: {', '.join(DEVICES)} (default: auto)")
 
 
-def add_speed_options(group: argparse._ActionsContainer) -> None:
-    """Add --precision and --shortlist, which make translation faster and a little different."""
+def add_precision_option(group: argparse._ActionsContainer) -> None:
+    """Add --precision, which makes translation faster and a little different."""
     group.add_argument(
         "--precision",
         metavar="NAME",
         help=f"what weights are rounded to: {', '.join(PRECISIONS)}; int8, for the output layer (decoder: bfloat16), "
         f"is the fastest on a CPU, and changes a translation here and there (default: {PRECISIONS[0]})",
     )
+
+
+def add_speed_options(group: argparse._ActionsContainer) -> None:
+    """Add --precision and --shortlist, which make translation faster and a little different."""
+    add_precision_option(group)
     group.add_argument(
         "--shortlist",
         type=Path,

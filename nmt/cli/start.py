@@ -17,6 +17,8 @@ def _start(program: str) -> int:
             from nmt.cli.evaluate import main
         elif program == "nmt-score":
             from nmt.cli.score import main
+        elif program == "nmt-serve":
+            from nmt.cli.serve import main
         else:
             from nmt.cli.shortlist import main
         return main
@@ -28,4 +30,5 @@ train = partial(_start, "nmt-train")
 translate = partial(_start, "nmt-translate")
 evaluate = partial(_start, "nmt-eval")
 score = partial(_start, "nmt-score")
+serve = partial(_start, "nmt-serve")
 shortlist = partial(_start, "nmt-shortlist")

@@ -1,0 +1,356 @@
+"""The web application: LibreTranslate's API, so that its clients work here, metrics, and the page.
+
+Every answer that is not the page is JSON, also when something goes wrong: {"error": what and why}. Texts are neither
+stored nor logged. Nothing here computes with PyTorch: that is the batcher's thread, for which handlers wait.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect
+from starlette.requests import Request as HttpRequest
+from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from nmt.errors import UserError, checked
+from nmt.serving.batching import Batcher, QueueFull
+from nmt.serving.languages import name_of
+from nmt.serving.limits import Limits, Rates, is_allowed
+from nmt.serving.metrics import Metrics
+from nmt.serving.requests import Kind, Request, read_fields, read_request
+
+if TYPE_CHECKING:
+    from nmt.decoding.translator import Translation
+    from nmt.serving.models import Served
+
+PAGE = Path(__file__).with_name("page")
+FILES = {"/": "index.html", "/style.css": "style.css", "/script.js": "script.js", "/icon.svg": "icon.svg"}
+WAIT = 0.005  # seconds that the first of a few lines waits for others
+MOST_CHARACTERS = 16_000  # translated together: two of nmt-translate's batches, or a second or two on a CPU
+RETRY = 5  # seconds after which a client may try again
+DIGITS = 4  # of a weight of an alignment
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-cache",
+}
+
+
+class Service:
+    """Answers requests with `models`, within `limits`; `keys`: who may translate; None: everyone.
+
+    `log` gets a line for each request, without any of its text.
+    """
+
+    def __init__(
+        self,
+        models: "Served",
+        *,
+        limits: Limits | None = None,
+        keys: Sequence[str] | None = None,
+        log: Callable[[str], None] | None = None,
+    ) -> None:
+        self.models = models
+        self.limits = limits or Limits()
+        self.keys = keys
+        self.log = log
+        self.metrics = Metrics()
+        self.rates = Rates(self.limits.per_minute)
+        self.stopping = False  # new translation requests are refused
+        self.held = 0  # translation requests that are not answered yet
+        self.batcher: Batcher[Kind, list[Translation]] = Batcher(
+            models.translate,
+            wait=WAIT,
+            most_characters=MOST_CHARACTERS,
+            most_waiting=self.limits.waiting,
+            observe=self.metrics.batches.observe,
+        )
+        self.metrics.waiting = lambda: self.batcher.waiting
+
+    async def translate(self, http: HttpRequest) -> Response:
+        if self.stopping:
+            raise _refusal(503, "the server is stopping; try again later")
+        self.held += 1
+        try:
+            return await self._translate(http)
+        finally:
+            self.held -= 1
+
+    async def _translate(self, http: HttpRequest) -> Response:
+        began = time.monotonic()
+        try:
+            body = await asyncio.wait_for(self._body(http), self.limits.seconds)
+        except asyncio.TimeoutError:
+            raise _refusal(408, f"the body did not arrive within {self.limits.seconds:g} seconds") from None
+        try:
+            fields = read_fields(body, http.headers.get("content-type", ""))
+            self._admit(http, fields.get("api_key"))
+            request = checked(read_request(fields, self.models, self.limits))
+        except UserError as error:
+            raise HTTPException(400, "; ".join(error.messages)) from None
+        self.metrics.characters += sum(map(len, request.texts))
+        left = began + self.limits.seconds - time.monotonic()
+        return _answer(await self._answered(http, request, left))
+
+    async def _body(self, http: HttpRequest) -> bytes:
+        body = bytearray()
+        async for part in http.stream():
+            body += part
+            if len(body) > self.limits.body:
+                raise HTTPException(413, f"the body has more than {self.limits.body} bytes")
+        return bytes(body)
+
+    def _admit(self, http: HttpRequest, key: object) -> None:
+        """Raise HTTPException where the client may not translate, or not so soon."""
+        if self.keys is not None:
+            if not isinstance(key, str) or not key:
+                raise HTTPException(403, "this server wants an API key: send it as api_key")
+            if not is_allowed(key, self.keys):
+                raise HTTPException(403, "Invalid API key")
+        client = f"key {key}" if self.keys is not None else http.client.host if http.client else ""
+        if seconds := self.rates.seconds_until_allowed(client):
+            most = self.limits.per_minute
+            raise _refusal(429, f"more than {most} requests a minute; wait a moment", seconds=int(seconds) + 1)
+
+    async def _answered(self, http: HttpRequest, request: Request, seconds: float) -> dict[str, Any]:
+        """The answer to a request; its lines leave the queue where nobody waits for them any more."""
+        lines, texts = _lines(request.texts)
+        if not lines:
+            return _written(request, [], texts)
+        kind = Kind(request.pair, n_best=request.alternatives + 1, alignments=request.alignments)
+        try:
+            future = self.batcher.submit(lines, kind)
+        except QueueFull:
+            raise _refusal(503, f"{self.limits.waiting} requests are waiting already; try again later") from None
+        answer = await _unless_gone(http, future, seconds)
+        if answer is None:
+            raise _refusal(503, f"no answer within {self.limits.seconds:g} seconds; send less, or try again later")
+        return _written(request, answer, texts)
+
+    async def languages(self, http: HttpRequest) -> Response:
+        del http
+        pairs = self.models.pairs
+        codes = dict.fromkeys(code for pair in pairs for code in pair)
+        return _answer(
+            [
+                {
+                    "code": code,
+                    "name": name_of(code),
+                    "targets": [pair.target for pair in pairs if pair.source == code],
+                }
+                for code in codes
+            ]
+        )
+
+    async def settings(self, http: HttpRequest) -> Response:
+        """What LibreTranslate tells its page; `pairs` and `textLimit` are ours."""
+        del http
+        pairs = self.models.pairs
+        first = {
+            side: {"code": code, "name": name_of(code)} for side, code in zip(pairs[0]._fields, pairs[0], strict=True)
+        }
+        return _answer(
+            {
+                "apiKeys": self.keys is not None,
+                "keyRequired": self.keys is not None,
+                "charLimit": self.limits.characters,
+                "textLimit": self.limits.texts,
+                "frontendTimeout": 500,
+                "language": first,
+                "suggestions": False,
+                "filesTranslation": False,
+                "supportedFilesFormat": [],
+                "pairs": [
+                    {
+                        "source": pair.source,
+                        "target": pair.target,
+                        "alternatives": self.models.most(pair) - 1,
+                        "alignments": self.models.has_alignments(pair),
+                    }
+                    for pair in pairs
+                ],
+            }
+        )
+
+    async def health(self, http: HttpRequest) -> Response:
+        del http
+        return _answer({"status": "stopping"}, 503) if self.stopping else _answer({"status": "ok"})
+
+    async def show_metrics(self, http: HttpRequest) -> Response:
+        del http
+        return PlainTextResponse(self.metrics.text(), media_type="text/plain; version=0.0.4")
+
+
+def application(service: Service, *, origins: Sequence[str] = ()) -> Starlette:
+    """The application; pages of `origins`, or of all for "*", may use it from a browser."""
+    routes = [
+        Route("/translate", service.translate, methods=["POST"]),
+        Route("/languages", service.languages),
+        Route("/frontend/settings", service.settings),
+        Route("/health", service.health),
+        Route("/metrics", service.show_metrics),
+        *(Route(path, _file(PAGE / name)) for path, name in FILES.items()),
+    ]
+    paths = {route.path for route in routes}
+    middleware = [Middleware(_Watched, service=service, paths=paths)]
+    if origins:
+        middleware.append(Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"]))
+    made = Starlette(
+        routes=routes,
+        middleware=middleware,
+        exception_handlers={HTTPException: _http_error, ClientDisconnect: _gone},
+    )
+    made.router.redirect_slashes = False
+    return made
+
+
+class _Watched:
+    """Around the application: counts, times, headers of each answer, and an answer to what nobody expected."""
+
+    def __init__(self, app: ASGIApp, *, service: Service, paths: set[str]) -> None:
+        self._app = app
+        self._service = service
+        self._paths = paths
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.monotonic(), 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [
+                    *message["headers"],
+                    *((name.encode(), value.encode()) for name, value in HEADERS.items()),
+                ]
+                if self._service.stopping:
+                    message["headers"].append((b"connection", b"close"))
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sending)
+        except Exception as error:
+            print(f"nmt-serve: {_described(error)}", file=sys.stderr, flush=True)
+            if not status:
+                await _answer({"error": "the server failed; its log says more"}, 500)(scope, receive, sending)
+        finally:
+            self._count(scope, status, time.monotonic() - began)
+
+    def _count(self, scope: Scope, status: int, seconds: float) -> None:
+        path = scope["path"] if scope["path"] in self._paths else "other"
+        metrics, log = self._service.metrics, self._service.log
+        metrics.requests[path, status] += 1
+        if path == "/translate":
+            metrics.seconds.observe(seconds)
+        if log is not None:
+            log(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {scope['method'][:9]} {path} {status} {seconds * 1000:.0f} ms")
+
+
+def _described(error: BaseException) -> str:
+    """What failed where, without what the error says, which may quote a text."""
+    trace, place = error.__traceback__, ""
+    while trace is not None:
+        place = f" in {trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno}"
+        trace = trace.tb_next
+    return f"{type(error).__name__}{place}"
+
+
+async def _unless_gone(
+    http: HttpRequest, future: "Future[list[list[Translation]]]", seconds: float
+) -> "list[list[Translation]] | None":
+    """The answer, or None where it takes more than `seconds`. Raises ClientDisconnect when the client has gone."""
+    answer: asyncio.Future[Any] = asyncio.wrap_future(future)
+    gone: asyncio.Future[Any] = asyncio.ensure_future(http.receive())  # after the body: that the client has gone
+    try:
+        await asyncio.wait({answer, gone}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if answer.done():
+            translations: list[list[Translation]] = answer.result()
+            return translations
+        if gone.done():
+            raise ClientDisconnect
+        return None
+    except UserError as error:
+        raise HTTPException(500, "; ".join(error.messages)) from None
+    finally:
+        answer.cancel()
+        gone.cancel()
+
+
+def _lines(texts: Sequence[str]) -> tuple[list[str], list[int]]:
+    """The lines of all texts by the rules of files (see `nmt.data.corpus`), and how many each text has."""
+    by_text = [text.split("\n") for text in texts]
+    return [line.removesuffix("\r") for lines in by_text for line in lines], [len(lines) for lines in by_text]
+
+
+def _written(request: Request, answers: "Sequence[Sequence[Translation]]", counts: Sequence[int]) -> dict[str, Any]:
+    """LibreTranslate's answer from the translations of all lines; the first `counts` are those of the first text …"""
+    left = iter(answers)
+    texts = [[next(left) for _ in range(count)] for count in counts]
+    answer: dict[str, list[Any]] = {"translatedText": [_nth(lines, 0) for lines in texts]}
+    if request.alternatives:
+        answer["alternatives"] = [[_nth(lines, number) for number in range(1, max(map(len, lines)))] for lines in texts]
+    if request.alignments:
+        answer["alignments"] = [[_alignment(line[0]) for line in lines] for lines in texts]
+    return answer if request.is_list else {name: values[0] for name, values in answer.items()}
+
+
+def _nth(lines: "Sequence[Sequence[Translation]]", number: int) -> str:
+    """A text of the translations of that number of its lines, or of the last where a line has fewer."""
+    return "\n".join(line[min(number, len(line) - 1)].text for line in lines)
+
+
+def _alignment(translation: "Translation") -> dict[str, Any]:
+    """Words of source and target, and for each target word the weight of each source word."""
+    soft = translation.soft_alignment
+    assert soft is not None
+    weights = [[round(weight, DIGITS) for weight in row] for row in soft.weights.tolist()]
+    return {"source": soft.source_words, "target": soft.target_words, "weights": weights}
+
+
+def _answer(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    body = text.encode("utf-8", "backslashreplace")  # half of a surrogate pair, quoted in an error, as JSON writes it
+    return Response(body, status, headers=headers, media_type="application/json")
+
+
+def _refusal(status: int, why: str, *, seconds: int = RETRY) -> HTTPException:
+    return HTTPException(status, why, headers={"retry-after": str(seconds)})
+
+
+async def _http_error(http: HttpRequest, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    why = error.detail if error.status_code not in (404, 405) else f"{error.detail}: {http.method} {http.url.path}"
+    return _answer({"error": why}, error.status_code, error.headers)
+
+
+async def _gone(http: HttpRequest, error: Exception) -> Response:
+    """For the count only: nobody reads it. The status is that of nginx for a client that has gone."""
+    del http, error
+    return Response(status_code=499)
+
+
+def _file(path: Path) -> Callable[[HttpRequest], Awaitable[Response]]:
+    async def answer(http: HttpRequest) -> Response:
+        del http
+        return FileResponse(path)
+
+    return answer

@@ -1,0 +1,61 @@
+"""Who may ask, how much, and how often. It knows no HTTP."""
+
+import hmac
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+CLIENTS = 10_000  # whose requests are counted; of more, the one that was quiet for longest is forgotten
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What one server accepts."""
+
+    characters: int = 5000
+    """Characters of a text."""
+
+    texts: int = 50
+    """Texts of a request."""
+
+    body: int = 1 << 20
+    """Bytes of a request's body."""
+
+    waiting: int = 200
+    """Requests with lines in the queue."""
+
+    seconds: float = 60.0
+    """Seconds until a request is answered, or refused."""
+
+    per_minute: int | None = None
+    """Translation requests a minute from one client, after as many at once; None: any number."""
+
+
+class Rates:
+    """Counts the requests of clients: at most `per_minute`, after as many at once. None: any number."""
+
+    def __init__(self, per_minute: int | None) -> None:
+        self._per_minute = per_minute
+        self._spent: OrderedDict[str, tuple[float, float]] = OrderedDict()  # requests, less those a time has paid for
+
+    def seconds_until_allowed(self, client: str) -> float:
+        """0 where the client may make a request, which is counted, and otherwise the seconds until it may."""
+        if self._per_minute is None:
+            return 0.0
+        now, rate = time.monotonic(), self._per_minute / 60
+        spent, then = self._spent.get(client, (0.0, now))
+        spent = max(0.0, spent - (now - then) * rate)
+        if spent + 1 > self._per_minute:
+            return (spent + 1 - self._per_minute) / rate
+        self._spent[client] = (spent + 1, now)
+        self._spent.move_to_end(client)
+        if len(self._spent) > CLIENTS:
+            self._spent.popitem(last=False)
+        return 0.0
+
+
+def is_allowed(key: str, keys: Sequence[str]) -> bool:
+    """Whether `key` is one of `keys`; the time that it takes does not tell how much of it is right."""
+    tried = key.encode("utf-8", "surrogatepass")
+    return sum(hmac.compare_digest(tried, allowed.encode()) for allowed in keys) > 0  # all are compared

@@ -1,0 +1,99 @@
+"""The models of a server by their pair of languages, and how one translates lines for several requests at once.
+
+It knows translators; it knows no HTTP and no queue. The other files of this folder know no PyTorch.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nmt.decoding.text.sentences import checked_language
+from nmt.decoding.translator import Translation, TranslationOptions, Translator
+from nmt.errors import Checking, UserError, caught, checked
+from nmt.ops.memory import out_of_memory
+from nmt.serving.languages import Pair
+from nmt.serving.requests import Kind
+
+FEWEST = 8  # sentences of a batch: smaller ones cost more than a second thread saves
+
+
+def loaded(
+    models: Sequence[tuple[Path, Pair | None]], *, device: torch.device | str, precision: str
+) -> Checking[dict[Pair, Translator]]:
+    """A translator for each pair of languages, that of the model's configuration where none is given."""
+    translators: dict[Pair, Translator] = {}
+    paths: dict[Pair, Path] = {}
+    for path, given in models:
+        translator = yield from caught(partial(Translator.load, path, device=device, precision=precision), None)
+        if translator is None:
+            continue
+        source, target = translator.languages
+        pair = given or Pair(source or "", target or "")
+        if pair in paths:
+            yield f"{paths[pair]} and {path} both translate {pair}; give one of them, or other languages as in en-de="
+        paths[pair], translators[pair] = path, translator
+    return translators
+
+
+def sentence_rules(pairs: Iterable[Pair], tell: Callable[[str], None]) -> dict[Pair, str]:
+    """The languages by whose rules the lines of `pairs` are cut into sentences; tells why some are not."""
+    rules = {}
+    for pair in pairs:
+        try:
+            rules[pair] = checked_language(pair.source)
+        except UserError as error:
+            tell(f"{pair}: lines are not cut into sentences: {error}")
+    return rules
+
+
+@dataclass(frozen=True)
+class Served:
+    """A translator for each pair of languages, and the options of all of them."""
+
+    translators: Mapping[Pair, Translator]
+    options: TranslationOptions = field(default_factory=TranslationOptions)
+    rules: Mapping[Pair, str] = field(default_factory=dict)  # by which language's rules lines are cut into sentences
+
+    def check(self) -> None:
+        """Translate something with each model. Raises UserError for options that one of them cannot follow."""
+        checked(self._checking())
+
+    def _checking(self) -> Checking[None]:
+        for pair in self.translators:
+            kind = Kind(pair, n_best=1, alignments=False)
+            problems = caught(partial(self.translate, ["."], kind), None)
+            yield from (f"{pair}: {problem}" for problem in problems)
+
+    @property
+    def pairs(self) -> list[Pair]:
+        return list(self.translators)
+
+    def most(self, pair: Pair) -> int:
+        """The length of the longest n-best list."""
+        return self.options.decoding(self.translators[pair].decoding).beam_size
+
+    def has_alignments(self, pair: Pair) -> bool:
+        """Whether the model has attention, which says what a word was translated from."""
+        return not list(self.translators[pair].scorer.no_alignments())
+
+    def translate(self, lines: Sequence[str], kind: Kind) -> list[list[Translation]]:
+        """The translations of each line. Raises UserError where the model computes NaN, or memory is short."""
+        translator = self.translators[kind.pair]
+        most = self.options.decoding(translator.decoding).batch_sentences or len(lines)
+        share = max(FEWEST, ceil(len(lines) / torch.get_num_threads()))  # so that there is a batch for each thread
+        batches: dict[str, Any] = {"batch_sentences": min(most, share)}
+        split = self.rules.get(kind.pair, False)
+        options = replace(
+            self.options, n_best=kind.n_best, alignments=kind.alignments, split_sentences=split, **batches
+        )
+        try:
+            return list(translator.translate(lines, options))
+        except (MemoryError, RuntimeError) as error:
+            if not out_of_memory(error):
+                raise
+            raise UserError("not enough memory, even for one sentence by itself; send shorter ones") from None

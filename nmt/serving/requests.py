@@ -1,0 +1,183 @@
+"""What a client asks for: a body in JSON or from a form, checked to the last field before any work begins.
+
+The fields are those of LibreTranslate's POST /translate (https://docs.libretranslate.com), and `alignments`, which is
+ours. It knows no HTTP but the type of a body.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import parse_qsl
+
+from nmt.errors import Checking, UserError
+from nmt.serving.languages import Pair
+from nmt.serving.limits import Limits
+
+if TYPE_CHECKING:
+    from nmt.serving.models import Served
+
+MOST_FIELDS = 100  # of a form
+MOST_SHOWN = 40  # characters of a wrong value
+JSON, FORM = "application/json", "application/x-www-form-urlencoded"
+
+
+class Kind(NamedTuple):
+    """What lines must share to be translated together."""
+
+    pair: Pair
+    n_best: int
+    alignments: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A request for translations that can be answered."""
+
+    texts: Sequence[str]
+    is_list: bool  # whether q was a list, so that the answer is one
+    pair: Pair
+    alternatives: int
+    alignments: bool
+
+
+def read_fields(body: bytes, content_type: str) -> dict[str, Any]:
+    """The fields of a body. Raises UserError."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind == JSON:
+        return _of_json(body)
+    if kind == FORM or not body:
+        return _of_form(body)
+    raise UserError(f"a body of type {shown(kind)} cannot be read; send {JSON} or {FORM}")
+
+
+def _of_json(body: bytes) -> dict[str, Any]:
+    try:
+        fields = json.loads(body.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise UserError(f"the body is not UTF-8: byte {error.start} is {body[error.start]:#04x}") from None
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"the body is not JSON: {error}") from None
+    if not isinstance(fields, dict):
+        raise UserError('the body must be a JSON object, such as {"q": "…", "source": "en", "target": "de"}')
+    return fields
+
+
+def _of_form(body: bytes) -> dict[str, Any]:
+    try:
+        text = body.decode("ascii")
+        fields = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
+    except UnicodeDecodeError:
+        raise UserError("the form is not UTF-8 in percent-encoding") from None
+    except ValueError:
+        raise UserError(f"the form has more than {MOST_FIELDS} fields") from None
+    twice = {name for name, _ in fields if [other for other, _ in fields].count(name) > 1}
+    if twice:
+        raise UserError(*(f"{shown(name)} is given more than once" for name in sorted(twice)))
+    return dict(fields)
+
+
+def read_request(fields: Mapping[str, Any], models: "Served", limits: Limits) -> Checking[Request]:
+    """Check the fields of a request; unknown ones are ignored, as clients of other servers send them."""
+    texts = yield from _texts(fields.get("q"), limits)
+    pair = yield from _pair(fields, models)
+    wanted = fields.get("format") or "text"
+    if wanted not in ("text", "html"):
+        yield f"format is {shown(wanted)}; it must be text"
+    elif wanted == "html":
+        yield "format html is not translated by this server; send text"
+    alternatives = yield from _alternatives(fields.get("alternatives"))
+    alignments = yield from _alignments(fields.get("alignments"))
+    if pair is None:
+        return Request(texts=[], is_list=False, pair=Pair("", ""), alternatives=0, alignments=False)
+    if alternatives >= (most := models.most(pair)):
+        yield f"alternatives is {shown(alternatives)}; this server has at most {most - 1} for {pair}"
+    if alignments and not models.has_alignments(pair):
+        yield f"alignments: the model for {pair} has no attention to read them from"
+    is_list = isinstance(fields.get("q"), list)
+    return Request(texts=texts, is_list=is_list, pair=pair, alternatives=alternatives, alignments=alignments)
+
+
+def _texts(given: object, limits: Limits) -> Checking[list[str]]:
+    """The texts of q, without those that may not be translated."""
+    if given is None:
+        yield "q is missing: a text, or a list of texts"
+        return []
+    texts = given if isinstance(given, list) else [given]
+    if len(texts) > limits.texts:
+        yield f"q has {len(texts)} texts; at most {limits.texts} are translated at once"
+        return []
+    right = []
+    for number, text in enumerate(texts, 1):
+        which = f"text {number} of q" if isinstance(given, list) else "q"
+        if not isinstance(text, str):
+            yield f"{which} is {shown(text)}; it must be a text"
+        elif len(text) > limits.characters:
+            yield f"{which} has {len(text)} characters; at most {limits.characters} are translated"
+        elif (surrogate := _lone_surrogate(text)) is not None:
+            yield f"{which} is no text: its character {surrogate + 1} is half of a surrogate pair"
+        else:
+            right.append(text)
+    return right
+
+
+def _lone_surrogate(text: str) -> int | None:
+    """The place of a character that UTF-8 does not have."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        return error.start
+    return None
+
+
+def _pair(fields: Mapping[str, Any], models: "Served") -> Checking[Pair | None]:
+    """The pair that is asked for, if there is a model for it; source "auto" is the only one for the target."""
+    codes = {name: fields.get(name) for name in ("source", "target")}
+    for name, code in codes.items():
+        if not isinstance(code, str) or not code:
+            given = "missing" if code in (None, "") else shown(code)
+            yield f"{name} is {given}: the code of a language, such as {models.pairs[0].source}"
+    source, target = codes["source"], codes["target"]
+    if not (isinstance(source, str) and source and isinstance(target, str) and target):
+        return None
+    there = ", ".join(map(str, models.pairs))
+    if source == "auto":
+        sources = [pair for pair in models.pairs if pair.target == target]
+        if len(sources) > 1:
+            yield f"source is auto, but {' and '.join(pair.source for pair in sources)} can be translated; choose one"
+        elif not sources:
+            yield f"target is {shown(target)}; this server translates {there}"
+        return sources[0] if len(sources) == 1 else None
+    if (pair := Pair(source, target)) in models.pairs:
+        return pair
+    yield f"{shown(source)} → {shown(target)} is not translated here; this server translates {there}"
+    return None
+
+
+def _alternatives(given: object) -> Checking[int]:
+    number = int(given) if isinstance(given, str) and given.isascii() and given.isdigit() and len(given) < 9 else given
+    if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
+        return number
+    if given not in (None, ""):
+        yield f"alternatives is {shown(given)}; it must be a whole number, at least 0"
+    return 0
+
+
+def _alignments(given: object) -> Checking[bool]:
+    words = {None: False, "": False, "false": False, "true": True}
+    if isinstance(given, bool):
+        return given
+    if given is None or (isinstance(given, str) and given in words):
+        return words[given]
+    yield f"alignments is {shown(given)}; it must be true or false"
+    return False
+
+
+def shown(value: object) -> str:
+    """A wrong value in a message: short, whatever it is."""
+    try:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except (ValueError, RecursionError):  # a number of thousands of digits
+        return f"a very long {type(value).__name__}"
+    text = text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+    return json.dumps(text, ensure_ascii=False) if isinstance(value, str) else text

@@ -1,0 +1,79 @@
+"""Serving an application with uvicorn until a signal asks to stop: what is held is answered first.
+
+Between the signal and the end new translation requests are refused with 503, and then connections. A second signal
+ends the process at once.
+"""
+
+import asyncio
+import socket
+import sys
+from contextlib import ExitStack
+from types import FrameType
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from nmt.errors import UserError
+from nmt.jobs import stopping
+from nmt.serving.api import Service
+
+BACKLOG = 2048  # connections that wait to be accepted
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket bound to the address; port 0: a free one. Raises UserError."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with ExitStack() as undone:
+            opened = undone.enter_context(socket.socket(family, kind, protocol))
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            opened.bind(address)
+            undone.pop_all()
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UserError(f"cannot listen on --host {host} --port {port}: {why}") from None
+    return opened
+
+
+def serve(app: ASGIApp, service: Service, opened: socket.socket, *, program: str) -> None:
+    """Serve until a signal comes and all translation requests are answered; `program` is its name in messages."""
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=BACKLOG,
+    )
+    server = _Server(config, service, program)
+    opened.listen(BACKLOG)  # whoever reads that it listens may connect
+    host, port = opened.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    for pair in service.models.pairs:
+        print(f"{program}: {pair}", file=sys.stderr)
+    print(f"{program}: listening on http://{shown}:{port}", file=sys.stderr, flush=True)
+    asyncio.run(server.serve(sockets=[opened]))
+    service.batcher.close()
+
+
+class _Server(uvicorn.Server):
+    """Ends when it was asked to and no translation request is held."""
+
+    def __init__(self, config: uvicorn.Config, service: Service, program: str) -> None:
+        super().__init__(config)
+        self._service = service
+        self._leave = stopping.leaving(program)
+        self._program = program
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self._service.stopping:
+            self._leave(sig, frame)
+        self._service.stopping = True
+
+    async def on_tick(self, counter: int) -> bool:
+        """Called ten times a second: whether to stop listening, close idle connections, and end."""
+        self.should_exit = self._service.stopping and not self._service.held
+        return await super().on_tick(counter)

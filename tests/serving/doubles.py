@@ -1,0 +1,71 @@
+"""What stands in for models in tests of the server: it writes each word backwards, which a person can check.
+
+Without PyTorch, as the server itself is; see tests/serving/test_models.py for what it stands in for.
+"""
+
+from collections.abc import Sequence
+from threading import Event
+from typing import NamedTuple
+
+from nmt.errors import UserError
+from nmt.serving.languages import Pair
+from nmt.serving.requests import Kind
+
+MOST = 3  # translations of a line
+
+
+class Weights(NamedTuple):
+    """In place of a tensor."""
+
+    rows: list[list[float]]
+
+    def tolist(self) -> list[list[float]]:
+        return self.rows
+
+
+class Soft(NamedTuple):
+    source_words: list[str]
+    target_words: list[str]
+    weights: Weights
+
+
+class Written(NamedTuple):
+    text: str
+    soft_alignment: Soft | None
+
+
+class Backwards:
+    """Translates pairs; the n-th best ends with n - 1 exclamation marks. "NaN" and "crash" fail; it waits for `go`."""
+
+    def __init__(self, *pairs: tuple[str, str]) -> None:
+        self.pairs = [Pair(*pair) for pair in pairs or [("en", "de")]]
+        self.batches: list[list[str]] = []
+        self.begun, self.go = Event(), Event()
+        self.go.set()
+
+    def most(self, pair: Pair) -> int:
+        return MOST if pair in self.pairs else 0
+
+    def has_alignments(self, pair: Pair) -> bool:
+        return pair == self.pairs[0]
+
+    def translate(self, lines: Sequence[str], kind: Kind) -> list[list[Written]]:
+        self.batches.append(list(lines))
+        self.begun.set()
+        assert self.go.wait(20)
+        if "NaN" in lines:
+            raise UserError("the model computes NaN")
+        if "crash" in lines:
+            raise ZeroDivisionError("a secret text")
+        return [[self._written(line, kind, number) for number in range(kind.n_best)] for line in lines]
+
+    def _written(self, line: str, kind: Kind, number: int) -> Written:
+        words = line.split()
+        text = " ".join(word[::-1] for word in words) + "!" * number
+        if not kind.alignments:
+            return Written(text, None)
+        rows = [
+            [0.75 if source == target else 0.25 / len(words) for source in range(len(words))]
+            for target in range(len(words))
+        ]
+        return Written(text, Soft(words, text.split(), Weights(rows)))

@@ -1,0 +1,376 @@
+"""The API as a client sees it: LibreTranslate's fields and answers, every refusal with its reason, and metrics."""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette", reason="the server needs the extra serve")
+
+from nmt.serving.api import Service, application
+from nmt.serving.limits import Limits
+from tests.serving.client import Client
+from tests.serving.doubles import MOST, Backwards
+
+LIMITS = Limits(characters=20, texts=3, body=500, waiting=2, seconds=20.0)
+
+
+class Served:
+    """Starts servers, and closes them."""
+
+    def __init__(self) -> None:
+        self.models = Backwards(("en", "de"), ("fr", "de"), ("de", "en"))
+        self.lines: list[str] = []
+        self.services: list[Service] = []
+
+    def __call__(self, *, limits: Limits = LIMITS, origins: tuple[str, ...] = (), **options: Any) -> Client:
+        service = Service(self.models, limits=limits, log=self.lines.append, **options)  # type: ignore[arg-type]
+        self.services.append(service)
+        return Client(application(service, origins=origins))
+
+
+@pytest.fixture
+def start() -> Iterator[Served]:
+    made = Served()
+    yield made
+    made.models.go.set()
+    for service in made.services:
+        service.batcher.close()
+
+
+@pytest.fixture
+def client(start: Served) -> Client:
+    return start()
+
+
+def ask(client: Client, q: object = "one two", **fields: object) -> Any:
+    """The answer to a request in JSON, which must be accepted."""
+    response = client.post("/translate", {"q": q, "source": "en", "target": "de", **fields})
+    assert response.status == 200, response.text
+    return response.json()
+
+
+def refused(response: Any, status: int) -> str:
+    """Why a request was refused."""
+    assert response.status == status, response.text
+    assert response.headers["content-type"] == "application/json"
+    (error,) = response.json().items()
+    assert error[0] == "error"
+    return str(error[1])
+
+
+def test_a_text(client: Client) -> None:
+    assert ask(client) == {"translatedText": "eno owt"}
+
+
+def test_a_list(client: Client) -> None:
+    assert ask(client, ["one", "", "two"]) == {"translatedText": ["eno", "", "owt"]}
+    assert ask(client, []) == {"translatedText": []}
+
+
+def test_lines_stay_lines(client: Client, start: Served) -> None:
+    """Each is translated by itself, as a line of a file; a carriage return before the line end is dropped there too."""
+    assert ask(client, "one\n\ntwo\r\nsix") == {"translatedText": "eno\n\nowt\nxis"}
+    assert start.models.batches == [["one", "", "two", "six"]]
+
+
+def test_a_form(client: Client) -> None:
+    fields = {"q": "naïve 日本", "source": "en", "target": "de", "format": "text", "alternatives": "1", "api_key": ""}
+    assert client.post("/translate", form=fields).json() == {
+        "translatedText": "evïan 本日",
+        "alternatives": ["evïan 本日!"],
+    }
+
+
+def test_alternatives(client: Client) -> None:
+    assert ask(client, "one", alternatives=2) == {"translatedText": "eno", "alternatives": ["eno!", "eno!!"]}
+    assert ask(client, ["one", "two"], alternatives=1) == {
+        "translatedText": ["eno", "owt"],
+        "alternatives": [["eno!"], ["owt!"]],
+    }
+
+
+def test_alignments(client: Client) -> None:
+    one = {"source": ["one", "two"], "target": ["eno", "owt"], "weights": [[0.75, 0.125], [0.125, 0.75]]}
+    other = {"source": ["six"], "target": ["xis"], "weights": [[0.75]]}
+    assert ask(client, "one two\nsix", alignments=True) == {
+        "translatedText": "eno owt\nxis",
+        "alignments": [one, other],
+    }
+    assert ask(client, ["six"], alignments="true") == {"translatedText": ["xis"], "alignments": [[other]]}
+
+
+def test_auto_is_the_only_source_for_a_target(client: Client) -> None:
+    assert ask(client, source="auto", target="en") == {"translatedText": "eno owt"}
+    response = client.post("/translate", {"q": "one", "source": "auto", "target": "de"})
+    assert refused(response, 400) == "source is auto, but en and fr can be translated; choose one"
+    response = client.post("/translate", {"q": "one", "source": "auto", "target": "xx"})
+    assert refused(response, 400) == 'target is "xx"; this server translates en → de, fr → de, de → en'
+
+
+def test_languages(client: Client) -> None:
+    assert client.get("/languages").json() == [
+        {"code": "en", "name": "English", "targets": ["de"]},
+        {"code": "de", "name": "German", "targets": ["en"]},
+        {"code": "fr", "name": "French", "targets": ["de"]},
+    ]
+
+
+def test_settings(client: Client) -> None:
+    settings = client.get("/frontend/settings").json()
+    assert settings["charLimit"] == 20
+    assert settings["keyRequired"] is False
+    assert settings["language"] == {
+        "source": {"code": "en", "name": "English"},
+        "target": {"code": "de", "name": "German"},
+    }
+    assert settings["pairs"][1] == {"source": "fr", "target": "de", "alternatives": MOST - 1, "alignments": False}
+
+
+FORM = {"content-type": "application/x-www-form-urlencoded"}
+RIGHT = {"q": "one", "source": "en", "target": "de"}
+TWO = MOST - 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"q": None}, "q is missing: a text, or a list of texts"),
+        ({"q": 7}, "q is 7; it must be a text"),
+        ({"q": ["a", None]}, "text 2 of q is null; it must be a text"),
+        ({"q": {"a": 1}}, 'q is {"a": 1}; it must be a text'),
+        ({"q": "x" * 21}, "q has 21 characters; at most 20 are translated"),
+        ({"q": ["", "x" * 21]}, "text 2 of q has 21 characters; at most 20 are translated"),
+        ({"q": ["", "", "", ""]}, "q has 4 texts; at most 3 are translated at once"),
+        ({"q": "a\ud800"}, "q is no text: its character 2 is half of a surrogate pair"),
+        ({"source": None}, "source is missing: the code of a language, such as en"),
+        ({"target": 5}, "target is 5: the code of a language, such as en"),
+        ({"source": "de", "target": "fr"}, '"de" → "fr" is not translated here; this server translates en → de'),
+        ({"target": "\udc00"}, '"en" → "\udc00" is not translated here'),
+        ({"target": "x" * 99}, f'"en" → "{"x" * 40}…" is not translated here'),
+        ({"format": "html"}, "format html is not translated by this server; send text"),
+        ({"format": "pdf"}, 'format is "pdf"; it must be text'),
+        ({"alternatives": -1}, "alternatives is -1; it must be a whole number, at least 0"),
+        ({"alternatives": True}, "alternatives is true; it must be a whole number, at least 0"),
+        ({"alternatives": MOST}, f"alternatives is {MOST}; this server has at most {TWO} for en → de"),
+        ({"alternatives": 10**999}, "alternatives is 1000"),
+        ({"alignments": 1}, "alignments is 1; it must be true or false"),
+        ({"source": "fr", "alignments": True}, "alignments: the model for fr → de has no attention to read them from"),
+    ],
+)
+def test_wrong_fields(start: Served, changes: dict[str, object], why: str) -> None:
+    client = start(limits=Limits(characters=20, texts=3))
+    response = client.post("/translate", {**RIGHT, **changes})
+    assert refused(response, 400).startswith(why)
+    assert start.models.batches == []
+
+
+def test_all_mistakes_are_told_at_once(client: Client) -> None:
+    response = client.post("/translate", {"q": 1, "source": "xx", "target": "de", "alternatives": "many"})
+    assert refused(response, 400).count("; it must be") == 2
+    assert '"xx" → "de"' in refused(response, 400)
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "why"),
+    [
+        (b'{"q": "one"', "application/json", "the body is not JSON: "),
+        (b'["one"]', "application/json", "the body must be a JSON object"),
+        (b"NaN", "application/json", "the body must be a JSON object"),
+        (b'{"q": "\xff"}', "application/json; charset=utf-8", "the body is not UTF-8: byte 7 is 0xff"),
+        (b'{"a":' * 80, "application/json", "the body is not JSON: "),
+        (b"", "application/json", "the body is not JSON: "),
+        (b"", "", "q is missing: a text, or a list of texts; source is missing"),
+        (b"q=%ff&source=en&target=de", "application/x-www-form-urlencoded", "the form is not UTF-8"),
+        ("q=é".encode(), "application/x-www-form-urlencoded", "the form is not UTF-8"),
+        (b"q=%ED%A0%80", "application/x-www-form-urlencoded", "the form is not UTF-8"),
+        (b"q=a&q=b&target=de", "application/x-www-form-urlencoded", '"q" is given more than once'),
+        (b"&".join([b"a=b"] * 101), "application/x-www-form-urlencoded", "the form has more than 100 fields"),
+        (b"q=a", "text/plain", 'a body of type "text/plain" cannot be read; send application/json or '),
+        (b"q=a", "", 'a body of type "" cannot be read; send application/json or '),
+    ],
+)
+def test_wrong_bodies(client: Client, content: bytes, kind: str, why: str) -> None:
+    response = client.post("/translate", content=content, headers={"content-type": kind} if kind else {})
+    assert refused(response, 400).startswith(why)
+
+
+def test_a_body_that_is_too_large(client: Client) -> None:
+    response = client.post("/translate", content=b"x" * 501)
+    assert refused(response, 413) == "the body has more than 500 bytes"
+
+
+def test_wrong_paths_and_methods(client: Client) -> None:
+    assert refused(client.get("/nothing"), 404) == "Not Found: GET /nothing"
+    assert refused(client.get("/translate"), 405) == "Method Not Allowed: GET /translate"
+    assert refused(client.post("/languages"), 405) == "Method Not Allowed: POST /languages"
+    assert refused(client.get("/languages/"), 404)
+    assert refused(client.get("/../api.py"), 404)
+
+
+def test_a_model_that_fails(client: Client, start: Served, capfd: pytest.CaptureFixture[str]) -> None:
+    """The server lives on, and its log has no text."""
+    body = {"source": "en", "target": "de"}
+    assert refused(client.post("/translate", {**body, "q": "NaN"}), 500) == "the model computes NaN"
+    assert refused(client.post("/translate", {**body, "q": "crash"}), 500) == "the server failed; its log says more"
+    assert ask(client) == {"translatedText": "eno owt"}
+    written = capfd.readouterr().err
+    assert re.fullmatch(r"nmt-serve: ZeroDivisionError in \S+doubles\.py, line \d+\n", written)
+
+
+def test_requests_share_batches(client: Client, start: Served) -> None:
+    """While one is computed, others come; each gets its own answer."""
+    client = start(limits=Limits())
+    start.models.go.clear()
+    with ThreadPoolExecutor(9) as pool:
+        first = pool.submit(ask, client, "first")
+        assert start.models.begun.wait(20)
+        others = [pool.submit(ask, client, f"text{number}") for number in range(8)]
+        _until(lambda: start.services[-1].batcher.waiting == 8)
+        start.models.go.set()
+        assert first.result() == {"translatedText": "tsrif"}
+        assert [other.result() for other in others] == [{"translatedText": f"{n}txet"} for n in range(8)]
+    assert list(map(len, start.models.batches)) == [1, 8]
+
+
+def test_a_full_queue(start: Served) -> None:
+    client = start()
+    start.models.go.clear()
+    with ThreadPoolExecutor(3) as pool:
+        answers = [pool.submit(ask, client, "first")]
+        assert start.models.begun.wait(20)
+        answers += [pool.submit(ask, client, text) for text in ("second", "third")]
+        _until(lambda: start.services[-1].batcher.waiting == 2)
+        response = client.post("/translate", RIGHT)
+        assert refused(response, 503) == "2 requests are waiting already; try again later"
+        assert response.headers["retry-after"] == "5"
+        start.models.go.set()
+        assert [answer.result()["translatedText"] for answer in answers] == ["tsrif", "dnoces", "driht"]
+
+
+def test_a_request_that_takes_too_long(start: Served) -> None:
+    """It leaves the queue."""
+    client = start(limits=Limits(seconds=0.3))
+    start.models.go.clear()
+    with ThreadPoolExecutor(2) as pool:
+        for answer in [pool.submit(client.post, "/translate", RIGHT) for _ in range(2)]:
+            assert refused(answer.result(), 503) == "no answer within 0.3 seconds; send less, or try again later"
+    _until(lambda: not start.services[-1].batcher.waiting)
+    start.models.go.set()
+    assert ask(client) == {"translatedText": "eno owt"}
+
+
+def test_a_client_that_goes(start: Served) -> None:
+    """Its request leaves the queue."""
+    client = start()
+    start.models.go.clear()
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(ask, client, "first")
+        assert start.models.begun.wait(20)
+        gone = client.request("POST", "/translate", content=b"q=x&source=en&target=de", headers=FORM, stay=False)
+        assert gone.status == 499
+        assert not start.services[-1].batcher.waiting
+        assert not start.services[-1].held > 1
+        start.models.go.set()
+        assert first.result() == {"translatedText": "tsrif"}
+    assert start.models.batches == [["first"]]
+
+
+def test_too_many_requests_a_minute(start: Served) -> None:
+    client = start(limits=Limits(per_minute=2))
+    ask(client)
+    ask(client)
+    response = client.post("/translate", RIGHT)
+    assert refused(response, 429) == "more than 2 requests a minute; wait a moment"
+    assert 25 <= int(response.headers["retry-after"]) <= 31
+    assert client.get("/languages").status == 200
+
+
+def test_keys(start: Served) -> None:
+    client = start(keys=["right", "änder"])
+    assert refused(client.post("/translate", RIGHT), 403) == "this server wants an API key: send it as api_key"
+    for key in ("wrong", "righ", "right ", "\udc00"):
+        assert refused(client.post("/translate", {**RIGHT, "api_key": key}), 403) == "Invalid API key"
+    assert ask(client, api_key="right") == ask(client, api_key="änder") == {"translatedText": "eno owt"}
+    assert client.get("/frontend/settings").json()["keyRequired"] is True
+    assert client.get("/languages").status == 200
+
+
+def test_keys_have_rates_of_their_own(start: Served) -> None:
+    client = start(keys=["one", "other"], limits=Limits(per_minute=1))
+    ask(client, api_key="one")
+    refused(client.post("/translate", {**RIGHT, "api_key": "one"}), 429)
+    ask(client, api_key="other")
+
+
+def test_other_pages_may_not_ask_unless_told(start: Served) -> None:
+    origin = {"origin": "https://example.org"}
+    assert "access-control-allow-origin" not in start().post("/translate", RIGHT, headers=origin).headers
+    client = start(origins=("https://example.org",))
+    asked = {**origin, "access-control-request-method": "POST", "access-control-request-headers": "content-type"}
+    for response in (
+        client.request("OPTIONS", "/translate", headers=asked),
+        client.post("/translate", RIGHT, headers=origin),
+    ):
+        assert response.status == 200
+        assert response.headers["access-control-allow-origin"] == "https://example.org"
+    other = client.post("/translate", RIGHT, headers={"origin": "https://example.com"})
+    assert "access-control-allow-origin" not in other.headers
+
+
+def test_a_server_that_stops(client: Client, start: Served) -> None:
+    assert client.get("/health").json() == {"status": "ok"}
+    start.services[0].stopping = True
+    assert client.get("/health").status == 503
+    assert refused(client.post("/translate", RIGHT), 503) == "the server is stopping; try again later"
+
+
+def test_the_page(client: Client) -> None:
+    """It loads nothing from elsewhere, and its browser is told so."""
+    page = client.get("/")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert page.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'; ")
+    for file in re.findall(r'(?:href|src)="([^"]+)"', page.text):
+        response = client.get(f"/{file}")
+        assert response.status == 200
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert "innerHTML" not in response.text
+        assert "https://" not in response.text
+    assert "<style" not in page.text
+    assert not re.search(r"\son\w+=|<script>", page.text)
+
+
+def test_metrics(client: Client) -> None:
+    ask(client, "one\ntwo")
+    client.get("/secret/text")
+    client.post("/translate", {})
+    text = client.get("/metrics").text
+    numbers = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert numbers['nmt_requests_total{path="/translate",status="200"}'] == "1"
+    assert numbers['nmt_requests_total{path="/translate",status="400"}'] == "1"
+    assert numbers['nmt_requests_total{path="other",status="404"}'] == "1"
+    assert numbers["nmt_request_seconds_count"] == numbers['nmt_request_seconds_bucket{le="+Inf"}'] == "2"
+    assert numbers["nmt_characters_total"] == "7"
+    assert numbers["nmt_waiting_requests"] == "0"
+    assert [numbers[f'nmt_batch_lines_bucket{{le="{bound}"}}'] for bound in (1, 2, 4, "+Inf")] == ["0", "1", "1", "1"]
+    assert numbers["nmt_batch_lines_sum"] == "2.000000"
+    assert "secret" not in text
+
+
+def test_the_log_has_no_text(client: Client, start: Served) -> None:
+    ask(client, "secret")
+    client.get("/secret?q=secret")
+    assert len(start.lines) == 2
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d POST /translate 200 \d+ ms", start.lines[0])
+    assert start.lines[1].split()[2:5] == ["GET", "other", "404"]
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    for _ in range(400):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it takes too long")

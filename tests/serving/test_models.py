@@ -1,0 +1,82 @@
+"""Models by their pairs of languages: lines are translated as the translator does, by sentences or as a whole."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.decoding.translator import TranslationOptions, Translator
+from nmt.errors import UserError, checked
+from nmt.serving.languages import Pair
+from nmt.serving.models import Served, loaded, sentence_rules
+from nmt.serving.requests import Kind
+from tests.random_model import save_random_model, text
+
+PAIR = Pair("en", "de")
+LINES = ["A dog runs. Two men are reading!", "", *text(20).splitlines()]
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    path = save_random_model(tmp_path_factory.mktemp("models") / "model.safetensors")
+    (translator,) = checked(loaded([(path, PAIR)], device="cpu", precision="float32")).values()
+    return translator
+
+
+@pytest.mark.parametrize("rules", [{PAIR: "en"}, {}])
+def test_translations_are_those_of_the_translator(translator: Translator, rules: dict[Pair, str]) -> None:
+    served = Served({PAIR: translator}, TranslationOptions(beam_size=4), rules)
+    served.check()
+    split = rules.get(PAIR, False)
+    options = TranslationOptions(beam_size=4, n_best=2, alignments=True, split_sentences=split)
+    for best, expected in zip(
+        served.translate(LINES, Kind(PAIR, 2, True)), translator.translate(LINES, options), strict=True
+    ):
+        assert [one.text for one in best] == [one.text for one in expected]
+        assert [one.alignment for one in best] == [one.alignment for one in expected]
+
+
+def test_sentences_are_translated_one_by_one(translator: Translator) -> None:
+    served = Served({PAIR: translator}, rules={PAIR: "en"})
+    line, *sentences = served.translate(
+        ["A dog runs. Two men are reading!", "A dog runs.", "Two men are reading!"], Kind(PAIR, 1, False)
+    )
+    assert line[0].text.split() == [word for sentence in sentences for word in sentence[0].text.split()]
+
+
+def test_rules_of_sentences() -> None:
+    told: list[str] = []
+    pairs = [PAIR, Pair("zh-Hans", "en"), Pair("english", "german")]
+    assert sentence_rules(pairs, told.append) == {PAIR: "en", pairs[1]: "zh"}
+    assert len(told) == 1
+    assert told[0].startswith("english → german: lines are not cut into sentences: 'english' is no code of a language")
+
+
+def test_options_that_a_model_cannot_follow(translator: Translator) -> None:
+    served = Served({PAIR: translator}, TranslationOptions(replace_unknown={}, suppress_unknown=True))
+    with pytest.raises(UserError, match="en → de: suppress_unknown leaves no unknown word to replace"):
+        served.check()
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")])
+def test_memory_that_is_short(translator: Translator, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    def fail(*arguments: object) -> None:
+        raise error
+
+    monkeypatch.setattr(translator, "translate", fail)
+    with pytest.raises(UserError, match="not enough memory"):
+        Served({PAIR: translator}).translate(["a"], Kind(PAIR, 1, False))
+
+
+def test_a_model_that_computes_nan(tmp_path: Path) -> None:
+    broken = Translator.load(save_random_model(tmp_path / "model.safetensors"))
+    with torch.no_grad():
+        next(broken.models[0].parameters()).fill_(float("nan"))
+    broken.models[0].pack_weights("float32")
+    with pytest.raises(UserError, match="weights are not finite"):
+        Served({PAIR: broken}).translate(["a dog"], Kind(PAIR, 1, False))
+
+
+def test_what_models_can_do(translator: Translator) -> None:
+    served = Served({PAIR: translator}, TranslationOptions(beam_size=7))
+    assert (served.pairs, served.most(PAIR), served.has_alignments(PAIR)) == ([PAIR], 7, True)
