@@ -1,0 +1,148 @@
+"""A real server and real clients: LibreTranslate's own, many at once, and some that wait when the server is stopped."""
+
+import json
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="the server needs the extra serve")
+
+from nmt.cli import serve
+from nmt.decoding.translator import TranslationOptions, Translator
+from tests.random_model import save_random_model, text
+from tests.serving.process import Server
+
+LINES = text(60).splitlines()
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_random_model(tmp_path_factory.mktemp("serving") / "model.safetensors")
+
+
+@pytest.fixture(scope="module")
+def server(model: Path) -> Iterator[Server]:
+    made = Server("--model", f"en-de={model}", "--model", str(model))
+    yield made
+    code, errors = made.stop()
+    assert code == 0, errors
+    assert [line for line in errors if not line.startswith("nmt-serve: ")] == []
+
+
+def ask(port: int, q: object, **fields: object) -> tuple[int, dict[str, object]]:
+    connection = HTTPConnection("127.0.0.1", port, timeout=200)
+    body = json.dumps({"q": q, "source": "en", "target": "de", **fields})
+    connection.request("POST", "/translate", body, {"content-type": "application/json"})
+    response = connection.getresponse()
+    answer = response.status, json.load(response)
+    connection.close()
+    return answer
+
+
+def test_a_client_of_libretranslate(server: Server, model: Path) -> None:
+    api = pytest.importorskip("libretranslatepy", reason="the tests' extra has it").LibreTranslateAPI(server.url)
+    (best,) = Translator.load(model).translate([LINES[0]])
+    assert api.translate(LINES[0], "en", "de") == best[0].text
+    assert api.translate(LINES[0], "auto", "en") == best[0].text
+    assert [language["code"] for language in api.languages()] == ["en", "de"]
+
+
+def test_answers_are_those_of_the_translator(server: Server, model: Path) -> None:
+    """Of many clients at once, with and without what they may ask for besides."""
+    translator = Translator.load(model)
+    options = TranslationOptions(n_best=3, alignments=True, split_sentences="en")
+    expected = list(translator.translate(LINES, options))
+    alone = [best[0].text for best in translator.translate(LINES, TranslationOptions(split_sentences="en"))]
+    with ThreadPoolExecutor(20) as pool:
+        plain = [pool.submit(ask, server.port, line) for line in LINES]
+        rich = [pool.submit(ask, server.port, line, alternatives=2, alignments=True) for line in LINES]
+        together = pool.submit(ask, server.port, "\n".join(LINES), alignments=False)
+        assert together.result() == (200, {"translatedText": "\n".join(alone)})
+        assert [future.result() for future in plain] == [(200, {"translatedText": line}) for line in alone]
+    for future, best, line in zip(rich, expected, LINES, strict=True):
+        status, answer = future.result()
+        assert status == 200
+        assert [answer["translatedText"], *answer["alternatives"]] == [one.text for one in best]  # type: ignore[misc]
+        (alignment,) = answer["alignments"]  # type: ignore[misc]
+        assert alignment["source"] == line.split()
+        assert alignment["target"] == best[0].text.split()
+        assert best[0].soft_alignment is not None
+        weights = best[0].soft_alignment.weights.tolist()
+        assert alignment["weights"] == [[pytest.approx(weight, abs=1e-3) for weight in row] for row in weights]
+    with urlopen(f"{server.url}/metrics") as response:
+        batches = re.search(r"nmt_batch_lines_count (\d+)", response.read().decode())
+    assert batches is not None
+    assert int(batches[1]) < len(LINES)  # of more than three times as many lines
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_loses_no_request(model: Path, number: int) -> None:
+    """Whatever was accepted is answered, then the server refuses, and ends with 0."""
+    clients = 12
+    server = Server("--model", f"en-de={model}", "--beam-size", "12", "--max-texts", "60")
+    with ThreadPoolExecutor(clients) as pool:
+        answers = [pool.submit(ask, server.port, LINES) for _ in range(clients)]
+        while f"nmt_characters_total {clients * sum(map(len, LINES))}\n" not in _metrics(server):
+            time.sleep(0.01)
+        code, errors = server.stop(number)
+        statuses = [answer.result()[0] for answer in answers]
+    assert statuses == [200] * clients
+    assert (code, errors[2:]) == (0, [])
+    with pytest.raises(ConnectionRefusedError):
+        ask(server.port, "a")
+
+
+def _metrics(server: Server) -> str:
+    with urlopen(f"{server.url}/metrics") as response:
+        return str(response.read().decode())
+
+
+def test_wrong_options(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All are told at once."""
+    keys = tmp_path / "keys"
+    keys.write_text("\n")
+    wrong = ["--beam-size", "0", "--max-texts", "0", "--max-seconds", "no", "--cors", "example.org", "--port", "x"]
+    assert serve.main(["--model", str(model), "--model", "x/none", "--api-keys", str(keys), *wrong]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("nmt-serve: 7 problems:\n")
+    for part in (
+        "--beam-size 0: ",
+        "x/none: no such model file",
+        "--max-texts 0: allowed: a whole number, at least 1",
+        "--max-seconds no: allowed: a number, more than 0",
+        f"--api-keys {keys}: the file is empty",
+        "--cors example.org: an origin is scheme and host",
+        "--port x: allowed: a whole number from 0 to 65535",
+    ):
+        assert part in error
+
+
+def test_a_port_that_is_taken(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert serve.main(["--model", str(model), "--port", str(port)]) == 2
+    error = capsys.readouterr().err
+    assert error == f"nmt-serve: error: cannot listen on --host 127.0.0.1 --port {port}: Address already in use\n"
+
+
+def test_two_models_for_one_pair(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = shutil.copy(model, model.with_name("other.safetensors"))
+    assert serve.main(["--model", str(model), "--model", str(other), "--port", "0"]) == 2
+    assert f"{model} and {other} both translate en → en; " in capsys.readouterr().err
+
+
+def test_without_the_extra(model: Path) -> None:
+    program = "import sys; sys.modules['uvicorn'] = None; from nmt.cli import serve; serve.main(sys.argv[1:])"
+    ended = subprocess.run([sys.executable, "-c", program, "--model", model], capture_output=True, text=True)
+    assert ended.stderr == "nmt-serve: error: uvicorn is not installed: pip install 'nmt-toolkit[serve]'\n"
