@@ -108,28 +108,25 @@ def parse_config(text: str) -> Config:
 
 
 def with_former_defaults(config: Config, saved: str) -> Config:
-    """`config` with what the configuration `saved` means by leaving keys out, where `config` leaves them out too.
+    """`config` with the values of the configuration `saved` for keys that it leaves out and whose default has changed.
 
     Raises UserError when `saved` cannot be read.
     """
     before, decoder = parse_config(saved).model.decoder, config.model.decoder
-    if not _as_it_was(_document(saved, "").value) or "order" in decoder.model_fields_set:
+    if "order" in decoder.model_fields_set:
         return config
     decoder = decoder.model_copy(update={"order": before.order})
     return config.model_copy(update={"model": config.model.model_copy(update={"decoder": decoder})})
 
 
-def _as_it_was(configuration: Any) -> bool:
+def _as_it_was(configuration: Any) -> None:
     """Fill in what a saved configuration means by leaving out a key that came later, with another default.
 
-    Before `model.decoder.order` there was the order of the paper only. Returns whether something was filled in.
+    Before `model.decoder.order` there was the order of the paper only.
     """
     with suppress(TypeError, KeyError):  # it is no mapping, or the sections are not there
-        decoder = configuration["model"]["decoder"]
-        if decoder["type"] == "bahdanau" and "order" not in decoder:
-            decoder["order"] = "paper"
-            return True
-    return False
+        if (decoder := configuration["model"]["decoder"])["type"] == "bahdanau":
+            decoder.setdefault("order", "paper")
 
 
 def _first(messages: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import Config, differences, dump_config, load_config, parse_config
+from nmt.config import Config, differences, dump_config, load_config, parse_config, with_former_defaults
 from nmt.config.yaml_text import read_yaml
 from nmt.errors import UserError
 
@@ -113,3 +113,12 @@ def test_what_was_saved_before_a_key_keeps_its_meaning(load: Load, decoder: str,
     without = "".join(line for line in text.splitlines(keepends=True) if line.strip() != "order: authors")
     assert without != text
     assert parse_config(without).model.decoder.order == order
+
+
+@pytest.mark.parametrize("decoder", ["bahdanau", "luong"])
+def test_a_key_whose_default_has_changed_is_as_it_was_where_it_is_left_out(load: Load, decoder: str) -> None:
+    """So a run that began before is resumed with the same file; where the file has the key, it counts."""
+    saved = dump_config(load(f"model: {{decoder: {{type: {decoder}}}}}")).replace("order: authors", "order: paper")
+    for given, order in (("", "paper"), (", order: authors", "authors")):
+        config = load(f"model: {{decoder: {{type: {decoder}{given}}}}}")
+        assert with_former_defaults(config, saved).model.decoder.order == order
