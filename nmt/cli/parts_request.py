@@ -36,24 +36,24 @@ class PartsRequest:
 
     chunk_lines: int | None
     resume: bool
-    options: Options
 
-    def facts(self, models: Sequence[Path]) -> Facts:
-        """Everything that determines the outputs, by option; the contents of files, not their names."""
-        files = {**_files_read(self.options), "model": models}
-        contents = digests(path for paths in files.values() for path in paths)
-        facts = {"version": __version__}
-        for name, value in self.options.items():
-            if name in files:
-                fact = " and ".join(f"content {contents[path]}" for path in files[name])
-            elif name in UNIMPORTANT or value is None or value is False or value == USUAL.get(name):
-                continue
-            elif name == "plot_alignments":  # pictures are not joined: they all go to one folder
-                fact = str(value.resolve())
-            else:
-                fact = "wanted" if name in FILES else str(value)
-            facts[option_name(name)] = fact
-        return facts
+
+def facts_of(options: Options, models: Sequence[Path]) -> Facts:
+    """Everything that determines the outputs, by option; the contents of files, not their names."""
+    files = {**files_read(options), "model": models}
+    contents = digests(path for paths in files.values() for path in paths)
+    facts = {"version": __version__}
+    for name, value in options.items():
+        if name in files:
+            fact = " and ".join(f"content {contents[path]}" for path in files[name])
+        elif name in UNIMPORTANT or value is None or value is False or value == USUAL.get(name):
+            continue
+        elif name == "plot_alignments":  # pictures are not joined: they all go to one folder
+            fact = str(value.resolve())
+        else:
+            fact = "wanted" if name in FILES else str(value)
+        facts[option_name(name)] = fact
+    return facts
 
 
 def add_parts_options(group: argparse._ActionsContainer) -> None:
@@ -88,7 +88,7 @@ def read_parts(options: Options, *, processes: int) -> Checking[PartsRequest | N
         if not once and (reason := unfinished(folder)):
             yield reason
         return None
-    for name, paths in _files_read(options).items():
+    for name, paths in files_read(options).items():
         for path in paths:
             if str(path) == STANDARD or is_device(path):
                 option = option_name(name)
@@ -98,7 +98,7 @@ def read_parts(options: Options, *, processes: int) -> Checking[PartsRequest | N
     for inside in outputs_inside(folder, options):
         yield f"{inside}: is in {folder}, which is removed in the end; choose another place"
     count = yield from read_count("--chunk-lines", chunk_lines, least=1)
-    return PartsRequest(count, options["resume"], options)
+    return PartsRequest(count, options["resume"])
 
 
 def parts_folder(output: str) -> Path:
@@ -113,7 +113,7 @@ def outputs_inside(folder: Path, options: Options) -> list[str]:
     return [f"{option_name(name)} {path}" for name, path in outputs if Path(path).resolve().is_relative_to(inside)]
 
 
-def _files_read(options: Options) -> dict[str, Sequence[Path]]:
+def files_read(options: Options) -> dict[str, Sequence[Path]]:
     """The files to read, by the names of their options, except the models."""
     files: dict[str, Sequence[Path]] = {"input": [Path(options["input"])]}
     for name, value in options.items():

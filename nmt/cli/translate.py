@@ -20,7 +20,9 @@ from tqdm import tqdm
 from nmt.cli.alignment_outputs import FILES, AlignmentOutputs
 from nmt.cli.common import enough_memory, run
 from nmt.cli.outputs import opened_for_writing
-from nmt.cli.parts_request import MAIN, PartsRequest, outputs_inside, parts_folder
+from nmt.cli.parts_request import MAIN, PartsRequest, facts_of, outputs_inside, parts_folder
+from nmt.cli.shard_request import read_merge
+from nmt.cli.shards import Block, block_of, finish_block
 from nmt.cli.standard_input import Lines
 from nmt.cli.translation_request import PROGRAM, Request, parser, read_request
 from nmt.data.corpus import lines_of, read_lines
@@ -28,8 +30,8 @@ from nmt.decoding.reading import sentence_language
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError, checked
 from nmt.jobs.in_parts import translate_in_parts
-from nmt.jobs.records import file_states
 from nmt.jobs.resuming import Job, remove_idle
+from nmt.jobs.shards import merge
 from nmt.jobs.team import Team, told_by_the_first
 
 MEMORY = "lower --beam-size or --n-best, or shorten the longest lines of the input"
@@ -46,36 +48,61 @@ def _translate(arguments: Sequence[str] | None) -> int:
     with told_by_the_first():
         options = parser().parse_args(arguments)
     team = Team.of_torchrun(PROGRAM)
+    if options.merge:
+        outputs = team.together("options", lambda: checked(read_merge(options, parser(), processes=team.size)))
+        shards = merge(outputs, main=MAIN)
+        print(f"{PROGRAM}: {outputs[MAIN]}: merged {shards} shards; their files may be deleted", file=sys.stderr)
+        return 0
     request = team.together("options", lambda: checked(read_request(options, team)))
-    files, write = {MAIN: request.output, **request.alignments.files}, partial(_write, request)
-    if request.parts is not None:
-        job = team.together("facts", partial(_job, request, request.parts, files))
-        return translate_in_parts(job, team, load=partial(_load_for_chunks, request), write=write)
+    block: Block | None = None
+    if request.shard is not None:
+        block = team.together("shard", lambda: block_of(request, _load(request)))
+        if request.lines and block.lines == 0 and team.is_first:
+            why = f"{request.source} can be divided into {block.pieces} at most, with these --batch-tokens"
+            print(f"{PROGRAM}: warning: shard {request.shard} is empty: {why}", file=sys.stderr)
+    code = 0
+    if request.parts is None:
+        _translate_in_one_piece(request, block)
+    else:
+        job = team.together("facts", partial(_job, request, request.parts, block))
+        write = partial(_write_part, request, block)
+        code = translate_in_parts(job, team, load=partial(_load_for_chunks, request, block), write=write)
+    if block is not None and code == 0 and team.is_first:
+        finish_block(request, block)
+    return code
+
+
+def _translate_in_one_piece(request: Request, block: Block | None) -> None:
     if not outputs_inside(folder := parts_folder(request.output), {MAIN: request.output, **vars(request.alignments)}):
         remove_idle(folder)
-    translate: Translate = partial(_load(request).translate, options=request.options)
+    translator = _load(request) if block is None else block.translator
+    lines: Iterator[str]
     if request.source is None:
         stream = Lines(sys.stdin.fileno())
         lines, waiting = lines_of(stream, name="standard input"), stream.waiting
     else:
         lines, waiting = read_lines(request.source), None
     beside = {keyword: read_lines(path) for keyword, path in request.beside.items()}
-    translations = translate(lines, **beside, waiting=(lambda: True) if request.flush else waiting)
+    first, total = 0, request.lines
+    if block is not None:
+        first, total = block.first, block.lines
+        lines = islice(lines, first, first + total)
+        beside = {keyword: islice(text, first, first + total) for keyword, text in beside.items()}
+    translate: Translate = partial(translator.translate, options=request.options)
+    translations = translate(lines, **beside, first=first, waiting=(lambda: True) if request.flush else waiting)
     watched = sys.stderr.isatty() and not (request.source is None and sys.stdin.isatty())
-    write(tqdm(translations, total=request.lines, unit=" lines", disable=not watched), files, 0)
-    return 0
+    _write(request, tqdm(translations, total=total, unit=" lines", disable=not watched), request.files, first)
 
 
-def _job(request: Request, parts: PartsRequest, files: Mapping[str, str]) -> Job:
+def _job(request: Request, parts: PartsRequest, block: Block | None) -> Job:
     """The same as a job in parts, which knows its files by their contents."""
-    texts = [str(path) for path in (request.source, *request.beside.values())]
     return Job(
         program=PROGRAM,
         folder=parts_folder(request.output),
-        lines=request.lines or 0,
-        outputs=files,
-        texts=file_states({path: path for path in texts}),
-        facts=parts.facts(request.models.paths),
+        lines=(request.lines or 0) if block is None else block.lines,
+        outputs=request.files,
+        texts=request.texts() if block is None else block.texts,
+        facts=facts_of(request.given, request.models.paths) if block is None else block.facts,
         chunk_lines=parts.chunk_lines,
         resume=parts.resume,
     )
@@ -94,24 +121,28 @@ def _load(request: Request) -> Translator:
     return translator
 
 
-def _load_for_chunks(request: Request) -> Callable[[int, int], Iterator[list[Translation]]]:
-    """Load what translates a number of lines of the source, starting with a first one.
+def _load_for_chunks(request: Request, block: Block | None) -> Callable[[int, int], Iterator[list[Translation]]]:
+    """Load what translates a number of lines of the source, or of a block of it, starting with a first one.
 
     Raises UserError, before any of them is, for a line that cannot have its prefix or constraints.
     """
-    translator = _load(request)
-    translate: Translate = partial(translator.translate, options=request.options)
     assert request.source is not None
+    translator = _load(request) if block is None else block.translator
+    begin, end = (0, None) if block is None else (block.first, block.first + block.lines)
+    translate: Translate = partial(translator.translate, options=request.options)
     if request.beside:
-        texts: dict[str, Any] = {keyword: read_lines(path) for keyword, path in request.beside.items()}
-        for _ in translator.read(read_lines(request.source), request.options, **texts):
+        texts: dict[str, Any] = {
+            keyword: islice(read_lines(path), begin, end) for keyword, path in request.beside.items()
+        }
+        lines = islice(read_lines(request.source), begin, end)
+        for _ in translator.read(lines, request.options, first=begin, **texts):
             pass
     source = _NumberedLines(request.source)
     beside = {keyword: _NumberedLines(path) for keyword, path in request.beside.items()}
 
     def translate_chunk(first: int, count: int) -> Iterator[list[Translation]]:
-        texts = {keyword: text.lines(first, count) for keyword, text in beside.items()}
-        return translate(source.lines(first, count), first=first, **texts)
+        texts = {keyword: text.lines(begin + first, count) for keyword, text in beside.items()}
+        return translate(source.lines(begin + first, count), first=begin + first, **texts)
 
     return translate_chunk
 
@@ -133,6 +164,17 @@ class _NumberedLines:
         if len(lines) < count:
             raise UserError(f"{self._path}: has become shorter since the translation began")
         return lines
+
+
+def _write_part(
+    request: Request,
+    block: Block | None,
+    translations: Iterable[list[Translation]],
+    files: Mapping[str, str],
+    first: int,
+) -> int:
+    """Like `_write`, with a `first` line that is counted from the beginning of the block."""
+    return _write(request, translations, files, first if block is None else block.first + first)
 
 
 @enough_memory(MEMORY)

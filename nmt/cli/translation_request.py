@@ -27,11 +27,14 @@ from nmt.cli.options import (
     read_sampling,
 )
 from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
-from nmt.cli.parts_request import PartsRequest, add_parts_options, read_parts
+from nmt.cli.parts_request import MAIN, Options, PartsRequest, add_parts_options, read_parts
+from nmt.cli.shard_request import add_shard_options, read_shard, with_names_of
 from nmt.data.corpus import read_lines
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.sentences import checked_language
 from nmt.errors import Checking, caught
+from nmt.jobs.records import State, file_states
+from nmt.jobs.shards import Shard, record_of
 from nmt.jobs.team import Team
 
 PROGRAM = "nmt-translate"
@@ -52,6 +55,17 @@ class Request:
     scores: bool
     flush: bool
     parts: PartsRequest | None  # None: translate in one piece
+    shard: Shard | None  # None: translate the whole text
+    given: Options  # what the command was given, with the names of the shard's outputs
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The files to write, by kind."""
+        return {MAIN: self.output, **self.alignments.files}
+
+    def texts(self) -> dict[str, State]:
+        """The states of the texts to read."""
+        return file_states({str(path): str(path) for path in (self.source, *self.beside.values())})
 
 
 def parser() -> argparse.ArgumentParser:
@@ -127,7 +141,9 @@ def parser() -> argparse.ArgumentParser:
         help="translate each line by itself and write it before the next one is read (default: lines that are there "
         "already are translated together, which is faster)",
     )
-    add_parts_options(made.add_argument_group("long translations"))
+    long = made.add_argument_group("long translations")
+    add_parts_options(long)
+    add_shard_options(long)
     attention = made.add_argument_group("alignments, from the attention of the model")
     add_alignment_options(attention)
     add_alignment_step_option(attention)
@@ -137,6 +153,10 @@ def parser() -> argparse.ArgumentParser:
 def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
     """Check the arguments of one process of the team, and count the lines."""
     values = vars(options)
+    shard = yield from read_shard(values)
+    if shard is not None:
+        values = with_names_of(shard, values)
+        options = argparse.Namespace(**values)
     how = yield from read_how(values)
     how["alignment_step"] = yield from read_alignment_step(values, users=("replace_unknown", *ALIGNMENTS))
     sampling = yield from read_sampling(values)
@@ -159,7 +179,10 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
     others = [*models.files, ("--input", source), ("--dictionary", options.dictionary)]
     others += [(f"--{name}", values[name]) for name in BESIDE]
     alignments = AlignmentOutputs(options.alignments, options.soft_alignments, options.plot_alignments)
-    yield from alignments.check(others=(yield from check_outputs({"--output": options.output}, others=others)))
+    outputs = {"--output": options.output}
+    if shard is not None:
+        outputs["the record of --output"] = record_of(options.output)
+    yield from alignments.check(others=(yield from check_outputs(outputs, others=others)))
     lines = yield from caught(partial(_count, source), None)
     for name in BESIDE:
         count = yield from caught(partial(_count, values[name]), None)
@@ -196,6 +219,8 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
         scores=options.scores,
         flush=options.flush,
         parts=parts,
+        shard=shard,
+        given=values,
     )
 
 

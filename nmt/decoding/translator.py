@@ -216,11 +216,23 @@ class Translator:
             decoding=decoding,
             options=options,
         )
-        characters = min(CHUNK_BATCHES * CHARACTERS_A_PIECE * decoding.batch_tokens, MOST_CHARACTERS)
+        characters = _characters(decoding)
         beside = {"prefixes": prefixes, "constraint lines": constraints}
         for chunk, beginnings, phrases in alongside(chunks(lines, characters, waiting), beside):
             yield checked(reader.segments(chunk, beginnings, phrases, first))
             first += len(chunk)
+
+    def together(self, lines: Iterable[str], options: TranslationOptions) -> Iterator[int]:
+        """How many of the lines are translated together, then how many of the next, and so on.
+
+        A text that is cut where they end is translated as the whole is, bit for bit, if no `waiting` is given.
+        """
+        return map(len, chunks(lines, _characters(options.decoding(self.decoding)), None))
+
+
+def _characters(decoding: DecodingConfig) -> int:
+    """How many characters of lines are translated together."""
+    return min(CHUNK_BATCHES * CHARACTERS_A_PIECE * decoding.batch_tokens, MOST_CHARACTERS)
 
 
 def _usable(device: torch.device | str) -> torch.device:

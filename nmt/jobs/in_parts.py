@@ -16,7 +16,7 @@ from tqdm import tqdm
 from nmt.errors import UserError
 from nmt.jobs import torchrun
 from nmt.jobs.parts import Parts
-from nmt.jobs.records import file_states
+from nmt.jobs.records import changes
 from nmt.jobs.resuming import Job, follow_parts, open_parts
 from nmt.jobs.stopping import Interrupted, StopRequest, handled, leaving, telling
 from nmt.jobs.team import Team
@@ -145,11 +145,9 @@ class _Changed(UserError):
 
 
 def _refuse_changes(job: Job) -> None:
-    after = file_states({name: name for name in job.texts})
-    if changed := [name for name in job.texts if after[name] != job.texts[name]]:
+    if changed := changes(job.texts):
         raise _Changed(
-            *(f"{name}: has changed since the translation began; leave it as it is" for name in changed),
-            f"{job.folder}: has chunks from before and after the change; delete the folder and start over",
+            *changed, f"{job.folder}: has chunks from before and after the change; delete the folder and start over"
         )
 
 

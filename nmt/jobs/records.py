@@ -67,9 +67,9 @@ def read_description(folder: Path) -> Description | None:
     path = next((folder / name for name in (JOB, JOINED) if (folder / name).exists()), None)
     if path is None:
         return None
-    values = _read_json(path)
+    values = read_json(path)
     lines, facts, joined = values.get("lines"), values.get("facts"), values.get("outputs")
-    if not _is_count(lines) or not isinstance(facts, dict) or not isinstance(joined, dict | None):
+    if not is_count(lines) or not isinstance(facts, dict) or not isinstance(joined, dict | None):
         raise Damaged(f"{path}: damaged")
     chunk_lines = facts.get(CHUNK_LINES)
     if not isinstance(chunk_lines, str) or not re.fullmatch("[1-9][0-9]{0,17}", chunk_lines):
@@ -88,9 +88,9 @@ def write_record(path: Path, *, job: str, chunk: int, lines: int, files: Mapping
 
 def read_record(path: Path, *, job: str, chunk: int) -> dict[str, Content]:
     """The contents of a chunk's files by kind. Raises Damaged if the record is missing, unreadable, or another's."""
-    values = _read_json(path)
+    values = read_json(path)
     lines, files = values.get("lines"), values.get("files")
-    if not _is_count(lines) or not isinstance(files, dict) or not all(map(_is_size_and_digest, files.values())):
+    if not is_count(lines) or not isinstance(files, dict) or not all(map(_is_size_and_digest, files.values())):
         raise Damaged(f"{path}: damaged")
     if values.get("job") != job or values.get("chunk") != chunk or isinstance(values["chunk"], bool):
         raise Damaged(f"{path}: belongs to another part or another translation")
@@ -135,12 +135,22 @@ def file_states(files: Mapping[str, str]) -> dict[str, State]:
     return result
 
 
+def changes(before: Mapping[str, State]) -> list[str]:
+    """A message about each file that is not in the state that it was in."""
+    after = file_states({name: name for name in before})
+    return [
+        f"{name}: has changed since the translation began; leave it as it is"
+        for name in before
+        if after[name] != before[name]
+    ]
+
+
 def digest_of(job: Mapping[str, Any]) -> str:
     """The checksum of a job, over everything that defines it."""
     return hashlib.sha256(json.dumps(job, sort_keys=True).encode()).hexdigest()
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
     """Read the JSON object in a file. Raises Damaged if there is none, or the file is too large to be ours."""
     try:
         with open(path, "rb") as file:
@@ -157,10 +167,15 @@ def _read_json(path: Path) -> dict[str, Any]:
     return values
 
 
-def _is_count(value: object) -> TypeGuard[int]:
+def is_count(value: object) -> TypeGuard[int]:
     """Whether it is a possible number of lines or bytes."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_LINES
 
 
 def _is_size_and_digest(value: object) -> bool:
-    return isinstance(value, list) and len(value) == 2 and _is_count(value[0]) and isinstance(value[1], str)
+    return isinstance(value, list) and len(value) == 2 and is_count(value[0]) and isinstance(value[1], str)
+
+
+def is_content(value: object) -> bool:
+    """Whether it is a Content, as JSON has it."""
+    return isinstance(value, list) and len(value) == 3 and is_count(value[0]) and _is_size_and_digest(value[1:])

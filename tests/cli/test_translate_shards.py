@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from nmt.cli.common import TELLING
-from nmt.cli.parts_request import PartsRequest
+from nmt.cli.parts_request import facts_of
 from nmt.cli.translate import main
 from nmt.decoding import translator
 from nmt.decoding.reading import Reader
@@ -340,7 +340,7 @@ def test_a_folder_without_a_finished_chunk_stays_while_it_is_used(command: Comma
 
 def test_pictures_go_to_one_folder(source: Path, tmp_path: Path) -> None:
     def facts(folder: Path) -> object:
-        return PartsRequest(None, False, {"input": str(source), "plot_alignments": folder}).facts([])
+        return facts_of({"input": str(source), "plot_alignments": folder}, [])
 
     assert facts(tmp_path / "a") != facts(tmp_path / "b")
     assert facts(tmp_path / "a") == facts(tmp_path / "b" / ".." / "a")
@@ -648,7 +648,7 @@ def test_every_option_decides_unless_it_is_known_not_to(tmp_path: Path) -> None:
     usual = {"input": str(source), "output": "out", "model": [tmp_path], "resume": True, "device": "cpu"}
 
     def facts(**more: object) -> object:
-        return PartsRequest(None, False, {**usual, **more}).facts([model])
+        return facts_of({**usual, **more}, [model])
 
     plain = facts()
     assert facts(output="elsewhere", resume=False, device=None, new_file=None, new_flag=False) == plain
