@@ -68,14 +68,14 @@ class TensorFile:
 
     def __init__(self, path: Path, file: IO[bytes], texts: dict[str, str], tensors: dict[str, DeclaredTensor]) -> None:
         """`tensors` are in the order of the file, which is positioned where their values begin."""
-        self._digest = texts.pop(_DIGEST, None)
+        self.digest = texts.pop(_DIGEST, None)  # of what was written
         self.path, self.texts, self.tensors = path, texts, tensors
         self._file = file
 
     def read(self) -> dict[str, Tensor]:
         """The tensors by name; call it only once. Raises DamagedFile when they are not what was written."""
         tensors = {name: self._tensor(name, *declared) for name, declared in self.tensors.items()}
-        if self._digest != _digest(tensors, self.texts):
+        if self.digest != _digest(tensors, self.texts):
             raise DamagedFile(f"{self.path}: damaged: its content is not what was written (the checksums differ)")
         return tensors
 

@@ -23,7 +23,7 @@ from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError
 from nmt.ops.translation_table import Pair, ibm_model_1, most_probable
 from nmt.symbols import BEGIN, END, PAD, UNKNOWN
-from nmt.tensor_file import read_tensors, write_tensors
+from nmt.tensor_file import open_tensors, write_tensors
 
 KIND = "shortlist"
 TRANSLATIONS, MOST_FREQUENT = 100, 100  # the defaults
@@ -40,6 +40,7 @@ class Shortlist(NamedTuple):
     frequent: Tensor  # (most_frequent,) ids, int64
     target_size: int  # of the vocabulary
     vocabularies: tuple[str, str]  # fingerprints of the source's and the target's
+    digest: str | None = None  # the checksum that is in its file; None before it is in one
 
     def check(self, vocabularies: Vocabularies, *, name: str = "the shortlist") -> None:
         """Raise UserError where it was made for other vocabularies; the message calls it `name`."""
@@ -166,13 +167,15 @@ def load_shortlist(path: Path, vocabularies: Vocabularies) -> Shortlist:
 
     Raises UserError when the file is damaged, no shortlist, or one of another model.
     """
-    tensors, texts = read_tensors(path, kind=KIND)
+    with open_tensors(path, kind=KIND) as file:
+        tensors, texts = file.read(), file.texts
     try:
         shortlist = Shortlist(
             tensors["translations"].long(),
             tensors["frequent"].long(),
             int(texts["target_size"]),
             (texts["source"], texts["target"]),
+            file.digest,
         )
     except (KeyError, ValueError) as error:
         raise UserError(f"{path}: damaged: its parts do not fit together ({error})") from error

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from textwrap import shorten
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -28,7 +28,7 @@ from nmt.decoding.text.required import word_continuations
 from nmt.decoding.text.segments import LONGEST_SEGMENT, Segment, longest_segment
 from nmt.decoding.writing import Translation, Writer
 from nmt.errors import Checking, UserError, caught, checked
-from nmt.models.model_file import load_model, rebuild
+from nmt.models.model_file import load_model, model_path, rebuild
 from nmt.models.seq2seq import Seq2Seq
 
 __all__ = ["Translation", "TranslationOptions", "Translator"]
@@ -38,8 +38,22 @@ MOST_CHARACTERS = 1 << 24  # of a chunk, however large a batch may be
 CHARACTERS_A_PIECE = 4  # a rough mean, to know how many lines are enough before they are cut into pieces
 
 
+class _Files(NamedTuple):
+    """What a translator was loaded from, and how."""
+
+    models: list[Path]
+    digests: list[str | None]  # the checksums in the files
+    precision: str
+    shortlist: Path | None = None
+    ensemble: EnsembleName | None = None
+
+
 class Translator:
-    """One or more models with their vocabularies, ready to translate. `decoding` holds the defaults of `translate`."""
+    """One or more models with their vocabularies, ready to translate. `decoding` holds the defaults of `translate`.
+
+    One that was loaded can be pickled: as the paths of its files, with its device and options. Whoever unpickles it
+    loads the files again, which must be there, with the content that they had.
+    """
 
     def __init__(
         self,
@@ -68,6 +82,15 @@ class Translator:
         self.longest_segment = longest_segment
         self.shortlist = shortlist
         self.languages = languages
+        self._files: _Files | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._files is None:
+            raise UserError(
+                "a translator that was made of objects cannot be pickled, since it is pickled as the paths of its "
+                "files; save the model, and use Translator.load"
+            )
+        return _loaded_again, (type(self), self._files, str(self.device), dict(self.decoding), self.longest_segment)
 
     @classmethod
     def load(
@@ -101,16 +124,23 @@ class Translator:
             for other, translator in zip(paths, translators, strict=True)
             if (differing := difference(first.vocabularies, translator.vocabularies))
         )
-        return cls(
+        listed = None if shortlist is None else load_shortlist(Path(shortlist), first.vocabularies)
+        loaded = cls(
             [model for translator in translators for model in translator.models],
             first.vocabularies,
             decoding=first.decoding,
             device=device,
             longest_segment=min(translator.longest_segment for translator in translators),
-            shortlist=None if shortlist is None else load_shortlist(Path(shortlist), first.vocabularies),
+            shortlist=listed,
             ensemble=ensemble,
             languages=first.languages,
         )
+        files = [translator._files for translator in translators if translator._files is not None]
+        digests = [*chain.from_iterable(one.digests for one in files), *([listed.digest] if listed else [])]
+        models = list(chain.from_iterable(one.models for one in files))
+        listed_in = None if shortlist is None else Path(shortlist).absolute()
+        loaded._files = _Files(models, digests, precision, listed_in, ensemble)
+        return loaded
 
     @property
     def models(self) -> tuple[Seq2Seq, ...]:
@@ -252,6 +282,7 @@ def _loaded(paths: Sequence[Path], device: torch.device, precision: str) -> Chec
 
 
 def _load(path: Path, device: torch.device, precision: str) -> Translator:
+    path = model_path(path)
     file = load_model(path)
     try:
         model = rebuild(file)
@@ -262,7 +293,7 @@ def _load(path: Path, device: torch.device, precision: str) -> Translator:
     model = model.to(device)
     model.pack_weights(precision)
     data, decoding = file.config.data, file.config.decoding
-    return Translator(
+    translator = Translator(
         [model],
         vocabularies,
         decoding=decoding,
@@ -270,6 +301,26 @@ def _load(path: Path, device: torch.device, precision: str) -> Translator:
         longest_segment=longest_segment(data.max_length),
         languages=Languages(data.source_language, data.target_language),
     )
+    translator._files = _Files([path.absolute()], [file.digest], precision)
+    return translator
+
+
+def _loaded_again(
+    kind: type[Translator], files: _Files, device: str, decoding: dict[str, Any], longest_segment: int
+) -> Translator:
+    """A translator as it was when it was pickled. Raises UserError when a file is not what it was then."""
+    loaded = kind.load(
+        files.models, device=device, precision=files.precision, shortlist=files.shortlist, ensemble=files.ensemble
+    )
+    assert loaded._files is not None
+    paths = [*files.models, files.shortlist]
+    checked(
+        f"{path}: has another content than when the translator that was pickled was loaded from it"
+        for path, before, now in zip(paths, files.digests, loaded._files.digests, strict=False)
+        if before != now
+    )
+    loaded.decoding, loaded.longest_segment = DecodingConfig.model_validate(decoding), longest_segment
+    return loaded
 
 
 def difference(one: Vocabularies, other: Vocabularies) -> str | None:

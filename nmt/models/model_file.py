@@ -35,6 +35,7 @@ class ModelFile(NamedTuple):
     target_subwords: bytes  # the same bytes as the source's when the vocabulary is joint
     sizes: tuple[int, int]  # source and target vocabulary
     training: dict[str, Any]  # how the weights came about: updates, epochs, validation metrics
+    digest: str | None = None  # the checksum of all this that is in the file; None before it is in one
 
 
 def save_model(path: Path, model: ModelFile) -> None:
@@ -85,7 +86,7 @@ def load_model(path: Path) -> ModelFile:
         _check_values(path, name, weight)
     source = tensors[_SOURCE].numpy().tobytes()
     target = tensors[_TARGET].numpy().tobytes() if _TARGET in tensors else source
-    return ModelFile(config, weights, source, target, sizes, training)
+    return ModelFile(config, weights, source, target, sizes, training, file.digest)
 
 
 def _described(texts: Mapping[str, str]) -> tuple[Config, tuple[int, int], dict[str, Any]]:
