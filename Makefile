@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-SOURCES := nmt scripts benchmarks tests
+SOURCES := nmt scripts benchmarks examples tests
 # One process per core, with one thread each. The tests of a file stay together and the files keep their order; by
 # default, files with few tests would come last, and those are the slow ones.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
