@@ -122,11 +122,13 @@ def with_former_defaults(config: Config, saved: str) -> Config:
 def _as_it_was(configuration: Any) -> None:
     """Fill in what a saved configuration means by leaving out a key that came later, with another default.
 
-    Before `model.decoder.order` there was the order of the paper only.
+    Before `model.decoder.order` there was the order of the paper only. Where the key has no effect, the default stands.
     """
-    with suppress(TypeError, KeyError):  # it is no mapping, or the sections are not there
+    with suppress(TypeError, KeyError, AttributeError):  # it is no mapping, or the sections are not there
         if (decoder := configuration["model"]["decoder"])["type"] == "bahdanau":
             decoder.setdefault("order", "paper")
+        else:
+            decoder.pop("order", None)
 
 
 def _first(messages: list[str]) -> list[str]:
