@@ -237,6 +237,9 @@ def _updates(config: Config) -> Iterator[Problem]:
             f"would be smaller; use {multiples}"
         )
         yield _problem("training.sort_pairs", message, "training.batch_size", "training.batch_by")
+    if training.batch_order == "shuffled_by_part" and pairs is None:
+        message = "shuffled_by_part has no effect without training.sort_pairs, which makes the parts; set it, or shuffled"
+        yield _problem("training.batch_order", message, "training.sort_pairs")
 
 
 def _guided_alignment(config: Config) -> Iterator[Problem]:

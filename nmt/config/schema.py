@@ -31,6 +31,8 @@ Metric = Annotated[str, _name_of("metric", "bleu or loss")]
 CellName = Annotated[str, _name_of("cell", "gru or lstm")]
 DirectionsName = Literal["concatenate", "sum"]
 SortBy = Literal["source", "target", "longer"]
+Shuffle = Literal["every_epoch", "once", "never"]
+BatchOrder = Literal["shuffled", "shuffled_by_part", "sorted"]
 OrderName = Literal["paper", "authors"]
 PositionScale = Literal["last_position", "length"]
 Tokenizer = Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "flores200"]
@@ -518,6 +520,13 @@ class TrainingConfig(Section):
     sort_pairs: Count | None = None
     """Pairs that are sorted by length together, after shuffling; null: the whole corpus. Fewer pairs make more varied
     batches and more padding: Bahdanau et al. sort 20 batches at a time, Luong et al.'s code 100."""
+    shuffle: Shuffle = "every_epoch"
+    """When pairs are shuffled, before they are sorted: anew in every epoch; once, as Bahdanau et al. do; or never, so
+    that the order is that of the files, as in Luong et al.'s code."""
+    batch_order: BatchOrder = "shuffled"
+    """The order of batches. shuffled: all batches of an epoch are. shuffled_by_part: those of the first sort_pairs
+    pairs come first, in random order, then those of the next, as in Luong et al.'s code. sorted: the same, but from
+    short pairs to long ones, as in Bahdanau et al.'s code."""
     accumulate: Count = 1
     """Batches whose gradients are added up for one update."""
     max_epochs: Count | None = None

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt.config.schema import Config, SortBy, SubwordSampling
+from nmt.config.schema import BatchOrder, Config, Shuffle, SortBy, SubwordSampling
 from nmt.data.binarised import PairedIds
 from nmt.data.subwords import Vocabularies
 from nmt.symbols import BEGIN, END, PAD
@@ -105,21 +105,33 @@ def plan_batches(
     batch_by: Literal["sentences", "tokens"],
     sort_by: SortBy = "source",
     sort_pairs: int | None = None,
+    shuffle: Shuffle = "every_epoch",
+    batch_order: BatchOrder = "shuffled",
     seed: int,
     epoch: int,
 ) -> list[Indices]:
     """Return the rows of each batch of an epoch, in training order: every row exactly once.
 
-    Pairs are sorted by the lengths that `sort_by` names (see `_sort_keys`), with equal ones in random order, and cut
-    into batches, which are then shuffled. `sort_pairs` sorts only this many random pairs at a time. Lengths are in
-    pieces, without END.
+    Pairs are shuffled, sorted by the lengths that `sort_by` names (see `_sort_keys`), with equal ones in their order so
+    far, and cut into batches, whose order is `batch_order`. `sort_pairs` sorts only this many pairs, a part, at a time.
+    Lengths are in pieces, without END.
+
+    `shuffle` "every_epoch": pairs get another order in every epoch; "once": that of the first one; "never": that of the
+    corpus. `batch_order` "shuffled": all batches are. "shuffled_by_part": part after part, the batches of a part
+    shuffled. "sorted": part after part, the batches of a part as they were cut, from short pairs to long ones.
 
     `batch_by` "sentences": `batch_size` pairs per batch, the rest in a smaller one. "tokens": the number of pairs times
     (longest source or target + 1 for END) stays within `batch_size`; a longer pair gets a batch of its own.
     """
     random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, epoch])))
     index_type = np.int32 if len(source_lengths) <= np.iinfo(np.int32).max else np.int64  # half, for millions of pairs
-    order = random.permutation(len(source_lengths)).astype(index_type)
+    if shuffle == "never":
+        order: Indices = np.arange(len(source_lengths), dtype=index_type)
+    else:
+        shuffling = random
+        if shuffle == "once":
+            shuffling = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 0])))
+        order = shuffling.permutation(len(source_lengths)).astype(index_type)
     keys, plan = _sort_keys(source_lengths, target_lengths, sort_by), []
     for part in [order] if sort_pairs is None else np.split(order, range(sort_pairs, len(order), sort_pairs)):
         ordered = part[np.argsort(keys[part], kind="stable")]
@@ -127,8 +139,9 @@ def plan_batches(
             ends: Indices = np.arange(batch_size, len(ordered), batch_size)
         else:
             ends = _token_ends(np.maximum(source_lengths[ordered], target_lengths[ordered]) + 1, batch_size)
-        plan += np.split(ordered, ends)
-    return [plan[batch] for batch in random.permutation(len(plan))]
+        cut = np.split(ordered, ends)
+        plan += [cut[batch] for batch in random.permutation(len(cut))] if batch_order == "shuffled_by_part" else cut
+    return [plan[batch] for batch in random.permutation(len(plan))] if batch_order == "shuffled" else plan
 
 
 def plan_epoch(corpus: PairedIds, config: Config, *, epoch: int) -> list[Indices]:
@@ -140,6 +153,8 @@ def plan_epoch(corpus: PairedIds, config: Config, *, epoch: int) -> list[Indices
         batch_by=config.training.batch_by,
         sort_by=config.training.sort_by,
         sort_pairs=config.training.sort_pairs,
+        shuffle=config.training.shuffle,
+        batch_order=config.training.batch_order,
         seed=config.seed,
         epoch=epoch,
     )

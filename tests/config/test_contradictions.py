@@ -148,6 +148,7 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         (training("sort_pairs: 1000"), "training.sort_pairs", "1000 is not a multiple of training.batch_size: 80"),
         (training("sort_pairs: 1000"), "training.sort_pairs", "use 960 or 1040"),
         (training("sort_pairs: 64"), "training.sort_pairs", "use 80"),
+        (training("batch_order: shuffled_by_part"), "training.batch_order", "has no effect without training.sort_pairs"),
         (training("average_best: 1"), "training.average_best", "one checkpoint has no average"),
         (training("average_best: 3, keep_best: 2"), "training.average_best", "keep_best: 2 keeps fewer"),
         (training("freeze: [encoder, encoder]"), "training.freeze", "encoder is given more than once"),
@@ -216,6 +217,8 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         training("average_best: 2, keep_best: 2"),
         training("batch_by: tokens, batch_size: 80"),
         training("batch_by: tokens, batch_size: 80, sort_pairs: 1601"),
+        training("sort_pairs: 1600, batch_order: shuffled_by_part"),
+        training("batch_order: sorted, shuffle: never"),
         training("sort_pairs: 1600"),  # 20 times the default of batch_size
         "subwords: {vocabulary: v, joiner: '@@'}",
         "subwords: {type: word, source_vocabulary: s, target_vocabulary: t, joint: false}",

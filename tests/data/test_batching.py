@@ -155,6 +155,60 @@ def test_the_smaller_the_parts_the_more_mixed_the_batches() -> None:
     assert 6 < spread(30) < 12 < spread(15) < 25 < spread(5)
 
 
+@pytest.mark.parametrize(
+    ("batch_order", "expected"),
+    [("sorted", [[1, 3], [2, 0], [4, 6], [7, 5], [9, 8]]), ("shuffled_by_part", [{1, 3}, {2, 0}, {4, 6}, {7, 5}])],
+)
+def test_parts_follow_each_other(batch_order: str, expected: list[list[int]] | list[set[int]]) -> None:
+    """Parts of 4 pairs in the order of the files: lengths 7 1 6 2, 3 9 4 8, 5 2."""
+    same = np.array([7, 1, 6, 2, 3, 9, 4, 8, 5, 2])
+    plan = as_lists(
+        plan_batches(
+            same,
+            same,
+            batch_size=2,
+            batch_by="sentences",
+            sort_pairs=4,
+            shuffle="never",
+            batch_order=batch_order,
+            seed=1,
+            epoch=2,
+        )
+    )
+    if batch_order == "sorted":
+        assert plan == expected
+    else:
+        assert [set(rows) for rows in plan[:2]] in (expected[:2], expected[1::-1])
+        assert [set(rows) for rows in plan[2:4]] in (expected[2:], expected[:1:-1])
+        assert set(plan[4]) == {8, 9}
+
+
+def test_batches_of_a_part_come_in_another_order_in_the_next_epoch() -> None:
+    source, target = lengths(1009)
+    options = {"batch_size": 7, "batch_by": "sentences", "sort_pairs": 70, "shuffle": "never", "seed": 1}
+    plans = [
+        as_lists(plan_batches(source, target, batch_order="shuffled_by_part", epoch=epoch, **options))
+        for epoch in (1, 2)
+    ]
+    assert plans[0] != plans[1]
+    for start in range(0, 145, 10):  # the same batches, part by part
+        assert sorted(plans[0][start : start + 10]) == sorted(plans[1][start : start + 10])
+
+
+def test_pairs_shuffled_once_make_the_same_batches_in_every_epoch() -> None:
+    source, target = lengths(503)
+
+    def plan(shuffle: str, epoch: int, seed: int = 1, batch_order: str = "sorted") -> list[list[int]]:
+        options = {"batch_size": 7, "batch_by": "sentences", "sort_pairs": 70, "batch_order": batch_order}
+        return as_lists(plan_batches(source, target, shuffle=shuffle, seed=seed, epoch=epoch, **options))
+
+    assert plan("once", 0) == plan("once", 5) != plan("once", 5, seed=2)
+    assert plan("every_epoch", 0) == plan("once", 0)
+    assert plan("never", 0) == plan("never", 5, seed=2) != plan("once", 0)
+    assert plan("once", 0, batch_order="shuffled") != plan("once", 5, batch_order="shuffled")
+    assert sorted(plan("once", 0, batch_order="shuffled")) == sorted(plan("once", 0))
+
+
 def test_shares_by_hand() -> None:
     """Longest first, each to the process with the fewest tokens, END counted: 9 to the first, 8 and 5 to the second, 4
     to the first, and, 13 tokens each, 3 to the first."""
