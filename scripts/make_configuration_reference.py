@@ -36,8 +36,8 @@ that would have no effect are reported all at once, before any work begins:
 ```
 nmt-train: 4 problems:
   - my.yaml, line 9: model.decoder.hiden_size: unknown key; nearest: hidden_size; allowed here: type, cell, \
-hidden_size, layers, residual, input_feeding, order, output_size, layer_normalisation, initial_state, dropout, \
-output_dropout, word_dropout, locked_dropout
+hidden_size, layers, residual, input_feeding, attentional_activation, order, output_size, layer_normalisation, \
+initial_state, dropout, output_dropout, fed_dropout, attentional_dropout, word_dropout, locked_dropout
   - my.yaml, line 10: model.decoder.dropout: given 1.2; allowed: a number, at least 0 and less than 1
   - my.yaml, line 14: training.average_best: 3 checkpoints are to be averaged, but keep_best: 1 keeps fewer
   - --set training.batch_size=big: given 'big' (text); allowed: a whole number, at least 1 and at most 1,000,000,000

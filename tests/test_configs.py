@@ -1,5 +1,8 @@
 """The experiments of configs/: every file loads, keeps the numbers of its paper, and survives a dry run."""
 
+import re
+import shlex
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ LUONG: dict[str, Any] = {
     "model.encoder.layers": 4,
     "model.encoder.bidirectional": False,
     "model.encoder.reverse_source": True,
+    "model.encoder.end_mark": False,
     "model.encoder.dropout": 0.2,
     "model.decoder.type": "luong",
     "model.decoder.cell": "lstm",
@@ -36,6 +40,8 @@ LUONG: dict[str, Any] = {
     "model.decoder.input_feeding": True,
     "model.decoder.initial_state": "copy",
     "model.decoder.dropout": 0.2,
+    "model.decoder.fed_dropout": 0.2,
+    "model.decoder.output_dropout": 0.0,
     "training.optimizer.name": "sgd",
     "training.optimizer.learning_rate": 1.0,
     "training.schedule.name": "halving",
@@ -44,10 +50,17 @@ LUONG: dict[str, Any] = {
     "training.schedule.factor": 0.5,
     "training.max_epochs": 12,
     "training.batch_size": 128,
+    "training.shuffle": "never",
+    "training.sort_by": "target",
+    "training.sort_pairs": 100 * 128,
+    "training.batch_order": "shuffled_by_part",
     "training.normalise_by": "sentences",
     "training.gradient_clip_norm": 5.0,
     "decoding.beam_size": 12,
     "decoding.length_penalty": "none",
+    "decoding.max_length_ratio": 1.5,
+    "decoding.max_length_extra": 0,
+    "decoding.minimum_length_ratio": 0.5,
 }
 LIUM: dict[str, Any] = {
     "subwords.size": 10_000,
@@ -74,6 +87,8 @@ LIUM: dict[str, Any] = {
     "training.early_stopping.patience": 10,
     "training.validation.beam_size": 12,
     "decoding.beam_size": 12,
+    "decoding.max_length_ratio": 0.0,
+    "decoding.max_length_extra": 100,
 }
 NUMBERS: dict[str, dict[str, Any]] = {
     "bahdanau2014_wmt14_en_fr": {
@@ -82,7 +97,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "subwords.size": 30_000 + 4,
         "subwords.joint": False,
         "model.embedding_size": 620,
-        "model.encoder.cell": "gru",
+        "model.encoder.cell": "gru_reset_first",
         "model.encoder.hidden_size": 1000,
         "model.encoder.layers": 1,
         "model.encoder.bidirectional": True,
@@ -92,7 +107,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "model.attention.bias": False,
         "model.decoder.type": "bahdanau",
         "model.decoder.order": "authors",
-        "model.decoder.cell": "gru",
+        "model.decoder.cell": "gru_reset_first",
         "model.decoder.hidden_size": 1000,
         "model.decoder.output_size": 500,
         "model.decoder.initial_state": "final",
@@ -103,13 +118,30 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "training.optimizer.epsilon": 1e-6,
         "training.batch_size": 80,
         "training.batch_by": "sentences",
+        "training.shuffle": "once",
+        "training.sort_by": "longer",
+        "training.sort_pairs": 20 * 80,
+        "training.batch_order": "sorted",
+        "training.normalise_by": "none",
         "training.gradient_clip_norm": 1.0,
         "training.max_updates": 288_000,
+        "decoding.beam_size": 10,
         "decoding.length_penalty": "none",
+        "decoding.max_length_ratio": 3.0,
+        "decoding.max_length_extra": 0,
+        "decoding.minimum_length_ratio": 0.5,
     },
     "luong2015_wmt14_en_de_global_dot": LUONG | {"model.attention.score": "dot", "model.attention.scope": "global"},
+    "luong2015_wmt15_de_en_global_dot": LUONG
+    | {
+        "data.source_language": "de",
+        "data.target_language": "en",
+        "model.attention.score": "dot",
+        "model.attention.scope": "global",
+    },
     "luong2015_wmt14_en_de_local_p": LUONG
     | {
+        "model.attention.position_scale": "length",
         "model.attention.score": "general",
         "model.attention.scope": "local-p",
         "model.attention.half_width": 10,
@@ -125,26 +157,52 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "model.attention.score": "general",
         "model.decoder.hidden_size": 256,
         "model.decoder.input_feeding": True,
+        "model.decoder.initial_state": "forward",
         "model.decoder.dropout": 0.2,
-        "model.decoder.output_dropout": None,
+        "model.decoder.fed_dropout": 0.2,
+        "model.decoder.attentional_dropout": 0.2,
+        "model.decoder.output_dropout": 0.0,
+        "model.initialisation.name": "xavier",
+        "model.initialisation.recurrent": "xavier",
+        "model.initialisation.embedding_deviation": 0.01,
+        "model.initialisation.forget_bias": 2.0,
         "training.optimizer.name": "adam",
         "training.optimizer.learning_rate": 1e-3,
+        "training.schedule.metric": "perplexity",
         "training.schedule.patience": 0,
+        "training.schedule.factor": 0.5,
+        "training.schedule.minimum_learning_rate": 5e-5,
+        "training.schedule.stop_below_minimum": True,
+        "training.max_epochs": 100,
         "training.batch_size": 64,
+        "training.sort_pairs": 100 * 64,
+        "training.batch_order": "shuffled_by_part",
+        "training.normalise_by": "sentences",
+        "training.validate_every": "2359 updates",
         "decoding.beam_size": 10,
         "decoding.length_penalty": 1.0,
+        "decoding.max_length_ratio": 0.0,
+        "decoding.max_length_extra": 100,
     },
     "iwslt15_en_vi": {
         "data.max_length": 50,
         "model.embedding_size": 512,
         "model.initialisation.range": 0.1,
+        "model.initialisation.forget_bias": 1.0,
         "model.encoder.cell": "lstm",
         "model.encoder.hidden_size": 512,
         "model.encoder.layers": 1,
         "model.encoder.bidirectional": True,
+        "model.encoder.end_mark": False,
+        "model.encoder.dropout": 0.2,
         "model.decoder.hidden_size": 512,
         "model.decoder.layers": 2,
+        "model.decoder.initial_state": "alternate",
+        "model.decoder.attentional_activation": "none",
         "model.decoder.dropout": 0.2,
+        "model.decoder.fed_dropout": 0.2,
+        "model.decoder.output_dropout": 0.0,
+        "training.sort_by": "longer",
         "training.optimizer.name": "sgd",
         "training.optimizer.learning_rate": 1.0,
         "training.batch_size": 128,
@@ -152,6 +210,8 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "training.gradient_clip_norm": 5.0,
         "decoding.beam_size": 10,
         "decoding.length_penalty": "none",
+        "decoding.max_length_ratio": 2.0,
+        "decoding.max_length_extra": 0,
     },
     "multi30k_en_de_lium": LIUM,
     "multi30k_en_fr_tok": LIUM,
@@ -195,11 +255,12 @@ PARAMETERS = {
     "bahdanau2014_wmt14_en_fr": {
         "encoder": 2 * 3 * 1000 * (620 + 1000 + 2),
         "initial_state": 1000 * (1000 + 1),
-        "decoder": 3 * 1000 * (620 + 1000 + 2 + 2000)  # the cell, which reads the context of 2,000 units
+        "decoder": 3 * 1000 * (620 + 1000 + 1 + 2000)  # the cell, which reads the context of 2,000 units
         + 1000 * (1000 + 2000 + 1)  # W_a, U_a, v_a
         + 2 * 500 * (1000 + 620 + 2000 + 1),  # U_o, V_o, C_o and a bias, for 500 maxout units
     },
     "luong2015_wmt14_en_de_global_dot": {"encoder": LUONG_ENCODER, "initial_state": 0, "decoder": LUONG_DECODER},
+    "luong2015_wmt15_de_en_global_dot": {"encoder": LUONG_ENCODER, "initial_state": 0, "decoder": LUONG_DECODER},
     "luong2015_wmt14_en_de_local_p": {
         "encoder": LUONG_ENCODER,
         "initial_state": 0,
@@ -240,6 +301,40 @@ def test_header_gives_command_data_and_result(path: Path) -> None:
     if "not trained here" in result:
         assert "# Published:" in text
         assert "# What differs from " in text
+
+
+def settings_in(text: str) -> list[list[str]]:
+    """The values of --set in a header, a list for each command line or part of one."""
+    joined = re.sub(r" \\\n#\s*", " ", text)  # lines that go on
+    lines = [shlex.split(line.removeprefix("#")) for line in joined.splitlines() if re.match(r"#\s+--set ", line)]
+    return [[value for option, value in pairwise(line) if option == "--set"] for line in lines]
+
+
+OVERRIDES = [(path, values) for path in CONFIGS for values in settings_in(header(path))]
+
+
+@pytest.mark.parametrize(("path", "values"), OVERRIDES, ids=lambda value: getattr(value, "name", "set"))
+def test_what_a_header_says_to_set_is_accepted(path: Path, values: list[str]) -> None:
+    """The other members of a family, and published vocabularies in the place of those from the corpus."""
+    config = load_config(path, values, checks=[model_problems])
+    assert config != load_config(path)
+
+
+def test_the_family_of_bahdanau() -> None:
+    """RNNsearch and RNNencdec, from sentences of up to 50 and up to 30 words."""
+    path = ROOT / "configs" / "bahdanau2014_wmt14_en_fr.yaml"
+    lines = [values for values in settings_in(header(path)) if values[0].startswith("name=")]
+    family = {config.name: config for config in (load_config(path, values) for values in lines)}
+    assert {
+        name: (config.data.max_length, config.model.attention.score, config.model.encoder.bidirectional)
+        for name, config in family.items()
+    } == {
+        "bahdanau2014_rnnsearch_30": (30, "additive", True),
+        "bahdanau2014_rnnencdec_50": (50, "fixed", False),
+        "bahdanau2014_rnnencdec_30": (30, "fixed", False),
+    }
+    for config in family.values():
+        assert config.training.sort_pairs == (1600 if config.model.encoder.bidirectional else 800)
 
 
 @pytest.mark.parametrize("name", NUMBERS)

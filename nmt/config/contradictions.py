@@ -27,7 +27,7 @@ from nmt.config.yaml_text import KeyPath
 def contradictions(config: Config) -> Iterator[Problem]:
     """Every problem between keys."""
     subwords = (_existing_models, _trained_models, _sampling)
-    model = (_tied_embeddings, _pretrained_embeddings, _directions, _residual, _locked_dropout)
+    model = (_tied_embeddings, _pretrained_embeddings, _directions, _residual, _dropout)
     training = (_length_of_training, _updates, _guided_alignment, _checkpoints)
     for check in (_data, *subwords, *model, *training, _decoding):
         yield from check(config)
@@ -185,12 +185,17 @@ def _residual(config: Config) -> Iterator[Problem]:
             yield _problem(f"model.{name}.residual", message, f"model.{name}.layers")
 
 
-def _locked_dropout(config: Config) -> Iterator[Problem]:
-    for name, part in (("encoder", config.model.encoder), ("decoder", config.model.decoder)):
-        if part.locked_dropout and not part.dropout and not part.output_dropout:
+def _dropout(config: Config) -> Iterator[Problem]:
+    decoder = config.model.decoder
+    for name, part in (("encoder", config.model.encoder), ("decoder", decoder)):
+        others = (decoder.fed_dropout, decoder.attentional_dropout) if part is decoder else ()
+        if part.locked_dropout and not any((part.dropout, part.output_dropout, *others)):
             keys = [f"model.{name}.dropout", f"model.{name}.output_dropout"]
             message = f"true has no effect without dropout; remove it, or set {' or '.join(keys)}"
             yield _problem(f"model.{name}.locked_dropout", message, *keys)
+    if decoder.fed_dropout and not decoder.input_feeding:
+        message = f"{decoder.fed_dropout} has no effect with input_feeding: false, which feeds nothing; remove it"
+        yield _problem("model.decoder.fed_dropout", message, "model.decoder.input_feeding")
 
 
 def _length_of_training(config: Config) -> Iterator[Problem]:
@@ -238,7 +243,9 @@ def _updates(config: Config) -> Iterator[Problem]:
         )
         yield _problem("training.sort_pairs", message, "training.batch_size", "training.batch_by")
     if training.batch_order == "shuffled_by_part" and pairs is None:
-        message = "shuffled_by_part has no effect without training.sort_pairs, which makes the parts; set it, or shuffled"
+        message = (
+            "shuffled_by_part has no effect without training.sort_pairs, which makes the parts; set it, or shuffled"
+        )
         yield _problem("training.batch_order", message, "training.sort_pairs")
 
 
@@ -283,3 +290,6 @@ def _decoding(config: Config) -> Iterator[Problem]:
         )
         reads = ("decoding.beam_size", "training.validation.beam_size")
         yield _problem("decoding.length_penalty", message, *reads)
+    if decoding.max_length_ratio == 0.0 and decoding.max_length_extra == 0:
+        message = "0 with max_length_ratio: 0 leaves no room for a word; set one of them"
+        yield _problem("decoding.max_length_extra", message, "decoding.max_length_ratio")

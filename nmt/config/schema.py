@@ -241,6 +241,9 @@ class EncoderConfig(Section):
     reverse_source: bool = False
     """Read each sentence from its last word to its first, but still the end mark last (Luong's recipe). The memory is
     put back in order, so positions and alignments refer to the text as written."""
+    end_mark: bool = True
+    """Read the end mark </s> as the last source token. false: only words are read and attended to, as in Luong et al.'s
+    code and tensorflow/nmt."""
     layer_normalisation: bool = False
     """Layer normalization of the annotations before attention reads them."""
     dropout: Probability = 0.0
@@ -303,6 +306,8 @@ class DecoderConfig(Section):
     input_feeding: bool = True
     """luong: feed the attentional vector of each step into the first layer at the next. The other decoders do not need
     it: their cells read the context."""
+    attentional_activation: Literal["tanh", "none"] = "tanh"
+    """luong: what the attentional vector is computed with; tensorflow/nmt has none."""
     order: OrderName = "authors"
     """bahdanau: authors, as in their code: the cell reads the previous word and the context of the step before, then
     attention with the new state. paper: attention with the old state, then the cell reads the previous word and the
@@ -314,11 +319,18 @@ class DecoderConfig(Section):
     """Layer normalization inside the cells, of the input's part and of the previous state's part separately."""
     initial_state: Annotated[str, _name_of("initial state", "final or mean")] = "final"
     """final: tanh(W h), h the last state of the encoder's top layer (of its backward direction, if it has two); mean:
-    tanh(W mean of the memory); copy: the encoder's last states, layer by layer; zeros."""
+    tanh(W mean of the memory); copy: the encoder's last states, layer by layer; forward: the last state of its top
+    layer's forward direction, in every layer, as in JoeyNMT; alternate: those of its forward and backward directions in
+    turn, as in tensorflow/nmt; zeros."""
     dropout: Probability = 0.0
     """Dropout on the target embeddings and between layers."""
     output_dropout: Probability | None = None
     """Dropout on the vector that the output layer reads; null: the same as dropout."""
+    fed_dropout: Probability = 0.0
+    """luong: dropout on the attentional vector where it is fed, with a mask of its own, as on all that the first layer
+    reads in Luong et al.'s code."""
+    attentional_dropout: Probability = 0.0
+    """luong: dropout on the context and the state that the attentional vector is computed from, as in JoeyNMT."""
     word_dropout: Probability = 0.0
     """Probability that a previous target word is left out in training, its whole embedding set to 0 at this place."""
     locked_dropout: bool = False
@@ -326,26 +338,36 @@ class DecoderConfig(Section):
     new one for each word."""
 
 
-class UniformInitialisation(Section):
+class InitialisationSection(Section):
+    forget_bias: float = Field(default=0.0, ge=-100.0, le=100.0)
+    """lstm: what the bias of every forget gate starts at, or the sum of its two biases. tensorflow/nmt has 1, JoeyNMT
+    2."""
+
+
+class UniformInitialisation(InitialisationSection):
     name: Literal["uniform"]
     """Uniform weights."""
     range: float = Field(default=0.1, gt=0.0, le=1000.0)
     """Every weight is drawn from [-range, range]; biases start at 0."""
 
 
-class XavierInitialisation(Section):
+class XavierInitialisation(InitialisationSection):
     name: Literal["xavier"]
     """Xavier-uniform matrices, orthogonal recurrent matrices, embeddings N(0, 1), or N(0, 1/size) where the output
     layer shares them, biases 0."""
+    recurrent: Literal["orthogonal", "xavier"] = "orthogonal"
+    """How recurrent matrices are drawn, gate by gate; in JoeyNMT as all others are."""
+    embedding_deviation: PositiveFloat | None = None
+    """The standard deviation of embeddings, which is 0.01 in JoeyNMT; null: 1, or 1/√size, as above."""
 
 
-class BahdanauInitialisation(Section):
+class BahdanauInitialisation(InitialisationSection):
     name: Literal["bahdanau"]
     """Bahdanau et al. (2014), B.1: orthogonal recurrent matrices, N(0, 0.001²) in the score with its vector 0,
     N(0, 0.01²) elsewhere, biases 0."""
 
 
-class LeCunInitialisation(Section):
+class LeCunInitialisation(InitialisationSection):
     name: Literal["lecun"]
     """N(0, 1/inputs) for every matrix, orthogonal where it is recurrent or square, biases 0: LeCun et al. (1998), as
     nmtpy has it. The inputs of an embedding are the words."""
@@ -457,6 +479,8 @@ class PlateauSchedule(Section):
     """The rate is multiplied by this."""
     minimum_learning_rate: float = Field(default=1e-6, ge=0.0)
     """The rate is never cut below this."""
+    stop_below_minimum: bool = False
+    """Where a cut would go below minimum_learning_rate, training ends instead, as in JoeyNMT."""
 
 
 class HalvingSchedule(Section):
@@ -580,8 +604,11 @@ class DecodingConfig(Section):
     """Hypotheses kept per sentence; 1 is greedy search."""
     length_penalty: Literal["none", "average"] | Annotated[float, Field(ge=0.0, le=10.0)] = "average"
     """none: score by the sum of log-probabilities; average: divide it by the length; a number: Wu et al.'s alpha."""
-    max_length_ratio: float = Field(default=2.0, gt=0.0, le=100.0)
-    """A translation has at most this many times the source's pieces, plus 10."""
+    max_length_ratio: float = Field(default=2.0, ge=0.0, le=100.0)
+    """A translation has at most this many times the source's pieces, plus max_length_extra."""
+    max_length_extra: int = Field(default=10, ge=0, le=100_000)
+    """What is added to the most pieces that max_length_ratio gives; with a ratio of 0, the limit itself. 0 in the
+    authors' codes."""
     batch_tokens: Count = 2000
     """Source pieces translated together, including padding; larger beams make smaller batches. It affects speed and
     memory, and results by no more than the rounding of float32."""

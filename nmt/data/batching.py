@@ -132,7 +132,8 @@ def plan_batches(
         if shuffle == "once":
             shuffling = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 0])))
         order = shuffling.permutation(len(source_lengths)).astype(index_type)
-    keys, plan = _sort_keys(source_lengths, target_lengths, sort_by), []
+    keys = _sort_keys(source_lengths, target_lengths, sort_by)
+    plan: list[Indices] = []
     for part in [order] if sort_pairs is None else np.split(order, range(sort_pairs, len(order), sort_pairs)):
         ordered = part[np.argsort(keys[part], kind="stable")]
         if batch_by == "sentences":

@@ -39,8 +39,8 @@ USUAL_BEAM = 5  # the largest beam with which batches are as large as batch_toke
 
 
 def longest_translation(source: int, decoding: DecodingConfig) -> int:
-    """The most tokens, END counted, of a translation of `source` tokens, END counted."""
-    return math.ceil(decoding.max_length_ratio * source) + 10
+    """The most tokens, END counted, of a translation of `source` tokens, END counted: ⌈ratio × source⌉ + extra."""
+    return max(math.ceil(decoding.max_length_ratio * source) + decoding.max_length_extra, 1)
 
 
 def shortest_translation(source: int, decoding: DecodingConfig) -> int:

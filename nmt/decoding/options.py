@@ -101,6 +101,8 @@ def contradictions(
         yield f"n_best is {options.n_best}; it must be at most beam_size, which is {decoding.beam_size}"
     if options.replace_unknown is not None and decoding.suppress_unknown:
         yield "suppress_unknown leaves no unknown word to replace; choose one of the two"
+    if not decoding.max_length_ratio and not decoding.max_length_extra:
+        yield "max_length_ratio and max_length_extra are both 0, which leaves no room for a word"
     if constraints and options.sampling is not None:
         yield "constraints need a search; leave out either them or the sampling"
     if not 0 <= options.diversity < math.inf:

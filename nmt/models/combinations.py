@@ -14,6 +14,7 @@ from nmt.models.decoders import DECODERS
 from nmt.models.initial_state import INITIAL_STATES
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
+from nmt.ops.recurrence import LSTM
 from nmt.ops.reset_first import ResetFirst
 
 _SCORE = ("model", "attention", "score")
@@ -46,7 +47,16 @@ def model_problems(config: Config) -> Iterator[Problem]:
         section = getattr(model, part)
         known = section.model_copy(update={key: type(section).model_fields[key].default})
         model = model.model_copy(update={part: known})
-    checks = (_decoder, _copied_state, _attention_options, _sizes, _scope, _without_context, _without_attention)
+    checks = (
+        _decoder,
+        _copied_state,
+        _forget_bias,
+        _attention_options,
+        _sizes,
+        _scope,
+        _without_context,
+        _without_attention,
+    )
     others = (_coverage_penalty(config.decoding, model), _guided_alignment(config.training, model))
     for problem in chain(*(check(model) for check in checks), *others):
         if not unknown & {problem.path, *problem.reads}:
@@ -102,21 +112,45 @@ def _given(attention: AttentionConfig) -> list[str]:
 
 
 def _copied_state(model: ModelConfig) -> Iterator[Problem]:
+    """States that are taken from the encoder as they are."""
     encoder, decoder = model.encoder, model.decoder
-    if decoder.initial_state != "copy":
-        return
-    needed = {"cell": encoder.cell, "layers": encoder.layers, "hidden_size": memory_size(model)}
     concatenated = encoder.bidirectional and encoder.directions == "concatenate"
+    if decoder.initial_state == "copy":
+        needed = {"cell": encoder.cell, "layers": encoder.layers, "hidden_size": memory_size(model)}
+    elif decoder.initial_state == "alternate":
+        needed = {"cell": encoder.cell, "layers": 2 * encoder.layers, "hidden_size": encoder.hidden_size}
+        if not encoder.bidirectional:
+            message = "false does not go with decoder.initial_state: alternate, which needs two directions; use copy"
+            yield Problem(_BIDIRECTIONAL, message, (_STATE,))
+    elif decoder.initial_state == "forward":
+        needed = {"hidden_size": encoder.hidden_size}
+    else:
+        return
+    if decoder.initial_state != "copy" and encoder.bidirectional and not concatenated:
+        message = f"{encoder.directions} does not go with decoder.initial_state: {decoder.initial_state}; use copy"
+        yield Problem(("model", "encoder", "directions"), message, (_STATE, _BIDIRECTIONAL))
     for key, value in needed.items():
         present = getattr(decoder, key)
         if present != value:
-            both = " (its two directions together)" if key == "hidden_size" and concatenated else ""
+            together = decoder.initial_state == "copy" and key == "hidden_size" and concatenated
+            both = " (its two directions together)" if together else ""
             way = f"model.decoder.{key}: {value} (now {present})"
             if key == "cell" and value not in DECODERS[decoder.type].cell_names:
                 way = f"model.encoder.cell: {present} (now {value})"
-            message = f"copy needs decoder states like the encoder's{both}: set {way}, or use final, mean or zeros"
+            message = (
+                f"{decoder.initial_state} needs decoder states like the encoder's{both}: set {way}, or use final, mean "
+                "or zeros"
+            )
             reads = (("model", "decoder", key), ("model", "encoder", key), _TYPE, *_DIRECTIONS)
             yield Problem(_STATE, message, reads)
+
+
+def _forget_bias(model: ModelConfig) -> Iterator[Problem]:
+    bias = model.initialisation.forget_bias
+    if bias and LSTM not in (CELLS[model.encoder.cell], CELLS[model.decoder.cell]):
+        cells = (("model", "encoder", "cell"), ("model", "decoder", "cell"))
+        message = f"{bias:g} has no effect: neither model.encoder.cell nor model.decoder.cell is lstm; remove it"
+        yield Problem(("model", "initialisation", "forget_bias"), message, cells)
 
 
 def _sizes(model: ModelConfig) -> Iterator[Problem]:
@@ -193,19 +227,20 @@ def _without_context(model: ModelConfig) -> Iterator[Problem]:
             f"{model.decoder.type} needs a context for its second cell, and score: {model.attention.score} has none"
         )
         yield Problem(_TYPE, f"{message}; use luong or bahdanau", (_SCORE,))
-    one_direction = model.decoder.initial_state == "final" and model.encoder.bidirectional and model.encoder.layers == 1
+    state, one_layer = model.decoder.initial_state, model.encoder.layers == 1
+    one_direction = state in ("final", "forward") and model.encoder.bidirectional and one_layer
     if one_direction:  # with more layers those below the top need both
         message = (
-            f"true has no effect with attention.score: {model.attention.score} and initial_state: final, which reads "
-            "the backward direction only; use false, or initial_state: mean or copy"
+            f"true has no effect with attention.score: {model.attention.score} and initial_state: {state}, which reads "
+            f"the {'backward' if state == 'final' else state} direction only; use false, or initial_state: mean or copy"
         )
         yield Problem(_BIDIRECTIONAL, message, (_SCORE, _STATE, ("model", "encoder", "layers")))
     readers = {"mean": ("output_dropout", "layer_normalisation", "directions"), "copy": ("directions",)}
     for key in changed(model.encoder, "output_dropout", "layer_normalisation", "directions"):
-        if key not in readers.get(model.decoder.initial_state, ()) and not (one_direction and key == "directions"):
+        if key not in readers.get(state, ()) and not (one_direction and key == "directions"):
             message = (
-                f"has no effect with attention.score: {model.attention.score} and initial_state: "
-                f"{model.decoder.initial_state}, for nothing reads it"
+                f"has no effect with attention.score: {model.attention.score} and initial_state: {state}, for nothing "
+                "reads it"
             )
             yield Problem(("model", "encoder", key), message, (_SCORE, _STATE))
 

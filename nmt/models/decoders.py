@@ -7,6 +7,7 @@ dl4mt (Firat & Cho, docs/cgru.tex) and Nematus (Sennrich et al. 2017, arXiv 1703
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -32,13 +33,26 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
         c_t = attention(h_t)                             h_t of the top layer is the query
         h̃_t = tanh(W_c [c_t; h_t])                       without bias
 
-    The vector that the output layer reads is h̃_t; it is fed with the same dropout mask that the output layer sees.
+    The vector that the output layer reads is h̃_t; it is fed with the same dropout mask that the output layer sees, and
+    with one of its own if there is `fed_dropout`. `attentional_dropout` is on [c_t; h_t]. There is no tanh with
+    `attentional_activation: none`.
     """
 
-    options = frozenset({"input_feeding"})
+    options = frozenset({"input_feeding", "fed_dropout", "attentional_dropout", "attentional_activation"})
 
-    def __init__(self, attention: Attention, shape: DecoderShape, *, input_feeding: bool) -> None:
+    def __init__(
+        self,
+        attention: Attention,
+        shape: DecoderShape,
+        *,
+        input_feeding: bool,
+        fed_dropout: float,
+        attentional_dropout: float,
+        attentional_activation: Literal["tanh", "none"],
+    ) -> None:
         super().__init__(attention, shape)
+        self.fed_dropout, self.attentional_dropout = fed_dropout, attentional_dropout
+        self.linear = attentional_activation == "none"
         gates = CELLS[shape.cell].gates * shape.size
         self.feed = StepLinear(shape.output_size, gates, bias=False) if input_feeding else None
         self.combine = StepLinear(attention.context_size + shape.size, shape.output_size, bias=False)
@@ -75,10 +89,16 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
         if self.feed is None and not self.attention.recurrent:
             return self._at_once(from_inputs, state, memory, between)
         vectors, weights = [], []
-        on_output = self._output_masks(len(from_inputs), from_inputs[0])
+        rates = (self.fed_dropout, self.attentional_dropout, self.output_dropout)
+        sizes = (self.output_size, self.combine.in_features, self.output_size)
+        dropped = [
+            self._step_masks(len(from_inputs), size, rate, from_inputs[0])
+            for size, rate in zip(sizes, rates, strict=True)
+        ]
         with weight_gradients_at_once() as loop:
-            for from_input, masks, mask in zip(from_inputs, between, on_output, strict=True):
-                vector, attended, state = self._recur(self._with_fed(from_input, state), state, memory, masks, mask)
+            for from_input, masks, on_fed, *others in zip(from_inputs, between, *dropped, strict=True):
+                read = self._with_fed(from_input, state, on_fed)
+                vector, attended, state = self._recur(read, state, memory, masks, *others)
                 vectors.append(vector)
                 weights.append(attended)
         return Outputs(*loop.outputs(torch.stack(vectors, dim=1), torch.stack(weights, dim=1)))
@@ -89,15 +109,16 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
         state: DecoderState,
         memory: Memory,
         masks: Sequence[Tensor],
+        on_attentional: Tensor | None = None,
         on_output: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, DecoderState]:
-        """One step of cells and attention: h̃, with its dropout mask `on_output` in training, weights, next state."""
+        """One step of cells and attention: h̃, weights, next state. In training `on_attentional` is the dropout mask of
+        [c; h], `on_output` that of h̃."""
         layers = self._stack(self._cell(0)(from_input, state.layers[0]), state.layers, masks)
         top = self._output(layers)
         context, weights, past = self.attention.step(top, memory, state.past)
-        vector = self._combine(context, top)
-        if on_output is not None:
-            vector = vector * on_output
+        vector = self._combine(_masked(torch.cat((context, top), dim=-1), on_attentional))
+        vector = _masked(vector, on_output)
         return vector, weights, DecoderState(layers, past, None if self.feed is None else vector)
 
     def _at_once(
@@ -106,7 +127,7 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
         """Nothing of attention enters the cells or the next step, so all positions attend as queries of one call."""
         queries = self._all_states(from_inputs, state.layers, between)
         context, weights = self.attention(queries, memory, all_steps(len(from_inputs), device=queries.device))
-        vectors = self._combine(context, queries)
+        vectors = self._combine(self._dropped(torch.cat((context, queries), dim=-1), self.attentional_dropout))
         return Outputs(self._dropped(vectors, self.output_dropout), weights)
 
     def _all_states(
@@ -127,19 +148,27 @@ class LuongDecoder(KeepsPacked[Product], Decoder):
                 tops.append(self._output(layers))
         return loop.outputs(torch.stack(tops, dim=1))[0]
 
-    def _with_fed(self, from_input: Tensor, state: DecoderState) -> Tensor:
-        """What the first cell reads, the embedded word being projected already: V h̃ is added where h̃ is fed."""
-        return from_input if self.feed is None or state.fed is None else from_input + self.feed(state.fed)
+    def _with_fed(self, from_input: Tensor, state: DecoderState, on_fed: Tensor | None = None) -> Tensor:
+        """What the first cell reads, the embedded word being projected already: V h̃ is added where h̃ is fed, in
+        training with its dropout mask."""
+        if self.feed is None or state.fed is None:
+            return from_input
+        return from_input + self.feed(_masked(state.fed, on_fed))
 
-    def _combine(self, context: Tensor, top: Tensor) -> Tensor:
-        """h̃ (…, output_size) from contexts (…, context_size) and states of the top layer (…, size)."""
-        return tanh(self.combine(torch.cat((context, top), dim=-1)))
+    def _combine(self, both: Tensor) -> Tensor:
+        """h̃ (…, output_size) from contexts and states of the top layer, (…, context_size + size)."""
+        return self.combine(both) if self.linear else tanh(self.combine(both))
 
-    def _output_masks(self, length: int, like: Tensor) -> Sequence[Tensor | None]:
-        """For each step the dropout mask on h̃; None where nothing is dropped."""
-        if not self.training or self.output_dropout == 0.0:
+    def _step_masks(self, length: int, size: int, rate: float, like: Tensor) -> Sequence[Tensor | None]:
+        """For each step a dropout mask (rows, size); None where nothing is dropped."""
+        if not self.training or rate == 0.0:
             return [None] * length
-        return self._masks(length, (like.size(0), self.output_size), self.output_dropout, like=like)
+        return self._masks(length, (like.size(0), size), rate, like=like)
+
+
+def _masked(values: Tensor, mask: Tensor | None) -> Tensor:
+    """`values` times their dropout mask, if there is one."""
+    return values if mask is None else values * mask
 
 
 class BahdanauDecoder(ReadoutDecoder):

@@ -19,6 +19,7 @@ from nmt.ops.linear import linear
 from nmt.ops.masks import dropout, length_mask
 from nmt.ops.packed_weights import float32_product
 from nmt.ops.products import KeepsPacked, MakeProduct, Product
+from nmt.ops.recurrence import LSTM
 from nmt.ops.reset_first import ResetFirst, packed_reset_first_sequence, reset_first_sequence
 from nmt.ops.sequence import packed_sequence, sequence
 
@@ -65,6 +66,7 @@ class Encoder(KeepsPacked[list[list[tuple[Product, ...]]]]):
         bidirectional: bool,
         directions: DirectionsName,
         reverse_source: bool,
+        end_mark: bool,
         layer_normalisation: bool,
         dropout: float,
         output_dropout: float,
@@ -75,7 +77,7 @@ class Encoder(KeepsPacked[list[list[tuple[Product, ...]]]]):
         super().__init__()
         self.kind, self.size, self.layers, self.directions = CELLS[cell], size, layers, 2 if bidirectional else 1
         self.join = DIRECTIONS[directions]
-        self.reverse_source, self.residual = reverse_source, residual
+        self.reverse_source, self.end_mark, self.residual = reverse_source, end_mark, residual
         self.dropout, self.output_dropout, self.locked_dropout = dropout, output_dropout, locked_dropout
         self.word_dropout = word_dropout
         self.output_size = size if self.join is add else self.directions * size
@@ -93,14 +95,23 @@ class Encoder(KeepsPacked[list[list[tuple[Product, ...]]]]):
         for from_input, recurrent, *biases in self.network.all_weights:
             yield from_input, Weight(gates=self.kind.gates)
             yield recurrent, Weight(Role.RECURRENT, self.kind.gates)
-            yield from ((bias, Weight(Role.BIAS)) for bias in biases)
+            roles = (Role.LSTM_BIAS if self.kind is LSTM else Role.BIAS, Role.BIAS)  # a gate's two biases are added
+            yield from ((bias, Weight(role)) for bias, role in zip(biases, roles, strict=True))
+
+    def tokens_read(self, lengths: Tensor) -> Tensor:
+        """How many of `lengths` (batch,) tokens are read, END counted: all of them, or all but END, which is padding
+        then. Of END alone, it is read."""
+        return lengths if self.end_mark else (lengths - 1).clamp(min=1)
 
     def forward(self, embedded: Tensor, lengths: Tensor) -> Encoded:
-        """Encode `embedded` (batch, source_length, input_size); `lengths` (batch,) counts tokens, at least 1 each."""
+        """Encode `embedded` (batch, source_length, input_size); `lengths` (batch,) counts tokens that are read, at
+        least 1 each."""
         embedded = dropout(embedded, self.word_dropout, training=self.training, locked=2)
         embedded = self._dropped(embedded, self.dropout, steps=1)
-        order = reversed_words(lengths, embedded.size(1)).unsqueeze(2) if self.reverse_source else None
-        if order is not None:
+        order = None
+        if self.reverse_source:
+            words = lengths - 1 if self.end_mark else lengths
+            order = reversed_words(words, embedded.size(1)).unsqueeze(2)
             embedded = embedded.take_along_dim(order, dim=1)
         encode = self._by_layer if self._goes_by_layer(embedded) else self._library
         annotations, states = encode(embedded, lengths)
@@ -218,11 +229,11 @@ def _both_ways(gates: Sequence[Tensor]) -> Tensor:
     return torch.stack([direction.flip(0) if way else direction for way, direction in enumerate(gates)], dim=1)
 
 
-def reversed_words(lengths: Tensor, size: int) -> Tensor:
+def reversed_words(words: Tensor, size: int) -> Tensor:
     """Positions (batch, size) that turn the words of each sentence around, while END and padding stay where they are.
 
-    A sentence of `lengths[i]` tokens ends with END, so position j takes lengths[i] - 2 - j for j < lengths[i] - 1.
+    With `words` (batch,) of them, position j takes words[i] - 1 - j for j < words[i].
     """
-    positions = torch.arange(size, device=lengths.device)
-    words = lengths.unsqueeze(1) - 1
+    positions = torch.arange(size, device=words.device)
+    words = words.unsqueeze(1)
     return torch.where(positions < words, words - 1 - positions, positions)

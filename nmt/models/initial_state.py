@@ -78,6 +78,26 @@ class CopiedState(InitialState):
         return encoded.final
 
 
+class ForwardState(InitialState):
+    """→h_S, the last state of the forward direction in the encoder's top layer, for h of every layer, and for c of an
+    LSTM as well (JoeyNMT, `init_hidden: last`). Directions must not be summed."""
+
+    def forward(self, encoded: Encoded, memory: Memory) -> tuple[CellState, ...]:
+        last = encoded.final[-1][0][:, : self.sizes.size]
+        return tuple((last,) * self.sizes.states for _ in range(self.sizes.layers))
+
+
+class AlternatingState(InitialState):
+    """The encoder's last states, direction by direction: decoder layers 1 and 2 get those of the forward and of the
+    backward direction of encoder layer 1, and so on (tensorflow/nmt). Directions must not be summed."""
+
+    def forward(self, encoded: Encoded, memory: Memory) -> tuple[CellState, ...]:
+        size = self.sizes.size
+        return tuple(
+            tuple(part[:, first : first + size] for part in layer) for layer in encoded.final for first in (0, size)
+        )
+
+
 class ZeroState(InitialState):
     """0: the decoder knows the source through attention only."""
 
@@ -89,5 +109,7 @@ INITIAL_STATES: dict[str, type[InitialState]] = {
     "final": FinalState,
     "mean": MeanState,
     "copy": CopiedState,
+    "forward": ForwardState,
+    "alternate": AlternatingState,
     "zeros": ZeroState,
 }

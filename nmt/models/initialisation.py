@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import ModelConfig, UniformInitialisation
+from nmt.config.schema import ModelConfig, UniformInitialisation, XavierInitialisation
 
 
 class Role(Enum):
@@ -25,6 +25,7 @@ class Role(Enum):
     ATTENTION = auto()  # any weight of attention, but for
     SCORE_VECTOR = auto()  # v_a
     BIAS = auto()  # starts at 0
+    LSTM_BIAS = auto()  # starts at 0, but for the forget gate's part, the second of four
 
 
 class Weight(NamedTuple):
@@ -52,14 +53,17 @@ def initialise(model: nn.Module, config: ModelConfig) -> None:
         kept |= set(module.parameters() if isinstance(module, nn.LayerNorm) else ())
         weights.update(module.declared() if isinstance(module, Declares) else ())
         if isinstance(module, nn.Linear | nn.Conv1d) and module.bias is not None:
-            weights[module.bias] = Weight(Role.BIAS)
+            is_lstm = weights.get(module.bias, Weight()).role is Role.LSTM_BIAS
+            weights[module.bias] = Weight(Role.LSTM_BIAS if is_lstm else Role.BIAS)
     with torch.no_grad():
         for _, parameter in sorted(model.named_parameters()):
             if parameter in kept or parameter.dim() == 0:
                 continue
             weight = weights.get(parameter, Weight())
-            if weight.role is Role.BIAS:
+            if weight.role in (Role.BIAS, Role.LSTM_BIAS):
                 nn.init.zeros_(parameter)
+                if weight.role is Role.LSTM_BIAS:  # Gers, Schmidhuber & Cummins (2000)
+                    parameter.chunk(4)[1].fill_(config.initialisation.forget_bias)
             else:
                 draw(parameter, weight, config)
 
@@ -84,13 +88,19 @@ def _bahdanau(parameter: Tensor, weight: Weight, config: ModelConfig) -> None:
 def _xavier(parameter: Tensor, weight: Weight, config: ModelConfig) -> None:
     """Orthogonal recurrent matrices, Xavier-uniform (Glorot & Bengio 2010) others, each gate's block by itself.
 
+    `recurrent: xavier` draws recurrent matrices as all others.
+
     Embeddings are N(0, 1), inputs of unit size from which gates learn at once; tied to the output layer they are
     N(0, 1/size), or the first logits would be of the size of the vector.
     """
+    start = config.initialisation
+    assert isinstance(start, XavierInitialisation)
     if weight.role in (Role.EMBEDDING, Role.OUTPUT_EMBEDDING):
-        nn.init.normal_(parameter, std=1.0 if weight.role is Role.EMBEDDING else parameter.size(1) ** -0.5)
+        usual = 1.0 if weight.role is Role.EMBEDDING else parameter.size(1) ** -0.5
+        nn.init.normal_(parameter, std=usual if start.embedding_deviation is None else start.embedding_deviation)
         return
-    draw = nn.init.orthogonal_ if weight.role is Role.RECURRENT else nn.init.xavier_uniform_
+    orthogonal = weight.role is Role.RECURRENT and start.recurrent == "orthogonal"
+    draw = nn.init.orthogonal_ if orthogonal else nn.init.xavier_uniform_
     for block in (parameter.unsqueeze(0) if parameter.dim() == 1 else parameter).chunk(weight.gates):
         draw(block)
 

@@ -18,7 +18,7 @@ class Memory(NamedTuple):
 
     values: Tensor  # (batch, source_length, memory_size), the encoder's annotations
     keys: Tensor  # (batch, source_length, key_size), what the score compares with; projected once
-    lengths: Tensor  # (batch,), tokens of each sentence, END counted
+    lengths: Tensor  # (batch,), tokens of each sentence that the encoder read, END usually counted
     mask: Tensor | None  # (batch, source_length), True at real tokens; None only where nothing is padded
 
     def select(self, sentences: Tensor) -> "Memory":

@@ -1,9 +1,9 @@
 """Scopes of attention: which source positions a query may look at, and how much for their place alone.
 
 Luong, Pham & Manning (2015), arXiv 1508.04025, sections 3.1 (global) and 3.2 (local). Positions are counted from 0 in
-the order of the text; S is the number of a sentence's tokens, END counted. The paper clips a window at the borders of
-the sentence, and so do these. Where the authors' code and the paper differ, this is the paper: the window of local-p is
-centered on the real number p_t (their code: on its floor).
+the order of the text; S is the number of a sentence's tokens, END counted if the encoder reads it. The paper clips a
+window at the borders of the sentence, and so do these. Where the authors' code and the paper differ, this is the paper:
+the window of local-p is centered on the real number p_t (their code: on its floor).
 """
 
 from typing import ClassVar, NamedTuple

@@ -105,8 +105,9 @@ class Seq2Seq(KeepsPacked[PackedOutput]):
 
     def start(self, source: Tensor, source_lengths: Tensor) -> SearchState:
         """Encode `source` (batch, source_length), ids with END; one row a sentence."""
-        encoded = self.encoder(self.source_embedding(source), source_lengths)
-        memory = self.decoder.attention.remember(encoded.annotations, source_lengths)
+        lengths = self.encoder.tokens_read(source_lengths)
+        encoded = self.encoder(self.source_embedding(source), lengths)
+        memory = self.decoder.attention.remember(encoded.annotations, lengths)
         return SearchState(memory, self.decoder.start(self.initial_state(encoded, memory), memory))
 
     def step(self, tokens: Tensor, state: SearchState) -> tuple[Tensor, SearchState]:
@@ -175,6 +176,7 @@ def _assembled(config: ModelConfig, source_size: int, target_size: int) -> Seq2S
         bidirectional=settings.bidirectional,
         directions=settings.directions,
         reverse_source=settings.reverse_source,
+        end_mark=settings.end_mark,
         layer_normalisation=settings.layer_normalisation,
         dropout=settings.dropout,
         output_dropout=settings.output_dropout,

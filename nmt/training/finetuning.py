@@ -21,7 +21,15 @@ from nmt.models.model_file import ModelFile, load_model, model_path
 from nmt.models.seq2seq import Seq2Seq
 
 # Keys of `model` that concern training, not the weights:
-_FREE = {"dropout", "word_dropout", "output_dropout", "locked_dropout", "embeddings"}
+_FREE = {
+    "dropout",
+    "word_dropout",
+    "output_dropout",
+    "fed_dropout",
+    "attentional_dropout",
+    "locked_dropout",
+    "embeddings",
+}
 _SEGMENTATION = {"joint", "joiner", *TRAINED_SUBWORDS}
 
 

@@ -94,6 +94,10 @@ class Schedule:
         """Take a validation into account; returns a line for the log if the rate changes."""
         return None
 
+    def end(self) -> str | None:
+        """Why the schedule ends training at this point, or None."""
+        return None
+
     def state(self) -> dict[str, Any]:
         """The numbers that `restore` takes back."""
         return {name: getattr(self, name) for name in self.state_names}
@@ -132,6 +136,11 @@ class Plateau(Schedule):
     best: float | None = None
     waited = 0
 
+    def end(self) -> str | None:
+        if self.config.stop_below_minimum and self.learning_rate * self.current < self.config.minimum_learning_rate:
+            return f"the learning rate would be below {self.config.minimum_learning_rate:g}"
+        return None
+
     def factor(self, update: int, epoch: int) -> float:
         return self.current
 
@@ -142,9 +151,13 @@ class Plateau(Schedule):
             return None
         self.waited += 1
         lowest = min(self.config.minimum_learning_rate / self.learning_rate, 1.0)
+        if self.config.stop_below_minimum:
+            lowest = 0.0  # and training ends
         if self.waited <= self.config.patience or self.current <= lowest:
             return None
         self.current, self.waited = max(self.current * self.config.factor, lowest), 0
+        if self.end() is not None:
+            return None
         return (
             f"no better {self.config.metric} in {self.config.patience + 1} validations: "
             f"learning rate {self.learning_rate * self.current:.3g} from now on"

@@ -205,7 +205,7 @@ class Trainer:
 
         Raises Diverged where the model is no better than at its start.
         """
-        reason = self.progress.end(self.settings)
+        reason = self.progress.end(self.settings) or self.schedule.end()
         if reason is not None and self.progress.window.updates:
             self._report()
         if reason is not None and self.progress.validated != self.progress.update:

@@ -54,6 +54,7 @@ def test_every_key_of_the_decoding_section_is_an_option_by_its_name() -> None:
         "beam_size": 7,
         "length_penalty": 0.5,
         "max_length_ratio": 1.5,
+        "max_length_extra": 19,
         "batch_tokens": 11,
         "batch_sentences": 17,
         "minimum_length": 13,

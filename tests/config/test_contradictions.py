@@ -148,7 +148,11 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         (training("sort_pairs: 1000"), "training.sort_pairs", "1000 is not a multiple of training.batch_size: 80"),
         (training("sort_pairs: 1000"), "training.sort_pairs", "use 960 or 1040"),
         (training("sort_pairs: 64"), "training.sort_pairs", "use 80"),
-        (training("batch_order: shuffled_by_part"), "training.batch_order", "has no effect without training.sort_pairs"),
+        (
+            training("batch_order: shuffled_by_part"),
+            "training.batch_order",
+            "has no effect without training.sort_pairs",
+        ),
         (training("average_best: 1"), "training.average_best", "one checkpoint has no average"),
         (training("average_best: 3, keep_best: 2"), "training.average_best", "keep_best: 2 keeps fewer"),
         (training("freeze: [encoder, encoder]"), "training.freeze", "encoder is given more than once"),
@@ -160,6 +164,11 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "model: {decoder: {locked_dropout: true}}",
             "model.decoder.locked_dropout",
             "set model.decoder.dropout or model.decoder.output_dropout",
+        ),
+        (
+            "model: {decoder: {fed_dropout: 0.1, input_feeding: false}}",
+            "model.decoder.fed_dropout",
+            "0.1 has no effect with input_feeding: false",
         ),
         # guided alignment
         (ALIGNED % "", "data.train.0.alignments", "has no effect, because training.guided_alignment is null"),
@@ -174,6 +183,11 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "needs one segmentation, whose pieces the alignments are for",
         ),
         # decoding
+        (
+            "decoding: {max_length_ratio: 0, max_length_extra: 0}",
+            "decoding.max_length_extra",
+            "0 with max_length_ratio: 0 leaves no room for a word",
+        ),
         (
             "decoding: {beam_size: 1, length_penalty: none}",
             "decoding.length_penalty",
@@ -225,7 +239,10 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         "model: {embeddings: {source: s, freeze: true}, tie_embeddings: target, decoder: {output_size: 256}}",
         "model: {embeddings: {source: s, target: s}, tie_embeddings: all, decoder: {output_size: 256}}",
         "model: {embeddings: {target: t}, tie_embeddings: all, decoder: {output_size: 256}}",
+        "model: {decoder: {locked_dropout: true, fed_dropout: 0.1}}",
         "decoding: {beam_size: 1}",
+        "decoding: {max_length_ratio: 0, max_length_extra: 1}",
+        "decoding: {max_length_ratio: 0.1, max_length_extra: 0}",
         training("validation: {beam_size: 2}") + "\ndecoding: {beam_size: 1, length_penalty: none}",
     ],
 )

@@ -83,6 +83,7 @@ def test_differences(load: Load) -> None:
         "training.schedule.patience: 1 there, absent here",
         "training.schedule.factor: 0.5 there, absent here",
         "training.schedule.minimum_learning_rate: 1e-06 there, absent here",
+        "training.schedule.stop_below_minimum: false there, absent here",
         "training.batch_size: 80 there, 64 here",
         "training.early_stopping: null there, given here",
         "training.freeze: an empty list there, given here",

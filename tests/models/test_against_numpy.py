@@ -69,6 +69,43 @@ ENCODERS_AND_STATES: dict[str, Changes] = {
         "encoder": {"cell": "lstm", "layers": 2, "directions": "sum", "reverse_source": True},
         "decoder": {"initial_state": "copy", "cell": "lstm", "layers": 2, "hidden_size": 10},
     },
+    "forward": {
+        "encoder": {"cell": "lstm", "layers": 2},
+        "decoder": {"initial_state": "forward", "cell": "lstm", "layers": 3, "hidden_size": 10},
+    },
+    "forward, one direction": {
+        "encoder": {"bidirectional": False},
+        "decoder": {"initial_state": "forward", "hidden_size": 10, "type": "bahdanau"},
+    },
+    "alternate": {
+        "encoder": {"cell": "lstm"},
+        "decoder": {"initial_state": "alternate", "cell": "lstm", "layers": 2, "hidden_size": 10},
+    },
+    "alternate, layers": {
+        "encoder": {"layers": 2, "reverse_source": True},
+        "decoder": {"initial_state": "alternate", "layers": 4, "hidden_size": 10},
+    },
+    "no end mark": {"encoder": {"end_mark": False}},
+    "no end mark, reversed": {
+        "encoder": {"end_mark": False, "reverse_source": True, "bidirectional": False, "layers": 2, "cell": "lstm"},
+        "decoder": {"initial_state": "copy", "cell": "lstm", "layers": 2, "hidden_size": 10},
+    },
+    "no end mark, reversed, local-p": {
+        "encoder": {"end_mark": False, "reverse_source": True},
+        "attention": {"scope": "local-p", "half_width": 2},
+    },
+    "no end mark, local-m, mean": {
+        "encoder": {"end_mark": False},
+        "attention": {"score": "location_sensitive", "scope": "local-m", "half_width": 2, "coverage": True},
+        "decoder": {"initial_state": "mean", "type": "conditional_gru"},
+    },
+    "no end mark, RNNencdec": {
+        "encoder": {"end_mark": False, "bidirectional": False},
+        "attention": {"score": "fixed"},
+        "decoder": {"type": "bahdanau"},
+    },
+    "linear": {"decoder": {"attentional_activation": "none"}},
+    "linear, no input feeding": {"decoder": {"attentional_activation": "none", "input_feeding": False}},
     "local-m, gaussian": {"attention": {"scope": "local-m", "half_width": 2, "gaussian": True}},
     "local-p, position of the length": {
         "attention": {"scope": "local-p", "half_width": 2, "position_scale": "length"},

@@ -62,6 +62,21 @@ def test_copy_by_hand() -> None:
     assert c.tolist() == [[-3.0, -1.0], [-5.0, -4.0]]
 
 
+def test_forward_by_hand() -> None:
+    """h of the first direction, one unit of the two, in h and c of both layers."""
+    sizes = StateSizes(summary=1, memory=2, layers=2, states=2, size=1)
+    layers = INITIAL_STATES["forward"](sizes)(ENCODED, MEMORY)
+    assert [[part.tolist() for part in layer] for layer in layers] == [[[[3.0], [5.0]]] * 2] * 2
+
+
+def test_alternate_by_hand() -> None:
+    """h and c of the first direction for the first layer, those of the second for the second."""
+    sizes = StateSizes(summary=1, memory=2, layers=2, states=2, size=1)
+    (h, c), (top_h, top_c) = INITIAL_STATES["alternate"](sizes)(ENCODED, MEMORY)
+    assert (h.tolist(), c.tolist()) == ([[3.0], [5.0]], [[-3.0], [-5.0]])
+    assert (top_h.tolist(), top_c.tolist()) == ([[1.0], [4.0]], [[-1.0], [-4.0]])
+
+
 def test_zeros_by_hand() -> None:
     state = INITIAL_STATES["zeros"](SIZES)
     assert list(state.parameters()) == []

@@ -125,6 +125,31 @@ def test_a_reset_gate_that_comes_first_has_blocks_of_its_own(decoder: str) -> No
     assert found == 2 * 3 + 3 * (3 if decoder == "conditional_gru" else 2)
 
 
+@pytest.mark.parametrize("name", STARTS)
+def test_forget_gates_start_at_their_bias(name: str) -> None:
+    """The second quarter of b, in both directions and both sides; the encoder's second bias adds nothing to it."""
+    lstm = {"cell": "lstm", "layers": 2}
+    start = {"name": name, "forget_bias": 1.5}
+    built = model(initialisation=start, encoder={**lstm, "hidden_size": 40}, decoder={**lstm, "hidden_size": 50})
+    biases = {name: bias.tolist() for name, bias in built.named_parameters() if "bias" in name}
+    expected = {
+        key: [0.0] * size + [1.5 if "bias_ih" in key or "input_layer" in key else 0.0] * size + [0.0] * 2 * size
+        for key, size in ((key, len(bias) // 4) for key, bias in biases.items())
+    }
+    assert biases == expected
+    assert len(biases) == 2 * 2 * 2 + 2 + 1  # of the encoder, of the decoder's cells, of s_0
+
+
+def test_xavier_as_in_joeynmt() -> None:
+    """Recurrent matrices like all others, gate by gate, and small embeddings."""
+    built = model(initialisation={**XAVIER, "recurrent": "xavier", "embedding_deviation": 0.01})
+    for matrix in (built.encoder.network.weight_hh_l0, built.decoder.cells[0].recurrent_layer.weight):
+        limit = (6 / (2 * matrix.size(1))) ** 0.5
+        assert 0.9 * limit < matrix.abs().max() <= limit
+    for embedding in (built.source_embedding, built.target_embedding):
+        assert abs(embedding.weight.std().item() - 0.01) < 0.001
+
+
 def test_xavier_limits() -> None:
     """|w| ≤ sqrt(6 / (rows + columns)), the rows of each gate by themselves: 3 blocks of 50 × 30 in the decoder."""
     built = model()

@@ -387,6 +387,45 @@ def test_copied_states_need_cells_alike(refusals: Refusals, model: str, way: str
     assert mentions(refusals(model), "model.decoder.initial_state", "copy needs", way)
 
 
+@pytest.mark.parametrize(
+    ("model", "key", "words"),
+    [
+        (
+            "decoder: {initial_state: forward}",
+            "decoder.initial_state",
+            "forward needs decoder states like the encoder's",
+        ),
+        ("decoder: {initial_state: forward}", "decoder.initial_state", "model.decoder.hidden_size: 256 (now 512)"),
+        (
+            "encoder: {directions: sum}, decoder: {initial_state: forward, hidden_size: 256}",
+            "encoder.directions",
+            "sum does not go with decoder.initial_state: forward",
+        ),
+        ("decoder: {initial_state: alternate, hidden_size: 256}", "decoder.initial_state", "layers: 2 (now 1)"),
+        (
+            "encoder: {bidirectional: false}, decoder: {initial_state: alternate, hidden_size: 256, layers: 2}",
+            "encoder.bidirectional",
+            "alternate, which needs two directions",
+        ),
+        (
+            "attention: {score: none}, decoder: {initial_state: forward, hidden_size: 256}",
+            "encoder.bidirectional",
+            "reads the forward direction only",
+        ),
+        ("initialisation: {forget_bias: 1}", "initialisation.forget_bias", "1 has no effect"),
+    ],
+)
+def test_states_of_single_directions_and_the_forget_bias(refusals: Refusals, model: str, key: str, words: str) -> None:
+    assert mentions(refusals(model), f"model.{key}", words)
+
+
+def test_states_of_single_directions_that_fit(refusals: Refusals) -> None:
+    assert refusals("decoder: {initial_state: forward, hidden_size: 256, layers: 3, cell: lstm}") == []
+    assert refusals("encoder: {bidirectional: false}, decoder: {initial_state: forward, hidden_size: 256}") == []
+    assert refusals("decoder: {initial_state: alternate, hidden_size: 256, layers: 2}") == []
+    assert refusals("initialisation: {forget_bias: 1}, decoder: {cell: lstm}") == []
+
+
 def test_copied_states_of_cells_alike(refusals: Refusals) -> None:
     assert refusals("decoder: {initial_state: copy}") == []
     assert refusals("encoder: {bidirectional: false}, decoder: {initial_state: copy, hidden_size: 256}") == []
@@ -425,7 +464,7 @@ def test_values_and_combinations_in_one_report(refusals: Refusals) -> None:
         (CELLS, "encoder", "cell", "gru, gru_reset_first, lstm, toy"),
         (CELLS, "decoder", "cell", "gru, gru_reset_first, lstm, toy"),
         (SCOPES, "attention", "scope", "global, local-m, local-p, toy"),
-        (INITIAL_STATES, "decoder", "initial_state", "final, mean, copy, zeros, toy"),
+        (INITIAL_STATES, "decoder", "initial_state", "final, mean, copy, forward, alternate, zeros, toy"),
     ],
 )
 def test_the_names_are_those_of_the_members(

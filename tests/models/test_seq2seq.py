@@ -28,6 +28,9 @@ ON_INPUTS = {"dropout": 0.999999, "output_dropout": 0.0}
         ({"decoder": ON_INPUTS}, "decoder.cells.0.input_layer"),
         ({"decoder": {**ON_INPUTS, "layers": 2}}, "decoder.cells.1.input_layer"),
         ({"decoder": {"output_dropout": 0.999999}}, "decoder.feed"),
+        ({"decoder": {"fed_dropout": 0.999999}}, "decoder.feed"),
+        ({"decoder": {"attentional_dropout": 0.999999}}, "decoder.combine"),
+        ({"decoder": {"attentional_dropout": 0.999999, "input_feeding": False}}, "decoder.combine"),
         ({"decoder": {"type": "bahdanau", **ON_INPUTS}}, "decoder.cells.0.input_layer"),
         ({"decoder": {"type": "bahdanau", "layers": 2, **ON_INPUTS}}, "decoder.cells.1.input_layer"),
         ({"decoder": {"type": "bahdanau", "output_dropout": 0.999999}}, "decoder.readout"),
@@ -45,6 +48,9 @@ ON_INPUTS = {"dropout": 0.999999, "output_dropout": 0.0}
         "target embeddings",
         "between layers",
         "attentional vector",
+        "fed vector",
+        "context and state",
+        "context and state, at once",
         "bahdanau, target embeddings",
         "bahdanau, between layers",
         "maxout",
@@ -83,6 +89,9 @@ LOCKED = {"dropout": 0.5, "output_dropout": 0.0, "locked_dropout": True, "layers
         ("decoder", {}, "decoder.cells.1.input_layer.weight"),
         ("decoder", {"residual": True, "input_feeding": False}, "decoder.cells.1.input_layer.weight"),
         ("decoder", {"output_dropout": 0.5}, "decoder.feed.weight"),
+        ("decoder", {"fed_dropout": 0.3}, "decoder.feed.weight"),
+        ("decoder", {"attentional_dropout": 0.3}, "decoder.combine.weight"),
+        ("decoder", {"attentional_dropout": 0.3, "input_feeding": False}, "decoder.combine.weight"),
         ("decoder", {"type": "bahdanau"}, "decoder.cells.0.input_layer.weight"),
         ("decoder", {"type": "bahdanau", "order": "paper"}, "decoder.cells.1.input_layer.weight"),
         ("decoder", {"type": "conditional_gru"}, "decoder.cells.1.input_layer.weight"),
@@ -127,6 +136,12 @@ def test_annotations_are_dropped_after_their_normalisation(make_model: MakeModel
     torch.nn.init.constant_(model.encoder.norm.bias, 3.0)
     source, lengths, _ = batch
     assert not model.encoder(model.source_embedding(source), lengths).annotations.any()
+
+
+def test_the_fed_vector_alone_is_dropped(make_model: MakeModel, batch: Batch) -> None:
+    """Its own mask leaves the vectors of the output layer whole."""
+    model = make_model(decoder={"fed_dropout": 0.5}).train()
+    assert model(*batch).vectors.all()
 
 
 def test_fed_vector_is_the_one_that_was_dropped(make_model: MakeModel, batch: Batch) -> None:

@@ -16,6 +16,8 @@ Changes = dict[str, Any]
 SOURCE_SIZE, TARGET_SIZE = 11, 13  # vocabularies
 EMBEDDING, ENCODER_HIDDEN, DECODER_HIDDEN, SCORE_SIZE, OUTPUT = 5, 3, 7, 8, 4
 
+INITIAL_STATES = ("final", "mean", "copy", "forward", "alternate", "zeros")
+
 # Factor → name of a value → what it sets in the section `model`, by key.
 FACTORS: dict[str, dict[str, Changes]] = {
     "score": {
@@ -72,6 +74,7 @@ FACTORS: dict[str, dict[str, Changes]] = {
     "decoder": {
         "luong": {"decoder.type": "luong"},
         "luong, no feeding": {"decoder.type": "luong", "decoder.input_feeding": False},
+        "luong, linear": {"decoder.type": "luong", "decoder.attentional_activation": "none"},
         "bahdanau, paper": {"decoder.type": "bahdanau", "decoder.order": "paper"},
         "bahdanau, authors": {"decoder.type": "bahdanau", "decoder.order": "authors"},
         "bahdanau": {"decoder.type": "bahdanau"},  # where no state attends, and there is only one order
@@ -85,7 +88,7 @@ FACTORS: dict[str, dict[str, Changes]] = {
         "3, residual": {"decoder.layers": 3, "decoder.residual": True},
     },
     "decoder normalisation": {"no": {}, "yes": {"decoder.layer_normalisation": True}},
-    "initial state": {name: {"decoder.initial_state": name} for name in ("final", "mean", "copy", "zeros")},
+    "initial state": {name: {"decoder.initial_state": name} for name in INITIAL_STATES},
     "encoder cell": {name: {"encoder.cell": name} for name in ("gru", "gru_reset_first", "lstm")},
     "encoder layers": {
         "1": {"encoder.layers": 1},
@@ -99,6 +102,7 @@ FACTORS: dict[str, dict[str, Changes]] = {
         "sum": {"encoder.bidirectional": True, "encoder.directions": "sum"},
     },
     "reversed": {"no": {}, "yes": {"encoder.reverse_source": True}},
+    "end mark": {"read": {}, "not read": {"encoder.end_mark": False}},
     "encoder normalisation": {"no": {}, "yes": {"encoder.layer_normalisation": True}},
     "output": {
         "as hidden": {},
@@ -119,7 +123,8 @@ def settings(case: Case) -> Changes:
     """The section `model` of the configuration of a case, without the keys that keep their defaults."""
     score = case["score"].split(",")[0]
     annotation = ENCODER_HIDDEN * (2 if case["directions"] == "concatenate" else 1)
-    hidden = annotation if score in SAME_SIZE or case["initial state"] == "copy" else DECODER_HIDDEN
+    hidden = {"forward": ENCODER_HIDDEN, "alternate": ENCODER_HIDDEN}.get(case["initial state"], DECODER_HIDDEN)
+    hidden = annotation if score in SAME_SIZE or case["initial state"] == "copy" else hidden
     model: Changes = {
         "embedding_size": EMBEDDING,
         "encoder": {"hidden_size": ENCODER_HIDDEN},
@@ -138,7 +143,7 @@ def goes_together(case: Case) -> bool:
     score, decoder = case.get("score", "").split(",")[0], case.get("decoder", "")
     layers = [case[f"{side} layers"][0] for side in ("encoder", "decoder") if f"{side} layers" in case]
     cells = [case[f"{side} cell"] for side in ("encoder", "decoder") if f"{side} cell" in case]
-    state = case.get("initial state")
+    state, directions = case.get("initial state"), case.get("directions", "one")
     refused = (
         score in GLOBAL_ONLY and case.get("scope", "global") != "global",
         decoder == "conditional_gru" and (score == "none" or case.get("decoder cell") == "lstm"),
@@ -148,13 +153,21 @@ def goes_together(case: Case) -> bool:
         # Without attention, s_0 alone reads the source: every part of the encoder must matter to it.
         score == "none" and state == "zeros",
         score == "none"
-        and state == "final"
-        and case.get("directions", "one") != "one"
+        and state in ("final", "forward")
+        and directions != "one"
         and case.get("encoder layers", "2") == "1",
-        score == "none" and state in ("final", "copy") and case.get("encoder normalisation", "no") == "yes",
+        score == "none"
+        and state in ("final", "copy", "forward", "alternate")
+        and case.get("encoder normalisation", "no") == "yes",
         score == "none" and state == "final" and case.get("directions") == "sum",
         case.get("decoder normalisation") == "yes" and case.get("decoder cell") == "gru_reset_first",
         state == "copy" and (len(set(layers)) > 1 or len(set(cells)) > 1),
+        # States of single directions: as large as the encoder's, and two layers for one of two directions.
+        state in ("forward", "alternate") and directions == "sum",
+        state == "forward" and score in SAME_SIZE and directions == "concatenate",
+        state == "alternate" and (score in (*SAME_SIZE, "fixed") or case.get("directions") == "one"),
+        state == "alternate" and (case.get("encoder layers", "1") != "1" or case.get("decoder layers", "2")[0] != "2"),
+        state == "alternate" and len(set(cells)) > 1,
     )
     return not any(refused)
 
@@ -219,6 +232,8 @@ DECODING: dict[str, Changes] = {
     "5, ratio 2, none": {"beam_size": 5, "minimum_length_ratio": 2.0, "length_penalty": "none"},
     "3, at least 4 or ratio 1.5": {"beam_size": 3, "minimum_length": 4, "minimum_length_ratio": 1.5},
     "5, as long as may be": {"beam_size": 5, "minimum_length": 1000, "max_length_ratio": 0.3},
+    "5, at most 4": {"beam_size": 5, "max_length_ratio": 0.0, "max_length_extra": 4},
+    "3, ratio 1.2 and nothing more": {"beam_size": 3, "max_length_ratio": 1.2, "max_length_extra": 0},
     "3, no bigram twice": {"beam_size": 3, "no_repeat_ngram_size": 2, "minimum_length": 5},
     "3, no word twice, nothing left": {"beam_size": 3, "no_repeat_ngram_size": 1, "minimum_length": 1000},
     "5, no unknown": {"beam_size": 5, "suppress_unknown": True, "minimum_length": 3},

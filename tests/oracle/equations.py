@@ -114,6 +114,7 @@ class Source(NamedTuple):
     annotations: list[Vector]  # h_j, one for each position
     last: list[State]  # of each layer the last states, its directions joined as in h_j
     final: Vector  # the last state of the top layer's backward direction, or of its only one
+    single: list[list[State]]  # of each layer the last states, direction by direction
 
 
 class Past(NamedTuple):
@@ -284,13 +285,16 @@ class Model:
 
     def encode(self, words: Sequence[int], kept: Sequence[float] | None = None) -> Source:
         """The annotations of a sentence that ends with END; `kept` is what the embedding of each word is times."""
+        number = len(words) - 1  # of the words before END
+        if not self.encoder["end_mark"] and number:
+            words = words[:-1]
         length = len(words)
         order = list(range(length))
         if self.encoder["reverse_source"]:
-            order = [*reversed(order[:-1]), order[-1]]  # END stays last
+            order = [*reversed(order[:number]), *order[number:]]  # END stays last
         kept = [1.0] * length if kept is None else kept
         outputs = [self.source_embedding()[words[j]] * kept[j] for j in order]
-        last = []
+        last, single = [], []
         for layer in range(self.encoder["layers"]):
             inputs = outputs
             forward = self._read(inputs, layer, "")
@@ -303,6 +307,7 @@ class Model:
             if self.encoder["residual"] and layer > 0:
                 outputs = [output + below for output, below in zip(outputs, inputs, strict=True)]
             last.append(tuple(self._of_both(*of_both) for of_both in zip(*ends, strict=True)))
+            single.append(ends)
         annotations = [output for _, output in sorted(zip(order, outputs, strict=True), key=lambda pair: pair[0])]
         if self.encoder["bidirectional"]:
             final = parts(outputs[0], 2)[1]
@@ -312,7 +317,7 @@ class Model:
         if self.encoder["layer_normalisation"]:
             gain, bias = self.weights["encoder.norm.weight"], self.weights["encoder.norm.bias"]
             annotations = [normalised(h, gain, bias) for h in annotations]
-        return Source(annotations, last, final)
+        return Source(annotations, last, final, single)
 
     def _of_both(self, forward: Vector, backward: Vector | None = None) -> Vector:
         if backward is None:
@@ -346,7 +351,12 @@ class Model:
             states = tuple(tuple(flat[vectors * layer : vectors * layer + vectors]) for layer in range(layers))
         else:
             zero = (np.zeros(self.decoder["hidden_size"]),) * vectors
-            states = {"copy": tuple(source.last), "zeros": (zero,) * layers}[kind]
+            states = {
+                "copy": tuple(source.last),
+                "forward": ((source.single[-1][0][0],) * vectors,) * layers,
+                "alternate": tuple(state for layer in source.single for state in layer),
+                "zeros": (zero,) * layers,
+            }[kind]
         nothing = np.zeros(len(source.annotations))
         first = self.output_size() if self.decoder["type"] == "luong" else len(source.annotations[0])
         return Memory(states, np.zeros(first), Past(0, nothing, nothing))
@@ -449,7 +459,9 @@ def luong(model: Model, y: Vector, memory: Memory, source: Source) -> Decoded:
     first = model.cell("decoder.cells.0", y, memory.states[0], added=feed)
     states, s = model.layers_above(first, memory.states)
     weights, context = model.attend(s, source, memory.past)
-    vector = np.tanh(model.weights["decoder.combine.weight"] @ joined(context, s))
+    vector = model.weights["decoder.combine.weight"] @ joined(context, s)
+    if model.decoder["attentional_activation"] == "tanh":
+        vector = np.tanh(vector)
     return vector, states, vector, weights, context
 
 

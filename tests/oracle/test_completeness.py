@@ -34,11 +34,15 @@ from tests.oracle.cases import (
 )
 
 SIZES = {"embedding_size", "encoder.hidden_size", "decoder.hidden_size"}
-NOT_IN_EVALUATION = {"initialisation", "embeddings"} | {
-    f"{side}.{kind}"
-    for side in ("encoder", "decoder")
-    for kind in ("dropout", "output_dropout", "word_dropout", "locked_dropout")
-}
+NOT_IN_EVALUATION = (
+    {"initialisation", "embeddings"}
+    | {
+        f"{side}.{kind}"
+        for side in ("encoder", "decoder")
+        for kind in ("dropout", "output_dropout", "word_dropout", "locked_dropout")
+    }
+    | {"decoder.fed_dropout", "decoder.attentional_dropout"}
+)
 """Where weights start, and dropout, of which test_training.py has that of words."""
 BATCHES = {"batch_tokens", "batch_sentences"}  # what is computed together
 

@@ -91,6 +91,24 @@ def test_plateau_on_a_loss_wants_it_low_and_says_when_it_cuts() -> None:
     assert "learning rate 0.00025" in message
 
 
+def test_plateau_may_end_training_in_the_place_of_its_lowest_rate() -> None:
+    """JoeyNMT's learning_rate_min of 5e-5: 1e-3 is halved to 6.25e-5, and the next cut is the end."""
+    settings = {"name": "plateau", "metric": "loss", "patience": 0, "minimum_learning_rate": 5e-5}
+    both = [
+        build_schedule(training(schedule={**settings, **more}, optimizer={"name": "adam", "learning_rate": 1e-3}))
+        for more in ({}, {"stop_below_minimum": True})
+    ]
+    for schedule, lowest in zip(both, (0.05, 0.03125), strict=True):
+        schedule.validated({"loss": 1.0})
+        messages = [schedule.validated({"loss": 2.0}) for _ in range(4)]
+        assert all(message is not None for message in messages)
+        assert (schedule.factor(1, 1), schedule.end()) == (0.0625, None)
+        schedule.validated({"loss": 2.0})
+        assert schedule.factor(1, 1) == lowest
+    assert both[0].end() is None
+    assert both[1].end() == "the learning rate would be below 5e-05"
+
+
 def test_schedule_state_round_trip() -> None:
     config = training(schedule={"name": "plateau", "patience": 1})
     first, second = build_schedule(config), build_schedule(config)

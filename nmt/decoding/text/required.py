@@ -110,7 +110,7 @@ def impossible(
     elif room < 0:
         yield (
             f"the prefix of line {line + 1} has {len(prefix.tokens)} pieces, and the line's translation at most "
-            f"{longest - 1}; shorten it, or raise max_length_ratio"
+            f"{longest - 1}; shorten it, or raise max_length_extra"
         )
     if phrases and blank:
         shown = ", ".join(repr(phrase.text) for phrase in phrases)
@@ -128,5 +128,5 @@ def impossible(
         after = " after its prefix" if prefix.tokens else ""
         yield (
             f"the constraints of line {line + 1} need {needed} pieces{after}, and the line's translation has at most "
-            f"{room}; shorten them, or raise max_length_ratio"
+            f"{room}; shorten them, or raise max_length_extra"
         )
