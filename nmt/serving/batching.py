@@ -12,6 +12,8 @@ from concurrent.futures import Future
 from threading import Condition, Thread
 from typing import Generic, TypeVar
 
+AGAIN = 0.2
+
 Kind = TypeVar("Kind", bound=Hashable)
 Answer = TypeVar("Answer")
 
@@ -45,8 +47,9 @@ class Batcher(Generic[Kind, Answer]):
     """Translates with `translate`, which is called by one thread, with lines of one kind.
 
     Lines are translated together up to `most_characters`, and at once, unless they are fewer: then others have `wait`
-    seconds, from the arrival of the first, to join them. Up to `most_waiting` requests may have lines in the queue.
-    `observe` is told the number of lines of each batch.
+    seconds, from the arrival of the first, to join them. Clients that were just answered often ask again: until there
+    are as many lines as before, they have AGAIN of the time that they waited for the last batch. Up to `most_waiting`
+    requests may have lines in the queue. `observe` is told the number of lines of each batch.
     """
 
     def __init__(
@@ -66,6 +69,8 @@ class Batcher(Generic[Kind, Answer]):
         self._queue: deque[_Request[Kind, Answer]] = deque()
         self._changed = Condition()
         self._closing = False
+        self._before = 0  # lines of the last batch and of the queue when it was done
+        self._patience = 0.0  # the time until which they are waited for
         self._thread = Thread(target=self._work, name="translations", daemon=True)
         self._thread.start()
 
@@ -110,15 +115,26 @@ class Batcher(Generic[Kind, Answer]):
                 taken = self._take()
             if taken:
                 self._observe(len(taken))
+                began = time.monotonic()
                 self._answer(taken)
+                ended = time.monotonic()
+                with self._changed:
+                    self._before, self._patience = len(taken) + self._lines(), ended + AGAIN * (ended - began)
 
     def _wait_for_others(self) -> None:
         """Wait until the first request has waited for long enough, or a batch is full."""
         while self._queue and not self._closing:
-            left = self._queue[0].arrived + self._wait - time.monotonic()
+            until = self._queue[0].arrived + self._wait
+            if self._lines() < self._before:
+                until = max(until, self._patience)
+            left = until - time.monotonic()
             if left <= 0 or sum(sum(map(len, request.lines)) for request in self._queue) >= self._most_characters:
                 return
             self._changed.wait(left)
+
+    def _lines(self) -> int:
+        """Lines in the queue."""
+        return sum(len(request.lines) - request.begun for request in self._queue)
 
     def _take(self) -> list[tuple[_Request[Kind, Answer], int]]:
         """The lines of the next batch, as requests and places in them: those of the first request's kind, in turn.

@@ -44,6 +44,7 @@ def serve(app: ASGIApp, service: Service, opened: socket.socket, *, program: str
         loop="asyncio",
         lifespan="off",
         log_config=None,
+        log_level="error",  # what clients do wrong is not for the log
         access_log=False,
         server_header=False,
         backlog=BACKLOG,

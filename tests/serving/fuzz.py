@@ -53,16 +53,22 @@ def bodies() -> st.SearchStrategy[tuple[str | None, bytes]]:
             "api_key": values,
         },
     )
-    likely = fields.map(lambda given: {"source": "en", "target": "de", **given})
-    objects = (likely | fields | values).map(lambda value: json.dumps(value).encode())
+    right_fields = st.fixed_dictionaries(
+        {"q": right | st.lists(right, max_size=5) | st.text(max_size=60), "source": st.sampled_from(["en", "auto"])},
+        optional={"alternatives": st.integers(0, 2), "alignments": st.booleans(), "format": st.just("text")},
+    )
+    likely = st.builds(lambda given: {"target": "de", **given}, right_fields)
+    almost = fields.map(lambda given: {"source": "en", "target": "de", **given})
+    objects = (likely | likely | likely | almost | values).map(lambda value: json.dumps(value).encode())
     forms = st.dictionaries(st.sampled_from(["q", "source", "target", "alternatives", "x"]), texts, max_size=5)
     in_form = forms.map(lambda form: urlencode({"source": "en", "target": "de", **form}, errors="replace").encode())
     broken = objects.flatmap(lambda body: st.integers(0, len(body)).map(lambda end: body[:end]))
     deep = st.integers(1, 30_000).map(lambda depth: b"[" * depth)
     kinds = st.none() | st.sampled_from(TYPES)
+    as_right = st.tuples(st.just(TYPES[0]), objects)
     as_json = st.tuples(st.just(TYPES[0]), objects | broken | deep)
     as_form = st.tuples(st.just(TYPES[1]), in_form | st.binary(max_size=80))
-    return as_json | as_form | st.tuples(kinds, st.binary(max_size=200) | objects)
+    return as_right | as_json | as_form | st.tuples(kinds, st.binary(max_size=200) | objects)
 
 
 def requests() -> st.SearchStrategy[Sent]:

@@ -7,6 +7,7 @@ from threading import Event
 
 import pytest
 
+from nmt.serving import batching
 from nmt.serving.batching import Batcher, QueueFull
 
 SOON = 20.0  # seconds; a test that waits so long has failed
@@ -91,6 +92,26 @@ def test_few_lines_wait_for_others(worker: Worker) -> None:
     assert one.result(SOON) + other.result(SOON) == ["X", "Y"]
     assert worker.batches == [["x", "y"]]
     assert time.monotonic() - began >= 0.5
+    batcher.close()
+
+
+def test_those_that_were_just_answered_may_ask_again(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After three lines that took half a second, three are waited for, for as long as this test lasts at most."""
+    monkeypatch.setattr(batching, "AGAIN", SOON)
+    batcher = Batcher(worker, wait=0.0, most_characters=99, most_waiting=9)
+    worker.go.clear()
+    first = batcher.submit(["x", "y", "z"], "a")
+    assert worker.begun.wait(SOON)
+    time.sleep(0.5)
+    worker.go.set()
+    first.result(SOON)
+    one = batcher.submit(["x"], "a")
+    time.sleep(0.1)
+    other = batcher.submit(["y", "z"], "a")
+    began = time.monotonic()
+    assert one.result(SOON) + other.result(SOON) == ["X", "Y", "Z"]
+    assert time.monotonic() - began < SOON / 4  # not to the end of the time
+    assert worker.batches == [["x", "y", "z"], ["x", "y", "z"]]
     batcher.close()
 
 
