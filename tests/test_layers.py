@@ -24,6 +24,7 @@ LAYERS = (  # from the bottom up; a name stands for a folder or a single module 
     ("data", "evaluation", "ops"),
     ("models",),
     ("decoding", "training"),
+    ("documents",),
     ("serving",),
     ("cli",),
 )

@@ -25,7 +25,7 @@ OUTPUTS = (MAIN, *FILES, "plot_alignments")
 # These change no more than the rounding of float32
 UNIMPORTANT = {MAIN, "resume", "chunk_lines", "device", "batch_tokens", "batch_sentences"}
 # The same as leaving the option out
-USUAL = {"precision": PRECISIONS[0], "alignment_step": "this", "ensemble": "log-probabilities"}
+USUAL = {"precision": PRECISIONS[0], "alignment_step": "this", "ensemble": "log-probabilities", "format": "text"}
 
 Options = Mapping[str, Any]  # everything that the command was given, by argparse's names
 

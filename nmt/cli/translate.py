@@ -1,4 +1,4 @@
-"""nmt-translate: text in, detokenized translations out, one line for each line, in order.
+"""nmt-translate: text in, detokenized translations out, one line for each line, in order; or a whole document.
 
 Wiring only: file or standard input → lines → translator → file or standard output.
 """
@@ -19,15 +19,17 @@ from tqdm import tqdm
 
 from nmt.cli.alignment_outputs import FILES, AlignmentOutputs
 from nmt.cli.common import enough_memory, run
-from nmt.cli.outputs import opened_for_writing
+from nmt.cli.outputs import opened_for_writing, write_text
 from nmt.cli.parts_request import MAIN, PartsRequest, facts_of, outputs_inside, parts_folder
 from nmt.cli.shard_request import read_merge
 from nmt.cli.shards import Block, block_of, finish_block
 from nmt.cli.standard_input import Lines
 from nmt.cli.translation_request import PROGRAM, Request, parser, read_request
-from nmt.data.corpus import lines_of, read_lines
+from nmt.data.corpus import lines_of, read_lines, read_text, text_of
 from nmt.decoding.reading import sentence_language
 from nmt.decoding.translator import Translation, Translator
+from nmt.documents.document import document_options, read_document
+from nmt.documents.formats import Format
 from nmt.errors import UserError, checked
 from nmt.jobs.in_parts import translate_in_parts
 from nmt.jobs.resuming import Job, remove_idle
@@ -54,6 +56,8 @@ def _translate(arguments: Sequence[str] | None) -> int:
         print(f"{PROGRAM}: {outputs[MAIN]}: merged {shards} shards; their files may be deleted", file=sys.stderr)
         return 0
     request = team.together("options", lambda: checked(read_request(options, team)))
+    if request.format != "text":
+        return _translate_document(request, request.format)
     block: Block | None = None
     if request.shard is not None:
         block = team.together("shard", lambda: block_of(request, _load(request)))
@@ -92,6 +96,21 @@ def _translate_in_one_piece(request: Request, block: Block | None) -> None:
     translations = translate(lines, **beside, first=first, waiting=(lambda: True) if request.flush else waiting)
     watched = sys.stderr.isatty() and not (request.source is None and sys.stdin.isatty())
     _write(request, tqdm(translations, total=total, unit=" lines", disable=not watched), request.files, first)
+
+
+@enough_memory(MEMORY)
+def _translate_document(request: Request, form: Format) -> int:
+    name = "standard input" if request.source is None else str(request.source)
+    text = text_of(sys.stdin.buffer, name=name) if request.source is None else read_text(request.source)
+    document = read_document(text, format=form, name=name)
+    translator = _load(request)
+    options = document_options(document, request.options, translator)
+    lines = len(document.lines)
+    translations = tqdm(
+        translator.translate(document.lines, options), total=lines, unit=" texts", disable=not sys.stderr.isatty()
+    )
+    write_text(request.output, document.written([best for best, *_ in translations]))
+    return 0
 
 
 def _job(request: Request, parts: PartsRequest, block: Block | None) -> Job:

@@ -21,6 +21,7 @@ from nmt.cli.options import (
     add_unknown_word_options,
     missing,
     number_in,
+    option_name,
     read_alignment_step,
     read_decoding_value,
     read_how,
@@ -32,6 +33,7 @@ from nmt.cli.shard_request import add_shard_options, read_shard, with_names_of
 from nmt.data.corpus import read_lines
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.sentences import checked_language
+from nmt.documents.formats import FORMATS, Format
 from nmt.errors import Checking, caught
 from nmt.jobs.records import State, file_states
 from nmt.jobs.shards import Shard, record_of
@@ -48,6 +50,7 @@ class Request:
     models: Models
     options: TranslationOptions
     source: Path | None  # None: standard input
+    format: Format
     beside: Mapping[str, Path]  # files with one line per source line, by the translator's names
     lines: int | None  # of the source, if they can be counted
     output: str
@@ -93,6 +96,14 @@ def parser() -> argparse.ArgumentParser:
         help="cut each line into sentences, translate these one by one, and join them with the line's own white space. "
         "LANGUAGE, such as en, has the rules for where sentences end (default: the model's source language). It needs "
         "sentencex: pip install 'nmt-toolkit[text]'",
+    )
+    made.add_argument(
+        "--format",
+        default="text",
+        metavar="FORMAT",
+        help="what the input is: text, with one sentence a line; html, a document or a part of one, whose tags go to "
+        "the words that are aligned with those that they enclosed; or srt, subtitles, in which a sentence may go on in "
+        "the next one. html and srt are read as a whole, and what is not translated stays as it is (default: text)",
     )
     add_device_option(made)
     add_speed_options(made)
@@ -175,6 +186,10 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
     models = yield from read_models(values, team.device)
     yield from missing({"--model PATH": (options.model, "a model file, or the folder of a run")})
 
+    if options.format not in FORMATS:
+        yield f"--format {shlex.quote(options.format)}: unknown; choose one of {', '.join(FORMATS)}"
+    elif options.format != "text":
+        yield from _of_lines_alone(options, team)
     source = None if options.input == STANDARD else Path(options.input)
     others = [*models.files, ("--input", source), ("--dictionary", options.dictionary)]
     others += [(f"--{name}", values[name]) for name in BESIDE]
@@ -183,7 +198,9 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
     if shard is not None:
         outputs["the record of --output"] = record_of(options.output)
     yield from alignments.check(others=(yield from check_outputs(outputs, others=others)))
-    lines = yield from caught(partial(_count, source), None)
+    lines = None
+    if options.format == "text":
+        lines = yield from caught(partial(_count, source), None)
     for name in BESIDE:
         count = yield from caught(partial(_count, values[name]), None)
         if count is not None and lines is not None and count != lines:
@@ -212,6 +229,7 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
             alignments=bool(alignments),
         ),
         source=source,
+        format=options.format,
         beside={keyword: values[name] for name, keyword in BESIDE.items() if values[name] is not None},
         lines=lines,
         output=options.output,
@@ -222,6 +240,17 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
         shard=shard,
         given=values,
     )
+
+
+def _of_lines_alone(options: argparse.Namespace, team: Team) -> Checking[None]:
+    """Yield which of the options do not go with a document that is read as a whole."""
+    if team.size > 1:
+        yield f"--format {options.format} is one whole document, for one process; start it without torchrun"
+    yield from caught(partial(checked_language, "en"), None)  # whether there is what cuts texts into sentences
+    given = {name for name, value in vars(options).items() if value not in (None, False)}
+    for name in (*BESIDE, "n_best", "scores", "flush", "resume", "chunk_lines", "shard", *ALIGNMENTS):
+        if name in given:
+            yield f"{option_name(name)} goes with --format text alone; --format {options.format} is one whole document"
 
 
 def _read_diversity(text: str, n_best: int) -> Checking[float]:

@@ -26,6 +26,7 @@ from typing import IO, Any
 from nmt.errors import Checking, UserError, caught, checked
 
 LONGEST_LINE = 1 << 22  # bytes without the line end: a million characters of any kind
+LARGEST_TEXT = 1 << 26  # bytes of a document, which is read at once
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -65,6 +66,30 @@ def lines_of(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
         except UnicodeDecodeError as error:
             raise UserError(_invalid_utf8(name, number, line, error)) from None
         yield text.removesuffix("\n").removesuffix("\r")
+
+
+def read_text(path: Path) -> str:
+    """The whole of a UTF-8 file, plain or gzip, as it is: line ends and a byte order mark are part of it.
+
+    Raises:
+        UserError: as in `read_lines`, or it has more than LARGEST_TEXT bytes.
+    """
+    with _opened(path, None) as file:
+        return text_of(file, name=str(path))
+
+
+def text_of(stream: IO[bytes], *, name: str) -> str:
+    """The whole of an open binary stream, by the rules of `read_text`; messages call it `name`."""
+    content = stream.read(LARGEST_TEXT + 1)
+    if len(content) > LARGEST_TEXT:
+        raise UserError(f"{name}: has more than {LARGEST_TEXT:,} bytes, the most that a document may have")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        number = content.count(b"\n", 0, error.start) + 1
+        start = content.rfind(b"\n", 0, error.start) + 1
+        within = UnicodeDecodeError("utf-8", content[start:], error.start - start, error.end - start, error.reason)
+        raise UserError(_invalid_utf8(name, number, content[start:], within)) from None
 
 
 def read_pairs(

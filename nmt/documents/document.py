@@ -1,0 +1,93 @@
+"""Whole documents in one of several formats: text with one sentence a line, HTML, or SubRip subtitles.
+
+`read_document` gives the lines that are to be translated, and writes the document again around their translations;
+`translate_document` does both with a translator.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from nmt.decoding.options import TranslationOptions
+from nmt.decoding.translator import Translator
+from nmt.decoding.writing import Translation
+from nmt.documents.formats import FORMATS, Format
+from nmt.documents.html import HtmlDocument
+from nmt.documents.subtitles import Subtitles
+from nmt.errors import UserError
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Document(Protocol):
+    """A document that has been read."""
+
+    lines: list[str]  # what is to be translated, without markup
+    is_marked: bool  # whether word alignments are needed to write it again
+
+    def written(self, translations: Sequence[Translation]) -> str:
+        """The document with a translation for each of the lines; without alignments words are aligned in proportion."""
+
+
+class PlainText:
+    """Text with one sentence a line; a line feed, or a carriage return and a line feed, ends a line."""
+
+    is_marked = False
+
+    def __init__(self, text: str) -> None:
+        self._rows = text.split("\n")
+        self.lines = [row.removesuffix("\r") for row in self._rows]
+
+    def written(self, translations: Sequence[Translation]) -> str:
+        ends = ["\r" if row.endswith("\r") else "" for row in self._rows]
+        return "\n".join(f"{translation.text}{end}" for translation, end in zip(translations, ends, strict=True))
+
+
+_READ: Mapping[Format, Callable[[str, str], Document]] = {
+    "text": lambda text, name: PlainText(text),
+    "html": lambda text, name: HtmlDocument(text),
+    "srt": lambda text, name: Subtitles(text, name=name),
+}
+
+
+def read_document(text: str, *, format: Format, name: str = "the document") -> Document:  # noqa: A002
+    """Read a document. Raises UserError, which calls it `name`, for an unknown format and for what it cannot have."""
+    if format not in FORMATS:  # from a program that is not checked by its types
+        raise UserError(f"format {format!r}: unknown; choose one of {', '.join(FORMATS)}")
+    if half := _SURROGATE.search(text):
+        line = text.count("\n", 0, half.start()) + 1
+        raise UserError(
+            f"{name}, line {line}: has half of a surrogate pair, U+{ord(half[0]):04X}, which is no character"
+        )
+    return _READ[format](text, name)
+
+
+def document_options(document: Document, options: TranslationOptions, translator: Translator) -> TranslationOptions:
+    """The options with which the lines of a document are translated, those of HTML and subtitles by sentences.
+
+    Raises UserError for those of lines alone.
+    """
+    if options.n_best != 1:
+        raise UserError(f"n_best is {options.n_best}; a document is translated in one way: leave it out")
+    aligns = document.is_marked and translator.scorer.without_attention is None
+    splits = not isinstance(document, PlainText)
+    return replace(options, alignments=options.alignments or aligns, split_sentences=options.split_sentences or splits)
+
+
+def translate_document(
+    translator: Translator,
+    text: str,
+    *,
+    format: Format = "text",  # noqa: A002
+    options: TranslationOptions | None = None,
+    name: str = "the document",
+) -> str:
+    """The document `text` in another language, with its markup.
+
+    Where tags belong is told by the attention of the model; without attention they go where they stood in proportion.
+    Raises UserError like `read_document` and `Translator.translate`.
+    """
+    document = read_document(text, format=format, name=name)
+    options = document_options(document, options or TranslationOptions(), translator)
+    return document.written([best for best, *_ in translator.translate(document.lines, options)])

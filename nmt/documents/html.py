@@ -1,0 +1,313 @@
+"""HTML: which of it is text to translate, and the HTML with the translations in its place.
+
+Everything else stays as it is, character by character. Block-level tags delimit texts; inline tags stand in them as
+marks (see `inline`). A tag without its partner in the same text, as in broken HTML or where a link encloses paragraphs,
+delimits texts too, so what was well nested stays so, and what was not is broken in the same places.
+
+It knows elements and attributes by their names, by the rendering section of the HTML standard; no style sheets.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from html import unescape
+from itertools import accumulate
+from typing import NamedTuple
+
+from nmt.decoding.writing import Translation
+from nmt.documents.inline import Line, Mark, placed
+from nmt.documents.tags import END, OTHER, RAW, START, TEXT, Token, partners, tokens
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Elements that are not part of a line of text, so that none goes on behind their tags
+BLOCKS = _names(
+    """address article aside audio base blockquote body button canvas caption center col colgroup dd details dialog dir
+    div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe
+    legend li link main menu meta nav noembed noframes noscript object ol optgroup option p param plaintext pre search
+    section select source summary table tbody td template textarea tfoot th thead title tr track ul video xmp"""
+)
+VOID = _names("area base br col embed frame hr img input link meta param source track wbr")
+# Elements whose content stays as it is, as in the translators of browsers; pre, too, is code more often than text
+UNTRANSLATED = _names(
+    "code iframe kbd math noembed noframes plaintext pre rp rt samp script style svg textarea var xmp"
+)
+ATTRIBUTES = ("alt", "placeholder", "title")  # that are translated
+SEPARATING = (UNTRANSLATED | {"br", "embed", "img", "input"}) - {"script", "style"}  # words on both sides are two
+# Start tags that end an open element of these names
+ENDED = {
+    "dd": ("dd", "dt"),
+    "dt": ("dd", "dt"),
+    "li": ("li",),
+    "option": ("option",),
+    "td": ("td", "th"),
+    "th": ("td", "th"),
+    "tr": ("td", "th", "tr"),
+}
+_SPACES = ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;")
+
+
+class _Value(NamedTuple):
+    """The value of an attribute, which is translated."""
+
+    start: int
+    stop: int
+    line: int  # its number among the lines
+
+
+class _Text(NamedTuple):
+    """A text between tags that delimit it."""
+
+    line: int
+    marks: list[Mark]
+    tags: list[tuple[Sequence[Token], Sequence[Token]]]  # what each mark begins and ends with
+
+
+class _Flow(NamedTuple):
+    """What stands between two block-level tags."""
+
+    tokens: list[Token]
+    partners: dict[int, int]
+    words: list[int]  # how many of the tokens before each one are texts with words
+
+    def has_words(self, first: int, last: int) -> bool:
+        """Whether any of the tokens from `first` to `last` has."""
+        return self.words[last + 1] > self.words[first]
+
+
+class HtmlDocument:
+    """HTML with its texts: `lines` are to be translated."""
+
+    def __init__(self, html: str) -> None:
+        self.html = html
+        self.lines: list[str] = []
+        self.is_marked = False  # whether word alignments are needed to put tags back
+        self._values: dict[int, list[_Value]] = {}  # by the beginnings of their tags
+        self._parts: list[Token | _Text] = []
+        elements = _Elements()
+        flow: list[Token] = []
+        for token in tokens(html):
+            translates = elements.translates
+            if token.kind in (START, END):
+                translates = elements.after(token)
+                self._read_attributes(token, translates=translates)
+                if token.name in BLOCKS:
+                    self._read_flow(flow)
+                    self._parts.append(token)
+                    flow = []
+                    continue
+                if token.name in RAW or (token.kind == START and (token.closed or token.name in VOID)):
+                    token = token._replace(kind=OTHER)
+            elif token.kind == OTHER and token.name == "title" and translates:
+                token = token._replace(kind=TEXT)
+            elif token.kind == TEXT and not translates:
+                token = token._replace(kind=OTHER, name="code")
+            flow.append(token)
+        self._read_flow(flow)
+
+    def written(self, translations: Sequence[Translation]) -> str:
+        """The HTML with a translation for each of the lines."""
+        pieces = []
+        for part in self._parts:
+            if isinstance(part, _Text):
+                text, alignment = translations[part.line].text, translations[part.line].alignment
+                tags = [
+                    (self._source(before, translations), self._source(after, translations))
+                    for before, after in part.tags
+                ]
+                pieces.append(placed(self.lines[part.line], part.marks, tags, text, alignment, escape=_escaped))
+            else:
+                pieces.append(self._source([part], translations))
+        return "".join(pieces)
+
+    def _source(self, parts: Iterable[Token], translations: Sequence[Translation]) -> str:
+        """The source of tokens, with the translations of their attributes."""
+        pieces = []
+        for token in parts:
+            at = token.start
+            for start, stop, line in self._values.get(token.start, ()):
+                quote = "'" if self.html[start] == "'" else '"'
+                text = _escaped(translations[line].text).replace(quote, "&#39;" if quote == "'" else "&quot;")
+                pieces += [self.html[at:start], quote, text, quote]
+                at = stop
+            pieces.append(self.html[at : token.stop])
+        return "".join(pieces)
+
+    def _read_attributes(self, token: Token, *, translates: bool) -> None:
+        if token.kind != START or not translates or token.name in ("link", "style"):
+            return
+        values = []
+        for attribute in token.attributes:
+            if attribute.name in ATTRIBUTES and _has_letters(attribute.value):
+                values.append(_Value(attribute.start, attribute.stop, len(self.lines)))
+                self.lines.append(" ".join(attribute.value.split()))
+        if values:
+            self._values[token.start] = values
+
+    def _read_flow(self, parts: Sequence[Token]) -> None:
+        """Read what stands between two block-level tags."""
+        flow = _Flow(list(parts), partners(parts), [])
+        flow.words[:] = accumulate((self._has_words(token) for token in parts), initial=0)
+        start = 0
+        for index, token in enumerate(parts):
+            if token.kind in (START, END) and index not in flow.partners:
+                self._read_text(flow, start, index)
+                self._parts.append(token)
+                start = index + 1
+        self._read_text(flow, start, len(parts))
+
+    def _read_text(self, flow: _Flow, start: int, stop: int) -> None:
+        """Read the tokens [start, stop) of a flow, in which every tag has its partner, as one text.
+
+        What stands at its edges stays there: white space, comments, tags around all of it.
+        """
+        ending: list[Token] = []
+        while start < stop:
+            first, last = flow.tokens[start], flow.tokens[stop - 1]
+            if first.kind == OTHER or (first.kind == START and not flow.has_words(start, flow.partners[start])):
+                following = flow.partners.get(start, start) + 1
+                self._parts += flow.tokens[start:following]
+                start = following
+            elif last.kind == OTHER or (last.kind == END and not flow.has_words(flow.partners[stop - 1], stop - 1)):
+                before = flow.partners.get(stop - 1, stop - 1)
+                ending += reversed(flow.tokens[before:stop])
+                stop = before
+            elif first.kind == TEXT and (cut := self._leading_space(first)) > first.start:
+                self._parts.append(first._replace(stop=cut))
+                flow.tokens[start] = first._replace(start=cut)
+                start += cut == first.stop
+            elif last.kind == TEXT and (cut := self._trailing_space(last)) < last.stop:
+                ending.append(last._replace(start=cut))
+                flow.tokens[stop - 1] = last._replace(stop=cut)
+                stop -= cut == last.start
+            elif first.kind == START and flow.partners[start] == stop - 1:
+                self._parts.append(first)
+                ending.append(last)
+                start, stop = start + 1, stop - 1
+            else:
+                break
+        if any(_has_letters(self._decoded(token)) for token in flow.tokens[start:stop] if token.kind == TEXT):
+            self._parts.append(self._text(flow, start, stop))
+        else:
+            self._parts += flow.tokens[start:stop]
+        self._parts += reversed(ending)
+
+    def _text(self, flow: _Flow, start: int, stop: int) -> _Text:
+        line = Line()
+        tags: list[tuple[Sequence[Token], Sequence[Token]]] = []
+        enclosing: list[int] = []  # the numbers of the open marks
+        index = start
+        while index < stop:
+            token = flow.tokens[index]
+            last = flow.partners[index] if token.kind == START else index
+            if token.kind == TEXT:
+                line.write(self._decoded(token))
+            elif token.kind == END:
+                line.close()
+                number = enclosing.pop()
+                tags[number] = (tags[number][0], [token])
+            elif flow.has_words(index, last) and not self._is_note(flow, index, last):
+                line.open()
+                enclosing.append(len(tags))
+                tags.append(([token], []))
+                last = index
+            else:
+                together = flow.tokens[index : last + 1]
+                names = {one.name for one in together}
+                line.put(separates=not names.isdisjoint(SEPARATING), breaks="br" in names)
+                tags.append((together, []))
+            index = last + 1
+        line.end()
+        self.is_marked = self.is_marked or bool(line.marks)
+        self.lines.append(line.text)
+        return _Text(len(self.lines) - 1, line.marks, tags)
+
+    def _is_note(self, flow: _Flow, first: int, last: int) -> bool:
+        """Whether the tokens are an index such as the 1 of a footnote, which is no part of the word before it."""
+        if flow.tokens[first].name not in ("sub", "sup"):
+            return False
+        if any(_has_letters(self._decoded(token)) for token in flow.tokens[first:last] if token.kind == TEXT):
+            return False
+        stop = flow.tokens[last].stop
+        return not self.html[stop : stop + 1].isalnum()
+
+    def _has_words(self, token: Token) -> bool:
+        return token.kind == TEXT and self._leading_space(token) < token.stop
+
+    def _leading_space(self, token: Token) -> int:
+        """Where the white space at the beginning of a text ends."""
+        place = token.start
+        while place < token.stop:
+            if self.html[place].isspace():
+                place += 1
+            elif self.html.startswith(_SPACES, place):
+                place += len(_SPACES[0])
+            else:
+                break
+        return min(place, token.stop)
+
+    def _trailing_space(self, token: Token) -> int:
+        """Where the white space at the end of a text begins."""
+        place = token.stop
+        while place > token.start:
+            if self.html[place - 1].isspace():
+                place -= 1
+            elif self.html.endswith(_SPACES, token.start, place):
+                place -= len(_SPACES[0])
+            else:
+                break
+        return place
+
+    def _decoded(self, token: Token) -> str:
+        return unescape(self.html[token.start : token.stop])
+
+
+class _Elements:
+    """The open elements, as far as it matters for whether text is to be translated."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[str, bool]] = []
+        self._names: Counter[str] = Counter()
+
+    @property
+    def translates(self) -> bool:
+        """Whether the text after the last tag is to be translated."""
+        return self._open[-1][1] if self._open else True
+
+    def after(self, token: Token) -> bool:
+        """Read a tag; returns whether its attributes are to be translated."""
+        if token.kind == END:
+            if self._names[token.name]:
+                while self._pop() != token.name:
+                    pass
+            return False
+        if token.name in BLOCKS and self._open and self._open[-1][0] == "p":
+            self._pop()
+        while self._open and self._open[-1][0] in ENDED.get(token.name, ()):
+            self._pop()
+        translates = self.translates
+        for attribute in token.attributes:
+            if attribute.name == "translate":
+                translates = {"no": False, "yes": True, "": True}.get(attribute.value.lower(), translates)
+            elif attribute.name == "class" and "notranslate" in attribute.value.split():
+                translates = False
+        if token.name not in VOID and (not token.closed or token.name in RAW):
+            self._open.append((token.name, translates and token.name not in UNTRANSLATED))
+            self._names[token.name] += 1
+        return translates
+
+    def _pop(self) -> str:
+        name, _ = self._open.pop()
+        self._names[name] -= 1
+        return name
+
+
+def _has_letters(text: str) -> bool:
+    """Whether there is something to translate; addresses of the web and of mail are not."""
+    return any(any(map(str.isalpha, word)) for word in text.split() if "@" not in word and "://" not in word)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

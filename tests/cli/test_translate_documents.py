@@ -1,0 +1,85 @@
+"""nmt-translate --format: documents in, documents out, with a tiny random model; what is said about mistakes."""
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nmt.cli.translate import main
+from nmt.decoding.translator import Translator
+from nmt.documents.document import translate_document
+from tests.random_model import save_random_model
+
+pytest.importorskip("sentencex", reason="documents are cut into sentences: pip install 'nmt-toolkit[text]'")
+
+FIXTURES = Path(__file__).parent.parent / "documents" / "fixtures"
+HTML = "\ufeff<p>a <b>dog</b>\r\n runs</p>\r\n<!-- two men -->"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_random_model(tmp_path_factory.mktemp("model") / "model.safetensors")
+
+
+@pytest.mark.parametrize("name", ["page.html", "subtitles.srt"])
+def test_a_document(model: Path, tmp_path: Path, name: str) -> None:
+    """The same as in Python, from a file and from a packed one, with its byte order mark and line ends."""
+    source, form = FIXTURES / name, name[-4:].strip(".")
+    packed = tmp_path / "packed.gz"
+    packed.write_bytes(gzip.compress(source.read_bytes()))
+    text = source.read_bytes().decode()
+    expected = translate_document(Translator.load(model), text, format=form)  # type: ignore[arg-type]
+    for path in (source, packed):
+        output = tmp_path / "output"
+        assert main(["--model", str(model), "--format", form, "--input", str(path), "--output", str(output)]) == 0
+        assert output.read_bytes().decode() == expected
+    assert expected != text
+
+
+def test_standard_input_and_output(model: Path) -> None:
+    command = [sys.executable, "-m", "nmt.cli.translate", "--model", str(model), "--format", "html"]
+    done = subprocess.run(command, input=HTML.encode(), capture_output=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.decode() == translate_document(Translator.load(model), HTML, format="html")
+    assert done.stdout.endswith(b"</p>\r\n<!-- two men -->")
+
+
+def complaints(capsys: pytest.CaptureFixture[str], model: Path, source: Path, *options: str) -> list[str]:
+    assert main(["--model", str(model), "--input", str(source), *options]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    return [line.removeprefix("nmt-translate: error: ") for line in captured.err.splitlines()]
+
+
+def test_options_of_lines_alone(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:
+    (source := tmp_path / "a.html").write_text(HTML)
+    options = ["--n-best", "2", "--scores", "--flush", "--resume", "--output", str(tmp_path / "out")]
+    lines = complaints(capsys, model, source, "--format", "html", *options, "--alignments", str(tmp_path / "b"))
+    text = " goes with --format text alone; --format html is one whole document"
+    for option in ("--n-best", "--scores", "--flush", "--resume", "--alignments"):
+        assert f"  - {option}{text}" in lines
+
+
+def test_mistakes(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:
+    source = tmp_path / "a.srt"
+    source.write_text("1\n00:00:01,000 -> 00:00:02,000\na dog\n")
+    (line,) = complaints(capsys, model, source, "--format", "docx")
+    assert line == "--format docx: unknown; choose one of text, html, srt"
+    (line,) = complaints(capsys, model, source, "--format", "srt")
+    assert line.startswith(f"{source}, line 2: '00:00:01,000 -> 00:00:02,000' is damaged; expected times such as ")
+    (line,) = complaints(capsys, model, tmp_path / "none", "--format", "html")
+    assert line == f"{tmp_path / 'none'}: no such file"
+    source.write_bytes(b"<p>\n<b>\xff</b>")
+    (line,) = complaints(capsys, model, source, "--format", "html")
+    assert line == f"{source}, line 2: not valid UTF-8 (byte 0xff at column 4)"
+
+
+def test_a_document_that_is_too_large(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, model: Path, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("nmt.data.corpus.LARGEST_TEXT", 7)
+    (source := tmp_path / "a.html").write_text("<p>12345")
+    (line,) = complaints(capsys, model, source, "--format", "html")
+    assert line == f"{source}: has more than 7 bytes, the most that a document may have"

@@ -1,0 +1,86 @@
+"""Documents with a model: one set by hand, whose alignment is known, and one without attention."""
+
+import pytest
+
+from nmt.config.schema import Config
+from nmt.decoding.options import TranslationOptions
+from nmt.decoding.translator import Translator
+from nmt.documents.document import read_document, translate_document
+from nmt.errors import UserError
+from nmt.models.seq2seq import build_model
+from tests.known_model import save_known_model
+
+pytest.importorskip("sentencex", reason="documents are cut into sentences: pip install 'nmt-toolkit[text]'")
+
+SOURCE, TARGET = ["Today", "our", "men", "can", "dance", "."], ["Heute", "können", "unsere", "Männer", "tanzen", "."]
+LINKS = [(0, 0), (3, 1), (1, 2), (2, 3), (4, 4), (5, 5)]
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    path = tmp_path_factory.mktemp("known") / "model.safetensors"
+    save_known_model(path, SOURCE, TARGET, LINKS)
+    return Translator.load(path)
+
+
+def test_html(translator: Translator) -> None:
+    html = "<p>Today <b>our <i>men</i></b> <a href=x>can</a> dance .</p>"
+    expected = "<p>Heute <a href=x>können</a> <b>unsere <i>Männer</i></b> tanzen .</p>"
+    assert translate_document(translator, html, format="html") == expected
+    assert translate_document(translator, html, format="html", options=TranslationOptions(beam_size=2)) == expected
+
+
+def test_subtitles(translator: Translator) -> None:
+    cue = "{}\r\n00:00:0{},000 --> 00:00:0{},500\r\n{}\r\n\r\n"
+    text = "\ufeff" + cue.format(1, 1, 1, "Today our men") + cue.format(2, 2, 2, "<i>can</i> dance .")
+    expected = "\ufeff" + cue.format(1, 1, 1, "Heute können unsere") + cue.format(2, 2, 2, "<i></i>Männer tanzen .")
+    assert translate_document(translator, text, format="srt") == expected
+
+
+def test_sentences_are_translated_one_by_one(translator: Translator) -> None:
+    html = "<p>Today <b>our men</b> can dance .<br>Today <i>our</i> men can dance .</p>"
+    expected = "<p>Heute können <b>unsere Männer</b> tanzen .<br>Heute können <i>unsere</i> Männer tanzen .</p>"
+    assert translate_document(translator, html, format="html") == expected
+
+
+def test_text(translator: Translator) -> None:
+    line = "Today our men can dance ."
+    assert translate_document(translator, f"{line}\r\n\n{line}") == f"{' '.join(TARGET)}\r\n\n{' '.join(TARGET)}"
+
+
+def test_a_model_without_attention_places_tags_in_proportion(translator: Translator) -> None:
+    pair = {"source": "a", "target": "b"}
+    config = Config.model_validate(
+        {
+            "name": "tiny",
+            "data": {"source_language": "en", "target_language": "de", "train": [pair], "valid": pair},
+            "model": {"attention": {"score": "none"}},
+        }
+    )
+    source, target = translator.vocabularies
+    model = build_model(config.model, source_size=source.size, target_size=target.size)
+    without = Translator([model], translator.vocabularies)
+    assert without.scorer.without_attention
+    written = translate_document(without, "<p>Today <b>our men</b> can</p>", format="html")
+    assert written.startswith("<p>")
+    assert written.count("<b>") == written.count("</b>") == 1
+
+
+@pytest.mark.parametrize("format", ["text", "html", "srt"])
+def test_half_a_character(translator: Translator, format: str) -> None:  # noqa: A002
+    with pytest.raises(
+        UserError, match=r"^the document, line 2: has half of a surrogate pair, U\+D83D, which is no char"
+    ):
+        translate_document(translator, "<b>\n\ud83d</b>", format=format)  # type: ignore[arg-type]
+
+
+def test_a_nul_is_text_like_any_other(translator: Translator) -> None:
+    assert translate_document(translator, "<p>\0<b>\0 5</b></p>", format="html") == "<p>\0<b>\0 5</b></p>"
+    assert "<b>" in translate_document(translator, "<p>Today\0 <b>our\0</b></p>", format="html")
+
+
+def test_mistakes(translator: Translator) -> None:
+    with pytest.raises(UserError, match=r"^format 'docx': unknown; choose one of text, html, srt$"):
+        read_document("", format="docx")  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=r"^n_best is 2; a document is translated in one way"):
+        translate_document(translator, "a", options=TranslationOptions(n_best=2))

@@ -1,0 +1,250 @@
+"""HTML in, HTML out: what is translated, where tags go, and that nothing else changes. lxml judges independently."""
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lxml import etree
+from lxml import html as lxml_html
+
+from nmt.decoding.writing import Translation
+from nmt.documents.html import HtmlDocument
+from nmt.documents.tags import END, START, tokens
+from tests.documents.imitation import at_random, in_order, in_reverse, same, translated
+
+PAGE = (Path(__file__).parent / "fixtures" / "page.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("html", "lines"),
+    [
+        ("Hello", ["Hello"]),
+        ("<p>One <b>two</b>\n three<p>Four", ["One two three", "Four"]),
+        ("Hello<br>World", ["Hello World"]),
+        ("a &lt; b &amp;&nbsp;c &notanentity;", ["a < b & c ¬anentity;"]),  # as browsers read &not
+        ("1 < 2 <b", ["1 < 2"][:0]),  # no letters, and a tag that never ends
+        ("12.50 &euro; | 7%", []),
+        ("<title>A & <b></title>", ["A & <b>"]),
+        ("<script>if (a<b) x</script><style>a > b {}</style><textarea>t</textarea><pre>p <b>q</b></pre>", []),
+        ("Run <code>make <b>x</b></code>, then <kbd>y</kbd> and <var>z</var> go.", ["Run, then and go."]),
+        ('<p translate="no">No <b>no</b><p>Yes <i translate=no>no</i> yes', ["Yes yes"]),
+        ("<div translate=no>No<p translate=yes>Yes</p>No</div>Yes", ["Yes", "Yes"]),
+        ('<div class="a notranslate b">No</div>Yes', ["Yes"]),
+        ('<img alt="A dog" src=x> <input placeholder=Name title="" value=v>', ["A dog", "Name"]),
+        ('<img alt="A &quot;dog&quot;" translate=no><a title="x@y.org">https://x.org/a</a>', []),
+        ("<!-- <b>c</b> --><!doctype html><?php echo 1 ?></3><![CDATA[d]]>", []),
+        ("note<sup>1</sup>, H<sub>2</sub>O", ["note, H2O"]),
+        ("<svg><title>t</title><text>x</text></svg> Home", ["Home"]),
+        ("", []),
+    ],
+)
+def test_what_is_translated(html: str, lines: list[str]) -> None:
+    document = HtmlDocument(html)
+    assert document.lines == lines
+    if not lines:
+        assert document.written([]) == html
+
+
+@pytest.mark.parametrize(
+    ("html", "forward", "backward"),
+    [
+        ("The <b>old dog</b> runs.", "THE <b>OLD DOG</b> RUNS.", "RUNS. <b>DOG OLD</b> THE"),
+        ("a <b>b</b>, c", "A <b>B</b>, C", "C <b>B</b>, A"),  # the comma stays outside
+        ('see "<i>it</i>" (<b>now</b>)', 'SEE "<i>IT</i>" (<b>NOW</b>)', '(<b>NOW</b>) "<i>IT</i>" SEE'),
+        ("a <b>b <i>c</i></b> d", "A <b>B <i>C</i></b> D", "D <b><i>C</i> B</b> A"),
+        ("<b>a</b> <i>b</i>", "<b>A</b> <i>B</i>", "<i>B</i> <b>A</b>"),
+        ("a <img src=x> b", "A <img src=x> B", "<img src=x> B A"),
+        ("a<br>b", "A<br>B", "<br>B A"),
+        ("a <br> b", "A <br> B", "<br> B A"),
+        ("Run <code>make</code>. b", "RUN <code>make</code>. B", "B RUN <code>make</code>."),
+        ("a<sup>1</sup> b <a id=q></a>c d", "A<sup>1</sup> B <a id=q></a>C D", "D <a id=q></a>C B A<sup>1</sup>"),
+        ("a <a><i class=k></i> b</a> c", "A <a><i class=k></i> B</a> C", "C <a><i class=k></i> B</a> A"),
+        ("drink H<sub>2</sub>O", "DRINK H<sub>2</sub>O", "H<sub>2</sub>O DRINK"),
+        ("<p> &nbsp;<a>x y</a>\n</p>", "<p> &nbsp;<a>X Y</a>\n</p>", "<p> &nbsp;<a>Y X</a>\n</p>"),
+        ("<b>x <i>y</b> z</i> w", "<b>X <i>Y</b> Z</i> W", "<b>X <i>Y</b> Z</i> W"),  # not nested: tags stay put
+        ("<a><h2>x y</h2></a>", "<a><h2>X Y</h2></a>", "<a><h2>Y X</h2></a>"),
+        ("x <b>y", "X <b>Y", "X <b>Y"),
+        ("a & b &gt; c", "A &amp; B &gt; C", "C &gt; B &amp; A"),
+        (
+            "<img alt=dog><img alt='a&#39;b'>",
+            "<img alt=\"DOG\"><img alt='A&#39;B'>",
+            "<img alt=\"DOG\"><img alt='A&#39;B'>",
+        ),
+    ],
+)
+def test_where_tags_go(html: str, forward: str, backward: str) -> None:
+    assert translated(HtmlDocument(html), in_order) == forward
+    assert translated(HtmlDocument(html), in_reverse) == backward
+
+
+@pytest.mark.parametrize(
+    ("text", "links", "expected"),
+    [
+        ("ne mange pas", [(1, 0), (0, 1), (1, 2)], "<b>ne mange pas</b>"),  # two of its words around another
+        ("N x y z N", [(1, 0), (0, 1), (0, 2), (0, 3), (1, 4)], "<b>N</b> x y z N"),  # a stray link
+        ("x N y", [(1, 1)], "x <b>N y</b>"),  # y is aligned with nothing, and at the edge
+        ("v w x y", [], "v w <b>x y</b>"),  # in proportion
+        ("v w", [(0, 0), (0, 1)], "v w<b></b>"),  # nothing is aligned with it
+        ("", [], "<b></b>"),
+    ],
+)
+def test_alignments_that_are_not_one_to_one(text: str, links: list[tuple[int, int]], expected: str) -> None:
+    document = HtmlDocument("x <b>not</b>")
+    assert document.written([Translation(text, 0.0, [], links)]) == expected
+
+
+def test_scripts_without_spaces() -> None:
+    document = HtmlDocument("我<b>喜欢</b>狗。")
+    assert document.written(same(document.lines)) == "我<b>喜欢</b>狗。"
+
+
+# ------------------------------------------------------------------------------------------------ generated documents
+
+TEXTS = st.sampled_from(
+    ["a", " Dog.", "x&amp;y Dog. ", "\n &lt; ", " (it) 5", "ß Dog. a it", "我们", " 5", " ", "Dogs, it. A b c", "it "]
+)
+INLINE = st.sampled_from(["b", "i", "a", "span", "em", "code", "sup", "q"])
+BLOCK = st.sampled_from(["p", "div", "li", "h2", "td", "section"])
+OTHERS = st.sampled_from(["<br/>", '<img src="s" alt="a dog"/>', "<!-- c -->", "<wbr/>", '<b translate="no">no</b>'])
+
+
+def elements(names: st.SearchStrategy[str], children: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    inside = st.lists(children, max_size=3).map("".join)
+    return st.builds(lambda name, content: f"<{name}>{content}</{name}>", names, inside)
+
+
+PHRASES = st.recursive(TEXTS | OTHERS, lambda children: elements(INLINE, children), max_leaves=8)
+DOCUMENTS = st.lists(
+    st.recursive(PHRASES, lambda children: elements(BLOCK | INLINE, children), max_leaves=16), max_size=3
+).map("".join)
+
+
+def tree(html: str) -> tuple[list[tuple[str, ...]], str]:
+    """The elements with their ancestors, numbered by their ids, and the text; fails unless all is well formed."""
+    root = etree.fromstring(f"<root>{html}</root>")
+    paths = []
+    for element in root.iter(etree.Element):
+        above = [f"{one.tag}{one.get('id', '')}" for one in element.iterancestors()]
+        paths.append((f"{element.tag}{element.get('id', '')}", *above))
+    return sorted(paths), "".join(root.itertext())
+
+
+def numbered(html: str) -> str:
+    """Every start tag with an id, so that elements of one name are told apart."""
+    pieces = []
+    for number, token in enumerate(tokens(html)):
+        text = html[token.start : token.stop]
+        head = f"<{token.name}"
+        pieces.append(f'{head} id="{number}"{text[len(head) :]}' if token.kind == START else text)
+    return "".join(pieces)
+
+
+@settings(max_examples=500, deadline=None)
+@given(DOCUMENTS.map(numbered), st.integers(0, 99))
+def test_the_tags_out_are_those_in_and_nested_as_they_were(html: str, seed: int) -> None:
+    written = translated(HtmlDocument(html), at_random(seed))
+    assert tree(written)[0] == tree(html)[0]
+    assert Counter(tags_of(written)) == Counter(tags_of(html))
+
+
+def tags_of(html: str) -> list[str]:
+    """The tags, without what is translated in them."""
+    return [
+        html[token.start : token.stop].partition(" alt=")[0] for token in tokens(html) if token.kind in (START, END)
+    ]
+
+
+@settings(max_examples=100, deadline=None)
+@given(DOCUMENTS)
+def test_a_translation_that_is_its_source_changes_nothing_but_white_space(html: str) -> None:
+    apart = html.replace("<", " <").replace(">", "> ")  # tags that are not inside words
+    document = HtmlDocument(apart)
+    before, after = tree(apart), tree(document.written(same(document.lines)))
+    assert after[0] == before[0]
+    assert "".join(after[1].split()) == "".join(before[1].split())
+
+
+BROKEN = """<b> </b> <i </ < > & &amp &#xD800; &#0; <!-- --> <p> </p> " ' = <script> </script> <title> <br/> <? <! /
+ä <pre> <li/translate=no> </li> <code> </code> <svg/> </3 <![CDATA[ ]]> <table><tr><td>"""
+FRAGMENTS = st.sampled_from([*BROKEN.split(), "<a b='", "</title >", "x y", " ", "\n", "\0"])
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(FRAGMENTS, max_size=30).map("".join), st.integers(0, 99))
+def test_broken_html(html: str, seed: int) -> None:
+    """Tokens have no gaps; with any translation the tags stay; without texts nothing changes."""
+    parts = list(tokens(html))
+    assert "".join(html[token.start : token.stop] for token in parts) == html
+    document = HtmlDocument(html)
+    written = translated(document, at_random(seed))
+    assert Counter(tags_of(html)) == Counter(tags_of(written))
+    assert document.lines or written == html
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(FRAGMENTS.filter(lambda text: "svg" not in text and text != "\0"), max_size=12).map("".join))
+def test_tags_are_those_that_lxml_sees(html: str) -> None:
+    """lxml 6 reads tags as the HTML standard does; it is asked for each tag name whether there is one."""
+    seen: set[str] = set()
+
+    class Target:
+        def start(self, tag: str, _: object) -> None:
+            seen.add(tag)
+
+        def close(self) -> None:
+            return None
+
+    parser = etree.HTMLParser(target=Target())
+    parser.feed(f"<main>{html}")
+    parser.close()
+    names = {token.name for token in tokens(html) if token.kind == START}
+    assert names - seen <= {"i"}
+    assert seen - names <= {"html", "body", "head", "main", "p", "tbody", "table", "tr"}
+
+
+# -------------------------------------------------------------------------------------------------------- a real page
+
+
+def test_a_page() -> None:
+    document = HtmlDocument(PAGE)
+    assert len(document.lines) == 58
+    assert "Two men are building a wooden boat in the yard. You may watch them at work." in document.lines
+    for number, imitation in enumerate((in_order, in_reverse, at_random(1), at_random(2))):
+        written = translated(document, imitation)
+        before, after = (lxml_html.document_fromstring(html) for html in (PAGE, written))
+        assert Counter(element.tag for element in before.iter()) == Counter(element.tag for element in after.iter())
+        for name in ("href", "src", "class", "id", "value", "content", "name", "translate"):
+            values = [sorted(root.xpath(f"//@{name}")) for root in (before, after)]
+            assert values[0] == values[1], name
+        for kept in ("pre", "script", "style", "code", "textarea", "svg", "*[@translate='no']"):
+            texts = [sorted(element.text_content() for element in root.xpath(f"//{kept}")) for root in (before, after)]
+            assert texts[0] == texts[1], kept
+        if number < 2:  # with every word in its place
+            assert [len(one.split()) for one in same_block(before)] == [len(one.split()) for one in same_block(after)]
+    assert "<p>TWO MEN ARE BUILDING A <b>WOODEN BOAT</b> IN THE YARD.<br> YOU MAY" in translated(document, in_order)
+
+
+def same_block(root: lxml_html.HtmlElement) -> list[str]:
+    return [element.text_content() for element in root.xpath("//p | //h1 | //h2 | //li | //td | //title")]
+
+
+# --------------------------------------------------------------------------------------------------------- large input
+
+REPEATED = """<div>x <b>w</b> <a_ <!-- &amp; <br> <b></b> x<br>_ <p_translate=no> </b>x <b><p> "<a_b=" <a_b='" <title>
+<b>我</b> < </ <script> _ &nbsp; <!--_-->_ <i>_</i>_ <b>w_ <b>w</b>_ <b>"""
+
+
+@pytest.mark.parametrize("unit", [unit.replace("_", " ") for unit in REPEATED.split()])
+def test_time_grows_with_the_length(unit: str) -> None:
+    """Ten thousand nested or repeated: no recursion, and a sixteenth of the length takes no more than a quarter."""
+
+    def seconds(times: int) -> float:
+        html = f"<p>{unit * times}x y{'</b>' * times}"
+        started = time.process_time()
+        translated(HtmlDocument(html), in_reverse)
+        return time.process_time() - started
+
+    assert seconds(10_000) < 0.5 + 64 * seconds(625)
