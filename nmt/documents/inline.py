@@ -364,13 +364,23 @@ class _Placing:
         afters = [self.marks[mark].after for mark in marks]
         spaced = [befores[0] and place > start]
         spaced += [before or after for before, after in zip(befores[1:], afters, strict=False)]
-        spaced += [afters[-1] and place < stop and not self.translation[place].isspace()]
+        spaced += [place < stop and self._spaced_after(marks[-1], self.translation[place])]
         if gap and not any(spaced) and not any(self.marks[mark].breaks for mark in marks):
             spaced[0] = True
         pieces = []
         for mark, has_space in zip(marks, spaced, strict=False):
             pieces += [space if has_space else "", *self._whole(mark, tags)]
         return [*pieces, space if spaced[-1] else ""]
+
+    def _spaced_after(self, mark: int, following: str) -> bool:
+        """Whether there is a space between a mark and the character `following` in the translation.
+
+        So it is where there was one in the source, or punctuation that is not there now.
+        """
+        place = self.marks[mark].start
+        before = self.line[place : place + 1]
+        was_punctuation = before != "" and not before.isalnum() and not before.isspace()
+        return (self.marks[mark].after and not following.isspace()) or (was_punctuation and following.isalnum())
 
     def _whole(self, mark: int, tags: Sequence[tuple[str, str]]) -> list[str]:
         """A mark without words in the translation, with those inside it."""

@@ -59,7 +59,7 @@ def test_a_model_without_attention_places_tags_in_proportion(translator: Transla
     )
     source, target = translator.vocabularies
     model = build_model(config.model, source_size=source.size, target_size=target.size)
-    without = Translator([model], translator.vocabularies)
+    without = Translator([model], translator.vocabularies, languages=translator.languages)
     assert without.scorer.without_attention
     written = translate_document(without, "<p>Today <b>our men</b> can</p>", format="html")
     assert written.startswith("<p>")

@@ -60,6 +60,7 @@ def test_what_is_translated(html: str, lines: list[str]) -> None:
         ("a<br>b", "A<br>B", "<br>B A"),
         ("a <br> b", "A <br> B", "<br> B A"),
         ("Run <code>make</code>. b", "RUN <code>make</code>. B", "B RUN <code>make</code>."),
+        ("see <var>x</var>, b c", "SEE <var>x</var>, B C", "C B SEE <var>x</var>,"),
         ("a<sup>1</sup> b <a id=q></a>c d", "A<sup>1</sup> B <a id=q></a>C D", "D <a id=q></a>C B A<sup>1</sup>"),
         ("a <a><i class=k></i> b</a> c", "A <a><i class=k></i> B</a> C", "C <a><i class=k></i> B</a> A"),
         ("drink H<sub>2</sub>O", "DRINK H<sub>2</sub>O", "H<sub>2</sub>O DRINK"),
