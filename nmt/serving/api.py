@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,8 @@ from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from nmt.errors import UserError, checked
+from nmt.documents.document import Document, read_document
+from nmt.errors import Checking, UserError, caught, checked
 from nmt.serving.batching import Batcher, QueueFull
 from nmt.serving.languages import name_of
 from nmt.serving.limits import Limits, Rates, is_allowed
@@ -102,11 +104,12 @@ class Service:
             fields = read_fields(body, http.headers.get("content-type", ""))
             self._admit(http, fields.get("api_key"))
             request = checked(read_request(fields, self.models, self.limits))
+            documents = checked(_documents(request))
         except UserError as error:
             raise HTTPException(400, "; ".join(error.messages)) from None
         self.metrics.characters += sum(map(len, request.texts))
         left = began + self.limits.seconds - time.monotonic()
-        return _answer(await self._answered(http, request, left))
+        return _answer(await self._answered(http, request, documents, left))
 
     async def _body(self, http: HttpRequest) -> bytes:
         body = bytearray()
@@ -128,12 +131,15 @@ class Service:
             most = self.limits.per_minute
             raise _refusal(429, f"more than {most} requests a minute; wait a moment", seconds=int(seconds) + 1)
 
-    async def _answered(self, http: HttpRequest, request: Request, seconds: float) -> dict[str, Any]:
+    async def _answered(
+        self, http: HttpRequest, request: Request, documents: Sequence[Document], seconds: float
+    ) -> dict[str, Any]:
         """The answer to a request; its lines leave the queue where nobody waits for them any more."""
-        lines, texts = _lines(request.texts)
+        lines = [line for document in documents for line in document.lines]
         if not lines:
-            return _written(request, [], texts)
-        kind = Kind(request.pair, n_best=request.alternatives + 1, alignments=request.alignments)
+            return _written(request, documents, [])
+        marked = any(document.is_marked for document in documents) and self.models.has_alignments(request.pair)
+        kind = Kind(request.pair, n_best=request.alternatives + 1, alignments=request.alignments or marked)
         try:
             future = self.batcher.submit(lines, kind)
         except QueueFull:
@@ -141,7 +147,7 @@ class Service:
         answer = await _unless_gone(http, future, seconds)
         if answer is None:
             raise _refusal(503, f"no answer within {self.limits.seconds:g} seconds; send less, or try again later")
-        return _written(request, answer, texts)
+        return _written(request, documents, answer)
 
     async def languages(self, http: HttpRequest) -> Response:
         del http
@@ -295,27 +301,36 @@ async def _unless_gone(
         gone.cancel()
 
 
-def _lines(texts: Sequence[str]) -> tuple[list[str], list[int]]:
-    """The lines of all texts by the rules of files (see `nmt.data.corpus`), and how many each text has."""
-    by_text = [text.split("\n") for text in texts]
-    return [line.removesuffix("\r") for lines in by_text for line in lines], [len(lines) for lines in by_text]
+def _documents(request: Request) -> Checking[list[Document]]:
+    """The texts of a request, by their format."""
+    documents = []
+    for number, text in enumerate(request.texts, 1):
+        name = f"text {number} of q" if request.is_list else "q"
+        document = yield from caught(partial(read_document, text, format=request.format, name=name), None)
+        documents += [] if document is None else [document]
+    return documents
 
 
-def _written(request: Request, answers: "Sequence[Sequence[Translation]]", counts: Sequence[int]) -> dict[str, Any]:
-    """LibreTranslate's answer from the translations of all lines; the first `counts` are those of the first text …"""
+def _written(
+    request: Request, documents: Sequence[Document], answers: "Sequence[Sequence[Translation]]"
+) -> dict[str, Any]:
+    """LibreTranslate's answer, from the translations of the lines of all documents."""
     left = iter(answers)
-    texts = [[next(left) for _ in range(count)] for count in counts]
-    answer: dict[str, list[Any]] = {"translatedText": [_nth(lines, 0) for lines in texts]}
+    texts = [(document, [next(left) for _ in document.lines]) for document in documents]
+    answer: dict[str, list[Any]] = {"translatedText": [document.written(_nth(lines, 0)) for document, lines in texts]}
     if request.alternatives:
-        answer["alternatives"] = [[_nth(lines, number) for number in range(1, max(map(len, lines)))] for lines in texts]
+        answer["alternatives"] = [
+            [document.written(_nth(lines, number)) for number in range(1, max(map(len, lines), default=1))]
+            for document, lines in texts
+        ]
     if request.alignments:
-        answer["alignments"] = [[_alignment(line[0]) for line in lines] for lines in texts]
+        answer["alignments"] = [[_alignment(line[0]) for line in lines] for _, lines in texts]
     return answer if request.is_list else {name: values[0] for name, values in answer.items()}
 
 
-def _nth(lines: "Sequence[Sequence[Translation]]", number: int) -> str:
-    """A text of the translations of that number of its lines, or of the last where a line has fewer."""
-    return "\n".join(line[min(number, len(line) - 1)].text for line in lines)
+def _nth(lines: "Sequence[Sequence[Translation]]", number: int) -> "list[Translation]":
+    """The translation of that number of each line, or the last where a line has fewer."""
+    return [line[min(number, len(line) - 1)] for line in lines]
 
 
 def _alignment(translation: "Translation") -> dict[str, Any]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl
 
+from nmt.documents.formats import FORMATS, Format
 from nmt.errors import Checking, UserError
 from nmt.serving.languages import Pair
 from nmt.serving.limits import Limits
@@ -37,6 +38,7 @@ class Request:
     texts: Sequence[str]
     is_list: bool  # whether q was a list, so that the answer is one
     pair: Pair
+    format: Format
     alternatives: int
     alignments: bool
 
@@ -81,21 +83,25 @@ def read_request(fields: Mapping[str, Any], models: "Served", limits: Limits) ->
     """Check the fields of a request; unknown ones are ignored, as clients of other servers send them."""
     texts = yield from _texts(fields.get("q"), limits)
     pair = yield from _pair(fields, models)
-    wanted = fields.get("format") or "text"
-    if wanted not in ("text", "html"):
-        yield f"format is {shown(wanted)}; it must be text"
-    elif wanted == "html":
-        yield "format html is not translated by this server; send text"
+    markup = yield from _format(fields.get("format"))
     alternatives = yield from _alternatives(fields.get("alternatives"))
     alignments = yield from _alignments(fields.get("alignments"))
     if pair is None:
-        return Request(texts=[], is_list=False, pair=Pair("", ""), alternatives=0, alignments=False)
+        return Request(texts=[], is_list=False, pair=Pair("", ""), format=markup, alternatives=0, alignments=False)
     if alternatives >= (most := models.most(pair)):
         yield f"alternatives is {shown(alternatives)}; this server has at most {most - 1} for {pair}"
     if alignments and not models.has_alignments(pair):
         yield f"alignments: the model for {pair} has no attention to read them from"
-    is_list = isinstance(fields.get("q"), list)
-    return Request(texts=texts, is_list=is_list, pair=pair, alternatives=alternatives, alignments=alignments)
+    if alignments and markup != "text":
+        yield f"alignments go with format text, not {markup}"
+    return Request(
+        texts=texts,
+        is_list=isinstance(fields.get("q"), list),
+        pair=pair,
+        format=markup,
+        alternatives=alternatives,
+        alignments=alignments,
+    )
 
 
 def _texts(given: object, limits: Limits) -> Checking[list[str]]:
@@ -152,6 +158,15 @@ def _pair(fields: Mapping[str, Any], models: "Served") -> Checking[Pair | None]:
         return pair
     yield f"{shown(source)} → {shown(target)} is not translated here; this server translates {there}"
     return None
+
+
+def _format(given: object) -> Checking[Format]:
+    for name in FORMATS:
+        if given == name:
+            return name
+    if given not in (None, ""):
+        yield f"format is {shown(given)}; it must be one of {', '.join(FORMATS)}"
+    return "text"
 
 
 def _alternatives(given: object) -> Checking[int]:

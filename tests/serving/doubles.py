@@ -31,7 +31,8 @@ class Soft(NamedTuple):
 
 class Written(NamedTuple):
     text: str
-    soft_alignment: Soft | None
+    alignment: list[tuple[int, int]] | None = None
+    soft_alignment: Soft | None = None
 
 
 class Backwards:
@@ -63,9 +64,7 @@ class Backwards:
         words = line.split()
         text = " ".join(word[::-1] for word in words) + "!" * number
         if not kind.alignments:
-            return Written(text, None)
-        rows = [
-            [0.75 if source == target else 0.25 / len(words) for source in range(len(words))]
-            for target in range(len(words))
-        ]
-        return Written(text, Soft(words, text.split(), Weights(rows)))
+            return Written(text)
+        places = range(len(words))
+        rows = [[0.75 if source == target else 0.25 / len(words) for source in places] for target in places]
+        return Written(text, [(place, place) for place in places], Soft(words, text.split(), Weights(rows)))

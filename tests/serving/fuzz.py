@@ -47,7 +47,7 @@ def bodies() -> st.SearchStrategy[tuple[str | None, bytes]]:
         optional={
             "source": st.sampled_from(["en", "auto", "de", "", "EN", "\udc00"]) | values,
             "target": st.sampled_from(["en", "de", "auto", ""]) | values,
-            "format": st.sampled_from(["text", "html", ""]) | values,
+            "format": st.sampled_from(["text", "html", "srt", ""]) | values,
             "alternatives": st.integers(-2, 9) | values,
             "alignments": st.booleans() | values,
             "api_key": values,
@@ -57,6 +57,9 @@ def bodies() -> st.SearchStrategy[tuple[str | None, bytes]]:
         {"q": right | st.lists(right, max_size=5) | st.text(max_size=60), "source": st.sampled_from(["en", "auto"])},
         optional={"alternatives": st.integers(0, 2), "alignments": st.booleans(), "format": st.just("text")},
     )
+    tags = st.lists(st.sampled_from([*WORDS, *"<>&\"'=/ ", "<b>", "</b>", "<p>", "<a title='", "&amp;", "<!--", "-->"]))
+    in_html = st.fixed_dictionaries({"q": tags.map("".join), "source": st.just("en"), "format": st.just("html")})
+    right_fields = right_fields | in_html
     likely = st.builds(lambda given: {"target": "de", **given}, right_fields)
     almost = fields.map(lambda given: {"source": "en", "target": "de", **given})
     objects = (likely | likely | likely | almost | values).map(lambda value: json.dumps(value).encode())

@@ -72,8 +72,8 @@ def test_a_list(client: Client) -> None:
 
 
 def test_lines_stay_lines(client: Client, start: Served) -> None:
-    """Each is translated by itself, as a line of a file; a carriage return before the line end is dropped there too."""
-    assert ask(client, "one\n\ntwo\r\nsix") == {"translatedText": "eno\n\nowt\nxis"}
+    """Each is translated by itself, as a line of a file; a carriage return before its end is no part of it."""
+    assert ask(client, "one\n\ntwo\r\nsix") == {"translatedText": "eno\n\nowt\r\nxis"}
     assert start.models.batches == [["one", "", "two", "six"]]
 
 
@@ -101,6 +101,15 @@ def test_alignments(client: Client) -> None:
         "alignments": [one, other],
     }
     assert ask(client, ["six"], alignments="true") == {"translatedText": ["xis"], "alignments": [[other]]}
+
+
+def test_markup(client: Client) -> None:
+    """Tags stay around their words, and in alternatives."""
+    html = "<p>a <b>two</b></p>"
+    answer = ask(client, html, format="html", alternatives=1)
+    assert answer == {"translatedText": "<p>a <b>owt</b></p>", "alternatives": ["<p>a <b>owt!</b></p>"]}
+    assert ask(client, ["<hr>", "a &lt; b"], format="html") == {"translatedText": ["<hr>", "a &lt; b"]}
+    assert ask(client, "one <b>two</b>", format="html", source="fr") == {"translatedText": "eno <b>owt</b>"}
 
 
 def test_auto_is_the_only_source_for_a_target(client: Client) -> None:
@@ -151,8 +160,9 @@ TWO = MOST - 1
         ({"source": "de", "target": "fr"}, '"de" → "fr" is not translated here; this server translates en → de'),
         ({"target": "\udc00"}, '"en" → "\udc00" is not translated here'),
         ({"target": "x" * 99}, f'"en" → "{"x" * 40}…" is not translated here'),
-        ({"format": "html"}, "format html is not translated by this server; send text"),
-        ({"format": "pdf"}, 'format is "pdf"; it must be text'),
+        ({"format": "pdf"}, 'format is "pdf"; it must be one of text, html, srt'),
+        ({"format": "srt"}, "q"),
+        ({"format": "html", "alignments": True}, "alignments go with format text, not html"),
         ({"alternatives": -1}, "alternatives is -1; it must be a whole number, at least 0"),
         ({"alternatives": True}, "alternatives is true; it must be a whole number, at least 0"),
         ({"alternatives": MOST}, f"alternatives is {MOST}; this server has at most {TWO} for en → de"),
