@@ -15,7 +15,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Create the virtual environment .venv with the versions of constraints.txt
-	@echo "$(VENV) is ready: nmt-train, nmt-translate, nmt-eval, nmt-score, nmt-serve and nmt-shortlist are in $(BIN)"
+	@echo "$(VENV) is ready: nmt-train, nmt-translate and the others that \`nmt --help\` lists are in $(BIN)"
 
 $(READY): pyproject.toml constraints.txt
 	@echo "Creating $(VENV) with $$($(PYTHON) --version); the first time this takes a few minutes"

@@ -5,6 +5,7 @@ a function that raises into one that yields, and `checked` runs it all.
 """
 
 from collections.abc import Callable, Generator, Sequence
+from difflib import get_close_matches
 from typing import TypeVar
 
 Result = TypeVar("Result")
@@ -31,6 +32,13 @@ class ToldElsewhere(UserError):
 
 class DamagedFile(UserError):
     """A file is not what was written: cut short, overwritten, or with a flipped bit."""
+
+
+def nearest(value: object, names: Sequence[str]) -> str | None:
+    """The most similar of `names`, if one is similar enough to be meant."""
+    lower = {name.lower(): name for name in names}
+    matches = get_close_matches(str(value).strip().lower(), list(lower), n=1, cutoff=0.6)
+    return lower[matches[0]] if matches else None
 
 
 def caught(check: Callable[[], Result], otherwise: Otherwise) -> Checking[Result | Otherwise]:

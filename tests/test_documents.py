@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from nmt.cli import evaluate, score, serve, shortlist, start, train, training_request, translation_request
+from nmt.cli import evaluate, start, train
 from nmt.config.allowed import choices, dotted, places
 from nmt.models import scores
 from nmt.models.attention import Attention
@@ -28,14 +28,7 @@ from tests.oracle import equations
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "data" / "README.md", *(ROOT / "docs").glob("*.md")]
-PARSERS = {
-    "nmt-train": training_request.parser(),
-    "nmt-translate": translation_request.parser(),
-    "nmt-eval": evaluate._parser(),
-    "nmt-score": score._parser(),
-    "nmt-serve": serve._parser(),
-    "nmt-shortlist": shortlist._parser(),
-}
+PARSERS = {program: command.parser() for program, command in start.COMMANDS.items()}
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

@@ -27,6 +27,7 @@ LAYERS = (  # from the bottom up; a name stands for a folder or a single module 
     ("documents",),
     ("serving",),
     ("cli",),
+    ("__main__",),
 )
 HEIGHTS = {name: height for height, layer in enumerate(LAYERS) for name in layer}
 OUTSIDE = {"benchmarks", "scripts", "tests"}

@@ -3,7 +3,6 @@
 It knows options, files and alignments, but no models.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,8 +12,8 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from nmt.cli.options import option_name
 from nmt.cli.outputs import STANDARD, Files, check_outputs, check_writable, opened_for_writing
+from nmt.cli.parsers.parser import option_name
 from nmt.decoding.text.alignment import SoftAlignment
 from nmt.errors import Checking, UserError, caught
 from nmt.evaluation.alignment_plot import Fonts, check_plots, plot_alignment
@@ -27,30 +26,6 @@ ALIGNMENTS = (*FILES, "plot_alignments")  # the options that ask for alignments
 _told: dict[Path, set[str]] = {}  # scripts that the user was warned about, by the folder of the pictures
 
 WriteAlignments = Callable[[Sequence[SoftAlignment]], None]
-
-
-def add_alignment_options(group: argparse._ActionsContainer) -> None:
-    """Add the options whose values become `AlignmentOutputs`."""
-    group.add_argument(
-        "--alignments",
-        metavar="FILE",
-        help="write word alignments in Pharaoh format, a line for each line of the output: for each word of the "
-        "translation the source word it attends to most, as source-target, counted from 0. Words are what stands "
-        "between spaces",
-    )
-    group.add_argument(
-        "--soft-alignments",
-        metavar="FILE",
-        help="write the attention between words, a line of JSON for each line of the output: source, target (lists of "
-        "words) and attention (a row for each target word, a column for each source word)",
-    )
-    group.add_argument(
-        "--plot-alignments",
-        type=Path,
-        metavar="FOLDER",
-        help="draw the attention between words: 000001.png for the first line (with its best translation, where there "
-        "are several), and so on; none for a blank line. Needs matplotlib",
-    )
 
 
 @dataclass(frozen=True)

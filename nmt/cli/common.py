@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +23,8 @@ _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # characters, except li
 
 
 def run(program: str, body: Callable[[], int | None], *, several: bool = False) -> int:
-    """Call `body` and return the exit code: its own, 2 for a mistake of the user, 128 + N for a signal N.
+    """Call `body` and return the exit code: its own, 2 for a mistake of the user, 128 + N for a signal N, such as
+    141 for SIGPIPE, if the reader of standard output is gone.
 
     Only with `several` may torchrun have started the command as several processes.
     A UserError is printed without a traceback; any other exception is our failure and keeps its traceback (code 1).
@@ -46,9 +48,9 @@ def run(program: str, body: Callable[[], int | None], *, several: bool = False) 
     except UserError as error:
         print(describe(program, error), file=sys.stderr)
         return 2
-    except BrokenPipeError:
+    except BrokenPipeError:  # as in `nmt-translate … | head -1`
         abandon_standard_output()
-        return 1
+        return 128 + signal.SIGPIPE
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG or error.filename is None:
             raise

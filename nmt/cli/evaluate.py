@@ -22,28 +22,19 @@ from tqdm import tqdm
 from nmt.cli.common import enough_memory, run
 from nmt.cli.evaluate_alignments import (
     ABOUT_ALIGNMENTS,
-    add_alignment_score_options,
     evaluate_alignments,
     read_alignments_request,
 )
-from nmt.cli.models import Models, add_device_option, add_model_option, add_speed_options, read_models
-from nmt.cli.options import (
-    SEARCH,
-    add_alignment_step_option,
-    add_search_options,
-    add_unknown_word_options,
-    option_name,
-    read_alignment_step,
-    read_how,
-    read_whole,
-)
+from nmt.cli.models import Models, read_models
+from nmt.cli.options import SEARCH, read_alignment_step, read_how, read_whole
 from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
+from nmt.cli.parsers.evaluate import PROGRAM, parser
+from nmt.cli.parsers.parser import option_name
 from nmt.cli.slow_sentences import sentences_watched
 from nmt.errors import Checking, caught, checked
-from nmt.evaluation.metrics import METRICS, TOKENIZERS, check_tokenizer, chosen_metrics, corpus_scores
+from nmt.evaluation.metrics import TOKENIZERS, check_tokenizer, chosen_metrics, corpus_scores
 from nmt.evaluation.report import json_object, table, text_warnings
 
-PROGRAM = "nmt-eval"
 MEMORY = "lower --beam-size, or shorten the longest lines of --source"
 TOKENIZE = TOKENIZERS[0]
 # Options that have no effect on a file of translations
@@ -82,56 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _command(arguments: Sequence[str] | None) -> None:
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     if any(getattr(options, name) is not None for name in ABOUT_ALIGNMENTS):
         evaluate_alignments(checked(read_alignments_request(options, unwanted=_about_translations(options))))
     else:
         _evaluate(checked(_read_request(options)))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=PROGRAM,
-        allow_abbrev=False,
-        description="Score translations with BLEU, chrF2 and TER by sacreBLEU, on the 0 to 100 scale, with signatures; "
-        "or word alignments, with precision, recall and alignment error rate.",
-        epilog="Files are UTF-8 text, one detokenized sentence a line, plain or .gz.",
-    )
-    scored = parser.add_argument_group("what is scored: --hypotheses, or --model with --source")
-    scored.add_argument("--hypotheses", type=Path, metavar="FILE", help="translations to score")
-    add_model_option(scored, "what translates --source")
-    scored.add_argument("--source", type=Path, metavar="FILE", help="text to translate")
-    scored.add_argument(
-        "--reference",
-        type=Path,
-        metavar="FILE",
-        help="the right translations, line by line; required for a score of translations",
-    )
-
-    scoring = parser.add_argument_group("scoring")
-    scoring.add_argument(
-        "--metrics",
-        default=",".join(METRICS),
-        metavar="NAMES",
-        help=f"what to compute, with commas between: {', '.join(METRICS)} (default: all). TER looks for phrases that "
-        "were moved and takes minutes for a line of a thousand words; bleu,chrf leaves it out",
-    )
-    scoring.add_argument(
-        "--tokenize", metavar="NAME", help=f"BLEU's tokenizer: {', '.join(TOKENIZERS)} (default: {TOKENIZE})"
-    )
-    scoring.add_argument("--lowercase", action="store_true", help="ignore case in BLEU and chrF; TER always does")
-    scoring.add_argument("--json", metavar="FILE", help="write the scores as JSON too; -: instead of the table")
-
-    translation = parser.add_argument_group("translation, with --model")
-    add_search_options(translation)
-    add_unknown_word_options(translation)
-    add_alignment_step_option(translation)
-    add_device_option(translation)
-    add_speed_options(translation)
-    translation.add_argument("--output", metavar="FILE", help="save the translations, or the combined alignments")
-
-    add_alignment_score_options(parser.add_argument_group("word alignments, instead of translations"))
-    return parser
 
 
 def _read_request(options: argparse.Namespace) -> Checking[Request]:
@@ -195,7 +141,7 @@ def _contradictions(options: argparse.Namespace) -> Iterator[str]:
 
 def _about_translations(options: argparse.Namespace) -> list[str]:
     """The options on the command line that only concern translations."""
-    usual = vars(_parser().parse_args([]))
+    usual = vars(parser().parse_args([]))
     names = (name for name, value in vars(options).items() if value != usual[name])
     return [option_name(name) for name in names if name not in (*ABOUT_ALIGNMENTS, "output", "json")]
 

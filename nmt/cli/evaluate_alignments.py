@@ -6,10 +6,10 @@ Wiring only: Pharaoh files → links → (symmetrisation) → scores → table o
 import argparse
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from nmt.cli.options import option_name, read_whole
+from nmt.cli.options import read_whole
 from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
+from nmt.cli.parsers.parser import option_name
 from nmt.config.problems import unknown_choice
 from nmt.errors import Checking
 from nmt.evaluation.alignments import SYMMETRISATIONS, alignment_scores, symmetrised, table
@@ -29,35 +29,6 @@ class Request:
     gold: Sequence[Gold]  # empty if nothing is to be scored
     output: str | None
     json: str | None
-
-
-def add_alignment_score_options(group: argparse._ActionsContainer) -> None:
-    """Add the options for alignments alone; --output and --json serve translations, too."""
-    group.add_argument(
-        "--alignments",
-        type=Path,
-        metavar="FILE",
-        help="word alignments to score or to combine, as nmt-translate and nmt-score write them: a line for each pair "
-        "of sentences, source-target, counted from 0",
-    )
-    group.add_argument(
-        "--gold-alignments",
-        type=Path,
-        metavar="FILE",
-        help="the right alignments: s-t is a sure link, spt (or s?t) a possible one, counted from 0",
-    )
-    group.add_argument(
-        "--reverse-alignments",
-        type=Path,
-        metavar="FILE",
-        help="alignments of the same sentences by a model of the other direction, as it writes them: its source is the "
-        "target here",
-    )
-    group.add_argument(
-        "--symmetrise",
-        metavar="HOW",
-        help=f"how to combine the two directions: {', '.join(SYMMETRISATIONS)}; --output FILE saves the result",
-    )
 
 
 def read_alignments_request(options: argparse.Namespace, *, unwanted: Collection[str]) -> Checking[Request]:

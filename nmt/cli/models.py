@@ -1,9 +1,8 @@
-"""The options that name models and say how they compute: device, precision and shortlist.
+"""What the options say that name models and say how they compute: device, precision and shortlist.
 
 PyTorch is imported only if there is a model, since that takes longer than scoring a file.
 """
 
-import argparse
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from nmt.cli.common import DEVICES, choose_device
+from nmt.cli.common import choose_device
 from nmt.cli.outputs import Files
+from nmt.cli.parsers.shared import PRECISIONS
 from nmt.config.schema import EnsembleName
 from nmt.errors import Checking, caught
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import torch
 
     from nmt.decoding.translator import Translator
-
-PRECISIONS = ("float32", "bfloat16", "int8")
 
 
 @dataclass(frozen=True)
@@ -50,52 +48,6 @@ class Models:
             shortlist=self.shortlist,
             ensemble=self.ensemble,
         )
-
-
-def add_model_option(group: argparse._ActionsContainer, what: str) -> None:
-    """Add --model and --ensemble; `what` the model does begins the help text."""
-    group.add_argument(
-        "--model",
-        action="append",
-        type=Path,
-        metavar="PATH",
-        help=f"{what}: a model file, or a run folder (its best model). Given several times, the models work together "
-        "as an ensemble (see --ensemble); they need the same vocabularies, and the first one's configuration gives the "
-        "defaults",
-    )
-    group.add_argument(
-        "--ensemble",
-        metavar="MEAN",
-        help="with several models: the mean that they give each word: log-probabilities (geometric, not normalized), "
-        "logits (the same, normalized), or probabilities (arithmetic) (default: log-probabilities)",
-    )
-
-
-def add_device_option(group: argparse._ActionsContainer) -> None:
-    """Add --device."""
-    group.add_argument("--device", metavar="NAME", help=f"where to compute: {', '.join(DEVICES)} (default: auto)")
-
-
-def add_precision_option(group: argparse._ActionsContainer) -> None:
-    """Add --precision, which makes translation faster and a little different."""
-    group.add_argument(
-        "--precision",
-        metavar="NAME",
-        help=f"what weights are rounded to: {', '.join(PRECISIONS)}; int8, for the output layer (decoder: bfloat16), "
-        f"is the fastest on a CPU, and changes a translation here and there (default: {PRECISIONS[0]})",
-    )
-
-
-def add_speed_options(group: argparse._ActionsContainer) -> None:
-    """Add --precision and --shortlist, which make translation faster and a little different."""
-    add_precision_option(group)
-    group.add_argument(
-        "--shortlist",
-        type=Path,
-        metavar="FILE",
-        help="write only the pieces that may translate those of a sentence, as nmt-shortlist has learned them, and "
-        "those of its prefix and constraints: fewer to choose among, and a little different (default: all pieces)",
-    )
 
 
 def read_models(

@@ -1,11 +1,10 @@
 """The options that say how to translate: by a search or at random, and what to do with unknown words.
 
 The options of the search are the keys of the configuration's decoding section, the only place where their meaning and
-ranges are written. `add_…` declares options; `read_…` reads their values and yields what is wrong with them, so that
-all mistakes are reported together, before any work begins. It knows no models, and PyTorch is not imported.
+ranges are written. `read_…` reads the values of options and yields what is wrong with them, so that all mistakes are
+reported together, before any work begins. It knows no models, and PyTorch is not imported.
 """
 
-import argparse
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
 
+from nmt.cli.parsers.parser import option_name, option_names
 from nmt.config import checked_value
 from nmt.config.allowed import allowed
 from nmt.config.schema import AlignmentStep, DecodingConfig, SamplingConfig
@@ -27,11 +27,6 @@ MOST = 10**17  # lines, pieces, …
 _NUMBER = re.compile(r"-?([0-9]{1,99}\.?[0-9]{0,99}|\.[0-9]{1,99})([eE][-+]?[0-9]{1,3})?")
 
 Item = TypeVar("Item")
-
-
-def option_name(name: str) -> str:
-    """The option whose value argparse stores as `name`."""
-    return f"--{name.replace('_', '-')}"
 
 
 def missing(needed: Mapping[str, tuple[object, str]]) -> Checking[None]:
@@ -64,20 +59,6 @@ def read_whole(option: str, path: Path | None, read: Callable[..., list[Item]]) 
     return items
 
 
-def add_search_options(group: argparse._ActionsContainer) -> None:
-    """Add the options of the search; `read_how` checks their values, not argparse."""
-    for name, field in DecodingConfig.model_fields.items():
-        whether = field.annotation is bool
-        group.add_argument(
-            *_names(name),
-            dest=name,
-            metavar="TRUE|FALSE" if whether else name.rpartition("_")[2].upper(),
-            nargs="?" if whether else None,
-            const="true" if whether else None,
-            help=f"{_described(field.description)} (default: from the model)",
-        )
-
-
 def read_decoding_value(option: str, text: str | None, *, key: str) -> Checking[Any]:
     """Read a value by the rules of the configuration's key decoding.`key`; None if there is none, or if it is wrong."""
     if text is None:
@@ -88,51 +69,23 @@ def read_decoding_value(option: str, text: str | None, *, key: str) -> Checking[
         yield f"{option} {shlex.quote(text)}: {error}"
 
 
-def add_sampling_options(group: argparse._ActionsContainer) -> None:
-    """Add --sample and the options that go with it."""
-    group.add_argument(
-        "--sample",
-        action="store_true",
-        help="draw translations at random instead of searching for the best; --n-best K draws K of each line, "
-        "independently, and sorts them by score",
-    )
-    for name, field in SamplingConfig.model_fields.items():
-        group.add_argument(
-            *_names(name),
-            metavar=name.rpartition("_")[2].upper(),
-            help=f"with --sample: {_described(field.description)} "
-            f"(default: {'off' if field.default is None else field.default})",
-        )
-
-
 def read_sampling(options: Mapping[str, Any]) -> Checking[SamplingConfig | None]:
     """Read how to draw translations; None if they are searched for."""
     texts = {name: options[name] for name in SAMPLING if options[name] is not None}
     if not options["sample"]:
-        yield from (f"{_names(name)[0]} has an effect only with --sample" for name in texts)
+        yield from (f"{option_names(name)[0]} has an effect only with --sample" for name in texts)
         return None
     for name in ("beam_size", "coverage_penalty"):
         if options[name] is not None:
-            yield f"{_names(name)[0]} has no effect with --sample, which draws instead of searching"
+            yield f"{option_names(name)[0]} has no effect with --sample, which draws instead of searching"
     values = {}
     for name, text in texts.items():
         try:
             values[name] = getattr(SamplingConfig.model_validate({name: _value(text)}), name)
         except ValidationError:
             rule = allowed(SamplingConfig.model_json_schema()["properties"][name]).removesuffix(", or null")
-            yield f"{_names(name)[0]} {shlex.quote(text)}: allowed: {rule}"
+            yield f"{option_names(name)[0]} {shlex.quote(text)}: allowed: {rule}"
     return SamplingConfig(**values)
-
-
-def _names(name: str) -> list[str]:
-    """The names of the option for a key; --minimum-length… is also called --min-length…."""
-    option = option_name(name)
-    return [option.replace("minimum", "min"), option] if "minimum" in option else [option]
-
-
-def _described(description: str | None) -> str:
-    text = str(description).rstrip(".")
-    return f"{text[0].lower()}{text[1:]}"
 
 
 def number_in(text: str) -> int | float | None:
@@ -148,34 +101,6 @@ def _value(text: str) -> bool | int | float | str:
         return text == "true"
     number = number_in(text)
     return text if number is None else number
-
-
-def add_unknown_word_options(group: argparse._ActionsContainer) -> None:
-    """Add --replace-unknown and --dictionary."""
-    group.add_argument(
-        "--replace-unknown",
-        action="store_true",
-        default=None,
-        help="replace each unknown word by the source word that it attends to most: its entry in --dictionary, or "
-        "the word as it stands in the source; not for a model without attention",
-    )
-    group.add_argument(
-        "--dictionary",
-        type=Path,
-        metavar="FILE",
-        help="for --replace-unknown: lines of source word, translation and, optionally, a weight, separated by tabs or "
-        "spaces; of several entries for a word, the one with the largest weight counts, the first of equal ones",
-    )
-
-
-def add_alignment_step_option(group: argparse._ActionsContainer) -> None:
-    """Add --alignment-step."""
-    group.add_argument(
-        "--alignment-step",
-        metavar="STEP",
-        help="whose attention says which source word a word stands for: this, the step that writes the word, or next, "
-        "the step after it, which reads the word (default: this)",
-    )
 
 
 def read_alignment_step(options: Mapping[str, Any], *, users: Sequence[str]) -> Checking[AlignmentStep]:
@@ -196,7 +121,7 @@ def read_how(options: Mapping[str, Any]) -> Checking[dict[str, Any]]:
     how = {}
     for name in SEARCH:
         if options[name] is not None:
-            how[name] = yield from read_decoding_value(_names(name)[0], options[name], key=name)
+            how[name] = yield from read_decoding_value(option_names(name)[0], options[name], key=name)
     if options["dictionary"] is not None:
         if not options["replace_unknown"]:
             yield "--dictionary has an effect only with --replace-unknown"

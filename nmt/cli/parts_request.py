@@ -1,9 +1,8 @@
-"""nmt-translate in parts: its options, what they cannot be combined with, and the facts that tell translations apart.
+"""nmt-translate in parts: what its options cannot be combined with, and the facts that tell translations apart.
 
 `nmt.jobs` knows how parts are translated and kept.
 """
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +10,12 @@ from typing import Any
 
 from nmt import __version__
 from nmt.cli.alignment_outputs import FILES
-from nmt.cli.models import PRECISIONS
-from nmt.cli.options import option_name, read_count
+from nmt.cli.options import read_count
 from nmt.cli.outputs import STANDARD, is_device, is_in_place
+from nmt.cli.parsers.parser import option_name
+from nmt.cli.parsers.shared import PRECISIONS
 from nmt.data.corpus import digests
 from nmt.errors import Checking
-from nmt.jobs.in_parts import CHUNKS, MOST_CHUNKS, MOST_LINES
 from nmt.jobs.records import Facts
 from nmt.jobs.resuming import unfinished
 
@@ -54,23 +53,6 @@ def facts_of(options: Options, models: Sequence[Path]) -> Facts:
             fact = "wanted" if name in FILES else str(value)
         facts[option_name(name)] = fact
     return facts
-
-
-def add_parts_options(group: argparse._ActionsContainer) -> None:
-    """Add the options for translating in chunks."""
-    group.add_argument(
-        "--resume",
-        action="store_true",
-        help="keep finished chunks of the input in the folder OUTPUT.parts until all are done, and go on from those "
-        "that are there; begin if there are none",
-    )
-    group.add_argument(
-        "--chunk-lines",
-        metavar="N",
-        help="lines of a chunk, which is translated by one process and kept when it is finished (default: at most "
-        f"{MOST_LINES}, more only where that makes over {MOST_CHUNKS} chunks, and at least {CHUNKS} chunks for each "
-        "process). Like --resume it makes a translation by one process one that can be resumed",
-    )
 
 
 def read_parts(options: Options, *, processes: int) -> Checking[PartsRequest | None]:

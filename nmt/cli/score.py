@@ -19,18 +19,18 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs, add_alignment_options
+from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs
 from nmt.cli.common import enough_memory, run
-from nmt.cli.models import Models, add_device_option, add_model_option, read_models
-from nmt.cli.options import add_alignment_step_option, missing, read_alignment_step, read_decoding_value
+from nmt.cli.models import Models, read_models
+from nmt.cli.options import missing, read_alignment_step, read_decoding_value
 from nmt.cli.outputs import STANDARD, check_outputs, opened_for_writing, write_text
+from nmt.cli.parsers.score import PROGRAM, parser
 from nmt.config.schema import AlignmentStep
 from nmt.data.corpus import check_corpora, read_pairs
 from nmt.decoding.scoring import score
 from nmt.errors import Checking, caught, checked
 from nmt.ops.loss import perplexity
 
-PROGRAM = "nmt-score"
 MEMORY = "shorten the longest lines, or score on another machine"
 
 
@@ -52,44 +52,7 @@ class Request:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-score; returns the exit code: 0, or 2 after a mistake of the user."""
-    return run(PROGRAM, lambda: _score(checked(_read_request(_parser().parse_args(arguments)))))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=PROGRAM,
-        allow_abbrev=False,
-        description="Score given translations: for each pair of lines log p(target | source) in nats, summed over the "
-        "target's pieces and its end; one number a line, in order. The perplexity of all goes to standard error.",
-        epilog="Files are UTF-8 text, one sentence a line, plain or .gz. Two blank lines score 0 and count no token; a "
-        "blank target alone scores the end of the sentence, and of a blank source alone the model reads nothing. A "
-        "line of any length is scored as a whole.",
-    )
-    add_model_option(parser, "what scores, required")
-    parser.add_argument("--source", type=Path, metavar="FILE", help="text that was translated; required")
-    parser.add_argument("--target", type=Path, metavar="FILE", help="its translations, line by line; required")
-    parser.add_argument(
-        "--output", default=STANDARD, metavar="FILE", help="where scores go; -: standard output (default)"
-    )
-    parser.add_argument(
-        "--json",
-        metavar="FILE",
-        help="write sentences, tokens, log_probability and perplexity as JSON, instead of the line on standard error; "
-        "-: to standard output",
-    )
-    parser.add_argument(
-        "--normalise", action="store_true", help="divide each log-probability by its tokens, the end counted"
-    )
-    parser.add_argument(
-        "--batch-tokens",
-        metavar="TOKENS",
-        help="sentences × longest source of a batch; it changes speed and memory, no score (default: from the model)",
-    )
-    add_device_option(parser)
-    attention = parser.add_argument_group("alignments, from the attention of the model")
-    add_alignment_options(attention)
-    add_alignment_step_option(attention)
-    return parser
+    return run(PROGRAM, lambda: _score(checked(_read_request(parser().parse_args(arguments)))))
 
 
 def _read_request(options: argparse.Namespace) -> Checking[Request]:

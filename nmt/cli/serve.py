@@ -20,31 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from nmt.cli.common import enough_memory, run
-from nmt.cli.models import Models, add_device_option, add_precision_option, read_models
-from nmt.cli.options import (
-    MOST,
-    add_search_options,
-    add_unknown_word_options,
-    missing,
-    number_in,
-    option_name,
-    read_count,
-    read_how,
-    read_whole,
-)
+from nmt.cli.models import Models, read_models
+from nmt.cli.options import MOST, missing, number_in, read_count, read_how, read_whole
+from nmt.cli.parsers.parser import option_name
+from nmt.cli.parsers.serve import COUNTS, PROGRAM, parser
 from nmt.errors import Checking, UserError, checked
 from nmt.serving.limits import Limits
 
-PROGRAM = "nmt-serve"
 MEMORY = "serve fewer models, or on another machine"
 _PAIRED = re.compile(r"(?:(\w+)-(\w+)|([^\s=:/]+):([^\s=:/]+))=(.*)", re.DOTALL)
-
-_COUNTS = {  # options of limits: their unit, and what they limit
-    "characters": ("N", "characters of a text"),
-    "texts": ("N", "texts of a request"),
-    "body": ("BYTES", "bytes of a request"),
-    "waiting": ("N", "requests that wait for their translation; one more is refused with status 503"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,78 +49,7 @@ class Request:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-serve; returns the exit code: 0 after a graceful stop, or 2 after a mistake of the user."""
-    return run(PROGRAM, lambda: _serve(checked(_read_request(_parser().parse_args(arguments)))))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=PROGRAM,
-        allow_abbrev=False,
-        description="Serve translations over HTTP: LibreTranslate's API (POST /translate, GET /languages), metrics, "
-        "and a page to type in at /. Requests that come at once are translated together.",
-        epilog="Ctrl-C or SIGTERM ends it after the requests that it holds are answered; a second one, at once. "
-        "docs/serving.md has the API, and what to know before it is opened to others.",
-    )
-    parser.add_argument(
-        "--model",
-        action="append",
-        metavar="[PAIR=]PATH",
-        help="a model to serve: a model file, or a run folder (its best model); required, and may be given several "
-        "times, for different languages. They are those of its configuration, or the PAIR, such as en-de, or "
-        "zh-Hans:en for codes with a hyphen",
-    )
-    parser.add_argument(
-        "--host",
-        default="127.0.0.1",
-        metavar="ADDRESS",
-        help="where to listen: 127.0.0.1 for this machine alone, 0.0.0.0 for all (default: 127.0.0.1)",
-    )
-    parser.add_argument("--port", metavar="PORT", help="0: one that is free, which is printed (default: 5000)")
-    parser.add_argument(
-        "--whole-lines",
-        action="store_true",
-        help="translate each line of a text as a whole, instead of sentence by sentence",
-    )
-    add_device_option(parser)
-    add_precision_option(parser)
-    add_search_options(parser.add_argument_group("search, of all models"))
-    add_unknown_word_options(parser.add_argument_group("unknown words"))
-    limits = parser.add_argument_group("limits")
-    for name, (unit, what) in _COUNTS.items():
-        default = getattr(Limits, name)
-        limits.add_argument(f"--max-{name}", metavar=unit, help=f"at most so many {what} (default: {default})")
-    limits.add_argument(
-        "--max-seconds",
-        metavar="SECONDS",
-        help=f"a request that is not answered by then gets status 503 (default: {Limits.seconds:g})",
-    )
-    limits.add_argument(
-        "--max-per-minute",
-        metavar="N",
-        help="translation requests a minute from one API key, or one address without keys; more get status 429 "
-        "(default: any number)",
-    )
-    access = parser.add_argument_group("access")
-    access.add_argument(
-        "--api-keys",
-        type=Path,
-        metavar="FILE",
-        help="a file with an API key a line; only requests with one of them are translated (default: all are)",
-    )
-    access.add_argument(
-        "--cors",
-        action="append",
-        metavar="ORIGIN",
-        help="pages of this origin, such as https://example.org, may use the API from a browser; may be given several "
-        "times; *: all pages (default: none but its own)",
-    )
-    access.add_argument(
-        "--log-requests",
-        action="store_true",
-        help="write a line to standard error for each request: time, path, status, and milliseconds, never its text "
-        "(default: nothing)",
-    )
-    return parser
+    return run(PROGRAM, lambda: _serve(checked(_read_request(parser().parse_args(arguments)))))
 
 
 def _read_request(options: argparse.Namespace) -> Checking[Request]:
@@ -181,7 +94,7 @@ def _paired(given: str) -> tuple[tuple[str, str] | None, Path]:
 
 def _read_limits(values: Mapping[str, Any]) -> Checking[Limits]:
     limits: dict[str, Any] = {}
-    for name in (*_COUNTS, "per_minute"):
+    for name in (*COUNTS, "per_minute"):
         option = option_name(f"max_{name}")
         limits[name] = yield from read_count(option, values[f"max_{name}"], least=1)
     if (text := values["max_seconds"]) is not None:

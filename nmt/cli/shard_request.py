@@ -1,4 +1,4 @@
-"""nmt-translate --shard I/N, and --merge: their options, what these cannot be combined with, and the names of files.
+"""nmt-translate --shard I/N, and --merge: what these cannot be combined with, and the names of files.
 
 `nmt.jobs.shards` knows how shards are recorded and merged.
 """
@@ -10,29 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from nmt.cli.alignment_outputs import FILES
-from nmt.cli.options import option_name
 from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
+from nmt.cli.parsers.parser import option_name
 from nmt.cli.parts_request import MAIN, files_read
 from nmt.errors import Checking
 from nmt.jobs.shards import MOST, Shard
 
 MERGED = (MAIN, *FILES)  # the options whose files are made of those of shards
-
-
-def add_shard_options(group: argparse._ActionsContainer) -> None:
-    """Add --shard and --merge."""
-    group.add_argument(
-        "--shard",
-        metavar="I/N",
-        help="translate block I, counted from 1, of N blocks of lines that the input is divided into, without knowing "
-        "of the others: to OUTPUT.I-of-N, with a record in OUTPUT.I-of-N.json, and so with the files of alignments",
-    )
-    group.add_argument(
-        "--merge",
-        action="store_true",
-        help="make --output, and the files of alignments, of the files of all shards, translating nothing: give the "
-        "same names as with --shard. Tells what is missing, damaged, or of another model, text, or option",
-    )
 
 
 def read_shard(options: Mapping[str, Any]) -> Checking[Shard | None]:

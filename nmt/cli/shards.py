@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from nmt.cli.options import option_name
+from nmt.cli.parsers.parser import option_name
 from nmt.cli.parts_request import facts_of
 from nmt.cli.translation_request import Request
 from nmt.data.corpus import read_lines

@@ -23,13 +23,11 @@ from nmt.cli.common import run
 from nmt.cli.models import named, read_model_paths
 from nmt.cli.options import missing, read_count
 from nmt.cli.outputs import check_outputs, failing_as, is_in_place
+from nmt.cli.parsers.shortlist import MOST_PAIRS, PROGRAM, parser
 from nmt.data.corpus import check_corpora, read_pairs
-from nmt.decoding.shortlist import LONGEST, MOST_FREQUENT, TRANSLATIONS, Trained, save_shortlist, train_shortlist
+from nmt.decoding.shortlist import LONGEST, Trained, save_shortlist, train_shortlist
 from nmt.errors import Checking, caught, checked
 from nmt.training.finetuning import load_origin
-
-PROGRAM = "nmt-shortlist"
-MOST_PAIRS = 200_000  # at most; of more pairs every second, third, … is read, which bounds memory and time
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,46 +44,7 @@ class Request:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run nmt-shortlist; returns the exit code: 0, or 2 after a mistake of the user."""
-    return run(PROGRAM, lambda: _shortlist(checked(_read_request(_parser().parse_args(arguments)))))
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=PROGRAM,
-        allow_abbrev=False,
-        description="Learn from parallel text which target pieces may translate which source pieces, by IBM Model 1, "
-        "for the --shortlist of nmt-translate and nmt-eval: they then choose among hundreds of pieces, not among all.",
-        epilog="Files are UTF-8 text, one sentence a line, plain or .gz; the model's training text serves best. Of "
-        f"more than {MOST_PAIRS:,} pairs every second is read, or every third, and so on. The shortlist is for models "
-        "with the vocabularies of this one, and refused by others.",
-    )
-    parser.add_argument(
-        "--model",
-        action="append",
-        type=Path,
-        metavar="PATH",
-        help="whose subword models cut the text, required: a model file, or a run folder (its best model)",
-    )
-    parser.add_argument(
-        "--source", nargs="+", type=Path, metavar="FILE", help="text in the model's source language; required"
-    )
-    parser.add_argument(
-        "--target", nargs="+", type=Path, metavar="FILE", help="its translations, file by file; required"
-    )
-    parser.add_argument("--output", metavar="FILE", help="where the shortlist goes, a .safetensors file; required")
-    parser.add_argument(
-        "--translations",
-        default=str(TRANSLATIONS),
-        metavar="K",
-        help=f"the most probable target pieces that each source piece has (default: {TRANSLATIONS})",
-    )
-    parser.add_argument(
-        "--most-frequent",
-        default=str(MOST_FREQUENT),
-        metavar="N",
-        help=f"the most frequent target pieces, which every sentence has (default: {MOST_FREQUENT})",
-    )
-    return parser
+    return run(PROGRAM, lambda: _shortlist(checked(_read_request(parser().parse_args(arguments)))))
 
 
 def _read_request(options: argparse.Namespace) -> Checking[Request]:

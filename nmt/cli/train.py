@@ -23,7 +23,8 @@ from tqdm import tqdm
 from nmt.cli.common import enough_memory, run
 from nmt.cli.logs import logging_to
 from nmt.cli.outputs import STANDARD, write_text
-from nmt.cli.training_request import PROGRAM, Request, parser, read_request
+from nmt.cli.parsers.train import PROGRAM, parser
+from nmt.cli.training_request import Request, read_request
 from nmt.cli.validation_metrics import build_validation
 from nmt.config import Config, dump_config, json_schema
 from nmt.data.preparation import Log, Prepared, prepare

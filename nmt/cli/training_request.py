@@ -1,4 +1,4 @@
-"""The options of nmt-train, and the request they make: what to train, from which weights, and where.
+"""The request that the options of nmt-train make: what to train, from which weights, and where.
 
 All mistakes are found before data is read, and reported at once.
 """
@@ -12,65 +12,19 @@ from textwrap import shorten
 
 import torch
 
-from nmt.cli.common import DEVICES, choose_device
+from nmt.cli.common import choose_device
 from nmt.cli.options import number_in
 from nmt.config import Check, Config, Inheritance, Problem, load_config, unknown_names
 from nmt.errors import Checking, UserError, caught, checked
 from nmt.evaluation.metrics import check_tokenizer
 from nmt.models.combinations import model_problems
-from nmt.training.distributed import PATIENCE
 from nmt.training.finetuning import Origin, inherited, load_origin
 from nmt.training.optim import steering_metrics
 from nmt.training.pretrained import embedding_problems
 from nmt.training.run_files import STATES
 from nmt.training.run_folder import as_begun, recorded_origin
 
-PROGRAM = "nmt-train"
-USUAL_MINUTES = f"{PATIENCE.total_seconds() / 60:g}"  # of waiting for another process
 LEAST_MINUTES, MOST_MINUTES = 0.1, 10_000
-
-
-def parser() -> argparse.ArgumentParser:
-    """The options of the command."""
-    made = argparse.ArgumentParser(
-        prog=PROGRAM,
-        allow_abbrev=False,
-        description="Train a translation model from one configuration file.",
-        epilog="Exit codes: 0 trained (or nothing left to do), 2 a mistake in what was given, or a training that "
-        "diverged, 128 + N stopped by signal N, once training has begun with the state saved, 1 a failure of the "
-        "program. Several processes: torchrun --nproc-per-node N -m nmt.cli.train and these options.",
-    )
-    made.add_argument("--config", type=Path, metavar="FILE", help="the configuration, a YAML file; required")
-    made.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        dest="overrides",
-        help="set a key of the configuration, such as model.decoder.hidden_size=512; may be given several times",
-    )
-    made.add_argument("--output", type=Path, metavar="DIR", help="the run folder (default: runs/<name>)")
-    made.add_argument("--resume", action="store_true", help="continue the run in the folder; start it if there is none")
-    made.add_argument(
-        "--overwrite",
-        action="store_true",
-        help="begin a new run in the folder whatever it holds: remove a former run's states, models, checkpoints and "
-        "metrics, and tell which; other files, and the log, stay",
-    )
-    made.add_argument(
-        "--init-from", type=Path, metavar="MODEL", help="fine-tune: start from a model file's or run folder's weights"
-    )
-    made.add_argument("--dry-run", action="store_true", help="read everything, report, and train nothing")
-    made.add_argument("--device", choices=DEVICES, default="auto", help="where to compute (default: auto)")
-    made.add_argument(
-        "--rank-timeout",
-        default=USUAL_MINUTES,
-        metavar="MINUTES",
-        help="with several processes: end when another one has not answered for this long, because it hangs; the state "
-        f"that was saved last is kept (default: {USUAL_MINUTES})",
-    )
-    made.add_argument("--print-schema", action="store_true", help="print the JSON schema of the configuration and exit")
-    return made
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +50,7 @@ class Request:
 def read_request(options: argparse.Namespace) -> Checking[Request]:
     """Check the arguments, and read the configuration and the model to start from."""
     device = yield from caught(lambda: choose_device(options.device), torch.device("cpu"))
-    patience = yield from caught(lambda: rank_timeout(options.rank_timeout), PATIENCE)
+    patience = yield from caught(lambda: rank_timeout(options.rank_timeout), timedelta())
     if options.resume and options.overwrite:
         yield "--resume and --overwrite contradict each other: continue the run, or begin another"
     start = _Start(options.init_from, resumed=options.resume, output=options.output)

@@ -20,11 +20,12 @@ from tqdm import tqdm
 from nmt.cli.alignment_outputs import FILES, AlignmentOutputs
 from nmt.cli.common import enough_memory, run
 from nmt.cli.outputs import opened_for_writing, write_text
+from nmt.cli.parsers.translate import PROGRAM, parser
 from nmt.cli.parts_request import MAIN, PartsRequest, facts_of, outputs_inside, parts_folder
 from nmt.cli.shard_request import read_merge
 from nmt.cli.shards import Block, block_of, finish_block
 from nmt.cli.standard_input import Lines
-from nmt.cli.translation_request import PROGRAM, Request, parser, read_request
+from nmt.cli.translation_request import Request, read_request
 from nmt.data.corpus import lines_of, read_lines, read_text, text_of
 from nmt.decoding.reading import sentence_language
 from nmt.decoding.translator import Translation, Translator

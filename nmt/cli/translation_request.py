@@ -1,4 +1,4 @@
-"""The options of nmt-translate, and the request they make: what to translate, how, and where the output goes.
+"""The request that the options of nmt-translate make: what to translate, how, and where the output goes.
 
 All mistakes are found before a model is loaded, and reported at once.
 """
@@ -12,24 +12,20 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs, add_alignment_options
-from nmt.cli.models import Models, add_device_option, add_model_option, add_speed_options, read_models
+from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs
+from nmt.cli.models import Models, read_models
 from nmt.cli.options import (
-    add_alignment_step_option,
-    add_sampling_options,
-    add_search_options,
-    add_unknown_word_options,
     missing,
     number_in,
-    option_name,
     read_alignment_step,
     read_decoding_value,
     read_how,
     read_sampling,
 )
 from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
-from nmt.cli.parts_request import MAIN, Options, PartsRequest, add_parts_options, read_parts
-from nmt.cli.shard_request import add_shard_options, read_shard, with_names_of
+from nmt.cli.parsers.parser import option_name
+from nmt.cli.parts_request import MAIN, Options, PartsRequest, read_parts
+from nmt.cli.shard_request import read_shard, with_names_of
 from nmt.data.corpus import read_lines
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.sentences import checked_language
@@ -39,7 +35,6 @@ from nmt.jobs.records import State, file_states
 from nmt.jobs.shards import Shard, record_of
 from nmt.jobs.team import Team
 
-PROGRAM = "nmt-translate"
 BESIDE = {"prefix": "prefixes", "constraints": "constraints"}  # options whose files have one line per input line
 
 
@@ -69,96 +64,6 @@ class Request:
     def texts(self) -> dict[str, State]:
         """The states of the texts to read."""
         return file_states({str(path): str(path) for path in (self.source, *self.beside.values())})
-
-
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
-        prog=PROGRAM,
-        allow_abbrev=False,
-        description="Translate text: one line out for each line in, in order; a blank line stays blank.",
-        epilog="Text is UTF-8, one sentence a line; input files may be .gz. On a pipe a line is answered as soon as "
-        "the next one is not there yet. Nothing is written to --output FILE before all of it is translated. A terminal "
-        "as standard error shows the progress, with lines a second. Several processes, which share one input file: "
-        "torchrun --nproc-per-node N -m nmt.cli.translate and these options.",
-    )
-    add_model_option(made, "what translates, required")
-    made.add_argument(
-        "--input", default=STANDARD, metavar="FILE", help="text to translate; -: standard input (default)"
-    )
-    made.add_argument(
-        "--output", default=STANDARD, metavar="FILE", help="where translations go; -: standard output (default)"
-    )
-    made.add_argument(
-        "--split-sentences",
-        nargs="?",
-        const=True,
-        metavar="LANGUAGE",
-        help="cut each line into sentences, translate these one by one, and join them with the line's own white space. "
-        "LANGUAGE, such as en, has the rules for where sentences end (default: the model's source language). It needs "
-        "sentencex: pip install 'nmt-toolkit[text]'",
-    )
-    made.add_argument(
-        "--format",
-        default="text",
-        metavar="FORMAT",
-        help="what the input is: text, with one sentence a line; html, a document or a part of one, whose tags go to "
-        "the words that are aligned with those that they enclosed; or srt, subtitles, in which a sentence may go on in "
-        "the next one. html and srt are read as a whole, and what is not translated stays as it is (default: text)",
-    )
-    add_device_option(made)
-    add_speed_options(made)
-    add_search_options(made.add_argument_group("search"))
-    add_sampling_options(made.add_argument_group("sampling"))
-    made.add_argument(
-        "--prefix",
-        type=Path,
-        metavar="FILE",
-        help="for each line of the input a line with what its translation begins with, which may be empty. Its last "
-        "word is complete, unless it ends with something other than a letter or digit",
-    )
-    made.add_argument(
-        "--constraints",
-        type=Path,
-        metavar="FILE",
-        help="for each line of the input a line with the phrases that its translations must contain, separated by "
-        "tabs; it may be empty. The beam is shared out among hypotheses with more and fewer of their pieces, so it "
-        "should be larger than the number of those",
-    )
-    add_unknown_word_options(made.add_argument_group("unknown words"))
-    output = made.add_argument_group("output")
-    output.add_argument(
-        "--n-best",
-        metavar="K",
-        help="the K best translations of line i, counted from 0, as K lines: i ||| text ||| score; fewer where fewer "
-        "exist; K is at most the beam size, but for --sample. Texts of a list may be equal where their pieces differ "
-        "(default: 1, without i and score)",
-    )
-    output.add_argument(
-        "--diversity",
-        metavar="STRENGTH",
-        help="with --n-best K: translations that differ from each other. The beam is divided into K groups, each gives "
-        "its best, and a token loses STRENGTH (such as 0.5) of its log-probability for each hypothesis of an earlier "
-        "group that has it at the same place. Fewer than K where groups find the same",
-    )
-    output.add_argument(
-        "--scores",
-        action="store_true",
-        help="append a tab and the score: log-probability / length penalty + coverage penalty; n-best lists have it "
-        "anyway",
-    )
-    output.add_argument(
-        "--flush",
-        action="store_true",
-        help="translate each line by itself and write it before the next one is read (default: lines that are there "
-        "already are translated together, which is faster)",
-    )
-    long = made.add_argument_group("long translations")
-    add_parts_options(long)
-    add_shard_options(long)
-    attention = made.add_argument_group("alignments, from the attention of the model")
-    add_alignment_options(attention)
-    add_alignment_step_option(attention)
-    return made
 
 
 def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:

@@ -4,13 +4,13 @@ It reads the JSON schema that pydantic derives from `schema.py`, so that choices
 once. It knows nothing about YAML or files.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
 from nmt.config.schema import Config
 from nmt.config.yaml_text import KeyPath
+from nmt.errors import nearest
 
 Schema = dict[str, Any]  # one node of the JSON schema
 Families = Mapping[str, Iterable[str]]  # the names that layers above give their members, by family, such as the scores
@@ -206,10 +206,3 @@ def stand_in(schema: Schema, number: int) -> Any:
 
 def dotted(path: KeyPath) -> str:
     return ".".join(str(part) for part in path)
-
-
-def nearest(value: object, names: Sequence[str]) -> str | None:
-    """The most similar of `names`, if one is similar enough to be meant."""
-    lower = {name.lower(): name for name in names}
-    matches = get_close_matches(str(value).strip().lower(), list(lower), n=1, cutoff=0.6)
-    return lower[matches[0]] if matches else None

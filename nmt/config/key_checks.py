@@ -17,7 +17,6 @@ from nmt.config.allowed import (
     default_name,
     dotted,
     keys,
-    nearest,
     places,
     required,
     resolved,
@@ -30,7 +29,7 @@ from nmt.config.allowed import (
 from nmt.config.problems import Problem, in_words, joined, nearest_hint, unknown_choice
 from nmt.config.schema import Config
 from nmt.config.yaml_text import KeyPath
-from nmt.errors import UserError
+from nmt.errors import UserError, nearest
 
 MOST_PROBLEMS = 100  # reported at once; looking for the names that 10,000 keys might mean would take a minute
 _ROUNDS = 10  # replacing a mistake can uncover others below it; no part of the schema is nested deeper than this

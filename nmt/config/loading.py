@@ -9,14 +9,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.config.allowed import dotted, nearest
+from nmt.config.allowed import dotted
 from nmt.config.contradictions import contradictions
 from nmt.config.key_checks import MOST_PROBLEMS, check_keys
 from nmt.config.overrides import Override, apply_overrides
 from nmt.config.problems import Problem, in_words
 from nmt.config.schema import Config
 from nmt.config.yaml_text import LONGEST_TEXT, Document, KeyPath, YamlError, read_yaml, write_yaml
-from nmt.errors import UserError
+from nmt.errors import UserError, nearest
 
 Check = Callable[[Config], Iterable[Problem]]
 

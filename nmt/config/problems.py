@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from nmt.config.allowed import Families, nearest
+from nmt.config.allowed import Families
 from nmt.config.schema import Section
 from nmt.config.yaml_text import KeyPath
+from nmt.errors import nearest
 
 _KEYS_SHOWN = 10  # of a section where something else was expected
 

@@ -15,15 +15,12 @@ from tqdm import tqdm
 
 from nmt.errors import UserError
 from nmt.jobs import torchrun
-from nmt.jobs.parts import Parts
+from nmt.jobs.parts import CHUNKS, MOST_CHUNKS, MOST_LINES, Parts
 from nmt.jobs.records import changes
 from nmt.jobs.resuming import Job, follow_parts, open_parts
 from nmt.jobs.stopping import Interrupted, StopRequest, handled, leaving, telling
 from nmt.jobs.team import Team
 
-MOST_LINES = 2000  # of a chunk: enough to sort by length, few to translate again
-MOST_CHUNKS = 2000  # of a text for which that would be more, so that its folder has thousands of files, not a million
-CHUNKS = 2  # at least, for each process
 ATTEMPTS = 3  # at joining parts that are as they were written
 PAUSE = 3.0  # seconds between two looks at the progress of other processes
 

@@ -31,6 +31,9 @@ from nmt.jobs.records import (
     write_record,
 )
 
+MOST_LINES = 2000  # of a chunk: enough to sort by length, few to translate again
+MOST_CHUNKS = 2000  # of a text for which that would be more, so that its folder has thousands of files, not a million
+CHUNKS = 2  # at least, for each process
 RECORD = "done"  # the kind of a chunk's record, beside those of its files
 LOCK = ".lock"
 PROCESSES = 1 << 20  # bytes of the lock that stand for processes, by rank; the bytes of chunks follow

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from nmt.cli.models import PRECISIONS
-from nmt.cli.options import add_search_options, add_unknown_word_options, read_count, read_how
+from nmt.cli.options import read_count, read_how
 from nmt.cli.outputs import check_output, check_outputs, opened_for_writing
+from nmt.cli.parsers.shared import PRECISIONS, add_search_options, add_unknown_word_options
 from nmt.config.schema import DecodingConfig
 from nmt.errors import UserError, checked
 from nmt.ops.packed_weights import PRODUCTS

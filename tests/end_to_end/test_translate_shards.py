@@ -148,7 +148,7 @@ def test_a_mistake_is_told_once(given: list[str], tmp_path: Path) -> None:
         (("--output", str(tmp_path / "out"), "--prefix", str(prefixes)), "nmt-translate: error: line 7 "),
         (
             ("--output", str(tmp_path / "out"), "--bean-size", "3"),
-            "nmt-translate: error: unrecognized arguments: --bean",
+            "nmt-translate: error: --bean",
         ),
     ):
         code, errors = finish(start(2, *given, *more))

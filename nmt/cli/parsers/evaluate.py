@@ -1,0 +1,92 @@
+"""The options of nmt-eval."""
+
+import argparse
+from pathlib import Path
+
+from nmt.cli.parsers.parser import Parser
+from nmt.cli.parsers.shared import (
+    add_alignment_step_option,
+    add_device_option,
+    add_model_option,
+    add_search_options,
+    add_speed_options,
+    add_unknown_word_options,
+)
+from nmt.evaluation.alignments import SYMMETRISATIONS
+
+PROGRAM = "nmt-eval"
+METRICS = ("bleu", "chrf", "ter")
+TOKENIZERS = ("13a", "none", "intl", "char", "zh", "ja-mecab", "flores200")
+
+
+def parser() -> Parser:
+    made = Parser(
+        PROGRAM,
+        description="Score translations with BLEU, chrF2 and TER by sacreBLEU, on the 0 to 100 scale, with signatures; "
+        "or word alignments, with precision, recall and alignment error rate.",
+        epilog="Files are UTF-8 text, one detokenized sentence a line, plain or .gz.",
+    )
+    scored = made.add_argument_group("what is scored: --hypotheses, or --model with --source")
+    scored.add_argument("--hypotheses", type=Path, metavar="FILE", help="translations to score")
+    add_model_option(scored, "what translates --source")
+    scored.add_argument("--source", type=Path, metavar="FILE", help="text to translate")
+    scored.add_argument(
+        "--reference",
+        type=Path,
+        metavar="FILE",
+        help="the right translations, line by line; required for a score of translations",
+    )
+
+    scoring = made.add_argument_group("scoring")
+    scoring.add_argument(
+        "--metrics",
+        default=",".join(METRICS),
+        metavar="NAMES",
+        help=f"what to compute, with commas between: {', '.join(METRICS)} (default: all). TER looks for phrases that "
+        "were moved and takes minutes for a line of a thousand words; bleu,chrf leaves it out",
+    )
+    scoring.add_argument(
+        "--tokenize", metavar="NAME", help=f"BLEU's tokenizer: {', '.join(TOKENIZERS)} (default: {TOKENIZERS[0]})"
+    )
+    scoring.add_argument("--lowercase", action="store_true", help="ignore case in BLEU and chrF; TER always does")
+    scoring.add_argument("--json", metavar="FILE", help="write the scores as JSON too; -: instead of the table")
+
+    translation = made.add_argument_group("translation, with --model")
+    add_search_options(translation)
+    add_unknown_word_options(translation)
+    add_alignment_step_option(translation)
+    add_device_option(translation)
+    add_speed_options(translation)
+    translation.add_argument("--output", metavar="FILE", help="save the translations, or the combined alignments")
+
+    _add_alignment_score_options(made.add_argument_group("word alignments, instead of translations"))
+    return made
+
+
+def _add_alignment_score_options(group: argparse._ActionsContainer) -> None:
+    """Add the options for alignments alone; --output and --json serve translations, too."""
+    group.add_argument(
+        "--alignments",
+        type=Path,
+        metavar="FILE",
+        help="word alignments to score or to combine, as nmt-translate and nmt-score write them: a line for each pair "
+        "of sentences, source-target, counted from 0",
+    )
+    group.add_argument(
+        "--gold-alignments",
+        type=Path,
+        metavar="FILE",
+        help="the right alignments: s-t is a sure link, spt (or s?t) a possible one, counted from 0",
+    )
+    group.add_argument(
+        "--reverse-alignments",
+        type=Path,
+        metavar="FILE",
+        help="alignments of the same sentences by a model of the other direction, as it writes them: its source is the "
+        "target here",
+    )
+    group.add_argument(
+        "--symmetrise",
+        metavar="HOW",
+        help=f"how to combine the two directions: {', '.join(SYMMETRISATIONS)}; --output FILE saves the result",
+    )

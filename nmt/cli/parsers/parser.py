@@ -1,0 +1,67 @@
+"""A parser that knows --version, and that reports all wrong options at once, with the nearest names."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from typing import NoReturn
+
+from nmt import __version__
+from nmt.cli.common import describe
+from nmt.errors import UserError, nearest
+
+
+class Parser(argparse.ArgumentParser):
+    """The options of the command `program`; none of them may be shortened."""
+
+    def __init__(self, program: str, *, description: str, epilog: str) -> None:
+        super().__init__(prog=program, allow_abbrev=False, description=description, epilog=epilog)
+        self.add_argument(
+            "--version", action="version", version=f"{program} {__version__}", help="print the version and exit"
+        )
+
+    def parse_args(  # type: ignore[override]  # argparse's overloads are about the type of `namespace`
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> argparse.Namespace:
+        """The options in `args`, by default those of the process; ends it if something is wrong with their names."""
+        options, rest = self.parse_known_args(args, namespace)
+        if rest:
+            self._refuse(*self._unknown(rest))
+        return options
+
+    def error(self, message: str) -> NoReturn:
+        """End the process with `message`, argparse's, and without the list of all options."""
+        self._refuse(message)
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """End the process; a missing reader is noticed here and not by Python's last flush."""
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        super().exit(status, message)
+
+    def _refuse(self, *messages: str) -> NoReturn:
+        self.exit(2, f"{describe(self.prog, UserError(*messages))}\n")
+
+    def _unknown(self, rest: Sequence[str]) -> Iterator[str]:
+        """What is wrong with the arguments that no option took, a line each."""
+        names = [name for name in self._option_string_actions if name.startswith("--")]
+        after_unknown = False  # where a word is what an unknown option was to get
+        for argument in rest:
+            name = argument.partition("=")[0]
+            if name.startswith("-") and name != "-":
+                similar = nearest(f"--{name.lstrip('-')}", names)
+                hint = f"did you mean {similar}?" if similar else f"{self.prog} --help lists all options"
+                yield f"{name}: unknown; {hint}"
+            elif not after_unknown:
+                yield f"{argument}: belongs to no option; give a value after its option's name"
+            after_unknown = name.startswith("-")
+
+
+def option_name(name: str) -> str:
+    """The option whose value argparse stores as `name`."""
+    return f"--{name.replace('_', '-')}"
+
+
+def option_names(name: str) -> list[str]:
+    """The names of the option for a key; --minimum-length… is also called --min-length…."""
+    option = option_name(name)
+    return [option.replace("minimum", "min"), option] if "minimum" in option else [option]

@@ -1,0 +1,142 @@
+"""The options of nmt-translate."""
+
+import argparse
+from pathlib import Path
+
+from nmt.cli.outputs import STANDARD
+from nmt.cli.parsers.parser import Parser
+from nmt.cli.parsers.shared import (
+    add_alignment_options,
+    add_alignment_step_option,
+    add_device_option,
+    add_model_option,
+    add_sampling_options,
+    add_search_options,
+    add_speed_options,
+    add_unknown_word_options,
+)
+from nmt.jobs.parts import CHUNKS, MOST_CHUNKS, MOST_LINES
+
+PROGRAM = "nmt-translate"
+
+
+def parser() -> Parser:
+    made = Parser(
+        PROGRAM,
+        description="Translate text: one line out for each line in, in order; a blank line stays blank.",
+        epilog="Text is UTF-8, one sentence a line; input files may be .gz. On a pipe a line is answered as soon as "
+        "the next one is not there yet. Nothing is written to --output FILE before all of it is translated. A terminal "
+        "as standard error shows the progress, with lines a second. Several processes, which share one input file: "
+        "torchrun --nproc-per-node N -m nmt.cli.translate and these options.",
+    )
+    add_model_option(made, "what translates, required")
+    made.add_argument(
+        "--input", default=STANDARD, metavar="FILE", help="text to translate; -: standard input (default)"
+    )
+    made.add_argument(
+        "--output", default=STANDARD, metavar="FILE", help="where translations go; -: standard output (default)"
+    )
+    made.add_argument(
+        "--split-sentences",
+        nargs="?",
+        const=True,
+        metavar="LANGUAGE",
+        help="cut each line into sentences, translate these one by one, and join them with the line's own white space. "
+        "LANGUAGE, such as en, has the rules for where sentences end (default: the model's source language). It needs "
+        "sentencex: pip install 'nmt-toolkit[text]'",
+    )
+    made.add_argument(
+        "--format",
+        default="text",
+        metavar="FORMAT",
+        help="what the input is: text, with one sentence a line; html, a document or a part of one, whose tags go to "
+        "the words that are aligned with those that they enclosed; or srt, subtitles, in which a sentence may go on in "
+        "the next one. html and srt are read as a whole, and what is not translated stays as it is (default: text)",
+    )
+    add_device_option(made)
+    add_speed_options(made)
+    add_search_options(made.add_argument_group("search"))
+    add_sampling_options(made.add_argument_group("sampling"))
+    made.add_argument(
+        "--prefix",
+        type=Path,
+        metavar="FILE",
+        help="for each line of the input a line with what its translation begins with, which may be empty. Its last "
+        "word is complete, unless it ends with something other than a letter or digit",
+    )
+    made.add_argument(
+        "--constraints",
+        type=Path,
+        metavar="FILE",
+        help="for each line of the input a line with the phrases that its translations must contain, separated by "
+        "tabs; it may be empty. The beam is shared out among hypotheses with more and fewer of their pieces, so it "
+        "should be larger than the number of those",
+    )
+    add_unknown_word_options(made.add_argument_group("unknown words"))
+    output = made.add_argument_group("output")
+    output.add_argument(
+        "--n-best",
+        metavar="K",
+        help="the K best translations of line i, counted from 0, as K lines: i ||| text ||| score; fewer where fewer "
+        "exist; K is at most the beam size, but for --sample. Texts of a list may be equal where their pieces differ "
+        "(default: 1, without i and score)",
+    )
+    output.add_argument(
+        "--diversity",
+        metavar="STRENGTH",
+        help="with --n-best K: translations that differ from each other. The beam is divided into K groups, each gives "
+        "its best, and a token loses STRENGTH (such as 0.5) of its log-probability for each hypothesis of an earlier "
+        "group that has it at the same place. Fewer than K where groups find the same",
+    )
+    output.add_argument(
+        "--scores",
+        action="store_true",
+        help="append a tab and the score: log-probability / length penalty + coverage penalty; n-best lists have it "
+        "anyway",
+    )
+    output.add_argument(
+        "--flush",
+        action="store_true",
+        help="translate each line by itself and write it before the next one is read (default: lines that are there "
+        "already are translated together, which is faster)",
+    )
+    long = made.add_argument_group("long translations")
+    _add_parts_options(long)
+    _add_shard_options(long)
+    attention = made.add_argument_group("alignments, from the attention of the model")
+    add_alignment_options(attention)
+    add_alignment_step_option(attention)
+    return made
+
+
+def _add_parts_options(group: argparse._ActionsContainer) -> None:
+    """Add the options for translating in chunks."""
+    group.add_argument(
+        "--resume",
+        action="store_true",
+        help="keep finished chunks of the input in the folder OUTPUT.parts until all are done, and go on from those "
+        "that are there; begin if there are none",
+    )
+    group.add_argument(
+        "--chunk-lines",
+        metavar="N",
+        help="lines of a chunk, which is translated by one process and kept when it is finished (default: at most "
+        f"{MOST_LINES}, more only where that makes over {MOST_CHUNKS} chunks, and at least {CHUNKS} chunks for each "
+        "process). Like --resume it makes a translation by one process one that can be resumed",
+    )
+
+
+def _add_shard_options(group: argparse._ActionsContainer) -> None:
+    """Add --shard and --merge."""
+    group.add_argument(
+        "--shard",
+        metavar="I/N",
+        help="translate block I, counted from 1, of N blocks of lines that the input is divided into, without knowing "
+        "of the others: to OUTPUT.I-of-N, with a record in OUTPUT.I-of-N.json, and so with the files of alignments",
+    )
+    group.add_argument(
+        "--merge",
+        action="store_true",
+        help="make --output, and the files of alignments, of the files of all shards, translating nothing: give the "
+        "same names as with --shard. Tells what is missing, damaged, or of another model, text, or option",
+    )

@@ -1,0 +1,185 @@
+"""How commands begin and end: --help, --version, wrong options, the list of commands, and a reader that is gone."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nmt import __version__
+from nmt.cli import start
+from nmt.cli.options import SAMPLING, SEARCH
+from nmt.cli.parsers import evaluate, shortlist, train
+from nmt.cli.parsers.schema_keys import keys_of
+from nmt.config.schema import DecodingConfig, SamplingConfig, Section
+from nmt.decoding.shortlist import train_shortlist
+from nmt.evaluation import metrics
+from nmt.training.distributed import PATIENCE
+from tests.random_model import save_random_model, text
+
+PROGRAMS = tuple(start.COMMANDS)
+HEAVY = {
+    "torch",
+    "numpy",
+    "pydantic",
+    "sacrebleu",
+    "sentencepiece",
+    "yaml",
+    "tqdm",
+    "starlette",
+    "nmt.config",
+    "nmt.data.corpus",
+}
+ANSWER = """
+import sys
+from nmt.cli import start
+sys.argv = {arguments}
+try:
+    code = start.{function}()
+except SystemExit as end:
+    code = end.code
+print(sorted({heavy} & set(sys.modules)), code or 0)
+"""
+
+
+def answer(function: str, *arguments: str) -> tuple[list[str], str]:
+    """The lines of standard output and error, of a fresh interpreter that says what it imported."""
+    program = ANSWER.format(arguments=["nmt", *arguments], function=function, heavy=HEAVY)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return ended.stdout.splitlines(), ended.stderr
+
+
+VERSOIN = "--versoin: unknown; did you mean --version?"
+FUNCTIONS = ("train", "translate", "evaluate", "score", "serve", "shortlist")
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_help_and_version_import_nothing_heavy(function: str) -> None:
+    program = getattr(start, function).args[0]
+    assert len(FUNCTIONS) == len(PROGRAMS)
+    lines, errors = answer(function, "--help")
+    assert (lines[0].split()[:2], lines[-1], errors) == (["usage:", program], "[] 0", "")
+    assert answer(function, "--version") == ([f"{program} {__version__}", "[] 0"], "")
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_wrong_options_are_told_at_once_and_import_nothing_heavy(function: str) -> None:
+    program = getattr(start, function).args[0]
+    assert answer(function, "--versoin=b", "--zebra", "c") == (
+        ["[] 2"],
+        "\n  - ".join([f"{program}: 2 problems:", VERSOIN, f"--zebra: unknown; {program} --help lists all options\n"]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--beam-sizee", "5"], "--beam-sizee: unknown; did you mean --beam-size?"),
+        (["-beam-size", "5"], "-beam-size: unknown; did you mean --beam-size?"),
+        (["--Input=text"], "--Input: unknown; did you mean --input?"),
+        (["--scores", "text"], "text: belongs to no option; give a value after its option's name"),
+        (["text"], "text: belongs to no option; give a value after its option's name"),
+        (["--model"], "argument --model: expected one argument"),
+        (["--beam"], "--beam: unknown; did you mean --beam-size?"),
+        (["--zebra\x1b[2J"], "--zebra\\x1b[2J: unknown; nmt-translate --help lists all options"),
+    ],
+)
+def test_a_wrong_option(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        start.COMMANDS["nmt-translate"].parser().parse_args(arguments)
+    assert end.value.code == 2
+    assert capsys.readouterr() == ("", f"nmt-translate: error: {told}\n")
+
+
+# -------------------------------------------------------------------------------------------------------------- nmt
+
+
+def test_nmt_lists_the_commands() -> None:
+    lines, errors = answer("nmt", "--help")
+    assert errors == ""
+    assert lines[-1] == "[] 0"
+    for program, command in start.COMMANDS.items():
+        assert f"  {program.removeprefix('nmt-'):12}{command.summary}" in lines
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["tranlsate"], "tranlsate: unknown command; did you mean translate?"),
+        (["dance"], "dance: unknown command; choose one of train, translate, eval, score, serve, shortlist"),
+        ([], "a command is missing; choose one of train, translate, eval, score, serve, shortlist"),
+    ],
+)
+def test_a_wrong_command(arguments: list[str], told: str) -> None:
+    lines, errors = answer("nmt", *arguments)
+    assert lines == ["[] 2"]
+    assert errors.startswith(f"nmt: error: {told}")
+
+
+def test_nmt_runs_a_command(tmp_path: Path) -> None:
+    save_random_model(tmp_path / "model.safetensors")
+    (tmp_path / "text").write_text(text(3))
+    options = ["--model", "model.safetensors", "--input", "text"]
+    whole = subprocess.run([sys.executable, "-m", "nmt", "translate", *options], cwd=tmp_path, capture_output=True)
+    usual = subprocess.run([sys.executable, "-m", "nmt.cli.translate", *options], cwd=tmp_path, capture_output=True)
+    assert whole.stdout == usual.stdout
+    assert len(whole.stdout.splitlines()) == 3
+    assert answer("nmt", "--version") == ([f"nmt {__version__}", "[] 0"], "")
+    assert answer("nmt", "score", "--version") == ([f"nmt-score {__version__}", "[] 0"], "")
+
+
+# ---------------------------------------------------------------------------------- what help texts repeat from others
+
+
+@pytest.mark.parametrize(("section", "names"), [(DecodingConfig, SEARCH), (SamplingConfig, SAMPLING)])
+def test_keys_are_read_as_pydantic_reads_them(section: type[Section], names: tuple[str, ...]) -> None:
+    keys = keys_of(section.__name__)
+    assert tuple(keys) == names
+    for name, field in section.model_fields.items():
+        described, default, is_boolean = keys[name]
+        assert described == " ".join((field.description or "").split()) != ""
+        assert default == repr(field.default)
+        assert is_boolean == (field.annotation is bool)
+
+
+def test_help_shows_the_names_and_defaults_that_hold() -> None:
+    assert tuple(metrics.METRICS) == evaluate.METRICS
+    assert metrics.TOKENIZERS == evaluate.TOKENIZERS
+    defaults = train_shortlist.__kwdefaults__
+    assert defaults["translations"] == shortlist.TRANSLATIONS
+    assert defaults["most_frequent"] == shortlist.MOST_FREQUENT
+    assert float(train.MINUTES) == PATIENCE.total_seconds() / 60
+
+
+# --------------------------------------------------------------------------------------------- a reader that is gone
+
+
+@pytest.fixture
+def closed_pipe() -> int:
+    """The end for writing of a pipe that nobody reads."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    return writing
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "nmt.cli.translate --model model.safetensors --input text",
+        "nmt.cli.score --model model.safetensors --source text --target text",
+        "nmt.cli.evaluate --hypotheses text --reference text",
+        "nmt.cli.train --print-schema",
+        "nmt --help",
+    ],
+)
+def test_a_command_without_a_reader_ends_like_others(command: str, tmp_path: Path, closed_pipe: int) -> None:
+    """As `cat` in `cat text | head -1`: silent, with the code of SIGPIPE."""
+    save_random_model(tmp_path / "model.safetensors")
+    (tmp_path / "text").write_text(text(3))
+    module, *options = command.split()
+    program = [sys.executable, "-m", module, *options]
+    ended = subprocess.run(program, cwd=tmp_path, stdout=closed_pipe, stderr=subprocess.PIPE, text=True)
+    os.close(closed_pipe)
+    assert (ended.returncode, ended.stderr.replace("nmt-score: perplexity", "")) == (128 + signal.SIGPIPE, "")
