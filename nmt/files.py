@@ -48,6 +48,7 @@ def written_atomically(path: Path, mode: str = "w", *, former: Path | None = Non
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    remove_unfinished(path)  # of a process that was killed meanwhile
 
 
 def linked_atomically(existing: Path, path: Path) -> None:

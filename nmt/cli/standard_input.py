@@ -10,7 +10,7 @@ import select
 from collections import deque
 from collections.abc import Iterator
 
-from nmt.data.corpus import LONGEST_LINE
+from nmt.data.corpus import GZIP_MAGIC, LONGEST_LINE
 from nmt.errors import UserError
 
 GRACE = 0.02  # seconds that a program gets to write the next line, so that a busy one has its lines translated together
@@ -24,10 +24,11 @@ class Lines:
         self._descriptor = descriptor
         self._lines: deque[bytes] = deque()  # complete and not yet asked for
         self._rest = bytearray()  # the beginning of the next line
+        self._begun = False
         self._ended = False
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield each line as soon as it is complete. Raises UserError if reading fails."""
+        """Yield each line as soon as it is complete. Raises UserError if reading fails, or if the input is gzip."""
         while self._lines or not self._ended:
             if self._lines:
                 yield self._lines.popleft()
@@ -51,6 +52,12 @@ class Lines:
             chunk = os.read(self._descriptor, _CHUNK)
         except OSError as error:
             raise UserError(f"standard input: cannot be read ({error.strerror or error})") from None
+        if chunk.startswith(GZIP_MAGIC) and not self._begun:
+            raise UserError(
+                "standard input is gzip, and only files are unpacked: give its name with --input FILE.gz, or unpack it "
+                "with gunzip < FILE.gz | …"
+            )
+        self._begun = True
         self._ended = not chunk
         self._rest += chunk
         if b"\n" in chunk:

@@ -15,6 +15,9 @@ import torch
 from nmt.cli.common import choose_device
 from nmt.cli.options import number_in
 from nmt.config import Check, Config, Inheritance, Problem, load_config, unknown_names
+from nmt.config.schema import ParallelFiles
+from nmt.config.yaml_text import KeyPath
+from nmt.data.corpus import nothing_at
 from nmt.errors import Checking, UserError, caught, checked
 from nmt.evaluation.metrics import check_tokenizer
 from nmt.models.combinations import model_problems
@@ -55,7 +58,7 @@ def read_request(options: argparse.Namespace) -> Checking[Request]:
         yield "--resume and --overwrite contradict each other: continue the run, or begin another"
     start = _Start(options.init_from, resumed=options.resume, output=options.output)
     try:
-        checks: list[Check] = [model_problems, _metric_problems, _tokenizer_problem]
+        checks: list[Check] = [model_problems, _metric_problems, _missing_files, _tokenizer_problem]
         checks += [start.freeze_problem, start.embedding_problems]
         config = load_config(options.config, options.overrides, checks, start.inherit)
     finally:
@@ -91,6 +94,15 @@ def _run_folder(output: Path | None, config: Config) -> Path:
 def _metric_problems(config: Config) -> Iterator[Problem]:
     """Metrics by which no training can be steered."""
     yield from unknown_names(config.training, {"metric": steering_metrics()}, ("training",))
+
+
+def _missing_files(config: Config) -> Iterator[Problem]:
+    """Files of the corpora that are not there."""
+    pairs: dict[KeyPath, ParallelFiles] = {("data", "train", i): pair for i, pair in enumerate(config.data.train)}
+    for place, pair in {**pairs, ("data", "valid"): config.data.valid}.items():
+        for key, path in pair:
+            if path is not None and (missing := nothing_at(path)):
+                yield Problem((*place, key), missing)
 
 
 def _tokenizer_problem(config: Config) -> Iterator[Problem]:

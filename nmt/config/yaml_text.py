@@ -44,10 +44,12 @@ _HINTS = {
     "expected the node content": "a value is missing or incomplete",
     "got '<stream end>'": "a closing bracket is missing",
 }
+# What PyYAML was reading when it noticed, perhaps lines later, that something is missing
+_BEGUN_BEFORE = ("while scanning a simple key", "while scanning a quoted scalar")
 
 
 class YamlError(Exception):
-    """Text that is not YAML: what is wrong, and the line (from 1) where it was noticed, if known."""
+    """Text that is not YAML: what is wrong, and the line (from 1) where it is, or was noticed, if known."""
 
     def __init__(self, message: str, line: int | None) -> None:
         super().__init__(message)
@@ -188,6 +190,8 @@ def read_yaml(text: str) -> Document:
 
 def _readable(error: yaml.MarkedYAMLError, text: str) -> YamlError:
     mark = error.problem_mark or error.context_mark
+    if error.context in _BEGUN_BEFORE:
+        mark = error.context_mark
     problem = str(error.problem or error.context)
     hint = next((hint for part, hint in _HINTS.items() if part in problem), "")
     if mark is None:

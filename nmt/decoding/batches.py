@@ -6,7 +6,18 @@ It knows lines and lengths; it knows no subwords and no models.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, repeat
 
-from nmt.errors import UserError
+from nmt.errors import Checking, UserError
+
+_LONGEST_SHOWN = 40  # characters of a text in a message
+
+
+def one_text(given: Mapping[str, object]) -> Checking[None]:
+    """Yield which arguments, by name, are one text; it would be read as one text for each of its characters."""
+    for name, texts in given.items():
+        if isinstance(texts, str | bytes | bytearray):
+            text = texts if isinstance(texts, str) else texts.decode("utf-8", "replace")
+            shown = repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…")
+            yield f"{name} is one text, and must be a list of texts, one for each line: [{shown}]"
 
 
 def chunks(lines: Iterable[str], characters: int, waiting: Callable[[], bool] | None) -> Iterator[list[str]]:

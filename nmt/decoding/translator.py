@@ -18,7 +18,7 @@ import torch
 from nmt.config.schema import DecodingConfig, EnsembleName
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.batched_search import Search
-from nmt.decoding.batches import alongside, chunks
+from nmt.decoding.batches import alongside, chunks, one_text
 from nmt.decoding.options import TranslationOptions, contradictions
 from nmt.decoding.reading import UNKNOWN_LANGUAGES, Languages, Reader, sentence_language
 from nmt.decoding.scorer import Scorer
@@ -189,10 +189,11 @@ class Translator:
         Where the target vocabulary has cut words (`Subwords.joiner`), prefixes are cut likewise, and translations have
         whole words; there are no constraints.
 
-        Raises UserError when options contradict each other, or need attention that the model does not have, or a
-        language that is not known; and, where the first line is asked for, when the model computes NaN, as with weights
-        that are not finite.
+        Raises UserError for one text instead of several; when options contradict each other, or need attention that the
+        model does not have, or a language that is not known; and, where the first line is asked for, when the model
+        computes NaN, as with weights that are not finite.
         """
+        checked(one_text({"lines": lines, "prefixes": prefixes, "constraints": constraints}))
         everyday: dict[str, Any] = {
             "beam_size": beam_size,
             "length_penalty": length_penalty,
@@ -267,10 +268,12 @@ def _characters(decoding: DecodingConfig) -> int:
 
 def _usable(device: torch.device | str) -> torch.device:
     try:
-        torch.empty(0, device=device)
-    except (AssertionError, RuntimeError) as error:  # a PyTorch without CUDA asserts that it has it
-        raise UserError(f"device {device}: cannot be used: {str(error).partition(chr(10))[0]}") from error
-    return torch.device(device)
+        chosen = torch.device(device)
+        torch.zeros(1, device=chosen).tolist()  # "meta" holds nothing that could be read
+    except (AssertionError, RuntimeError, TypeError) as error:  # a PyTorch without CUDA asserts that it has it
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise UserError(f'device {device}: cannot be used: {reason}; "cpu" always can') from error
+    return chosen
 
 
 def _loaded(paths: Sequence[Path], device: torch.device, precision: str) -> Checking[list[Translator]]:

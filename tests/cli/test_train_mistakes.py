@@ -55,7 +55,18 @@ def break_line(path: Path, number: int) -> None:
 
 
 CORPORA: dict[str, tuple[Callable[[Path], object], list[str]]] = {
-    "a missing file": (lambda folder: (folder / "train.de").unlink(), ["train.de: no such file"]),
+    "missing files": (
+        lambda folder: [(folder / name).unlink() for name in ("train.de", "valid.en")],
+        [
+            "2 problems",
+            "own.yaml, line 7: data.train.0.target: ",
+            "train.de: no such file; nearest: ",
+            "train.en\n",
+            "own.yaml, line 9: data.valid.source: ",
+            "valid.en: no such file; nearest: ",
+            "valid.de\n",
+        ],
+    ),
     "a folder": (
         lambda folder: ((folder / "train.de").unlink(), (folder / "train.de").mkdir()),
         ["train.de: is a folder, not a file"],
@@ -82,8 +93,8 @@ CORPORA: dict[str, tuple[Callable[[Path], object], list[str]]] = {
         ["train.en: damaged gzip file"],
     ),
     "several at once": (
-        lambda folder: ((folder / "train.en").unlink(), break_line(folder / "valid.de", 2)),
-        ["2 problems", "train.en: no such file", "valid.de, line 2: not valid UTF-8"],
+        lambda folder: ((folder / "train.en").write_bytes(b""), break_line(folder / "valid.de", 2)),
+        ["2 problems", "train.en: the file is empty", "valid.de, line 2: not valid UTF-8"],
     ),
 }
 

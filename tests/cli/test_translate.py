@@ -401,6 +401,15 @@ def test_invalid_utf8_is_named_by_line_before_any_work(capsys, model: Path, sour
     assert list(source.parent.iterdir()) == [source]  # nothing half-written is left
 
 
+def test_gzip_on_standard_input_is_called_that(capsys, model: Path, source: Path, monkeypatch) -> None:
+    source.write_bytes(gzip.compress(b"A dog runs.\n" * 5))
+    assert len(translated(model, source)) == 5  # a file is unpacked
+    with source.open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        (message,) = complaints(capsys, "--model", model)
+    assert "error: standard input is gzip, and only files are unpacked: give its name with --input FILE.gz" in message
+
+
 def test_neither_the_input_nor_the_model_is_overwritten(capsys, model: Path, source: Path) -> None:
     weights = model.read_bytes()
     hard_link = source.with_name("link.txt")

@@ -81,6 +81,13 @@ def test_keys_are_text_and_keep_their_order() -> None:
         ("a:\n  b: 1\n   c: 2", 3, "check the indentation"),
         ("a: b: c", 1, "column 5"),
         ("a: 'x", 1, "a quotation mark is missing"),
+        (
+            "a: 1\nb: 'x\nc: 3\nd: 4\n",
+            2,
+            "column 4: not valid YAML: a quotation mark is missing; the line reads: b: 'x",
+        ),
+        ("a:\n  b:\n  80\n  c: 3\n", 3, 'column 3: not valid YAML: a key without ":"; the line reads: 80'),
+        ("a:\n  b:\n80\n\n\nc: 3\n", 3, 'a key without ":"; the line reads: 80'),
         ("a: [1, 2", 1, "a closing bracket is missing"),
         ("a: @x", 1, "put it in quotes"),
         ("a: *other", 1, "an alias (*name) without its anchor"),

@@ -103,12 +103,37 @@ def test_values_of_another_type(vocabularies, options: dict[str, Any], message: 
     [
         ({"precision": "fp16"}, "precision fp16: unknown; choose one of float32, bfloat16, int8"),
         ({"device": "gpu"}, "device gpu: cannot be used: Expected one of cpu, cuda, "),
+        ({"device": "meta"}, "device meta: cannot be used: "),
+        ({"device": None}, "device None: cannot be used: "),
         ({"device": f"cuda:{torch.cuda.device_count()}"}, f"device cuda:{torch.cuda.device_count()}: cannot be used: "),
     ],
 )
 def test_a_precision_or_device_that_is_not_there(tmp_path: Path, where: dict[str, str], message: str) -> None:
     with pytest.raises(UserError, match=rf"^{re.escape(message)}"):
         Translator.load(save_random_model(tmp_path / "model.safetensors"), **where)
+
+
+@pytest.mark.parametrize(
+    ("texts", "messages"),
+    [
+        ({"lines": "Hello"}, ["lines is one text, and must be a list of texts, one for each line: ['Hello']"]),
+        ({"lines": b"Hello"}, ["lines is one text, and must be a list of texts, one for each line: ['Hello']"]),
+        (
+            {"lines": "", "prefixes": "x" * 41, "constraints": bytearray(b"\xff")},
+            [
+                "lines is one text, and must be a list of texts, one for each line: ['']",
+                f"prefixes is one text, and must be a list of texts, one for each line: ['{'x' * 40}…']",
+                "constraints is one text, and must be a list of texts, one for each line: ['\ufffd']",
+            ],
+        ),
+    ],
+)
+def test_one_text_is_not_a_list_of_letters(vocabularies, texts: dict[str, Any], messages: list[str]) -> None:
+    size = vocabularies.source.size
+    translator = Translator([network(source_size=size, target_size=size)], vocabularies)
+    with pytest.raises(UserError) as caught:
+        translator.translate(**texts)
+    assert list(caught.value.messages) == messages
 
 
 def test_all_problems_are_told_at_once(vocabularies) -> None:
