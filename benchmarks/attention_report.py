@@ -76,9 +76,10 @@ order of `model.decoder` differ. `benchmarks/attention_table.py` trains the rows
   validation corpus, for the best model by that measure; BLEU on test_2016_flickr at beam {beam}.
   Recipe, [{shown(MULTI30K.config)}](../{shown(MULTI30K.config)}): {described[MULTI30K.name]}.
 - **AER** and **synthetic BLEU**: the same row, smaller, on the synthetic corpus, whose gold alignments are known. Each
-  target word of the reference is linked to the source word with the most weight when that target word is forced. AER is
-  that of Och & Ney, where 0 is perfect and 1 is worst. Some words have several gold links, which one link per word
-  cannot cover, and a period has one but can be written without looking at it: periods change AER by up to 0.12.
+  target word of the reference is linked to the source word with the most weight when that target word is forced
+  (`--end-links best`). AER is that of Och & Ney, where 0 is perfect and 1 is worst. Some words have several gold links,
+  which one link per word cannot cover, and a period has one but can be written without looking at it: periods change
+  AER by up to 0.12.
   Recipe, [{shown(SYNTHETIC.config)}](../{shown(SYNTHETIC.config)}): {described[SYNTHETIC.name]}."""
 
 

@@ -214,7 +214,14 @@ def alignment_error(translator: Translator, task: Task) -> float:
     assert task.gold is not None
     pairs = zip(read_lines(task.source), read_lines(task.reference), strict=True)
     batch_tokens = translator.decoding.batch_tokens
-    scores = score(translator.scorer, translator.vocabularies, pairs, batch_tokens=batch_tokens, alignments=True)
+    scores = score(
+        translator.scorer,
+        translator.vocabularies,
+        pairs,
+        batch_tokens=batch_tokens,
+        alignments=True,
+        end_links="best",  # the rule of the rows that are there
+    )
     predicted = [scored.alignment.links for scored in scores if scored.alignment is not None]
     return alignment_scores(predicted, read_gold(read_lines(task.gold), name=str(task.gold))).error_rate
 

@@ -94,11 +94,11 @@ def show_translations() -> None:
     scores = score(translator.scorer, translator.vocabularies, pairs, batch_tokens=1000, alignments=True)
     for (source, hypothesis, reference), scored in zip(shown, scores, strict=True):
         assert scored.alignment is not None
-        source_words, target_words, _ = scored.alignment
+        source_words, target_words, _, links = scored.alignment
         print(f"source       {source}")
         print(f"translation  {hypothesis}")
         print(f"reference    {'the same' if reference == hypothesis else reference}")
-        print(indent(describe_alignment(source_words, target_words, scored.alignment.links), " " * 13), end="\n\n")
+        print(indent(describe_alignment(source_words, target_words, links), " " * 13), end="\n\n")
 
 
 def describe_alignment(

@@ -18,6 +18,7 @@ from nmt.decoding.text.alignment import SoftAlignment
 from nmt.errors import Checking, UserError, caught
 from nmt.evaluation.alignment_plot import Fonts, check_plots, plot_alignment
 from nmt.pharaoh import pharaoh
+from nmt.symbols import END, PIECES
 
 DECIMALS = 4  # of a weight in JSON
 FILES = ("alignments", "soft_alignments")
@@ -100,10 +101,10 @@ def _plots(folder: Path, program: str, first: int) -> Iterator[WriteAlignments]:
 
     def draw(alignments: Sequence[SoftAlignment]) -> None:
         number = next(numbers)
-        for source_words, target_words, weights in alignments[:1]:
+        for source_words, target_words, weights, _ in alignments[:1]:
             if source_words and target_words:
                 with opened_for_writing(str(folder / f"{number:06}.png")) as file:
-                    plot_alignment(source_words, target_words, weights.numpy(), file, fonts=fonts)
+                    plot_alignment(_with_end(source_words), target_words, weights.numpy(), file, fonts=fonts)
 
     yield draw
     told = _told.setdefault(folder.resolve(), set())
@@ -116,7 +117,12 @@ def _plots(folder: Path, program: str, first: int) -> Iterator[WriteAlignments]:
         )
 
 
+def _with_end(source_words: list[str]) -> list[str]:
+    """The labels of the columns of the weights."""
+    return [*source_words, PIECES[END]]
+
+
 def _json(alignment: SoftAlignment) -> str:
     weights = [[round(weight, DECIMALS) for weight in row] for row in alignment.weights.tolist()]
-    texts = {"source": alignment.source_words, "target": alignment.target_words, "attention": weights}
+    texts = {"source": _with_end(alignment.source_words), "target": alignment.target_words, "attention": weights}
     return json.dumps(texts, ensure_ascii=False, separators=(",", ":"))

@@ -14,9 +14,10 @@ from typing import Any, TypeVar, get_args
 from pydantic import ValidationError
 
 from nmt.cli.parsers.parser import option_name, option_names
+from nmt.cli.parsers.shared import END_LINKS
 from nmt.config import checked_value
 from nmt.config.allowed import allowed
-from nmt.config.schema import AlignmentStep, DecodingConfig, SamplingConfig
+from nmt.config.schema import AlignmentStep, DecodingConfig, EndLinks, SamplingConfig
 from nmt.data.corpus import read_lines
 from nmt.data.dictionary import read_dictionary
 from nmt.errors import Checking, UserError
@@ -114,6 +115,19 @@ def read_alignment_step(options: Mapping[str, Any], *, users: Sequence[str]) -> 
         yield f"--alignment-step {shlex.quote(given)}: unknown; choose one of {', '.join(steps)}"
     step: AlignmentStep = given
     return step
+
+
+def read_end_links(options: Mapping[str, Any]) -> Checking[EndLinks]:
+    """Read what to link a word to that attends to the end of the source."""
+    given, rules = options["end_links"], get_args(EndLinks)
+    if given is None:
+        return END_LINKS
+    if options["alignments"] is None:
+        yield "--end-links has an effect only with --alignments"
+    if given not in rules:
+        yield f"--end-links {shlex.quote(given)}: unknown; choose one of {', '.join(rules)}"
+    rule: EndLinks = given
+    return rule
 
 
 def read_how(options: Mapping[str, Any]) -> Checking[dict[str, Any]]:

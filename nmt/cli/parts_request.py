@@ -13,7 +13,7 @@ from nmt.cli.alignment_outputs import FILES
 from nmt.cli.options import read_count
 from nmt.cli.outputs import STANDARD, is_device, is_in_place
 from nmt.cli.parsers.parser import option_name
-from nmt.cli.parsers.shared import PRECISIONS
+from nmt.cli.parsers.shared import END_LINKS, PRECISIONS
 from nmt.data.corpus import digests
 from nmt.errors import Checking
 from nmt.jobs.records import Facts
@@ -24,7 +24,13 @@ OUTPUTS = (MAIN, *FILES, "plot_alignments")
 # These change no more than the rounding of float32
 UNIMPORTANT = {MAIN, "resume", "chunk_lines", "device", "batch_tokens", "batch_sentences"}
 # The same as leaving the option out
-USUAL = {"precision": PRECISIONS[0], "alignment_step": "this", "ensemble": "log-probabilities", "format": "text"}
+USUAL = {
+    "precision": PRECISIONS[0],
+    "alignment_step": "this",
+    "end_links": END_LINKS,
+    "ensemble": "log-probabilities",
+    "format": "text",
+}
 
 Options = Mapping[str, Any]  # everything that the command was given, by argparse's names
 

@@ -22,10 +22,10 @@ from tqdm import tqdm
 from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs
 from nmt.cli.common import enough_memory, run
 from nmt.cli.models import Models, read_models
-from nmt.cli.options import missing, read_alignment_step, read_decoding_value
+from nmt.cli.options import missing, read_alignment_step, read_decoding_value, read_end_links
 from nmt.cli.outputs import STANDARD, check_outputs, opened_for_writing, write_text
 from nmt.cli.parsers.score import PROGRAM, parser
-from nmt.config.schema import AlignmentStep
+from nmt.config.schema import AlignmentStep, EndLinks
 from nmt.data.corpus import check_corpora, read_pairs
 from nmt.decoding.scoring import score
 from nmt.errors import Checking, caught, checked
@@ -48,6 +48,7 @@ class Request:
     json: str | None
     alignments: AlignmentOutputs
     alignment_step: AlignmentStep
+    end_links: EndLinks
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -70,6 +71,7 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
     read = [*models.files, ("--source", options.source), ("--target", options.target)]
     alignments = AlignmentOutputs(options.alignments, options.soft_alignments, options.plot_alignments)
     step = yield from read_alignment_step(vars(options), users=ALIGNMENTS)
+    end_links = yield from read_end_links(vars(options))
     if options.output == options.json == STANDARD:
         yield "--json -: standard output has the scores; give a file, or --output FILE"
     taken = yield from check_outputs({"--output": options.output, "--json": options.json}, others=read)
@@ -85,6 +87,7 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
         json=options.json,
         alignments=alignments,
         alignment_step=step,
+        end_links=end_links,
     )
 
 
@@ -98,6 +101,7 @@ def _score(request: Request) -> None:
         batch_tokens=request.batch_tokens or translator.decoding.batch_tokens,
         alignments=bool(request.alignments),
         alignment_step=request.alignment_step,
+        end_links=request.end_links,
     )
     log_probability, tokens = 0.0, 0
     with opened_for_writing(request.output) as file, request.alignments.opened(program=PROGRAM) as write_alignments:

@@ -19,6 +19,7 @@ from nmt.cli.options import (
     number_in,
     read_alignment_step,
     read_decoding_value,
+    read_end_links,
     read_how,
     read_sampling,
 )
@@ -75,6 +76,7 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
         options = argparse.Namespace(**values)
     how = yield from read_how(values)
     how["alignment_step"] = yield from read_alignment_step(values, users=("replace_unknown", *ALIGNMENTS))
+    how["end_links"] = yield from read_end_links(values)
     sampling = yield from read_sampling(values)
     n_best = (yield from read_decoding_value("--n-best", options.n_best, key="beam_size")) or 1
     beam_size = how.get("beam_size")

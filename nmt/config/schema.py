@@ -38,6 +38,7 @@ PositionScale = Literal["last_position", "length"]
 Tokenizer = Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "flores200"]
 # Not part of a configuration file:
 AlignmentStep = Literal["this", "next"]  # see `TranslationOptions.alignment_step`
+EndLinks = Literal["last", "none", "best"]  # see `TranslationOptions.end_links`
 EnsembleName = Literal["log-probabilities", "probabilities", "logits"]  # see `nmt.decoding.scorer`
 
 

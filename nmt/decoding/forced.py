@@ -33,7 +33,7 @@ class Forced(NamedTuple):
 
     log_probability: float  # nats, summed over the pieces and END
     tokens: int  # the pieces and END
-    weights: Tensor | None  # (target_length, source_length), END in neither; None where it was not asked for
+    weights: Tensor | None  # (target_length, source_length + 1): END has a column and no row; None where not asked for
 
 
 def forced_decoding(
@@ -74,14 +74,14 @@ def forced_decoding(
 
 
 def _forced(source: Ids, target: Ids, log_probability: float, weights: Tensor | None, later: int) -> Forced:
-    """What was found about one target; its `weights` are with END and padding, and are those of `later` steps later."""
+    """What was found about one target; its `weights`, with a row for END and with padding, are `later` steps later."""
     if not math.isfinite(log_probability):
         raise UserError(
             "the model's log-probabilities are not finite: its weights are not finite, or far too large, as "
             "after a training that diverged; give an earlier model"
         )
     if weights is not None:
-        weights = weights[later : len(target) + later, : len(source)].clone()
+        weights = weights[later : len(target) + later, : len(source) + 1].clone()
     return Forced(log_probability, len(target) + 1, weights)
 
 

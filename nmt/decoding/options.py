@@ -8,7 +8,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from nmt.config import checked_value
-from nmt.config.schema import AlignmentStep, DecodingConfig, SamplingConfig
+from nmt.config.schema import AlignmentStep, DecodingConfig, EndLinks, SamplingConfig
 from nmt.decoding.scorer import Scorer
 from nmt.errors import Checking, UserError
 
@@ -57,6 +57,11 @@ class TranslationOptions(_Decoding):
     """Whose attention is a word's, for `replace_unknown` and `alignments`. this: that of the step that writes the word,
     a_t; next: that of the step after it, which reads the word, a_{t+1}. Luong, Pham & Manning (2015), footnote 14, take
     the latter for scores that look at the annotations."""
+
+    end_links: EndLinks = "last"
+    """The link of a word that attends to the end of the source more than to any word. last: to the last source word,
+    often the period that was not looked at; none: no link; best: to the word with the most weight, however little it
+    is. `soft_alignment` shows the end's weight."""
 
     def decoding(self, default: DecodingConfig) -> DecodingConfig:
         """The section `decoding` of the configuration as these options change it; `default` where one is None.
@@ -124,3 +129,5 @@ def contradictions(
         yield f"alignment_step is {options.alignment_step!r}; it must be one of {', '.join(steps)}"
     elif options.alignment_step != "this" and not options.alignments and options.replace_unknown is None:
         yield "alignment_step has an effect only on alignments and on unknown words that are replaced"
+    if options.end_links not in (rules := get_args(EndLinks)):
+        yield f"end_links is {options.end_links!r}; it must be one of {', '.join(rules)}"

@@ -9,9 +9,11 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
-from nmt.config.schema import AlignmentStep
+from torch import Tensor
+
+from nmt.config.schema import AlignmentStep, EndLinks
 from nmt.data.subwords import Vocabularies
-from nmt.data.words import words_of_line
+from nmt.data.words import PieceWords, words_of_line
 from nmt.decoding.forced import Forced, Ids, forced_decoding
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.text.alignment import SoftAlignment, soft_alignment
@@ -38,13 +40,14 @@ def score(
     batch_tokens: int,
     alignments: bool = False,
     alignment_step: AlignmentStep = "this",
+    end_links: EndLinks = "last",
 ) -> Iterator[Scored]:
     """The log-probability of each target line given its source line, in their order.
 
     A pair of two blank lines scores 0 without asking the model, as `Translator.translate` has it. Of a blank target
     alone the model says how probable it is to write nothing; of a blank source alone, it reads END and nothing else.
     The log-probability of an ensemble is that of `scorer`, its attention the mean of its models'.
-    `batch_tokens` and `alignment_step`: as for `forced_decoding`.
+    `batch_tokens` and `alignment_step`: as for `forced_decoding`; `end_links`: as in `TranslationOptions`.
 
     Raises UserError when the model computes no finite numbers, or has no attention and `alignments` are asked for.
     """
@@ -53,14 +56,15 @@ def score(
     decode = partial(
         forced_decoding, scorer, batch_tokens=batch_tokens, attention=alignments, alignment_step=alignment_step
     )
-    return _scores(decode, vocabularies, iter(pairs), alignments)
+    align = partial(soft_alignment, end_links=end_links) if alignments else None
+    return _scores(decode, vocabularies, iter(pairs), align)
 
 
 def _scores(
     decode: Callable[[list[tuple[Ids, Ids]]], list[Forced]],
     vocabularies: Vocabularies,
     pairs: Iterator[Pair],
-    alignments: bool,
+    align: Callable[[Tensor | None, PieceWords, PieceWords], SoftAlignment] | None,
 ) -> Iterator[Scored]:
     while chunk := list(islice(pairs, _CHUNK_PAIRS)):
         sources = vocabularies.source.encode_batch([source for source, _ in chunk])
@@ -71,7 +75,7 @@ def _scores(
         for pair, ids in zip(chunk, pairs_of_ids, strict=True):
             log_probability, tokens, weights = next(forced) if any(ids) else Forced(0.0, 0, None)
             alignment = None
-            if alignments:
+            if align is not None:
                 source, target = (words_of_line(*side) for side in zip(pair, vocabularies, strict=True))
-                alignment = soft_alignment(weights, source, target)
+                alignment = align(weights, source, target)
             yield Scored(log_probability, tokens, alignment)

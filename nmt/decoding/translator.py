@@ -271,7 +271,7 @@ def _usable(device: torch.device | str) -> torch.device:
         chosen = torch.device(device)
         torch.zeros(1, device=chosen).tolist()  # "meta" holds nothing that could be read
     except (AssertionError, RuntimeError, TypeError) as error:  # a PyTorch without CUDA asserts that it has it
-        reason = str(error).partition("\n")[0].rstrip(".")
+        reason = str(error).partition("\n")[0].rstrip(".:")
         raise UserError(f'device {device}: cannot be used: {reason}; "cpu" always can') from error
     return chosen
 

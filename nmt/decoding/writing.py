@@ -20,7 +20,7 @@ from nmt.decoding.forced import forced_decoding
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import Hypothesis, penalty
-from nmt.decoding.text.alignment import SoftAlignment, joined, soft_alignment
+from nmt.decoding.text.alignment import SoftAlignment, joined, repeated, soft_alignment
 from nmt.decoding.text.required import as_given
 from nmt.decoding.text.segments import Segment
 from nmt.decoding.text.sentences import joined_sentences
@@ -112,10 +112,11 @@ class Writer:
         text = text.replace(UNKNOWN_MARK, UNKNOWN_TEXT)
         if not self.options.alignments:
             return Written(segment, hypothesis, text, None)
-        source_words, _, weights = soft_alignment(weights, source, words_of_tokens(tokens, target, mark=mark))
+        words_written = words_of_tokens(tokens, target, mark=mark)
+        alignment = soft_alignment(weights, source, words_written, end_links=self.options.end_links)
         if replaced is not None:  # by one word or several
-            weights = weights.repeat_interleave(torch.tensor(replaced.words, dtype=torch.long), dim=0)
-        return Written(segment, hypothesis, text, SoftAlignment(source_words, text.split(), weights))
+            alignment = repeated(alignment, replaced.words, text.split())
+        return Written(segment, hypothesis, text, alignment._replace(target_words=text.split()))
 
     def _replaced(
         self, segment: Segment, hypothesis: Hypothesis, weights: Tensor, source: PieceWords
@@ -126,7 +127,7 @@ class Writer:
         target = self.vocabularies.target
         replaced = with_unknown_replaced(
             hypothesis.tokens,
-            weights,
+            weights[:, :-1],  # a word, even where the end of the source has more weight
             source,
             subwords=target,
             dictionary=self.options.replace_unknown,
@@ -141,7 +142,8 @@ class Writer:
         """
         if not segments:
             nothing = Translation("", 0.0, [])
-            return [_aligned(nothing, SoftAlignment([], [], torch.zeros(0, 0))) if self.options.alignments else nothing]
+            unaligned = SoftAlignment([], [], torch.zeros(0, 1), [])
+            return [_aligned(nothing, unaligned) if self.options.alignments else nothing]
         translations = [
             self._joined([several[min(rank, len(several) - 1)] for several in segments])
             for rank in range(max(map(len, segments)))

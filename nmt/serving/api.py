@@ -334,7 +334,7 @@ def _nth(lines: "Sequence[Sequence[Translation]]", number: int) -> "list[Transla
 
 
 def _alignment(translation: "Translation") -> dict[str, Any]:
-    """Words of source and target, and for each target word the weight of each source word."""
+    """Words of source and target, and for each target word the weight of each source word and of the source's end."""
     soft = translation.soft_alignment
     assert soft is not None
     weights = [[round(weight, DIGITS) for weight in row] for row in soft.weights.tolist()]

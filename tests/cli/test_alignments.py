@@ -51,11 +51,12 @@ def test_a_line_for_each_line(name: str, capsys: Capture) -> None:
     assert lines("out") == lines("plain")
     assert lines("hard") == [PHARAOH, "", PHARAOH]
     first, blank, _ = (json.loads(line) for line in lines("soft"))
-    assert blank == {"source": [], "target": [], "attention": []}
-    assert (first["source"], first["target"]) == (SOURCE, TARGET)
-    assert [len(row) for row in first["attention"]] == [len(SOURCE)] * len(TARGET)
+    assert blank == {"source": ["</s>"], "target": [], "attention": []}
+    assert (first["source"], first["target"]) == ([*SOURCE, "</s>"], TARGET)
+    assert [len(row) for row in first["attention"]] == [len(SOURCE) + 1] * len(TARGET)
     for place, word in LINKS:
         assert first["attention"][word][place] > 0.99
+        assert sum(first["attention"][word]) == pytest.approx(1.0, abs=0.001)  # of rounded numbers
     weights = [weight for row in first["attention"] for weight in row]
     assert weights == [round(weight, 4) for weight in weights]
     assert "Bücher" in lines("soft")[0]
@@ -89,6 +90,27 @@ def test_the_step_after_a_word(name: str, capsys: Capture) -> None:
         f"nmt-{name}: 2 problems:",
         f"  - --alignment-step has an effect only with {users}--alignments or --soft-alignments or --plot-alignments",
         "  - --alignment-step later: unknown; choose one of this, next",
+    ]
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_word_that_looks_at_the_end(name: str, capsys: Capture) -> None:
+    """The step after the last word writes the end, and attends to the end."""
+    program, given = PROGRAMS[name]
+    given = [*given, "--output", "out", "--alignments", "hard", "--alignment-step", "next"]
+    read = ["2-0", "1-1", "4-2", "5-3", "6-4"]
+    for rule, more in ((None, ["6-5"]), ("last", ["6-5"]), ("none", [])):
+        assert program([*given, *([] if rule is None else ["--end-links", rule])]) == 0
+        assert lines("hard")[0].split() == [*read, *more]
+    assert program([*given, "--end-links", "best"]) == 0
+    assert lines("hard")[0].split()[:5] == read
+    capsys.readouterr()
+    assert program([*given[:-4], "--end-links", "first"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"nmt-{name}: 2 problems:",
+        "  - --end-links has an effect only with --alignments",
+        "  - --end-links first: unknown; choose one of last, none, best",
     ]
 
 

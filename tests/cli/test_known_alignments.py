@@ -22,7 +22,7 @@ LINKS = [(0, 0), (2, 1), (1, 2), (4, 3), (5, 4), (6, 5)]
 # one that looks at the second.
 LETTERS = (["ab", "cde", "f"], ["gh", "k", "lmn"])
 LETTER_LINKS = [(2, 0), (3, 1), (5, 2), (1, 3), (0, 4), (4, 5)]
-MERGED = [[0, 1, 0], [0, 0, 1], [2 / 3, 1 / 3, 0]]
+MERGED = [[0, 1, 0, 0], [0, 0, 1, 0], [2 / 3, 1 / 3, 0, 0]]  # the last column is the end's
 
 
 def test_every_member_of_both_families_takes_part() -> None:

@@ -11,9 +11,11 @@ import pytest
 from nmt import __version__
 from nmt.cli import start
 from nmt.cli.options import SAMPLING, SEARCH
-from nmt.cli.parsers import evaluate, shortlist, train
+from nmt.cli.parsers import evaluate, shared, shortlist, train
 from nmt.cli.parsers.schema_keys import keys_of
 from nmt.config.schema import DecodingConfig, SamplingConfig, Section
+from nmt.decoding.options import TranslationOptions
+from nmt.decoding.scoring import score
 from nmt.decoding.shortlist import train_shortlist
 from nmt.evaluation import metrics
 from nmt.training.distributed import PATIENCE
@@ -83,6 +85,7 @@ def test_wrong_options_are_told_at_once_and_import_nothing_heavy(function: str) 
         (["text"], "text: belongs to no option; give a value after its option's name"),
         (["--model"], "argument --model: expected one argument"),
         (["--beam"], "--beam: unknown; did you mean --beam-size?"),
+        (["-o", "out"], "-o: unknown; nmt-translate --help lists all options"),
         (["--zebra\x1b[2J"], "--zebra\\x1b[2J: unknown; nmt-translate --help lists all options"),
     ],
 )
@@ -150,6 +153,7 @@ def test_help_shows_the_names_and_defaults_that_hold() -> None:
     defaults = train_shortlist.__kwdefaults__
     assert defaults["translations"] == shortlist.TRANSLATIONS
     assert defaults["most_frequent"] == shortlist.MOST_FREQUENT
+    assert TranslationOptions().end_links == score.__kwdefaults__["end_links"] == shared.END_LINKS
     assert float(train.MINUTES) == PATIENCE.total_seconds() / 60
 
 

@@ -37,7 +37,8 @@ def test_a_translation_has_the_alignment_that_made_it(translator: Translator, be
     assert best.soft_alignment.source_words == SOURCE
     assert best.soft_alignment.target_words == TARGET
     weights = best.soft_alignment.weights
-    assert weights.shape == (len(TARGET), len(SOURCE))
+    assert weights.shape == (len(TARGET), len(SOURCE) + 1)
+    assert weights.sum(dim=1).tolist() == pytest.approx([1.0] * len(TARGET))
     for source, target in LINKS:
         assert weights[target, source] > 0.99
     (plain,) = next(translator.translate(lines[1:2], beam_size=beam_size))
@@ -50,7 +51,8 @@ def test_forced_decoding_finds_the_same(translator: Translator) -> None:
     pairs = [(" ".join(SOURCE), " ".join(TARGET)), ("she reads", ""), ("", "liest sie"), ("", "")]
     scored = list(score(translator.scorer, translator.vocabularies, pairs, batch_tokens=100, alignments=True))
     assert [each.alignment.links for each in scored] == [LINKS, [], [], []]
-    assert [tuple(each.alignment.weights.shape) for each in scored] == [(6, 7), (0, 2), (2, 0), (0, 0)]
+    assert [tuple(each.alignment.weights.shape) for each in scored] == [(6, 8), (0, 3), (2, 1), (0, 1)]
+    assert scored[2].alignment.weights.tolist() == [[1.0], [1.0]]
     assert scored[0].log_probability == pytest.approx(0.0, abs=0.1)
     assert scored[2].log_probability < -5
 
@@ -63,11 +65,15 @@ def test_the_attention_of_the_step_after_a_word(translator: Translator) -> None:
     (scored,) = score(translator.scorer, translator.vocabularies, [(lines[0], best.text)], batch_tokens=100, **options)
     assert scored.alignment is not None
     for weights in (best.soft_alignment.weights, scored.alignment.weights):
-        assert weights.shape == (len(TARGET), len(SOURCE))
+        assert weights.shape == (len(TARGET), len(SOURCE) + 1)
         for (source, _), (_, target) in zip(LINKS[1:], LINKS, strict=False):
             assert weights[target, source] > 0.99
-        assert weights[-1].sum() < 0.01
+        assert weights[-1, -1] > 0.99
     assert blank.alignment == []
+    read = [(source, target) for (source, _), (_, target) in zip(LINKS[1:], LINKS, strict=False)]
+    assert best.alignment == scored.alignment.links == [*read, (len(SOURCE) - 1, len(TARGET) - 1)]
+    (unlinked,), _ = translate(translator, lines, beam_size=1, end_links="none", **options)
+    assert unlinked.alignment == read
 
 
 def test_segments_of_a_long_line_are_offset(translator: Translator) -> None:

@@ -59,6 +59,7 @@ def test_keywords_come_before_the_options(vocabularies) -> None:
         ({"alignment_step": "next", "alignments": True}, False, []),
         ({"alignment_step": "next", "replace_unknown": {}}, False, []),
         ({"alignment_step": "next"}, False, ["alignment_step has an effect only on alignments and on unknown words"]),
+        ({"end_links": "first"}, False, ["end_links is 'first'; it must be one of last, none, best"]),
         ({"alignment_step": "last"}, False, ["alignment_step is 'last'; it must be one of this, next"]),
     ],
 )

@@ -109,8 +109,10 @@ def test_alignments_are_those_of_the_line(drawn) -> None:
     ((best,),) = translate(drawn, [line], split_sentences=True, alignments=True)
     assert best.soft_alignment.source_words == line.split()
     assert best.soft_alignment.target_words == best.text.split()
-    weights = torch.block_diag(*(one.soft_alignment.weights for one in alone))
-    torch.testing.assert_close(best.soft_alignment.weights, weights)
+    weights = torch.block_diag(*(one.soft_alignment.weights[:, :-1] for one in alone))
+    torch.testing.assert_close(best.soft_alignment.weights[:, :-1], weights)
+    ends = torch.cat([one.soft_alignment.weights[:, -1] for one in alone])  # of the sentences
+    torch.testing.assert_close(best.soft_alignment.weights[:, -1], ends)
 
 
 def test_several_sentences_may_be_one_word(copy_model) -> None:
@@ -161,7 +163,7 @@ def test_the_line_begins_with_its_prefix(drawn, prefix, options) -> None:
 def test_complete_sentences_of_a_prefix_are_the_translations_of_the_first_ones(drawn) -> None:
     ((best,),) = translate(drawn, [LINE], prefixes=["The lake. A red ball! He"], split_sentences=True, alignments=True)
     words = [len(sentence.split()) for sentence in SENTENCES]
-    weights = best.soft_alignment.weights
+    weights = best.soft_alignment.weights[:, :-1]
     assert best.text.split()[:5] == ["The", "lake.", "A", "red", "ball!"]
     assert weights[:2, words[0] :].abs().sum() == 0
     assert weights[2:5, : words[0]].abs().sum() == weights[2:5, words[0] + words[1] :].abs().sum() == 0

@@ -48,7 +48,8 @@ class Parser(argparse.ArgumentParser):
         for argument in rest:
             name = argument.partition("=")[0]
             if name.startswith("-") and name != "-":
-                similar = nearest(f"--{name.lstrip('-')}", names)
+                word = name.lstrip("-")
+                similar = nearest(f"--{word}", names) if len(word) > 1 else None
                 hint = f"did you mean {similar}?" if similar else f"{self.prog} --help lists all options"
                 yield f"{name}: unknown; {hint}"
             elif not after_unknown:

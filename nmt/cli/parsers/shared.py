@@ -2,11 +2,13 @@
 
 import argparse
 from pathlib import Path
+from typing import Final
 
 from nmt.cli.common import DEVICES
 from nmt.cli.parsers.parser import option_names
 from nmt.cli.parsers.schema_keys import Key, keys_of
 
+END_LINKS: Final = "last"  # unless told otherwise
 PRECISIONS = ("float32", "bfloat16", "int8")
 
 
@@ -129,10 +131,18 @@ def add_alignment_options(group: argparse._ActionsContainer) -> None:
         "between spaces",
     )
     group.add_argument(
+        "--end-links",
+        metavar="RULE",
+        help="for --alignments: where a word attends to the end of the source more than to any word, link it to the "
+        "last source word (last), to none (none), or to the word it attends to most all the same (best) (default: "
+        f"{END_LINKS})",
+    )
+    group.add_argument(
         "--soft-alignments",
         metavar="FILE",
         help="write the attention between words, a line of JSON for each line of the output: source, target (lists of "
-        "words) and attention (a row for each target word, a column for each source word)",
+        "words, the source's with </s> for its end) and attention (a row for each target word, a column for each "
+        "source word and the end)",
     )
     group.add_argument(
         "--plot-alignments",
