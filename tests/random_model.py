@@ -10,7 +10,8 @@ from nmt.data.subwords import Subwords
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import build_model
 
-SENTENCES = ["a dog runs across the green field .", "two men are reading", "is a boy playing with the ball"]
+# without a full stop, so that no line of them has several sentences
+SENTENCES = ["a dog runs across the green field ,", "two men are reading", "is a boy playing with the ball"]
 WORDS = sorted({word for sentence in SENTENCES for word in sentence.split()})
 SIZE = 43  # of the vocabulary
 

@@ -34,7 +34,7 @@ from nmt.jobs.stopping import Interrupted, handled, is_heard, leaving, telling
 from nmt.jobs.team import told_by_the_first
 from nmt.jobs.torchrun import job
 from nmt.models.combinations import FAMILIES, start_warnings
-from nmt.models.model_file import ModelFile, save_model
+from nmt.models.model_file import LONGEST_SOURCE, ModelFile, longest_trained, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.distributed import LostProcess, Processes, joined
 from nmt.training.dry_run import describe, parameters
@@ -190,7 +190,7 @@ def _run(
         progress=progress,
         records=Records(folder.path, saved, progress.is_after, log) if processes.is_first else None,
         validate=build_validation(config, prepared, device, processes),
-        write_model=partial(_write_model, config, prepared.vocabularies),
+        write_model=partial(_write_model, config, prepared.vocabularies, _longest_source(request, prepared)),
         log=log,
         progress_bar=partial(_progress_bar, shown=processes.is_first),
     )
@@ -236,11 +236,17 @@ def _warn_of_start(request: Request, log: Log) -> None:
             log(f"warning: {warning}")
 
 
+def _longest_source(request: Request, prepared: Prepared) -> int:
+    """The pieces of the longest source line that the model has been trained on, also before this run."""
+    before = 0 if request.origin is None else longest_trained(request.origin.model)
+    return max(before, int(prepared.train.source_lengths.max(initial=0)))
+
+
 def _write_model(
-    config: Config, vocabularies: Vocabularies, path: Path, model: Seq2Seq, training: dict[str, Any]
+    config: Config, vocabularies: Vocabularies, longest: int, path: Path, model: Seq2Seq, training: dict[str, Any]
 ) -> None:
     source, target = vocabularies
-    sizes = (source.size, target.size)
+    sizes, training = (source.size, target.size), {**training, LONGEST_SOURCE: longest}
     save_model(path, ModelFile(config, model.state_dict(), source.model, target.model, sizes, training))
 
 

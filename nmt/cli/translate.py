@@ -19,6 +19,7 @@ from tqdm import tqdm
 
 from nmt.cli.alignment_outputs import FILES, AlignmentOutputs
 from nmt.cli.common import enough_memory, run
+from nmt.cli.long_lines import LongLines
 from nmt.cli.outputs import opened_for_writing, write_text
 from nmt.cli.parsers.translate import PROGRAM, parser
 from nmt.cli.parts_request import MAIN, PartsRequest, facts_of, outputs_inside, parts_folder
@@ -59,28 +60,30 @@ def _translate(arguments: Sequence[str] | None) -> int:
     request = team.together("options", lambda: checked(read_request(options, team)))
     if request.format != "text":
         return _translate_document(request, request.format)
+    long = LongLines()
     block: Block | None = None
     if request.shard is not None:
-        block = team.together("shard", lambda: block_of(request, _load(request)))
+        block = team.together("shard", lambda: block_of(request, _load(request, long)))
         if request.lines and block.lines == 0 and team.is_first:
             why = f"{request.source} can be divided into {block.pieces} at most, with these --batch-tokens"
             print(f"{PROGRAM}: warning: shard {request.shard} is empty: {why}", file=sys.stderr)
     code = 0
     if request.parts is None:
-        _translate_in_one_piece(request, block)
+        _translate_in_one_piece(request, block, long)
     else:
         job = team.together("facts", partial(_job, request, request.parts, block))
-        write = partial(_write_part, request, block)
-        code = translate_in_parts(job, team, load=partial(_load_for_chunks, request, block), write=write)
+        load, write = partial(_load_for_chunks, request, block, long), partial(_write_part, request, block)
+        tell = partial(long.tell, PROGRAM, lines=job.lines)
+        code = translate_in_parts(job, team, load=load, write=write, note=long.taken, tell=tell)
     if block is not None and code == 0 and team.is_first:
         finish_block(request, block)
     return code
 
 
-def _translate_in_one_piece(request: Request, block: Block | None) -> None:
+def _translate_in_one_piece(request: Request, block: Block | None, long: LongLines) -> None:
     if not outputs_inside(folder := parts_folder(request.output), {MAIN: request.output, **vars(request.alignments)}):
         remove_idle(folder)
-    translator = _load(request) if block is None else block.translator
+    translator = _load(request, long) if block is None else block.translator
     lines: Iterator[str]
     if request.source is None:
         stream = Lines(sys.stdin.fileno())
@@ -94,9 +97,11 @@ def _translate_in_one_piece(request: Request, block: Block | None) -> None:
         lines = islice(lines, first, first + total)
         beside = {keyword: islice(text, first, first + total) for keyword, text in beside.items()}
     translate: Translate = partial(translator.translate, options=request.options)
-    translations = translate(lines, **beside, first=first, waiting=(lambda: True) if request.flush else waiting)
+    at_once = (lambda: True) if request.flush else waiting
+    translations = translate(long.among(lines), **beside, first=first, waiting=at_once)
     watched = sys.stderr.isatty() and not (request.source is None and sys.stdin.isatty())
     _write(request, tqdm(translations, total=total, unit=" lines", disable=not watched), request.files, first)
+    long.tell(PROGRAM, long.taken(), long.lines)
 
 
 @enough_memory(MEMORY)
@@ -104,7 +109,7 @@ def _translate_document(request: Request, form: Format) -> int:
     name = "standard input" if request.source is None else str(request.source)
     text = text_of(sys.stdin.buffer, name=name) if request.source is None else read_text(request.source)
     document = read_document(text, format=form, name=name)
-    translator = _load(request)
+    translator = _load(request, LongLines())
     options = document_options(document, request.options, translator)
     lines = len(document.lines)
     translations = tqdm(
@@ -129,7 +134,7 @@ def _job(request: Request, parts: PartsRequest, block: Block | None) -> Job:
 
 
 @enough_memory(MEMORY)
-def _load(request: Request) -> Translator:
+def _load(request: Request, long: LongLines) -> Translator:
     translator, options = request.models.load(), request.options
     n_best, beam_size = options.n_best, options.beam_size or translator.decoding.beam_size
     if options.sampling is None and n_best > beam_size:
@@ -137,17 +142,20 @@ def _load(request: Request) -> Translator:
             f"--n-best {n_best}: must be at most the beam size, {beam_size} from the model; give --beam-size {n_best} "
             "or more"
         )
-    sentence_language(options, translator.languages)
+    if sentence_language(options, translator.languages) is None:
+        long.watch(translator)
     return translator
 
 
-def _load_for_chunks(request: Request, block: Block | None) -> Callable[[int, int], Iterator[list[Translation]]]:
+def _load_for_chunks(
+    request: Request, block: Block | None, long: LongLines
+) -> Callable[[int, int], Iterator[list[Translation]]]:
     """Load what translates a number of lines of the source, or of a block of it, starting with a first one.
 
     Raises UserError, before any of them is, for a line that cannot have its prefix or constraints.
     """
     assert request.source is not None
-    translator = _load(request) if block is None else block.translator
+    translator = _load(request, long) if block is None else block.translator
     begin, end = (0, None) if block is None else (block.first, block.first + block.lines)
     translate: Translate = partial(translator.translate, options=request.options)
     if request.beside:
@@ -162,7 +170,7 @@ def _load_for_chunks(request: Request, block: Block | None) -> Callable[[int, in
 
     def translate_chunk(first: int, count: int) -> Iterator[list[Translation]]:
         texts = {keyword: text.lines(begin + first, count) for keyword, text in beside.items()}
-        return translate(source.lines(begin + first, count), first=begin + first, **texts)
+        return translate(long.among(source.lines(begin + first, count)), first=begin + first, **texts)
 
     return translate_chunk
 

@@ -28,7 +28,7 @@ from nmt.decoding.text.required import word_continuations
 from nmt.decoding.text.segments import LONGEST_SEGMENT, Segment, longest_segment
 from nmt.decoding.writing import Translation, Writer
 from nmt.errors import Checking, UserError, caught, checked
-from nmt.models.model_file import load_model, model_path, rebuild
+from nmt.models.model_file import load_model, longest_trained, model_path, rebuild
 from nmt.models.seq2seq import Seq2Seq
 
 __all__ = ["Translation", "TranslationOptions", "Translator"]
@@ -66,12 +66,16 @@ class Translator:
         shortlist: Shortlist | None = None,
         ensemble: EnsembleName | None = None,
         languages: Languages = UNKNOWN_LANGUAGES,
+        longest_trained: int | None = None,
     ) -> None:
         """`models` are on `device`; lines of more than `longest_segment` pieces are translated in several segments.
 
         Several models are an ensemble, and `ensemble` names their mean (see `scorer`). `shortlist`: write only its
         pieces for a source, and those of prefixes and constraints. Raises UserError when it is one for other
         vocabularies, when there is no such `device`, and for an `ensemble` of one model.
+
+        `longest_trained`: the pieces of the longest source line that the models were trained on, if that is known; it
+        changes no translation.
         """
         if shortlist is not None:
             shortlist.check(vocabularies)
@@ -82,6 +86,7 @@ class Translator:
         self.longest_segment = longest_segment
         self.shortlist = shortlist
         self.languages = languages
+        self.longest_trained = longest_trained
         self._files: _Files | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -134,6 +139,7 @@ class Translator:
             shortlist=listed,
             ensemble=ensemble,
             languages=first.languages,
+            longest_trained=min((one.longest_trained for one in translators if one.longest_trained), default=None),
         )
         files = [translator._files for translator in translators if translator._files is not None]
         digests = [*chain.from_iterable(one.digests for one in files), *([listed.digest] if listed else [])]
@@ -303,6 +309,7 @@ def _load(path: Path, device: torch.device, precision: str) -> Translator:
         device=device,
         longest_segment=longest_segment(data.max_length),
         languages=Languages(data.source_language, data.target_language),
+        longest_trained=longest_trained(file),
     )
     translator._files = _Files([path.absolute()], [file.digest], precision)
     return translator

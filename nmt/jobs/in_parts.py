@@ -30,12 +30,19 @@ Write = Callable[[Iterable[Translated], Mapping[str, str], int], int]  # …, fi
 
 
 def translate_in_parts(
-    job: Job, team: Team, *, load: Callable[[], Translate[Translated]], write: Write[Translated]
+    job: Job,
+    team: Team,
+    *,
+    load: Callable[[], Translate[Translated]],
+    write: Write[Translated],
+    note: Callable[[], int] = lambda: 0,
+    tell: Callable[[int], object] = lambda total: None,
 ) -> int:
     """Translate as one of the team, and return the exit code. Raises UserError.
 
     `load` returns what translates; `write` returns how many lines it has written to each file. The first process waits
-    for the others and joins the parts.
+    for the others and joins the parts. `note` gives a number that is kept with each finished chunk, and `tell` is
+    called with the sum of them, whichever processes have finished them, in the first process once all are joined.
     """
     with ExitStack() as stack:
 
@@ -63,7 +70,7 @@ def translate_in_parts(
         stop = StopRequest()
         try:
             with handled(leaving(job.program)), stop.installed(), stop.at_once():  # a signal ends it at once
-                _work(job, team, parts, translate, write, stop.check)
+                _work(job, team, parts, translate, write, note, tell, stop.check)
         except Interrupted as interruption:
             if team.is_first:
                 by = f"process 0 of {team.size} " if team.size > 1 else ""
@@ -94,6 +101,8 @@ def _work(
     parts: Parts,
     translate: Translate[Translated],
     write: Write[Translated],
+    note: Callable[[], int],
+    tell: Callable[[int], object],
     check: Callable[[], None],
 ) -> None:
     """Translate chunks while there are any; the first process joins them when all are done.
@@ -116,7 +125,8 @@ def _work(
                 check()
                 first, count = parts.range(chunk)
                 files = {kind: str(parts.part(chunk, kind)) for kind in job.outputs}
-                parts.finish(chunk, lines=write(_moving(bar, translate(first, count)), files, first))
+                lines = write(_moving(bar, translate(first, count)), files, first)
+                parts.finish(chunk, lines=lines, noted=note())
                 look()
             if not team.is_first:
                 return
@@ -128,6 +138,7 @@ def _work(
             _warn(job, damages)
         else:
             raise UserError(f"{parts.path}: parts keep differing from what was written; the disk may be failing")
+    tell(parts.noted())
     _remove(job, parts)
 
 

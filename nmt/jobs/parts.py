@@ -27,6 +27,7 @@ from nmt.jobs.records import (
     check,
     file_states,
     read_content,
+    read_noted,
     read_record,
     write_record,
 )
@@ -105,17 +106,24 @@ class Parts:
             look()
             time.sleep(PAUSE)
 
-    def finish(self, chunk: int, *, lines: int) -> None:
-        """Record a chunk as done, whose files have `lines` lines each. Raises UserError if they do not."""
+    def finish(self, chunk: int, *, lines: int, noted: int = 0) -> None:
+        """Record a chunk as done, whose files have `lines` lines each, with a number that is noted with it.
+
+        Raises UserError if they do not.
+        """
         try:
             with writing(self.path):
                 files = {kind: read_content(self.part(chunk, kind)) for kind in self.outputs}
                 for kind, content in files.items():
                     check(self.part(chunk, kind), content, content._replace(lines=lines))
                 job = self.description.digest
-                write_record(self.part(chunk, RECORD), job=job, chunk=chunk, lines=lines, files=files)
+                write_record(self.part(chunk, RECORD), job=job, chunk=chunk, lines=lines, files=files, noted=noted)
         except Damaged as damage:
             raise UserError(f"{damage}, as soon as it was written") from None
+
+    def noted(self) -> int:
+        """The sum of the numbers that were noted with the finished chunks."""
+        return sum(read_noted(self.part(chunk, RECORD)) for chunk in self.done())
 
     def damage(self, chunk: int) -> Damaged | None:
         """How a chunk differs from its record; None if it does not."""

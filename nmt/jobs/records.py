@@ -79,11 +79,11 @@ def read_description(folder: Path) -> Description | None:
     return Description(lines, facts, joined if path.name == JOINED else None)
 
 
-def write_record(path: Path, *, job: str, chunk: int, lines: int, files: Mapping[str, Content]) -> None:
-    """Write the record of a chunk: its files by kind, with `lines` lines each."""
+def write_record(path: Path, *, job: str, chunk: int, lines: int, files: Mapping[str, Content], noted: int = 0) -> None:
+    """Write the record of a chunk: its files by kind, with `lines` lines each, and a number that the job notes."""
     sizes = {kind: (file.size, file.digest) for kind, file in files.items()}
     with written_atomically(path) as record:
-        json.dump({"job": job, "chunk": chunk, "lines": lines, "files": sizes}, record)
+        json.dump({"job": job, "chunk": chunk, "lines": lines, "files": sizes, "noted": noted}, record)
 
 
 def read_record(path: Path, *, job: str, chunk: int) -> dict[str, Content]:
@@ -95,6 +95,15 @@ def read_record(path: Path, *, job: str, chunk: int) -> dict[str, Content]:
     if values.get("job") != job or values.get("chunk") != chunk or isinstance(values["chunk"], bool):
         raise Damaged(f"{path}: belongs to another part or another translation")
     return {kind: Content(lines, size, digest) for kind, (size, digest) in files.items()}
+
+
+def read_noted(path: Path) -> int:
+    """The number that was noted with a chunk; 0 if there is none."""
+    try:
+        noted = read_json(path).get("noted")
+    except Damaged:
+        return 0
+    return noted if is_count(noted) else 0
 
 
 def read_content(path: Path, to: IO[bytes] | None = None) -> Content:

@@ -24,6 +24,7 @@ KIND = "model"
 LARGEST_WEIGHT = 1e6  # no weight of a model that learned anything comes near it; beyond it, translations are blank
 _WEIGHTS, _SOURCE, _TARGET = "weights.", "subwords.source", "subwords.target"
 BEST = "best.safetensors"
+LONGEST_SOURCE = "longest_source"  # in `ModelFile.training`: pieces of the longest source line that was trained on
 
 
 class ModelFile(NamedTuple):
@@ -50,6 +51,12 @@ def save_model(path: Path, model: ModelFile) -> None:
         "training": json.dumps(model.training),
     }
     write_tensors(path, tensors, kind=KIND, texts=texts)
+
+
+def longest_trained(model: ModelFile) -> int:
+    """The pieces of the longest source line that the model was trained on; a limit for it in files that do not say."""
+    longest = model.training.get(LONGEST_SOURCE)
+    return longest if type(longest) is int and longest > 0 else model.config.data.max_length
 
 
 def model_path(path: Path) -> Path:

@@ -115,17 +115,35 @@ def test_alignments_are_those_of_the_line(drawn) -> None:
     torch.testing.assert_close(best.soft_alignment.weights[:, -1], ends)
 
 
-def test_several_sentences_may_be_one_word(copy_model) -> None:
-    lines = ["我喜欢狗。你呢？我也喜欢！", "我们 喜欢 猫 。", "是。"]
-    subwords = Subwords.train(lines, settings=SubwordsConfig(type="char", size=24))
-    model = CopyModel(subwords.size)
-    translator = Translator([model], Vocabularies(subwords, subwords), languages=Languages("zh", "zh"))
-    assert [best.text for best, *_ in translate(translator, lines, split_sentences=True)] == [
-        subwords.decode(subwords.encode(line)) for line in lines
-    ]
-    places = translator.read([lines[0]], TranslationOptions(split_sentences=True))
-    ((segments,),) = places
-    assert [subwords.decode(segment.source) for segment in segments] == ["我喜欢狗。", "你呢?", "我也喜欢!"]
+@pytest.mark.parametrize(
+    ("language", "sentences", "spaces"),
+    [
+        ("zh", ["我喜欢狗。", "你呢？", "我也喜欢！"], ["", ""]),
+        ("ja", ["私は犬が好きです。", "あなたは？", "はい、好きです。"], ["", "\u3000"]),
+        ("hi", ["मैं स्कूल जाता हूँ।", "वह घर जाती है।", "ठीक है?"], [" ", "  "]),
+        ("th", ["ฉันชอบหมา คุณล่ะ"], []),  # one, as nothing says where a sentence ends
+        ("ar", ["كيف حالك؟", "أنا بخير."], [" "]),
+    ],
+)
+def test_real_scripts(language, sentences, spaces) -> None:
+    """A model that copies, and random weights for the alignments: words are those of the line, which may be one."""
+    characters = "".join(sorted({*"".join(sentences)} - {" "}))
+    settings = SubwordsConfig(type="char", size=5 + len(characters), normalisation="identity")
+    subwords = Subwords.train([" ".join(characters), *sentences], settings=settings)
+    vocabularies, languages = Vocabularies(subwords, subwords), Languages(language, language)
+    line = "".join(text + space for text, space in zip(sentences, [*spaces, ""], strict=True))
+    copying = Translator([CopyModel(subwords.size)], vocabularies, languages=languages)
+    ((best, *_),) = translate(copying, [line], split_sentences=True)
+    assert best.text == line
+    ((segments,),) = copying.read([line], TranslationOptions(split_sentences=True))
+    assert [subwords.decode(segment.source) for segment in segments] == sentences
+
+    drawn = random_translator(vocabularies, scale=3, longest_segment=250)
+    ((best, *_),) = translate(drawn, [line], split_sentences=language, alignments=True)
+    alone = [one for one, *_ in translate(drawn, sentences, alignments=True)]
+    assert best.tokens == [token for one in alone for token in one.tokens]
+    assert best.soft_alignment.source_words == line.split()
+    assert best.soft_alignment.weights.shape[1] == len(line.split())
 
 
 def test_draws_depend_on_line_and_sentence(drawn) -> None:

@@ -90,3 +90,24 @@ def test_a_text_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
 )
 def test_the_chunks_of_a_long_text_are_longer_and_not_more(lines: int, processes: int, chunk: int) -> None:
     assert usual_chunk(lines, processes=processes) == chunk
+
+
+def test_what_is_noted_with_the_chunks_is_told_once(tmp_path: Path) -> None:
+    """Also that of the chunks which another process has finished, and of those before a stop."""
+    done: list[int] = []
+    told: list[int] = []
+
+    def translate(first: int, count: int) -> Iterable[int]:
+        done.append(first)
+        if done == [0, 3]:
+            signal.raise_signal(signal.SIGTERM)
+        return range(first, first + count)
+
+    def noting(job: Job) -> int:
+        note = lambda: 10 ** len(done)  # noqa: E731
+        return translate_in_parts(job, Team(), load=lambda: translate, write=write, note=note, tell=told.append)
+
+    assert noting(make_job(tmp_path)) == 143
+    assert told == []
+    assert noting(make_job(tmp_path, resume=True)) == 0
+    assert told == [10 + 1000 + 10000]
