@@ -342,7 +342,7 @@ def test_every_mistake_is_reported_at_once(capsys, tmp_path: Path) -> None:
         *("--output", tmp_path / "no" / "folder.txt"),
         *("--beam-size", "0"),
         *("--length-penalty", "avrage"),
-        *("--max-length-ratio", "0"),
+        *("--max-length-ratio", "-1"),
         *("--batch-tokens", "many"),
         *("--n-best", "1.5"),
         *("--device", "gpu"),
@@ -354,7 +354,7 @@ def test_every_mistake_is_reported_at_once(capsys, tmp_path: Path) -> None:
     assert "there is no folder" in text
     assert "--beam-size 0: allowed: a whole number, at least 1" in text
     assert "--length-penalty avrage: nearest: average; allowed: none, average, or a number, at least 0" in text
-    assert "--max-length-ratio 0: allowed: a number, more than 0" in text
+    assert "--max-length-ratio -1: allowed: a number, at least 0" in text
     assert "--batch-tokens many: allowed: a whole number, at least 1" in text
     assert "--n-best 1.5: allowed: a whole number, at least 1" in text
     assert "--device gpu: unknown; choose one of auto, cpu, cuda" in text
