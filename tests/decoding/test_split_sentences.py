@@ -143,7 +143,7 @@ def test_real_scripts(language, sentences, spaces) -> None:
     alone = [one for one, *_ in translate(drawn, sentences, alignments=True)]
     assert best.tokens == [token for one in alone for token in one.tokens]
     assert best.soft_alignment.source_words == line.split()
-    assert best.soft_alignment.weights.shape[1] == len(line.split())
+    assert best.soft_alignment.weights.shape[1] == len(line.split()) + 1  # the end
 
 
 def test_draws_depend_on_line_and_sentence(drawn) -> None:
