@@ -326,12 +326,17 @@ def test_the_family_of_bahdanau() -> None:
     lines = [values for values in settings_in(header(path)) if values[0].startswith("name=")]
     family = {config.name: config for config in (load_config(path, values) for values in lines)}
     assert {
-        name: (config.data.max_length, config.model.attention.score, config.model.encoder.bidirectional)
+        name: (
+            config.data.max_length,
+            config.model.attention.score,
+            config.model.encoder.bidirectional,
+            config.training.max_updates,
+        )
         for name, config in family.items()
     } == {
-        "bahdanau2014_rnnsearch_30": (30, "additive", True),
-        "bahdanau2014_rnnencdec_50": (50, "fixed", False),
-        "bahdanau2014_rnnencdec_30": (30, "fixed", False),
+        "bahdanau2014_rnnsearch_30": (30, "additive", True, 471_000),
+        "bahdanau2014_rnnencdec_50": (50, "fixed", False, 600_000),
+        "bahdanau2014_rnnencdec_30": (30, "fixed", False, 846_000),
     }
     for config in family.values():
         assert config.training.sort_pairs == (1600 if config.model.encoder.bidirectional else 800)
