@@ -25,10 +25,12 @@ from nmt.cli.options import (
 )
 from nmt.cli.outputs import STANDARD, check_outputs, is_device, is_in_place
 from nmt.cli.parsers.parser import option_name
+from nmt.cli.parsers.translate import PROGRAM
 from nmt.cli.parts_request import MAIN, Options, PartsRequest, read_parts
 from nmt.cli.shard_request import read_shard, with_names_of
 from nmt.data.corpus import read_lines
 from nmt.decoding.options import TranslationOptions
+from nmt.decoding.text.glossary import Glossary, read_glossary
 from nmt.decoding.text.sentences import checked_language
 from nmt.documents.formats import FORMATS, Format
 from nmt.errors import Checking, caught
@@ -89,6 +91,7 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
             yield "--diversity has no effect with --sample, which draws instead of searching"
         if options.constraints is not None:
             yield "--diversity does not go with --constraints, which share out the beam otherwise; choose one"
+    glossary = yield from _read_glossary(options)
     split_sentences = yield from _read_split_sentences(options.split_sentences)
     models = yield from read_models(values, team.device)
     yield from missing({"--model PATH": (options.model, "a model file, or the folder of a run")})
@@ -99,6 +102,7 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
         yield from _of_lines_alone(options, team)
     source = None if options.input == STANDARD else Path(options.input)
     others = [*models.files, ("--input", source), ("--dictionary", options.dictionary)]
+    others.append(("--glossary", options.glossary))
     others += [(f"--{name}", values[name]) for name in BESIDE]
     alignments = AlignmentOutputs(options.alignments, options.soft_alignments, options.plot_alignments)
     outputs = {"--output": options.output}
@@ -133,6 +137,7 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
             diversity=diversity,
             sampling=sampling,
             split_sentences=split_sentences,
+            glossary=glossary,
             alignments=bool(alignments),
         ),
         source=source,
@@ -158,6 +163,22 @@ def _of_lines_alone(options: argparse.Namespace, team: Team) -> Checking[None]:
     for name in (*BESIDE, "n_best", "scores", "flush", "resume", "chunk_lines", "shard", *ALIGNMENTS):
         if name in given:
             yield f"{option_name(name)} goes with --format text alone; --format {options.format} is one whole document"
+
+
+def _read_glossary(options: argparse.Namespace) -> Checking[Glossary | None]:
+    if options.glossary is None:
+        if options.glossary_case:
+            yield "--glossary-case has an effect only with --glossary FILE"
+        return None
+    for name, why in (("sample", "which draws instead of searching"), ("diversity", "which shares out the beam too")):
+        if getattr(options, name):
+            yield f"--glossary does not go with --{name}, {why}; choose one"
+    read = partial(read_glossary, options.glossary, as_written=options.glossary_case, warn=_warn)
+    return (yield from caught(read, None))
+
+
+def _warn(message: str) -> None:
+    print(f"{PROGRAM}: warning: {message}", file=sys.stderr)
 
 
 def _read_diversity(text: str, n_best: int) -> Checking[float]:

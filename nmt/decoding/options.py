@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from nmt.config import checked_value
 from nmt.config.schema import AlignmentStep, DecodingConfig, EndLinks, SamplingConfig
 from nmt.decoding.scorer import Scorer
+from nmt.decoding.text.glossary import Glossary
 from nmt.errors import Checking, UserError
 
 _Decoding: Any = make_dataclass(
@@ -47,6 +48,11 @@ class TranslationOptions(_Decoding):
     replace_unknown: Mapping[str, str] | None = None
     """A dictionary, which may be empty, with which unknown words are replaced by the source words that they attend to
     (see `text.unknown_words`); None leaves them as "⁇". `Translation.tokens` stay what the model wrote."""
+
+    glossary: Glossary | None = None
+    """Terms that have to be translated in a certain way, in whichever sentence of a line they occur; together with the
+    constraints of the line, and without those that cannot be met there, of which the glossary warns. Neither with
+    sampling nor with diversity. See `text.glossary`."""
 
     alignments: bool = False
     """Fill in `alignment` and `soft_alignment`, from the attention with which the model writes each word when it is
@@ -90,6 +96,7 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     "sampling": (SamplingConfig | None, "a SamplingConfig"),
     "split_sentences": (bool | str, "True, False, or the code of a language"),
     "replace_unknown": (Mapping | None, "a mapping of words to words"),
+    "glossary": (Glossary | None, "a Glossary, such as read_glossary gives"),
 }
 
 
@@ -108,6 +115,10 @@ def contradictions(
         yield "suppress_unknown leaves no unknown word to replace; choose one of the two"
     if not decoding.max_length_ratio and not decoding.max_length_extra:
         yield "max_length_ratio and max_length_extra are both 0, which leaves no room for a word"
+    if options.glossary is not None and options.sampling is not None:
+        yield "a glossary needs a search; leave out either it or the sampling"
+    if options.glossary is not None and options.diversity:
+        yield "diversity does not go with a glossary; leave out one of the two"
     if constraints and options.sampling is not None:
         yield "constraints need a search; leave out either them or the sampling"
     if not 0 <= options.diversity < math.inf:

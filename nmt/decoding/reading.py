@@ -3,7 +3,7 @@
 It is the counterpart of `writing`. It knows text and subwords; it knows no models and no searches.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from nmt.config.schema import DecodingConfig
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.batched_search import longest_translation
 from nmt.decoding.options import TranslationOptions
+from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.required import Required, encoded_constraints, encoded_prefixes, impossible
 from nmt.decoding.text.segments import Segment, divided_prefix, segments_of
 from nmt.decoding.text.sentences import Line, Sentence, checked_language, sentences_of
@@ -74,6 +75,7 @@ class Reader:
         encoded = iter(encoded_prefixes([part.text for prefix in divided for part in prefix.sentences], target))
         phrases = encoded_constraints(constraints, target)
         for number, (parts, prefix, some) in enumerate(zip(segments, divided, phrases, strict=True), first):
+            whole = list(parts)
             *complete, last = islice(encoded, len(prefix.sentences))
             required: list[tuple[Required, Sequence[Required]]] = [(part._replace(ends=True), []) for part in complete]
             required.append((last, some))
@@ -81,7 +83,43 @@ class Reader:
             for index, (beginning, contained) in enumerate(required[: len(parts)]):
                 space = prefix.spaces()[index + 1] if beginning.ends else parts[index].space
                 parts[index] = parts[index]._replace(prefix=beginning, phrases=contained, space=space)
+            if self.options.glossary is not None:
+                parts[:] = [
+                    self._with_terms(part, text, self.options.glossary, number)
+                    for part, text in zip(parts, self._texts(whole), strict=True)
+                ]
         return segments
+
+    def _with_terms(self, segment: Segment, text: str, glossary: Glossary, number: int) -> Segment:
+        """The segment, with this text, with the terms of the glossary that its translation can have."""
+        if segment.prefix.ends:  # the user gave the whole of its translation
+            return segment
+        phrases = list(segment.phrases)
+        (terms,) = encoded_constraints(["\t".join(glossary.translations(text))], self.vocabularies.target)
+        longest = longest_translation(len(segment.source) + 1, self.decoding)
+        for term in terms:
+            if term in phrases:
+                continue
+            reasons = list(impossible(segment.prefix, [*phrases, term], line=number, blank=False, longest=longest))
+            if reasons:
+                glossary.tell(term.text, reasons[0])
+            else:
+                phrases.append(term)
+        return segment._replace(phrases=phrases)
+
+    def _texts(self, segments: Sequence[Segment]) -> Iterator[str]:
+        """What the line has for each of its segments."""
+        rest = list(segments)
+        for sentence in rest[0].line.sentences if rest else ():
+            count = next(index for index, segment in enumerate(rest, start=1) if segment.space is not None)
+            together, rest = rest[:count], rest[count:]
+            if count == 1:
+                yield sentence.text
+                continue
+            spans = self.vocabularies.source.spans(sentence.text)
+            for segment in together:
+                first = segment.first - together[0].first
+                yield sentence.text[spans[first][0] : spans[first + len(segment.source) - 1][1]]
 
     def _cut(self, lines: Sequence[str], first: int) -> list[list[Segment]]:
         source, language = self.vocabularies.source, sentence_language(self.options, self.languages)

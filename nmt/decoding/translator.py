@@ -211,12 +211,13 @@ class Translator:
         decoding = options.decoding(self.decoding)
         checked(contradictions(options, decoding, self.scorer, constraints=constraints is not None))
         sentence_language(options, self.languages)
-        if constraints is not None and (joiner := self.vocabularies.target.joiner):
+        constrained = constraints is not None or options.glossary is not None
+        if constrained and (joiner := self.vocabularies.target.joiner):
             raise UserError(
                 f"constraints do not go with a vocabulary of cut words (subwords.joiner: {joiner!r}), where a phrase "
-                "may turn out to be the end of another word; a prefix may be given"
+                "may turn out to be the end of another word, and neither does a glossary; a prefix may be given"
             )
-        required = prefixes is not None or constraints is not None
+        required = prefixes is not None or constrained
         search = Search(
             scorer=self.scorer,
             decoding=decoding,

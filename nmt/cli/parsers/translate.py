@@ -72,6 +72,19 @@ def parser() -> Parser:
         "tabs; it may be empty. The beam is shared out among hypotheses with more and fewer of their pieces, so it "
         "should be larger than the number of those",
     )
+    made.add_argument(
+        "--glossary",
+        type=Path,
+        metavar="FILE",
+        help="lines of a term, a tab, and its translation: where the term occurs, as whole words, the translation must "
+        "have it so, as with --constraints. Of terms at one place the longest counts; one that the model cannot write "
+        "is left out, with a warning. A line that begins with # and has no tab is a comment",
+    )
+    made.add_argument(
+        "--glossary-case",
+        action="store_true",
+        help="find terms of --glossary only with the capitals that they have there (default: with any)",
+    )
     add_unknown_word_options(made.add_argument_group("unknown words"))
     output = made.add_argument_group("output")
     output.add_argument(

@@ -1,0 +1,144 @@
+"""Glossaries: how terms are to be translated, wherever they occur in a text.
+
+A glossary is a file with a term and its translation on each line, separated by a tab. A term is found as whole words,
+of several that begin at a word the longest, and its translation becomes a constraint of the sentence (see `required`).
+It knows text; it knows no subwords and no models.
+"""
+
+import unicodedata
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
+from textwrap import shorten
+
+from nmt.data.corpus import read_lines
+from nmt.decoding.text.required import in_word
+from nmt.errors import UserError
+
+_MOST_MESSAGES = 100  # a file of another kind has a mistake in every line
+
+Words = tuple[str, ...]
+
+
+class Glossary:
+    """Terms and their translations. `as_written`: a term is found only with its own capitals.
+
+    Otherwise capitals make no difference, but a term that is written like the text is preferred. `warn` is told, once
+    for each term, of one whose translation cannot be required of a line.
+    """
+
+    def __init__(
+        self,
+        terms: Mapping[str, str],
+        *,
+        as_written: bool = False,
+        warn: Callable[[str], None] = warnings.warn,
+    ) -> None:
+        """Raises UserError for a term or a translation without words."""
+        self.as_written = as_written
+        self._warn = warn
+        self._told: set[str] = set()
+        self._translations: dict[Words, str] = {}
+        self._folded: dict[Words, str] = {}
+        lengths: dict[str, set[int]] = {}  # of the terms, by their first words without capitals
+        for term, translation in terms.items():
+            words = tuple(words_of(term))
+            if not words or not translation.split():
+                raise UserError(f"glossary: {term!r} is to be {translation!r}; expected words on both sides")
+            self._translations[words] = " ".join(translation.split())
+            self._folded.setdefault(_folded(words), self._translations[words])
+            lengths.setdefault(words[0].casefold(), set()).add(len(words))
+        self._lengths = {word: sorted(some, reverse=True) for word, some in lengths.items()}
+
+    def translations(self, text: str) -> list[str]:
+        """The translations of the terms in a text, in their order, without repetitions."""
+        words = words_of(text)
+        translations: dict[str, None] = {}
+        place = 0
+        while place < len(words):
+            step = 1
+            for length in self._lengths.get(words[place].casefold(), ()):
+                translation = self._translation(tuple(words[place : place + length]))
+                if translation is not None:
+                    translations[translation] = None
+                    step = length
+                    break
+            place += step
+        return list(translations)
+
+    def _translation(self, words: Words) -> str | None:
+        translation = self._translations.get(words)
+        return translation if translation is not None or self.as_written else self._folded.get(_folded(words))
+
+    def tell(self, translation: str, reason: str) -> None:
+        """Warn that a translation is left out, unless it has been said before."""
+        if translation not in self._told:
+            self._told.add(translation)
+            self._warn(f"glossary: {shorten(translation, 50)!r} is left out, which is said once: {reason}")
+
+
+def read_glossary(
+    path: Path | str, *, as_written: bool = False, warn: Callable[[str], None] = warnings.warn
+) -> Glossary:
+    """Read a file of terms: UTF-8, plain or gzip, a term, a tab and its translation on each line.
+
+    Blank lines are skipped, and so are lines that begin with "#" and have no tab. Raises UserError with a message for
+    each line that is no term, or that gives a term another translation than an earlier line.
+    """
+    terms: dict[str, str] = {}
+    lines: dict[Words, tuple[int, str]] = {}
+    problems: list[str] = []
+    for number, line in enumerate(read_lines(Path(path)), start=1):
+        if not line.strip() or (line.startswith("#") and "\t" not in line):
+            continue
+        columns = [" ".join(column.split()) for column in line.split("\t")]
+        words = tuple(words_of(columns[0]))
+        if len(columns) != 2:
+            count = f"{len(columns)} column{'' if len(columns) == 1 else 's'}"
+            problems.append(f"{path}, line {number}: {count}; expected a term, a tab, and its translation")
+        elif not words or not columns[1]:
+            problems.append(f"{path}, line {number}: the {'translation' if words else 'term'} is empty")
+        elif words not in lines:
+            terms[columns[0]], lines[words] = columns[1], (number, columns[1])
+        elif columns[1] != lines[words][1]:
+            before, other = lines[words]
+            problems.append(
+                f"{path}, line {number}: {columns[0]!r} is to be {columns[1]!r}, and in line {before} {other!r}; leave "
+                "out one of the two"
+            )
+    if problems:
+        more = len(problems) - _MOST_MESSAGES
+        rest = [f"{path}: {more:,} more lines are malformed"] if more > 0 else []
+        raise UserError(*problems[:_MOST_MESSAGES], *rest)
+    if not terms:
+        raise UserError(f"{path}: has no terms; expected lines with a term, a tab, and its translation")
+    return Glossary(terms, as_written=as_written, warn=warn)
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text and what stands between them besides white space, character by character.
+
+    Of scripts without spaces every character is a word.
+    """
+    return list(_words(text))
+
+
+def _words(text: str) -> Iterator[str]:
+    for kind, characters in groupby(text, _kind):
+        if kind == "word":
+            yield "".join(characters)
+        elif kind == "single":
+            yield from characters
+
+
+@lru_cache(maxsize=1 << 16)
+def _kind(character: str) -> str:
+    if character.isspace() or unicodedata.category(character) == "Cf":  # such as a soft hyphen
+        return "space"
+    return "word" if in_word(character) else "single"
+
+
+def _folded(words: Words) -> Words:
+    return tuple(word.casefold() for word in words)

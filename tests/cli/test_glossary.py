@@ -1,0 +1,84 @@
+"""nmt-translate --glossary: in one piece, on a pipe, in chunks; and what is said."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.cli.translate import main
+from tests.random_model import save_random_model
+
+LINES = "a dog runs .\ntwo men are reading\n\na boy and a Dog\n"
+USUAL = ("--max-length-ratio", "3")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_random_model(tmp_path_factory.mktemp("model") / "model.safetensors")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "in").write_text(LINES)
+    (tmp_path / "terms").write_text("dog\tgreen field\nboy\tball\n")
+    (tmp_path / "constraints").write_text("green field\n\n\nball\tgreen field\n")
+    return tmp_path
+
+
+def translated(model: Path, folder: Path, *options: str) -> str:
+    output = folder / "out"
+    files = ["--input", str(folder / "in"), "--output", str(output)]
+    assert main(["--model", str(model), *files, *USUAL, *options]) == 0
+    return output.read_text()
+
+
+def test_in_one_piece_and_in_chunks(model: Path, folder: Path) -> None:
+    expected = translated(model, folder, "--constraints", str(folder / "constraints"))
+    glossary = ("--glossary", str(folder / "terms"))
+    assert translated(model, folder, *glossary) == expected
+    assert translated(model, folder, *glossary, "--chunk-lines", "1") == expected
+    assert translated(model, folder, *glossary, "--glossary-case").split("\n")[:3] == expected.split("\n")[:3]
+    assert translated(model, folder, *glossary, "--glossary-case") != expected
+    output = folder / "flushed"
+    files = ["--input", str(folder / "in"), "--output", "/dev/stdout"]
+    assert main(["--model", str(model), *files, *USUAL, *glossary, "--flush"]) == 0
+    assert not output.exists()
+
+
+def test_a_warning_with_its_line(model: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "terms").write_text("reading\tLesen\nmen\tball\n")
+    assert "ball" in translated(model, folder, "--glossary", str(folder / "terms"))
+    assert capsys.readouterr().err == (
+        "nmt-translate: warning: glossary: 'Lesen' is left out, which is said once: the constraint 'Lesen' of line 2 "
+        "cannot be written: it has characters or words that the model's vocabulary lacks\n"
+    )
+
+
+def test_mistakes(model: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def complaints(*options: str) -> list[str]:
+        assert main(["--model", str(model), "--input", str(folder / "in"), *options]) == 2
+        return [line.partition("error: ")[2] or line[4:] for line in capsys.readouterr().err.splitlines()]
+
+    terms = folder / "terms"
+    assert complaints("--glossary-case") == ["--glossary-case has an effect only with --glossary FILE"]
+    sampled = "--glossary does not go with --sample, which draws instead of searching; choose one"
+    assert complaints("--glossary", str(terms), "--sample") == [sampled]
+    assert complaints("--glossary", f"{terms}x") == [f"{terms}x: no such file"]
+    (line,) = complaints("--glossary", str(terms), "--output", str(terms))
+    assert line == f"--output {terms}: would overwrite --glossary {terms}; give another name"
+    terms.write_text("dog\n")
+    assert complaints("--glossary", str(terms)) == [
+        f"{terms}, line 1: 1 column; expected a term, a tab, and its translation"
+    ]
+
+
+def test_another_glossary_is_another_translation(
+    model: Path, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nmt.cli.parsers.translate import parser
+    from nmt.cli.parts_request import facts_of
+
+    options = vars(parser().parse_args(["--input", str(folder / "in"), "--glossary", str(folder / "terms")]))
+    before = facts_of(options, [])
+    assert before["--glossary"].startswith("content ")
+    (folder / "terms").write_text("dog\tball\n")
+    assert facts_of(options, [])["--glossary"] != before["--glossary"]

@@ -1,0 +1,90 @@
+"""Which terms occur in a text, and which files are glossaries."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.decoding.text.glossary import Glossary, read_glossary
+from nmt.errors import UserError
+
+TERMS = {
+    "dog": "Hund",
+    "hot dog": "Wurst",
+    "US": "USA",
+    "us": "uns",
+    "New  York": "NY",
+    "C++": "C++",
+    "狗": "Gou",
+    "U.S.": "VSA",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "translations", "as_written"),
+    [
+        ("a dog", ["Hund"], ["Hund"]),
+        ("A Dog, a DOG!", ["Hund"], []),  # with any capitals, and once
+        ("dogs hotdog dog2 dog_", ["Hund"], ["Hund"]),  # only whole words: the last is one, beside a mark
+        ("a hot\u00a0 dog, dog", ["Wurst", "Hund"], ["Wurst", "Hund"]),  # the longest
+        ("hot hot dog", ["Wurst"], ["Wurst"]),
+        ("US us Us", ["USA", "uns"], ["USA", "uns"]),  # what is written so first
+        ("new york, NEW YORK", ["NY"], []),
+        ("New York", ["NY"], ["NY"]),
+        ("in C++.", ["C++"], ["C++"]),
+        ("in c+ +", ["C++"], []),
+        ("我的狗很大", ["Gou"], ["Gou"]),  # no spaces
+        ("the U.S. army", ["VSA"], ["VSA"]),
+        ("dog-house d\u00adog", ["Hund"], ["Hund"]),
+        ("", [], []),
+    ],
+)
+def test_terms_of_a_text(text: str, translations: list[str], as_written: list[str]) -> None:
+    assert Glossary(TERMS).translations(text) == translations
+    assert Glossary(TERMS, as_written=True).translations(text) == as_written
+
+
+def test_a_file(tmp_path: Path) -> None:
+    (path := tmp_path / "terms.tsv").write_text(
+        "# comment\n\n dog\tder  Hund \r\n#1\tNummer 1\ndog\tder Hund\nUS\tUSA\nus\tuns\n"
+    )
+    glossary = read_glossary(path)
+    assert glossary.translations("The dog of us is #1") == ["der Hund", "uns", "Nummer 1"]
+    assert read_glossary(str(path), as_written=True).translations("Dog") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        ("dog", ["line 1: 1 column; expected a term, a tab, and its translation"]),
+        (
+            "a\tb\tc\n\td\ne\t ",
+            ["line 1: 3 columns; ", "line 2: the term is empty", "line 3: the translation is empty"],
+        ),
+        (
+            "dog\tHund\nx\ty\ndog \tKöter",
+            ["line 3: 'dog' is to be 'Köter', and in line 1 'Hund'; leave out one of the two"],
+        ),
+    ],
+)
+def test_mistakes_in_a_file(tmp_path: Path, text: str, messages: list[str]) -> None:
+    (path := tmp_path / "terms.tsv").write_text(text)
+    with pytest.raises(UserError) as error:
+        read_glossary(path)
+    for message, expected in zip(error.value.messages, messages, strict=True):
+        assert message.startswith(f"{path}, {expected}")
+
+
+def test_a_file_without_terms(tmp_path: Path) -> None:
+    (path := tmp_path / "terms.tsv").write_text("# nothing\n")
+    with pytest.raises(UserError, match=r"has no terms; expected lines with a term, a tab, and its translation$"):
+        read_glossary(path)
+    with pytest.raises(UserError, match=r"^glossary: 'dog' is to be ' '; expected words on both sides$"):
+        Glossary({"dog": " "})
+
+
+def test_a_term_is_told_of_once() -> None:
+    told: list[str] = []
+    glossary = Glossary(TERMS, warn=told.append)
+    for translation in ("Hund", "Hund", "uns"):
+        glossary.tell(translation, f"no {translation}")
+    assert told == [f"glossary: '{term}' is left out, which is said once: no {term}" for term in ("Hund", "uns")]
