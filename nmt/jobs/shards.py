@@ -90,9 +90,9 @@ def merge(outputs: Files, *, main: str) -> int:
     Returns the number of shards. The outputs appear when all are complete, or none of them does. Raises UserError with
     all that is missing, damaged, or of another translation.
     """
-    shards = _all_shards(outputs[main])
-    records = checked(_read_records(shards, outputs, main))
     try:
+        shards = _all_shards(outputs[main])
+        records = checked(_read_records(shards, outputs, main))
         with ExitStack() as stack:
             wholes = {
                 kind: stack.enter_context(written_atomically(Path(name).resolve(), "wb"))  # where a link points
@@ -101,7 +101,7 @@ def merge(outputs: Files, *, main: str) -> int:
             checked(_copying(records, outputs, wholes))
     except OSError as error:
         name = error.filename or outputs[main]
-        raise UserError(f"{name}: cannot be written ({error.strerror or error})") from None
+        raise UserError(f"{name}: cannot be read or written ({error.strerror or error})") from None
     return len(shards)
 
 

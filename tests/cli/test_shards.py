@@ -82,6 +82,7 @@ def sharded(model: Path, finished: Path, tmp_path: Path) -> Job:
         ("--sample", "--seed", 5, "--n-best", 2),
         ("--n-best", 2, "--diversity", 0.5, "--beam-size", 4),
         ("--precision", "int8", "--replace-unknown", "--scores"),
+        ("--split-sentences", "--sample"),
     ],
     ids=lambda options: " ".join(map(str, options)),
 )
@@ -268,6 +269,18 @@ def test_a_damaged_shard(
     assert list(sharded.folder.glob("*.partial")) == []
     sharded.shards("--beam-size", 1, numbers=(2,))
     assert sharded.merge() == 0
+
+
+def test_a_folder_where_a_file_should_be(sharded: Job, capsys: pytest.CaptureFixture[str]) -> None:
+    path = sharded.record(2).with_suffix("")
+    path.unlink()
+    path.mkdir()
+    assert sharded.merge() == 2
+    assert capsys.readouterr().err == f"nmt-translate: error: {path}: cannot be read or written (Is a directory)\n"
+    assert not sharded.output.exists()
+    sharded.record(1).unlink()  # files are then read, and none is written
+    assert sharded.merge() == 2
+    assert "cannot be read or written (Is a directory)" in capsys.readouterr().err
 
 
 def test_shards_of_another_number(sharded: Job, capsys: pytest.CaptureFixture[str]) -> None:
