@@ -42,7 +42,7 @@ def test_a_line_is_cut_between_words_only(cut: Subwords) -> None:
         ("a run@@ n@@ ing", "a running", True),
         ("a run@@ n@@", "a runn", False),
         ("dog .", "dog .", False),
-        ("a  Run@@ ing ", "a Runing", True),
+        ("a  Run@@ ing", "a Runing", True),
         ("", "", False),
     ],
 )

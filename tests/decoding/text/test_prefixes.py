@@ -43,8 +43,9 @@ def texts(translations: list[list[Translation]]) -> list[list[str]]:
     ],
 )
 def test_whether_the_last_word_is_complete(vocabularies: Vocabularies, text: str, complete: bool) -> None:
-    (prefix,) = encoded_prefixes([text], vocabularies.target)
-    assert prefix == (text.strip(), vocabularies.target.encode(text), complete)
+    """Of the text without the space around it, which its reader takes away."""
+    (prefix,) = encoded_prefixes([text.strip()], vocabularies.target)
+    assert prefix == Required(text.strip(), vocabularies.target.encode(text), complete)
 
 
 def test_the_pieces_that_make_a_word_longer() -> None:
