@@ -16,6 +16,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ from nmt.cli.models import Models, read_models
 from nmt.cli.options import MOST, missing, number_in, read_count, read_how, read_whole
 from nmt.cli.parsers.parser import option_name
 from nmt.cli.parsers.serve import COUNTS, PROGRAM, parser
-from nmt.errors import Checking, UserError, checked
+from nmt.decoding.text.glossary import Glossary, read_glossary
+from nmt.errors import Checking, UserError, caught, checked
 from nmt.serving.limits import Limits
 
 MEMORY = "serve fewer models, or on another machine"
@@ -37,6 +39,7 @@ class Request:
 
     models: Models
     pairs: Sequence[tuple[str, str] | None]  # of each model, where they are not those of its configuration
+    glossaries: Sequence[tuple[tuple[str, str] | None, Glossary]]
     whole_lines: bool
     how: Mapping[str, Any]  # to search, and unknown words
     limits: Limits
@@ -63,6 +66,7 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
         paths.append(path)
     computing = {"device": options.device, "precision": options.precision, "ensemble": None}
     models = yield from read_models({"model": paths or None, **computing})
+    glossaries = yield from _read_glossaries(options.glossary or (), models=len(paths))
     limits = yield from _read_limits(values)
     keys = None
     if options.api_keys is not None:
@@ -74,6 +78,7 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
     return Request(
         models=models,
         pairs=pairs,
+        glossaries=glossaries,
         whole_lines=options.whole_lines,
         how=how,
         limits=limits,
@@ -90,6 +95,19 @@ def _paired(given: str) -> tuple[tuple[str, str] | None, Path]:
     if match is None:
         return None, Path(given)
     return (match[1] or match[3], match[2] or match[4]), Path(match[5])
+
+
+def _read_glossaries(given: Sequence[str], *, models: int) -> Checking[list[tuple[tuple[str, str] | None, Glossary]]]:
+    glossaries = []
+    for text in given:
+        pair, path = _paired(text)
+        if pair is None and models > 1:
+            yield f"--glossary {path}: say for which of the models it is, as in --glossary en-de={path}"
+        # A term that cannot be had is not told: the log would have what somebody has sent.
+        glossary = yield from caught(partial(read_glossary, path, as_written=False, warn=lambda why: None), None)
+        if glossary is not None:
+            glossaries.append((pair, glossary))
+    return glossaries
 
 
 def _read_limits(values: Mapping[str, Any]) -> Checking[Limits]:
@@ -140,7 +158,11 @@ def _serve(request: Request) -> None:
         )
         translators = checked(loading)
         rules = {} if request.whole_lines else sentence_rules(translators, lambda why: _say(f"{PROGRAM}: {why}"))
-        served = Served(translators, TranslationOptions(**request.how), rules)
+        glossaries = {
+            Pair(*pair) if pair else next(iter(translators)): glossary for pair, glossary in request.glossaries
+        }
+        checked(f"--glossary: no model translates {pair}" for pair in glossaries if pair not in translators)
+        served = Served(translators, TranslationOptions(**request.how), rules, glossaries)
         served.check()
         log = _say if request.log_requests else None
         service = Service(served, limits=request.limits, keys=request.keys, log=log)

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.sentences import checked_language
 from nmt.decoding.translator import Translation, TranslationOptions, Translator
 from nmt.errors import Checking, UserError, caught, checked
@@ -58,6 +59,7 @@ class Served:
     translators: Mapping[Pair, Translator]
     options: TranslationOptions = field(default_factory=TranslationOptions)
     rules: Mapping[Pair, str] = field(default_factory=dict)  # by which language's rules lines are cut into sentences
+    glossaries: Mapping[Pair, Glossary] = field(default_factory=dict)
 
     def check(self) -> None:
         """Translate something with each model. Raises UserError for options that one of them cannot follow."""
@@ -87,9 +89,14 @@ class Served:
         most = self.options.decoding(translator.decoding).batch_sentences or len(lines)
         share = max(FEWEST, ceil(len(lines) / torch.get_num_threads()))  # so that there is a batch for each thread
         batches: dict[str, Any] = {"batch_sentences": min(most, share)}
-        split = self.rules.get(kind.pair, False)
+        split, glossary = self.rules.get(kind.pair, False), self.glossaries.get(kind.pair)
         options = replace(
-            self.options, n_best=kind.n_best, alignments=kind.alignments, split_sentences=split, **batches
+            self.options,
+            n_best=kind.n_best,
+            alignments=kind.alignments,
+            split_sentences=split,
+            glossary=glossary,
+            **batches,
         )
         try:
             return list(translator.translate(lines, options))

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError, checked
 from nmt.serving.languages import Pair
@@ -42,6 +43,13 @@ def test_sentences_are_translated_one_by_one(translator: Translator) -> None:
         ["A dog runs. Two men are reading!", "A dog runs.", "Two men are reading!"], Kind(PAIR, 1, False)
     )
     assert line[0].text.split() == [word for sentence in sentences for word in sentence[0].text.split()]
+
+
+def test_terms_of_a_glossary_are_translated_as_listed(translator: Translator) -> None:
+    served = Served({PAIR: translator}, TranslationOptions(beam_size=12), glossaries={PAIR: Glossary({"dog": "ball"})})
+    with_term, without = served.translate(["a dog runs", "a boy runs"], Kind(PAIR, 1, False))
+    assert "ball" in with_term[0].text.split()
+    assert "ball" not in without[0].text.split()
 
 
 def test_rules_of_sentences() -> None:

@@ -128,6 +128,15 @@ def test_wrong_options(model: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         assert part in error
 
 
+def test_a_glossary_is_for_one_pair(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("dog\tball\n")
+    assert serve.main(["--model", str(model), "--glossary", f"en-fr={terms}", "--port", "0"]) == 2
+    assert capsys.readouterr().err.endswith("--glossary: no model translates en → fr\n")
+    assert serve.main(["--model", str(model), "--model", f"en-de={model}", "--glossary", str(terms)]) == 2
+    assert f"say for which of the models it is, as in --glossary en-de={terms}" in capsys.readouterr().err
+
+
 def test_a_port_that_is_taken(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

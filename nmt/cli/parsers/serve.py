@@ -44,6 +44,13 @@ def parser() -> Parser:
     )
     made.add_argument("--port", metavar="PORT", help="0: one that is free, which is printed (default: 5000)")
     made.add_argument(
+        "--glossary",
+        action="append",
+        metavar="[PAIR=]FILE",
+        help="how terms are to be translated: a term, a tab, and its translation on each line, as for nmt-translate; "
+        "PAIR says for which languages where there are several models",
+    )
+    made.add_argument(
         "--whole-lines",
         action="store_true",
         help="translate each line of a text as a whole, instead of sentence by sentence",
