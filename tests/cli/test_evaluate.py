@@ -190,7 +190,7 @@ def test_warnings_go_to_standard_error(files: Path, capsys: pytest.CaptureFixtur
             [
                 "--beam-size x: allowed: a whole number, at least 1",
                 "--length-penalty Avarage: nearest: average; allowed: none, average, or a number, at least 0",
-                "--max-length-ratio inf: allowed: a number, more than 0",
+                "--max-length-ratio inf: allowed: a number, at least 0 and at most 100",
             ],
         ),
         (
