@@ -32,8 +32,10 @@ class Slice(NamedTuple):
     def over(cls, centres: Tensor, half_width: int, length: int) -> "Slice":
         """All positions s of 0 … length - 1 with |s - p| ≤ D for some center p ≥ 0 of `centres`, and those between."""
         numbers = centres.flatten().tolist()
-        start, stop = int(min(numbers)) - half_width, math.ceil(max(numbers)) + half_width + 1
-        start, stop = max(0, start), min(length, stop)
+        start, stop = 0, length
+        if math.isfinite(sum(numbers)):  # else the weights of the model have diverged, which its results will show
+            start = max(0, int(min(numbers)) - half_width)
+            stop = min(length, math.ceil(max(numbers)) + half_width + 1)
         return cls(torch.arange(start, stop).view(1, 1, -1), start, stop, length)
 
     def of(self, values: Tensor) -> Tensor:
@@ -77,7 +79,8 @@ class Windows(NamedTuple):
         They begin with ⌈p⌉ - D, but where that would lead out of 0 … length - 1, of which there must be 2D + 1.
         """
         slots = 2 * half_width + 1
-        first = (centres.detach().ceil() - half_width).clamp(0, length - slots).long()
+        # The limits hold for whole numbers, which NaN becomes: a clamp leaves it as it is.
+        first = (centres.detach().ceil().long() - half_width).clamp(0, length - slots)
         positions = first.unsqueeze(2) + torch.arange(slots, device=first.device)
         starts = torch.arange(0, len(first) * length, length, device=first.device)
         return cls(positions, (positions + starts.view(-1, 1, 1)).flatten(), length)

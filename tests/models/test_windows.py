@@ -103,6 +103,18 @@ def test_search(
 
 
 @torch.inference_mode()
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_diverged_are_seen_in_the_results(
+    make_model: MakeModel, batch: Batch, window_kind: str, used: list[Any], value: float
+) -> None:
+    """The predicted position is no number then, and there is no window around it; it is no failure of the program."""
+    model = model_of(make_model, {"score": "additive", "scope": "local-p", "half_width": 1})
+    model.target_embedding.weight.fill_(value)
+    assert not model(*batch).vectors.isfinite().any()
+    assert used
+
+
+@torch.inference_mode()
 def test_nothing_is_taken_out_of_short_sentences(make_model: MakeModel, batch: Batch, used: list[Any]) -> None:
     """Of a window that is as wide as the longest sentence."""
     model = make_model(attention={"scope": "local-p", "half_width": 7})

@@ -21,6 +21,19 @@ def test_positions_around_by_hand() -> None:
     assert windows.rows.tolist() == [0, 1, 2, 3, 4, 2, 3, 4, 5, 6, 14, 15, 16, 17, 18, 17, 18, 19, 20, 21]
 
 
+@pytest.mark.parametrize("centre", [float("nan"), float("inf"), float("-inf")])
+def test_a_center_that_is_no_number_leads_nowhere_else(centre: float) -> None:
+    """The windows of others are as they were, its own is somewhere in the sentence, and a slice is all of it."""
+    centres = torch.tensor([[4.0, centre]])
+    others, its_own = Windows.around(centres, 2, LENGTH).positions[0].tolist()
+    assert others == [2, 3, 4, 5, 6]
+    assert its_own == list(range(its_own[0], its_own[0] + 5))
+    assert 0 <= its_own[0] <= LENGTH - 5
+    for order in ([0, 1], [1, 0]):
+        part = Slice.over(centres[:, order], 2, LENGTH)
+        assert (part.start, part.stop) == (0, LENGTH)
+
+
 def test_a_slice_over_centers_by_hand() -> None:
     """From the first window's beginning to the last one's end, within the sentence."""
     for centres, start, stop in (
