@@ -10,6 +10,7 @@ import pytest
 
 from nmt import __version__
 from nmt.cli import start
+from nmt.cli.commands import COMMANDS
 from nmt.cli.options import SAMPLING, SEARCH
 from nmt.cli.parsers import evaluate, shared, shortlist, train
 from nmt.cli.parsers.schema_keys import keys_of
@@ -21,7 +22,7 @@ from nmt.evaluation import metrics
 from nmt.training.distributed import PATIENCE
 from tests.random_model import save_random_model, text
 
-PROGRAMS = tuple(start.COMMANDS)
+PROGRAMS = tuple(COMMANDS)
 HEAVY = {
     "torch",
     "numpy",
@@ -91,7 +92,7 @@ def test_wrong_options_are_told_at_once_and_import_nothing_heavy(function: str) 
 )
 def test_a_wrong_option(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
-        start.COMMANDS["nmt-translate"].parser().parse_args(arguments)
+        COMMANDS["nmt-translate"].parser().parse_args(arguments)
     assert end.value.code == 2
     assert capsys.readouterr() == ("", f"nmt-translate: error: {told}\n")
 
@@ -103,7 +104,7 @@ def test_nmt_lists_the_commands() -> None:
     lines, errors = answer("nmt", "--help")
     assert errors == ""
     assert lines[-1] == "[] 0"
-    for program, command in start.COMMANDS.items():
+    for program, command in COMMANDS.items():
         assert f"  {program.removeprefix('nmt-'):12}{command.summary}" in lines
 
 
