@@ -52,11 +52,8 @@ class Lines:
             chunk = os.read(self._descriptor, _CHUNK)
         except OSError as error:
             raise UserError(f"standard input: cannot be read ({error.strerror or error})") from None
-        if chunk.startswith(GZIP_MAGIC) and not self._begun:
-            raise UserError(
-                "standard input is gzip, and only files are unpacked: give its name with --input FILE.gz, or unpack it "
-                "with gunzip < FILE.gz | …"
-            )
+        if not self._begun:
+            refuse_gzip(chunk)
         self._begun = True
         self._ended = not chunk
         self._rest += chunk
@@ -66,3 +63,12 @@ class Lines:
         self._ended = self._ended or len(self._rest) > LONGEST_LINE
         if self._ended and self._rest:
             self._lines.append(bytes(self._rest))
+
+
+def refuse_gzip(beginning: bytes) -> None:
+    """Raise UserError for standard input with this beginning if it is gzip."""
+    if beginning.startswith(GZIP_MAGIC):
+        raise UserError(
+            "standard input is gzip, and only files are unpacked: give its name with --input FILE.gz, or unpack it "
+            "with gunzip < FILE.gz | …"
+        )

@@ -11,6 +11,7 @@ if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,9 @@ from nmt.cli.parsers.translate import PROGRAM, parser
 from nmt.cli.parts_request import MAIN, PartsRequest, facts_of, outputs_inside, parts_folder
 from nmt.cli.shard_request import read_merge
 from nmt.cli.shards import Block, block_of, finish_block
-from nmt.cli.standard_input import Lines
+from nmt.cli.standard_input import Lines, refuse_gzip
 from nmt.cli.translation_request import Request, read_request
-from nmt.data.corpus import lines_of, read_lines, read_text, text_of
+from nmt.data.corpus import LARGEST_TEXT, lines_of, read_lines, read_text, text_of
 from nmt.decoding.reading import sentence_language
 from nmt.decoding.translator import Translation, Translator
 from nmt.documents.document import document_options, read_document
@@ -107,7 +108,12 @@ def _translate_in_one_piece(request: Request, block: Block | None, long: LongLin
 @enough_memory(MEMORY)
 def _translate_document(request: Request, form: Format) -> int:
     name = "standard input" if request.source is None else str(request.source)
-    text = text_of(sys.stdin.buffer, name=name) if request.source is None else read_text(request.source)
+    if request.source is None:
+        content = sys.stdin.buffer.read(LARGEST_TEXT + 1)
+        refuse_gzip(content)
+        text = text_of(BytesIO(content), name=name)
+    else:
+        text = read_text(request.source)
     document = read_document(text, format=form, name=name)
     translator = _load(request, LongLines())
     options = document_options(document, request.options, translator)

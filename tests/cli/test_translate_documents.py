@@ -44,6 +44,9 @@ def test_standard_input_and_output(model: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.decode() == translate_document(Translator.load(model), HTML, format="html")
     assert done.stdout.endswith(b"</p>\r\n<!-- two men -->")
+    packed = subprocess.run(command, input=gzip.compress(HTML.encode()), capture_output=True, timeout=100)
+    assert packed.returncode == 2
+    assert packed.stderr.startswith(b"nmt-translate: error: standard input is gzip, and only files are unpacked")
 
 
 def complaints(capsys: pytest.CaptureFixture[str], model: Path, source: Path, *options: str) -> list[str]:
