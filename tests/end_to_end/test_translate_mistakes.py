@@ -109,7 +109,7 @@ def test_a_reader_that_wants_one_line(folder: Path, model: Path) -> None:
     assert line.startswith("0 ||| ")
     assert line.count(" ||| ") == 2
     assert done.stderr == b""
-    assert (folder / "code").read_text() == "1\n"
+    assert (folder / "code").read_text() == "141\n"
     assert names(folder) == ["code", "source"]
 
 
