@@ -285,7 +285,7 @@ def test_a_folder_that_cannot_be_written_to(model: Path, tmp_path: Path, command
 
 @pytest.mark.parametrize("program", ["translate", "evaluate"])
 def test_a_reader_that_has_gone(model: Path, corpus: Path, program: str, command: Command) -> None:
-    """As with `| head -1`: no traceback, and no success either."""
+    """As with `| head -1`: no traceback, and the code of SIGPIPE, as other programs have it."""
     if program == "translate":
         options = ["--input", corpus / "train.en", "--batch-tokens", 1, "--beam-size", 1]
     else:
