@@ -290,6 +290,7 @@ def _decoding(config: Config) -> Iterator[Problem]:
         )
         reads = ("decoding.beam_size", "training.validation.beam_size")
         yield _problem("decoding.length_penalty", message, *reads)
-    if decoding.max_length_ratio == 0.0 and decoding.max_length_extra == 0:
-        message = "0 with max_length_ratio: 0 leaves no room for a word; set one of them"
+    extra = decoding.max_length_extra
+    if decoding.max_length_ratio == 0.0 and extra < 2:  # the end mark is counted
+        message = f"{extra} with max_length_ratio: 0 leaves no room for a word before the end mark; use at least 2"
         yield _problem("decoding.max_length_extra", message, "decoding.max_length_ratio")

@@ -113,8 +113,8 @@ def contradictions(
         yield f"n_best is {options.n_best}; it must be at most beam_size, which is {decoding.beam_size}"
     if options.replace_unknown is not None and decoding.suppress_unknown:
         yield "suppress_unknown leaves no unknown word to replace; choose one of the two"
-    if not decoding.max_length_ratio and not decoding.max_length_extra:
-        yield "max_length_ratio and max_length_extra are both 0, which leaves no room for a word"
+    if not decoding.max_length_ratio and (extra := decoding.max_length_extra) < 2:
+        yield f"max_length_extra: {extra} with max_length_ratio: 0 leaves no room for a word before the end mark"
     if options.glossary is not None and options.sampling is not None:
         yield "a glossary needs a search; leave out either it or the sampling"
     if options.glossary is not None and options.diversity:

@@ -186,7 +186,12 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         (
             "decoding: {max_length_ratio: 0, max_length_extra: 0}",
             "decoding.max_length_extra",
-            "0 with max_length_ratio: 0 leaves no room for a word",
+            "0 with max_length_ratio: 0 leaves no room for a word before the end mark; use at least 2",
+        ),
+        (
+            "decoding: {max_length_ratio: 0, max_length_extra: 1}",
+            "decoding.max_length_extra",
+            "1 with max_length_ratio: 0 leaves no room for a word",
         ),
         (
             "decoding: {beam_size: 1, length_penalty: none}",
@@ -241,7 +246,7 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         "model: {embeddings: {target: t}, tie_embeddings: all, decoder: {output_size: 256}}",
         "model: {decoder: {locked_dropout: true, fed_dropout: 0.1}}",
         "decoding: {beam_size: 1}",
-        "decoding: {max_length_ratio: 0, max_length_extra: 1}",
+        "decoding: {max_length_ratio: 0, max_length_extra: 2}",
         "decoding: {max_length_ratio: 0.1, max_length_extra: 0}",
         training("validation: {beam_size: 2}") + "\ndecoding: {beam_size: 1, length_penalty: none}",
     ],

@@ -60,6 +60,17 @@ def test_keywords_come_before_the_options(vocabularies) -> None:
         ({"alignment_step": "next", "replace_unknown": {}}, False, []),
         ({"alignment_step": "next"}, False, ["alignment_step has an effect only on alignments and on unknown words"]),
         ({"end_links": "first"}, False, ["end_links is 'first'; it must be one of last, none, best"]),
+        (
+            {"max_length_ratio": 0.0, "max_length_extra": 0},
+            False,
+            ["max_length_extra: 0 with max_length_ratio: 0 leaves no room for a word"],
+        ),
+        (
+            {"max_length_ratio": 0.0, "max_length_extra": 1},
+            False,
+            ["max_length_extra: 1 with max_length_ratio: 0 leaves no room for a word"],
+        ),
+        ({"max_length_ratio": 0.0, "max_length_extra": 2}, False, []),
         ({"alignment_step": "last"}, False, ["alignment_step is 'last'; it must be one of this, next"]),
     ],
 )
