@@ -16,7 +16,6 @@ from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
 from nmt.data.batching import pad_with_end
-from nmt.decoding.batches import batches
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scorer import Scorer, ScorerState, coverage_penalty
 from nmt.decoding.search.beam import beam_search
@@ -93,7 +92,7 @@ class Search:
         for constrained in (False, True):
             places = [place for place, segment in enumerate(segments) if bool(segment.phrases) == constrained]
             lengths = [len(segments[place].source) + 1 for place in places]
-            for batch in batches(lengths, batch_tokens, self.decoding.batch_sentences):
+            for batch in by_length(lengths, batch_tokens, self.decoding.batch_sentences):
                 yield [places[index] for index in batch]
 
     def _of_batch(self, segments: Sequence[Segment]) -> list[list[Hypothesis]]:
@@ -187,3 +186,18 @@ def _in_columns(segment: Segment, places: Mapping[int, int]) -> Segment:
         for required in (segment.prefix, *segment.phrases)
     )
     return segment._replace(prefix=prefix, phrases=phrases)
+
+
+def by_length(lengths: Sequence[int], batch_tokens: int, most: int | None = None) -> Iterator[list[int]]:
+    """Indices that go together, longest first: their number × the longest stays within `batch_tokens`, if it can.
+
+    They are at most `most`; None: as many as there is room for.
+    """
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        if batch and ((len(batch) + 1) * lengths[batch[0]] > batch_tokens or len(batch) == most):
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch

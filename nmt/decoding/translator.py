@@ -18,12 +18,12 @@ import torch
 from nmt.config.schema import DecodingConfig, EnsembleName
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.batched_search import Search
-from nmt.decoding.batches import alongside, chunks, one_text
 from nmt.decoding.options import TranslationOptions, contradictions
 from nmt.decoding.reading import UNKNOWN_LANGUAGES, Languages, Reader, sentence_language
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import LengthPenalty
 from nmt.decoding.shortlist import Shortlist, load_shortlist
+from nmt.decoding.text.lines import alongside, chunks, one_text
 from nmt.decoding.text.required import word_continuations
 from nmt.decoding.text.segments import LONGEST_SEGMENT, Segment, longest_segment
 from nmt.decoding.writing import Translation, Writer

@@ -6,7 +6,7 @@ import pytest
 
 from nmt.config.schema import SamplingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.decoding.batches import alongside
+from nmt.decoding.text.lines import alongside
 from nmt.decoding.text.required import Required, as_given, encoded_prefixes, word_continuations
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError

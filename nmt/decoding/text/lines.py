@@ -1,9 +1,6 @@
-"""Which lines are read together, with what stands beside them, and which sentences are computed together.
+"""Which lines are read together, with what stands beside them. It knows lines, no subwords."""
 
-It knows lines and lengths; it knows no subwords and no models.
-"""
-
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice, repeat
 
 from nmt.errors import Checking, UserError
@@ -56,18 +53,3 @@ def alongside(chunks: Iterable[list[str]], beside: Mapping[str, Iterable[str] | 
     for name, text in texts.items():
         if beside[name] is not None and next(text, None) is not None:
             raise UserError(f"there are more {name} than lines: line {lines + 1} of the {name} has no line of text")
-
-
-def batches(lengths: Sequence[int], batch_tokens: int, most: int | None = None) -> Iterator[list[int]]:
-    """Indices that go together, longest first: their number × the longest stays within `batch_tokens`, if it can.
-
-    They are at most `most`; None: as many as there is room for.
-    """
-    batch: list[int] = []
-    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        if batch and ((len(batch) + 1) * lengths[batch[0]] > batch_tokens or len(batch) == most):
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
