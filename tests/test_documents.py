@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from nmt.cli import evaluate, start, train
+from nmt.cli.commands import COMMANDS
 from nmt.config.allowed import choices, dotted, places
 from nmt.models import scores
 from nmt.models.attention import Attention
@@ -28,7 +29,7 @@ from tests.oracle import equations
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "data" / "README.md", *(ROOT / "docs").glob("*.md")]
-PARSERS = {program: command.parser() for program, command in start.COMMANDS.items()}
+PARSERS = {program: command.parser() for program, command in COMMANDS.items()}
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

@@ -109,7 +109,8 @@ def compare_alignments(both: Sides, said: Sequence[Sequence[Step]]) -> None:
         for (source, target), steps, result in zip(pairs, said, results, strict=True):
             total = sum(step.log_probabilities[word] for step, word in zip(steps, [*target, END], strict=True))
             close(result.log_probability, total)
-            close(result.weights, [steps[t + later].weights[: len(source)] for t in range(len(target))])
+            attended = [steps[t + later].weights for t in range(len(target))]
+            close(result.weights, [np.pad(row, (0, len(source) + 1 - len(row))) for row in attended])  # END, if read
 
 
 def compare_gradients(both: Sides, directions: dict[str, Weights], sources: Sentences = SOURCES) -> None:
