@@ -100,7 +100,7 @@ def _peak_memory(device: torch.device) -> Iterator[list[int]]:
         return
     before = _resident("VmRSS")
     yield peak
-    peak.append(_resident("VmHWM") - before)
+    peak.append(max(0, _resident("VmHWM") - before))  # the kernel counts coarsely
 
 
 def _resident(what: str) -> int:

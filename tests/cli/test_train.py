@@ -238,7 +238,7 @@ def test_dry_run(tmp_path: Path, tiny: Path, train: Train, capsys: pytest.Captur
         r"  source: [\d,]+ pieces, \d+\.\d a sentence, 0 unknown \(0\.00 %\)",
         "\n".join([f"parameters: {sum(MODULES.values()):,}", *(f"  {name}: {n:,}" for name, n in MODULES.items())]),
         r"batches: \d an epoch, \d\.\d\d% padding",
-        r"largest batch: \d+ sentences, \d+ source and \d+ target positions; memory (\d+ MiB|not measured)",
+        r"largest batch: \d+ sentences, \d+ source and \d+ target positions; memory ([\d,]+ MiB|not measured)",
     ):
         assert re.search(pattern, text), (pattern, text)
     assert len(re.findall(r"sample \d+\n  source: ▁the .*\n  target: ▁der ", text)) == 3
