@@ -31,6 +31,8 @@ LARGEST_TEXT = 1 << 26  # bytes of a document, which is read at once
 GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _MOST_NAMES = 10_000  # of a folder among which the nearest is looked for
+_MOST_MESSAGES = 100  # a file of another kind has a mistake in every line
+_EXCERPT = 40  # characters
 _CHUNK = 1 << 20  # bytes read at once when not reading by lines
 assert _CHUNK <= LONGEST_LINE  # `_count_lines` detects long lines chunk by chunk
 
@@ -287,3 +289,16 @@ def nothing_at(path: Path) -> str | None:
     name = nearest(missing.name, names)
     folder = "" if missing == path else f"; there is no folder {missing}"
     return f"{path}: no such file{folder}" + (f"; nearest: {missing.with_name(name)}" if name else "")
+
+
+def excerpt(text: str) -> str:
+    """A word or a line as a message quotes it: its first characters."""
+    return repr(text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}...")
+
+
+def refuse_malformed(path: Path | str, problems: Sequence[str]) -> None:
+    """Raise UserError with the problems of a file's lines, or the first of many, if there are any."""
+    more = len(problems) - _MOST_MESSAGES
+    rest = [f"{path}: {more:,} more lines are malformed"] if more > 0 else []
+    if problems:
+        raise UserError(*problems[:_MOST_MESSAGES], *rest)

@@ -11,10 +11,8 @@ import math
 from pathlib import Path
 from typing import NamedTuple
 
-from nmt.data.corpus import read_lines
+from nmt.data.corpus import read_lines, refuse_malformed
 from nmt.errors import UserError
-
-_MOST_MESSAGES = 100  # per file; a file of another kind has a mistake in every line
 
 
 class _Entry(NamedTuple):
@@ -42,10 +40,7 @@ def read_dictionary(path: Path) -> dict[str, str]:
         first = first or (number, len(fields))
         if entry.source not in best or entry.weight > best[entry.source].weight:
             best[entry.source] = entry
-    if problems:
-        more = len(problems) - _MOST_MESSAGES
-        rest = [f"{path}: {more:,} more lines are malformed"] if more > 0 else []
-        raise UserError(*problems[:_MOST_MESSAGES], *rest)
+    refuse_malformed(path, problems)
     if not best:
         raise UserError(f"{path}: has no entries; expected lines such as: Hund dog")
     return {source: entry.target for source, entry in best.items()}

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec  # type: ignore[attr-defined]
 
-from nmt.data.corpus import read_lines
+from nmt.data.corpus import excerpt, read_lines
 from nmt.data.segmentation import DAMAGED, WORD_START
 from nmt.errors import UserError
 from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
@@ -28,7 +28,6 @@ LONGEST_WORD = 1000  # characters
 _COUNT = re.compile("[0-9]+")
 _FIRST = tuple(PIECES[token] for token in (UNKNOWN, BEGIN, END))
 _MOST_MESSAGES = 100  # a file of another kind has a mistake in every line
-_SHOWN = 40  # characters of a word in a message
 # The name of how such a model makes text of words. What it continues with is the joiner, or nothing.
 _RULE = "spaces between words, but for those that end with:"
 
@@ -50,7 +49,7 @@ def read_vocabulary(path: Path) -> list[str]:
         try:
             word = _word(line, fields, columns)
             if word in lines:
-                raise ValueError(f"{_shown(word)} stands in line {lines[word]} already")
+                raise ValueError(f"{excerpt(word)} stands in line {lines[word]} already")
             lines[word] = number
         except ValueError as error:
             problems.append(f"{path}, line {number}: {error}")
@@ -100,15 +99,15 @@ def _word(line: str, fields: list[str], columns: int) -> str:
         raise ValueError("is empty; expected a word")
     word = fields[0]
     if columns == 2 and not (len(fields) == 2 and _COUNT.fullmatch(fields[1])):
-        raise ValueError(f"given {_shown(line)}; expected a word and its count, as in line 1")
+        raise ValueError(f"given {excerpt(line)}; expected a word and its count, as in line 1")
     if columns == 1 and len(fields) > 1:
         raise ValueError(
-            f"given {_shown(line)}, which has white space in it; expected one word a line, or a word and its count"
+            f"given {excerpt(line)}, which has white space in it; expected one word a line, or a word and its count"
         )
     if "\0" in word:
-        raise ValueError(f"{_shown(word)} has a null character")
+        raise ValueError(f"{excerpt(word)} has a null character")
     if len(word) > LONGEST_WORD:
-        raise ValueError(f"{_shown(word)} has {len(word):,} characters, and a word at most {LONGEST_WORD:,}")
+        raise ValueError(f"{excerpt(word)} has {len(word):,} characters, and a word at most {LONGEST_WORD:,}")
     return word
 
 
@@ -122,7 +121,3 @@ def _special_problems(path: Path, lines: dict[str, int]) -> Iterator[str]:
             yield f"{path}: {symbol} is missing; {rule}"
         elif lines[symbol] != place:
             yield f"{path}, line {lines[symbol]}: {symbol} belongs in line {place}; {rule}"
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")

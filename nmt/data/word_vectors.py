@@ -20,14 +20,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.corpus import read_lines
+from nmt.data.corpus import excerpt, read_lines
 from nmt.data.segmentation import WORD_START
 from nmt.errors import UserError
 from nmt.symbols import PIECES
 
 _MOST_MESSAGES = 20  # a file of another kind has a mistake in every line
 _COUNT = re.compile("[0-9]{1,18}")
-_SHOWN = 40  # characters of a word in a message
 
 
 class WordVectors(NamedTuple):
@@ -126,18 +125,18 @@ class _Rows:
             if all(map(_is_number, numbers)) and not any(map(_is_number, word.split(" ")[1:])):
                 return word
         expected = f"expected a word and {self._size:,} numbers, with single spaces between them"
-        raise ValueError(f"{_shown(line)} has {spaces + 1:,} columns; {expected}")
+        raise ValueError(f"{excerpt(line)} has {spaces + 1:,} columns; {expected}")
 
     def _vector(self, line: str) -> npt.NDArray[np.float32]:
         word, *fields = line.rsplit(" ", self._size)
         values = []
         for field in fields:
             if not _is_number(field):
-                raise ValueError(f"{_shown(field)} in the vector of {_shown(word)} is not a number")
+                raise ValueError(f"{excerpt(field)} in the vector of {excerpt(word)} is not a number")
             values.append(float(field))
             if not abs(values[-1]) <= self._largest:
                 raise ValueError(
-                    f"{_shown(field)} in the vector of {_shown(word)}: allowed: numbers from {-self._largest:g} to "
+                    f"{excerpt(field)} in the vector of {excerpt(word)}: allowed: numbers from {-self._largest:g} to "
                     f"{self._largest:g}"
                 )
         return np.array(values, dtype=np.float32)
@@ -156,7 +155,3 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return text.isascii() and "_" not in text
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")

@@ -13,11 +13,9 @@ from itertools import groupby
 from pathlib import Path
 from textwrap import shorten
 
-from nmt.data.corpus import read_lines
+from nmt.data.corpus import read_lines, refuse_malformed
 from nmt.decoding.text.required import in_word
 from nmt.errors import UserError
-
-_MOST_MESSAGES = 100  # a file of another kind has a mistake in every line
 
 Words = tuple[str, ...]
 
@@ -108,10 +106,7 @@ def read_glossary(
                 f"{path}, line {number}: {columns[0]!r} is to be {columns[1]!r}, and in line {before} {other!r}; leave "
                 "out one of the two"
             )
-    if problems:
-        more = len(problems) - _MOST_MESSAGES
-        rest = [f"{path}: {more:,} more lines are malformed"] if more > 0 else []
-        raise UserError(*problems[:_MOST_MESSAGES], *rest)
+    refuse_malformed(path, problems)
     if not terms:
         raise UserError(f"{path}: has no terms; expected lines with a term, a tab, and its translation")
     return Glossary(terms, as_written=as_written, warn=warn)
