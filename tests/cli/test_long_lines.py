@@ -1,6 +1,5 @@
 """The warning about lines of several sentences, and about those that are longer than what a model was trained on."""
 
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,9 +8,9 @@ from typing import Any
 import pytest
 
 from nmt.cli.translate import main
-from nmt.decoding.reading import Reader
 from nmt.models.model_file import LONGEST_SOURCE, load_model, longest_trained, save_model
 from tests.random_model import save_random_model
+from tests.translating import stopped_at_the_third_chunk
 
 pytest.importorskip("sentencex", reason="needs sentencex, of the extra text")
 
@@ -75,15 +74,8 @@ def test_a_language_that_has_no_code(make, capsys) -> None:
 
 
 def test_chunks_of_a_translation_that_was_stopped_count(make, capsys, monkeypatch) -> None:
-    model, before, calls = make(12), Reader.segments, iter(range(100))
-
-    def stopping(self: Reader, *arguments: Any) -> Any:
-        if next(calls) == 2:
-            signal.raise_signal(signal.SIGTERM)
-        return before(self, *arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Reader, "segments", stopping)
+    model = make(12)
+    with stopped_at_the_third_chunk(monkeypatch):
         assert warnings(capsys, model, "--chunk-lines", 1, code=143) == []
     (warning,) = warnings(capsys, model, "--resume")
     assert "warning: 2 of 4 lines have" in warning

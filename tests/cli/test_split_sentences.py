@@ -1,16 +1,14 @@
 """nmt-translate --split-sentences: in one piece and in chunks, and what is said about mistakes."""
 
-import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from nmt.cli.translate import main
-from nmt.decoding.reading import Reader
 from nmt.models.model_file import load_model, save_model
 from tests.random_model import save_random_model
+from tests.translating import stopped_at_the_third_chunk
 
 pytest.importorskip("sentencex", reason="needs sentencex, of the extra text")
 
@@ -64,15 +62,7 @@ def test_lines_of_a_pipe(model, source, expected, monkeypatch, capfdbinary) -> N
 
 
 def test_a_stopped_translation_goes_on_with_the_same_option_only(model, source, expected, monkeypatch, capsys) -> None:
-    before, calls = Reader.segments, iter(range(100))
-
-    def stopping(self: Reader, *arguments: Any) -> Any:
-        if next(calls) == 2:
-            signal.raise_signal(signal.SIGTERM)
-        return before(self, *arguments)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Reader, "segments", stopping)
+    with stopped_at_the_third_chunk(monkeypatch):
         translated(model, source, "--split-sentences", "--chunk-lines", 2, code=143)
     capsys.readouterr()
     translated(model, source, "--resume", code=2)
