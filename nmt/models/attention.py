@@ -58,18 +58,19 @@ class Attention(nn.Module):
     def forward(self, query: Tensor, memory: Memory, past: Past) -> tuple[Tensor, Tensor]:
         """Contexts (batch, queries, context_size) and weights (batch, queries, source_length) of the queries
         (batch, queries, query_size); `past` as the score and the scope read it."""
-        if not self.score.context:
-            return query.new_zeros(*query.shape[:2], 0), self.score(query, memory.keys, past)
-        real, past = None if memory.mask is None else memory.mask.unsqueeze(1), self.score.looked_back(past)
-        if self.scope.half_width is None:
-            return self._over_all(query, memory, past, self.scope(None, real))
-        centre = self.scope.centre(query, memory.lengths, past.steps)
-        near = self._near(query, centre, memory)
+        score, scope = self.score, self.scope
+        if not score.context:
+            return query.new_zeros(*query.shape[:2], 0), score(query, memory.keys, past)
+        real, past = None if memory.mask is None else memory.mask.unsqueeze(1), score.looked_back(past)
+        if scope.half_width is None:
+            return self._over_all(query, memory, past, scope(None, real))
+        centre, length = scope.centre(query, memory.lengths, past.steps), memory.values.size(1)
+        near = self._near(query, centre, memory, scope.half_width) if 2 * scope.half_width < length else None
         if near is None:
-            positions = torch.arange(memory.values.size(1), device=centre.device)
-            return self._over_all(query, memory, past, self.scope(positions - centre.unsqueeze(2), real))
+            positions = torch.arange(length, device=centre.device)
+            return self._over_all(query, memory, past, scope(positions - centre.unsqueeze(2), real))
         real = None if real is None else near.positions < memory.lengths.view(-1, 1, 1)
-        return self._within(near, query, memory, past, self.scope(near.positions - centre.unsqueeze(2), real))
+        return self._within(near, query, memory, past, scope(near.positions - centre.unsqueeze(2), real))
 
     def _over_all(self, query: Tensor, memory: Memory, past: Past, window: Window) -> tuple[Tensor, Tensor]:
         """Contexts and weights from the scores of all positions."""
@@ -88,17 +89,16 @@ class Attention(nn.Module):
             context = near.fold(weights) @ values
         return context.view(*query.shape[:2], -1), near.spread(weights)
 
-    def _near(self, query: Tensor, centre: Tensor, memory: Memory) -> Slice | Windows | None:
+    def _near(self, query: Tensor, centre: Tensor, memory: Memory, half_width: int) -> Slice | Windows | None:
         """The positions near the centers that it is fastest to score; None: all positions.
 
         The unit of the costs, those of a CPU, is a row of keys and values that is read; all queries of a sentence share
         it. Gathering a row costs about another one for each window.
         """
-        half_width, (batch, length) = self.scope.half_width, memory.values.shape[:2]
         cost = self.score.cost(query.size(1))
-        if cost is None or half_width is None or not fused() or 2 * half_width >= length:
+        if cost is None or not fused():
             return None
-        slots, windows = 2 * half_width + 1, centre.size(1)
+        (batch, length), windows, slots = memory.values.shape[:2], centre.size(1), 2 * half_width + 1
         of_all, of_windows = batch * length * (1 + cost), batch * slots * (1 + windows + cost) + GATHERING
         if (windows == 1 or batch == 1) and centre.device.type == "cpu":
             part = Slice.over(centre, half_width, length)
