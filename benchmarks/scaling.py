@@ -185,7 +185,7 @@ def _origin(task: Task, command: str) -> str:
 
     from benchmarks.attention_tasks import machine
 
-    threads = "" if task.threads is None else f", {task.threads} threads"
+    threads = "" if task.threads is None else f", {task.threads} thread{'s' if task.threads > 1 else ''}"
     return f"`{command}` on {machine(task.device)}{threads}, PyTorch {torch.__version__}."
 
 
