@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, cast, get_args
 
 from pydantic import ValidationError
 
@@ -106,28 +106,26 @@ def _value(text: str) -> bool | int | float | str:
 
 def read_alignment_step(options: Mapping[str, Any], *, users: Sequence[str]) -> Checking[AlignmentStep]:
     """Read whose attention is a word's; `users`: the options that need it, by argparse's names."""
-    given, steps = options["alignment_step"], get_args(AlignmentStep)
-    if given is None:
+    step, steps = options["alignment_step"], get_args(AlignmentStep)
+    if step is None:
         return "this"
     if not any(options[name] for name in users):
         yield f"--alignment-step has an effect only with {' or '.join(map(option_name, users))}"
-    if given not in steps:
-        yield f"--alignment-step {shlex.quote(given)}: unknown; choose one of {', '.join(steps)}"
-    step: AlignmentStep = given
-    return step
+    if step not in steps:
+        yield f"--alignment-step {shlex.quote(step)}: unknown; choose one of {', '.join(steps)}"
+    return cast(AlignmentStep, step)
 
 
 def read_end_links(options: Mapping[str, Any]) -> Checking[EndLinks]:
     """Read what to link a word to that attends to the end of the source."""
-    given, rules = options["end_links"], get_args(EndLinks)
-    if given is None:
+    rule, rules = options["end_links"], get_args(EndLinks)
+    if rule is None:
         return END_LINKS
     if options["alignments"] is None:
         yield "--end-links has an effect only with --alignments"
-    if given not in rules:
-        yield f"--end-links {shlex.quote(given)}: unknown; choose one of {', '.join(rules)}"
-    rule: EndLinks = given
-    return rule
+    if rule not in rules:
+        yield f"--end-links {shlex.quote(rule)}: unknown; choose one of {', '.join(rules)}"
+    return cast(EndLinks, rule)
 
 
 def read_how(options: Mapping[str, Any]) -> Checking[dict[str, Any]]:

@@ -56,36 +56,36 @@ def _data(config: Config) -> Iterator[Problem]:
 
 def _existing_models(config: Config) -> Iterator[Problem]:
     subwords = config.subwords
-    given = list(existing_models(subwords))
-    if subwords.joiner is not None and not set(given) & set(VOCABULARIES):
+    keys = list(existing_models(subwords))
+    if subwords.joiner is not None and not set(keys) & set(VOCABULARIES):
         message = (
             f"{in_words(subwords.joiner)} needs text that was cut beforehand and its vocabulary; give "
             "subwords.vocabulary, or remove it: sentencepiece's models join their pieces themselves"
         )
         yield _problem("subwords.joiner", message, *(f"subwords.{key}" for key in VOCABULARIES))
-    if not given:
+    if not keys:
         return
-    models = [key for key in given if key in MODELS]
-    if models and len(models) < len(given):
+    models = [key for key in keys if key in MODELS]
+    if models and len(models) < len(keys):
         message = f"contradicts subwords.{models[0]}; give either sentencepiece models or vocabularies"
-        for key in given[len(models) :]:
+        for key in keys[len(models) :]:
             yield _problem(f"subwords.{key}", message, *(f"subwords.{model}" for model in models))
         return
-    yield from _sides(subwords, given, *(MODELS if models else VOCABULARIES))
+    yield from _sides(subwords, keys, *(MODELS if models else VOCABULARIES))
     for key in changed(subwords, *TRAINED_SUBWORDS):
         value = getattr(subwords, key)
         if not models and (key, value) == ("type", "word"):
             continue
         reason = "is already trained; remove one of them" if models else "has the words themselves; remove it"
-        message = f"{in_words(value)} has no effect, because subwords.{given[0]} {reason}"
-        yield _problem(f"subwords.{key}", message, *(f"subwords.{model}" for model in given))
+        message = f"{in_words(value)} has no effect, because subwords.{keys[0]} {reason}"
+        yield _problem(f"subwords.{key}", message, *(f"subwords.{model}" for model in keys))
 
 
-def _sides(subwords: SubwordsConfig, given: list[str], joint: str, source: str, target: str) -> Iterator[Problem]:
-    """Of the keys of models, or of vocabularies, either the joint one or both others; the first of `given` is there."""
-    sides = [key for key in given if key != joint]
-    reads = [f"subwords.{key}" for key in given]
-    if joint in given and sides:
+def _sides(subwords: SubwordsConfig, keys: list[str], joint: str, source: str, target: str) -> Iterator[Problem]:
+    """Of the keys of models, or of vocabularies, either the joint one or both others; the first of `keys` is there."""
+    sides = [key for key in keys if key != joint]
+    reads = [f"subwords.{key}" for key in keys]
+    if joint in keys and sides:
         message = f"contradicts subwords.{joint}; give either {joint} (joint) or {source} and {target}"
         yield from (_problem(f"subwords.{key}", message, f"subwords.{joint}") for key in sides)
     elif len(sides) == 1:
@@ -116,9 +116,9 @@ def _sampling(config: Config) -> Iterator[Problem]:
     subwords, sampling = config.subwords, config.subwords.sampling
     if sampling is None:
         return
-    given = existing_models(subwords)
-    words = next((key for key in given if key in VOCABULARIES), None)
-    kind = None if given else subwords.type  # an existing model brings its own type
+    keys = existing_models(subwords)
+    words = next((key for key in keys if key in VOCABULARIES), None)
+    kind = None if keys else subwords.type  # an existing model brings its own type
     if words is not None:
         message = f"has no effect with {words}, whose words have only one segmentation; remove it"
         yield _problem("subwords.sampling", message, f"subwords.{words}")

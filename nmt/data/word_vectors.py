@@ -106,14 +106,14 @@ class _Rows:
             word = self._other_word(line, spaces)
         values = None
         for is_word, piece in ((False, word), (True, f"{WORD_START}{word}")):
-            found = self._ids.get(piece)
-            if found is None:
+            piece_id = self._ids.get(piece)
+            if piece_id is None:
                 continue
-            if (first := self._lines.setdefault((is_word, found), number)) != number:
+            if (first := self._lines.setdefault((is_word, piece_id), number)) != number:
                 self._twice.append((is_word, first, number))
                 continue
             values = self._vector(line) if values is None else values
-            (self._words if is_word else self._pieces)[found] = values
+            (self._words if is_word else self._pieces)[piece_id] = values
 
     def _other_word(self, line: str, spaces: int) -> str:
         """The word of a line with another number of spaces than a vector has numbers: one with spaces in it, or none.
