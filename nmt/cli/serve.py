@@ -27,6 +27,7 @@ from nmt.cli.parsers.parser import option_name
 from nmt.cli.parsers.serve import COUNTS, PROGRAM, parser
 from nmt.decoding.text.glossary import Glossary, read_glossary
 from nmt.errors import Checking, UserError, caught, checked
+from nmt.serving.languages import Pair
 from nmt.serving.limits import Limits
 
 MEMORY = "serve fewer models, or on another machine"
@@ -38,8 +39,8 @@ class Request:
     """What to serve, to whom, and where."""
 
     models: Models
-    pairs: Sequence[tuple[str, str] | None]  # of each model, where they are not those of its configuration
-    glossaries: Sequence[tuple[tuple[str, str] | None, Glossary]]
+    pairs: Sequence[Pair | None]  # of each model, where they are not those of its configuration
+    glossaries: Sequence[tuple[Pair | None, Glossary]]  # and of which pair; None: of the only one
     whole_lines: bool
     how: Mapping[str, Any]  # to search, and unknown words
     limits: Limits
@@ -90,14 +91,14 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
     )
 
 
-def _paired(given: str) -> tuple[tuple[str, str] | None, Path]:
+def _paired(given: str) -> tuple[Pair | None, Path]:
     match = _PAIRED.fullmatch(given)
     if match is None:
         return None, Path(given)
-    return (match[1] or match[3], match[2] or match[4]), Path(match[5])
+    return Pair(match[1] or match[3], match[2] or match[4]), Path(match[5])
 
 
-def _read_glossaries(given: Sequence[str], *, models: int) -> Checking[list[tuple[tuple[str, str] | None, Glossary]]]:
+def _read_glossaries(given: Sequence[str], *, models: int) -> Checking[list[tuple[Pair | None, Glossary]]]:
     glossaries = []
     for text in given:
         pair, path = _paired(text)
@@ -146,27 +147,36 @@ def _serve(request: Request) -> None:
         raise UserError(f"{error.name} is not installed: pip install 'nmt-toolkit[serve]'") from None
     from nmt.decoding.options import TranslationOptions
     from nmt.serving.api import Service, application
-    from nmt.serving.languages import Pair
     from nmt.serving.models import Served, loaded, sentence_rules
     from nmt.serving.server import listening, serve
 
     with closing(listening(request.host, request.port)) as opened:  # told before models are loaded, which takes longer
         loading = loaded(
-            [(path, pair and Pair(*pair)) for path, pair in zip(request.models.paths, request.pairs, strict=True)],
+            list(zip(request.models.paths, request.pairs, strict=True)),
             device=request.models.device or "cpu",
             precision=request.models.precision,
         )
         translators = checked(loading)
         rules = {} if request.whole_lines else sentence_rules(translators, lambda why: _say(f"{PROGRAM}: {why}"))
-        glossaries = {
-            Pair(*pair) if pair else next(iter(translators)): glossary for pair, glossary in request.glossaries
-        }
-        checked(f"--glossary: no model translates {pair}" for pair in glossaries if pair not in translators)
+        glossaries = checked(_glossaries(request, list(translators)))
         served = Served(translators, TranslationOptions(**request.how), rules, glossaries)
         served.check()
         log = _say if request.log_requests else None
         service = Service(served, limits=request.limits, keys=request.keys, log=log)
         serve(application(service, origins=request.origins), service, opened, program=PROGRAM)
+
+
+def _glossaries(request: Request, pairs: Sequence[Pair]) -> Checking[dict[Pair, Glossary]]:
+    """The glossary of each pair that has one."""
+    glossaries: dict[Pair, Glossary] = {}
+    for given, glossary in request.glossaries:
+        pair = given or pairs[0]
+        if pair not in pairs:
+            yield f"--glossary: no model translates {pair}"
+        if pair in glossaries:
+            yield f"--glossary: there are several for {pair}; put all terms into one file"
+        glossaries[pair] = glossary
+    return glossaries
 
 
 def _say(line: str) -> None:
