@@ -120,16 +120,14 @@ class Service:
         return bytes(body)
 
     def _admit(self, http: HttpRequest, key: object) -> None:
-        """Raise HTTPException where the client may not translate, or not so soon."""
-        if self.keys is not None:
-            if not isinstance(key, str) or not key:
-                raise HTTPException(403, "this server wants an API key: send it as api_key")
-            if not is_allowed(key, self.keys):
-                raise HTTPException(403, "Invalid API key")
-        client = f"key {key}" if self.keys is not None else http.client.host if http.client else ""
+        """Raise HTTPException where the client may not translate, or not so soon: of that key, or of that address."""
+        has_key = self.keys is not None and isinstance(key, str) and is_allowed(key, self.keys)
+        client = f"key {key}" if has_key else http.client.host if http.client else ""
         if seconds := self.rates.seconds_until_allowed(client):
             most = self.limits.per_minute
             raise _refusal(429, f"more than {most} requests a minute; wait a moment", seconds=int(seconds) + 1)
+        if self.keys is not None and not has_key:
+            raise HTTPException(403, "Invalid API key" if key else "this server wants an API key: send it as api_key")
 
     async def _answered(
         self, http: HttpRequest, request: Request, documents: Sequence[Document], seconds: float

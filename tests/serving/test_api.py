@@ -309,6 +309,16 @@ def test_keys(start: Served) -> None:
     assert client.get("/languages").status == 200
 
 
+def test_wrong_keys_have_the_rate_of_their_address(start: Served) -> None:
+    """So keys cannot be guessed faster than that; who has a right one does not notice."""
+    client = start(keys=["right"], limits=Limits(per_minute=2))
+    for key in ("a", "b"):
+        refused(client.post("/translate", {**RIGHT, "api_key": key}), 403)
+    for key in ("c", None):
+        refused(client.post("/translate", {**RIGHT, "api_key": key}), 429)
+    ask(client, api_key="right")
+
+
 def test_keys_have_rates_of_their_own(start: Served) -> None:
     client = start(keys=["one", "other"], limits=Limits(per_minute=1))
     ask(client, api_key="one")

@@ -71,7 +71,7 @@ def parser() -> Parser:
     limits.add_argument(
         "--max-per-minute",
         metavar="N",
-        help="translation requests a minute from one API key, or one address without keys; more get status 429 "
+        help="translation requests a minute from one API key, or one address without one; more get status 429 "
         "(default: any number)",
     )
     access = made.add_argument_group("access")
