@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
+from mimetypes import guess_type
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
-from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -351,7 +352,7 @@ def _refusal(status: int, why: str, *, seconds: int = RETRY) -> HTTPException:
 
 async def _http_error(http: HttpRequest, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    why = error.detail if error.status_code not in (404, 405) else f"{error.detail}: {http.method} {http.url.path}"
+    why = error.detail if error.status_code not in (404, 405) else f"{error.detail}: {http.method} {http.scope['path']}"
     return _answer({"error": why}, error.status_code, error.headers)
 
 
@@ -362,8 +363,10 @@ async def _gone(http: HttpRequest, error: Exception) -> Response:
 
 
 def _file(path: Path) -> Callable[[HttpRequest], Awaitable[Response]]:
+    content, kind = path.read_bytes(), guess_type(path.name)[0]
+
     async def answer(http: HttpRequest) -> Response:
         del http
-        return FileResponse(path)
+        return Response(content, media_type=kind)
 
     return answer

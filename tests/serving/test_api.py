@@ -219,6 +219,8 @@ def test_wrong_paths_and_methods(client: Client) -> None:
     assert refused(client.post("/languages"), 405) == "Method Not Allowed: POST /languages"
     assert refused(client.get("/languages/"), 404)
     assert refused(client.get("/../api.py"), 404)
+    assert refused(client.get("/a%0d%0ab"), 404) == "Not Found: GET /a\r\nb"
+    assert client.get("/script.js", headers={"range": "bytes=9-1"}).content == client.get("/script.js").content
 
 
 def test_a_model_that_fails(client: Client, start: Served, capfd: pytest.CaptureFixture[str]) -> None:
