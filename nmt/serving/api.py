@@ -31,7 +31,7 @@ from nmt.serving.batching import Batcher, QueueFull
 from nmt.serving.languages import name_of
 from nmt.serving.limits import Limits, Rates, is_allowed
 from nmt.serving.metrics import Metrics
-from nmt.serving.requests import Kind, Request, read_fields, read_request
+from nmt.serving.requests import MOST_WEIGHTS, Kind, Request, read_fields, read_request
 
 if TYPE_CHECKING:
     from nmt.decoding.translator import Translation
@@ -138,7 +138,8 @@ class Service:
         if not lines:
             return _written(request, documents, [])
         marked = any(document.is_marked for document in documents) and self.models.has_alignments(request.pair)
-        kind = Kind(request.pair, n_best=request.alternatives + 1, alignments=request.alignments or marked)
+        weights = request.alignments
+        kind = Kind(request.pair, n_best=request.alternatives + 1, alignments=weights or marked, weights=weights)
         try:
             future = self.batcher.submit(lines, kind)
         except QueueFull:
@@ -176,6 +177,7 @@ class Service:
                 "keyRequired": self.keys is not None,
                 "charLimit": self.limits.characters,
                 "textLimit": self.limits.texts,
+                "weightLimit": MOST_WEIGHTS,
                 "frontendTimeout": 500,
                 "language": first,
                 "suggestions": False,

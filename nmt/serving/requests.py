@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MOST_FIELDS = 100  # of a form
 MOST_SHOWN = 40  # characters of a wrong value
+MOST_WEIGHTS = 1_000_000  # of alignments, if a line becomes as many words as it has; 50 times what is usual
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 
 
@@ -29,6 +30,7 @@ class Kind(NamedTuple):
     pair: Pair
     n_best: int
     alignments: bool
+    weights: bool = False  # whether alignments are told as weights too, those of the best translation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +96,8 @@ def read_request(fields: Mapping[str, Any], models: "Served", limits: Limits) ->
         yield f"alignments: the model for {pair} has no attention to read them from"
     if alignments and markup != "text":
         yield f"alignments go with format text, not {markup}"
+    elif alignments and (weights := _weights(texts)) > MOST_WEIGHTS:
+        yield f"alignments of these lines would have {weights} weights; at most {MOST_WEIGHTS} are told: send less"
     return Request(
         texts=texts,
         is_list=isinstance(fields.get("q"), list),
@@ -125,6 +129,11 @@ def _texts(given: object, limits: Limits) -> Checking[list[str]]:
         else:
             right.append(text)
     return right
+
+
+def _weights(texts: Sequence[str]) -> int:
+    """How many weights the alignments have, if each line becomes as many words as it has."""
+    return sum(len(line.split()) ** 2 for text in texts for line in text.split("\n"))
 
 
 def _lone_surrogate(text: str) -> int | None:

@@ -163,6 +163,10 @@ TWO = MOST - 1
         ({"format": "pdf"}, 'format is "pdf"; it must be one of text, html, srt'),
         ({"format": "srt"}, "q"),
         ({"format": "html", "alignments": True}, "alignments go with format text, not html"),
+        (
+            {"q": ["a\n" * 9, "a " * 9], "alignments": True},
+            "alignments of these lines would have 90 weights; at most 80",
+        ),
         ({"alternatives": -1}, "alternatives is -1; it must be a whole number, at least 0"),
         ({"alternatives": True}, "alternatives is true; it must be a whole number, at least 0"),
         ({"alternatives": MOST}, f"alternatives is {MOST}; this server has at most {TWO} for en → de"),
@@ -171,7 +175,8 @@ TWO = MOST - 1
         ({"source": "fr", "alignments": True}, "alignments: the model for fr → de has no attention to read them from"),
     ],
 )
-def test_wrong_fields(start: Served, changes: dict[str, object], why: str) -> None:
+def test_wrong_fields(start: Served, monkeypatch: pytest.MonkeyPatch, changes: dict[str, object], why: str) -> None:
+    monkeypatch.setattr("nmt.serving.requests.MOST_WEIGHTS", 80)
     client = start(limits=Limits(characters=20, texts=3))
     response = client.post("/translate", {**RIGHT, **changes})
     assert refused(response, 400).startswith(why)

@@ -37,6 +37,17 @@ def test_translations_are_those_of_the_translator(translator: Translator, rules:
         assert [one.alignment for one in best] == [one.alignment for one in expected]
 
 
+def test_weights_are_kept_where_somebody_reads_them(translator: Translator) -> None:
+    """Those of alternatives, and of alignments for marks alone, would only take memory."""
+    served = Served({PAIR: translator})
+    ((best, other),) = served.translate(["a dog runs"], Kind(PAIR, 2, True, weights=True))
+    assert best.soft_alignment is not None
+    assert other.soft_alignment is None
+    ((marked,),) = served.translate(["a dog runs"], Kind(PAIR, 1, True))
+    assert marked.soft_alignment is None
+    assert marked.alignment == best.alignment
+
+
 def test_sentences_are_translated_one_by_one(translator: Translator) -> None:
     served = Served({PAIR: translator}, rules={PAIR: "en"})
     line, *sentences = served.translate(

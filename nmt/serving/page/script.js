@@ -7,7 +7,7 @@ const MOST_ALTERNATIVES = 3;
 const FAINT = 0.05; // weights below are not shown
 
 const element = (id) => document.getElementById(id);
-const state = { pairs: [], limit: 5000, timer: 0, asked: null };
+const state = { pairs: [], limit: 5000, weights: 0, timer: 0, asked: null };
 
 function storedTheme() {
   try {
@@ -153,6 +153,9 @@ function showAlternatives(texts) {
   element("others").hidden = !others.childElementCount;
 }
 
+// What the server counts before it tells alignments.
+const weightsOf = (text) => text.split("\n").reduce((sum, line) => sum + (line.match(/\S+/g) || []).length ** 2, 0);
+
 async function translate() {
   const text = element("source").value;
   const pair = state.pairs[element("pair").selectedIndex];
@@ -167,7 +170,8 @@ async function translate() {
   state.asked = asked;
   element("target").classList.add("old");
   say("Translating …");
-  const request = { q: text, source: pair.source, target: pair.target, format: "text", alignments: pair.alignments };
+  const request = { q: text, source: pair.source, target: pair.target, format: "text" };
+  request.alignments = pair.alignments && weightsOf(text) <= state.weights;
   request.alternatives = Math.min(pair.alternatives, MOST_ALTERNATIVES);
   if (element("key").value) request.api_key = element("key").value;
   try {
@@ -217,6 +221,7 @@ async function begin() {
     const names = Object.fromEntries(languages.map(({ code, name }) => [code, name]));
     state.pairs = settings.pairs;
     state.limit = settings.charLimit;
+    state.weights = settings.weightLimit;
     for (const { source, target } of settings.pairs) {
       const option = document.createElement("option");
       option.textContent = `${names[source]} → ${names[target]}`;
