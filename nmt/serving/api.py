@@ -102,7 +102,7 @@ class Service:
         except asyncio.TimeoutError:
             raise _refusal(408, f"the body did not arrive within {self.limits.seconds:g} seconds") from None
         try:
-            fields = read_fields(body, http.headers.get("content-type", ""))
+            fields = read_fields(body, http.headers.get("content-type", ""), http.scope["query_string"])
             self._admit(http, fields.get("api_key"))
             request = checked(read_request(fields, self.models, self.limits))
             documents = checked(_documents(request))
@@ -165,7 +165,7 @@ class Service:
         )
 
     async def settings(self, http: HttpRequest) -> Response:
-        """What LibreTranslate tells its page; `pairs` and `textLimit` are ours."""
+        """What LibreTranslate tells its page; `pairs`, `textLimit` and `weightLimit` are ours."""
         del http
         pairs = self.models.pairs
         first = {
@@ -319,6 +319,8 @@ def _written(
     left = iter(answers)
     texts = [(document, [next(left) for _ in document.lines]) for document in documents]
     answer: dict[str, list[Any]] = {"translatedText": [document.written(_nth(lines, 0)) for document, lines in texts]}
+    if request.is_auto:  # nothing was detected, and clients of LibreTranslate read it all the same
+        answer["detectedLanguage"] = [{"confidence": 0, "language": request.pair.source}] * len(documents)
     if request.alternatives:
         answer["alternatives"] = [
             [document.written(_nth(lines, number)) for number in range(1, max(map(len, lines), default=1))]

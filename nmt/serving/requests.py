@@ -1,7 +1,7 @@
 """What a client asks for: a body in JSON or from a form, checked to the last field before any work begins.
 
 The fields are those of LibreTranslate's POST /translate (https://docs.libretranslate.com), and `alignments`, which is
-ours. It knows no HTTP but the type of a body.
+ours. It knows no HTTP but the type of a body, and that forms may stand in an address too.
 """
 
 import json
@@ -40,18 +40,19 @@ class Request:
     texts: Sequence[str]
     is_list: bool  # whether q was a list, so that the answer is one
     pair: Pair
+    is_auto: bool  # whether the client has left open what the source is
     format: Format
     alternatives: int
     alignments: bool
 
 
-def read_fields(body: bytes, content_type: str) -> dict[str, Any]:
-    """The fields of a body. Raises UserError."""
+def read_fields(body: bytes, content_type: str, query: bytes = b"") -> dict[str, Any]:
+    """The fields of a body in JSON, or of a form and the `query` of the address together. Raises UserError."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind == JSON:
         return _of_json(body)
     if kind == FORM or not body:
-        return _of_form(body)
+        return _of_form(b"&".join(filter(None, (query, body))))
     raise UserError(f"a body of type {shown(kind)} cannot be read; send {JSON} or {FORM}")
 
 
@@ -88,11 +89,9 @@ def read_request(fields: Mapping[str, Any], models: "Served", limits: Limits) ->
     markup = yield from _format(fields.get("format"))
     alternatives = yield from _alternatives(fields.get("alternatives"))
     alignments = yield from _alignments(fields.get("alignments"))
-    if pair is None:
-        return Request(texts=[], is_list=False, pair=Pair("", ""), format=markup, alternatives=0, alignments=False)
-    if alternatives >= (most := models.most(pair)):
+    if pair is not None and alternatives >= (most := models.most(pair)):
         yield f"alternatives is {shown(alternatives)}; this server has at most {most - 1} for {pair}"
-    if alignments and not models.has_alignments(pair):
+    if pair is not None and alignments and not models.has_alignments(pair):
         yield f"alignments: the model for {pair} has no attention to read them from"
     if alignments and markup != "text":
         yield f"alignments go with format text, not {markup}"
@@ -101,7 +100,8 @@ def read_request(fields: Mapping[str, Any], models: "Served", limits: Limits) ->
     return Request(
         texts=texts,
         is_list=isinstance(fields.get("q"), list),
-        pair=pair,
+        pair=pair or Pair("", ""),
+        is_auto=fields.get("source") == "auto",
         format=markup,
         alternatives=alternatives,
         alignments=alignments,

@@ -85,6 +85,16 @@ def test_a_form(client: Client) -> None:
     }
 
 
+def test_fields_in_the_address(client: Client) -> None:
+    """As some clients of LibreTranslate send them: deep-translator all of them, others the key."""
+    path = "/translate?q=na%C3%AFve%20one&source=en&target=de"
+    assert client.post(path).json() == {"translatedText": "evïan eno"}
+    assert client.post("/translate?source=en&format=text", form={"q": "one", "target": "de"}).status == 200
+    assert refused(client.post(f"{path}&q=two"), 400) == '"q" is given more than once'
+    assert refused(client.post(path, form={"target": "de"}), 400) == '"target" is given more than once'
+    assert client.post(path, RIGHT).json() == {"translatedText": "eno"}  # JSON has all fields
+
+
 def test_alternatives(client: Client) -> None:
     assert ask(client, "one", alternatives=2) == {"translatedText": "eno", "alternatives": ["eno!", "eno!!"]}
     assert ask(client, ["one", "two"], alternatives=1) == {
@@ -113,7 +123,10 @@ def test_markup(client: Client) -> None:
 
 
 def test_auto_is_the_only_source_for_a_target(client: Client) -> None:
-    assert ask(client, source="auto", target="en") == {"translatedText": "eno owt"}
+    """The answer says which, as LibreTranslate's does; nothing was detected, so the confidence is 0."""
+    read = {"confidence": 0, "language": "de"}
+    assert ask(client, source="auto", target="en") == {"translatedText": "eno owt", "detectedLanguage": read}
+    assert ask(client, ["one", "two"], source="auto", target="en")["detectedLanguage"] == [read, read]
     response = client.post("/translate", {"q": "one", "source": "auto", "target": "de"})
     assert refused(response, 400) == "source is auto, but en and fr can be translated; choose one"
     response = client.post("/translate", {"q": "one", "source": "auto", "target": "xx"})
