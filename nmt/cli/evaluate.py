@@ -1,4 +1,5 @@
-"""nmt-eval: score a file of translations, or translate with a model and score; or score word alignments.
+"""nmt-eval: score a file of translations, or translate with a model and score; or score word alignments; or draw
+learning curves.
 
 Wiring only: files → sentences → (translator) → metrics → table or JSON. All mistakes are reported at once, before a
 model is loaded.
@@ -11,7 +12,7 @@ if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from nmt.cli.evaluate_alignments import (
     evaluate_alignments,
     read_alignments_request,
 )
+from nmt.cli.evaluate_curves import draw_curves, read_curves_request
 from nmt.cli.models import Models, read_models
 from nmt.cli.options import SEARCH, read_alignment_step, read_how, read_whole
 from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
@@ -74,8 +76,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _command(arguments: Sequence[str] | None) -> None:
     options = parser().parse_args(arguments)
-    if any(getattr(options, name) is not None for name in ABOUT_ALIGNMENTS):
-        evaluate_alignments(checked(read_alignments_request(options, unwanted=_about_translations(options))))
+    if options.curves is not None:
+        draw_curves(checked(read_curves_request(options, unwanted=_given(options, but=("curves", "output")))))
+    elif any(getattr(options, name) is not None for name in ABOUT_ALIGNMENTS):
+        unwanted = _given(options, but=(*ABOUT_ALIGNMENTS, "output", "json"))
+        evaluate_alignments(checked(read_alignments_request(options, unwanted=unwanted)))
     else:
         _evaluate(checked(_read_request(options)))
 
@@ -139,11 +144,11 @@ def _contradictions(options: argparse.Namespace) -> Iterator[str]:
                 yield f"{option_name(name)} has an effect only with --model"
 
 
-def _about_translations(options: argparse.Namespace) -> list[str]:
-    """The options on the command line that only concern translations."""
+def _given(options: argparse.Namespace, *, but: Collection[str]) -> list[str]:
+    """The options on the command line, without those of these names."""
     usual = vars(parser().parse_args([]))
     names = (name for name, value in vars(options).items() if value != usual[name])
-    return [option_name(name) for name in names if name not in (*ABOUT_ALIGNMENTS, "output", "json")]
+    return [option_name(name) for name in names if name not in but]
 
 
 @enough_memory(MEMORY)

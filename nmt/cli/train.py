@@ -188,7 +188,7 @@ def _run(
         corpus=prepared.train,
         vocabularies=prepared.vocabularies,
         progress=progress,
-        records=Records(folder.path, saved, progress.is_after, log) if processes.is_first else None,
+        records=Records(folder.path, config, saved, progress.is_after, log) if processes.is_first else None,
         validate=build_validation(config, prepared, device, processes),
         write_model=partial(_write_model, config, prepared.vocabularies, _longest_source(request, prepared)),
         log=log,

@@ -525,6 +525,9 @@ class ValidationConfig(Section):
     """sacreBLEU's tokenization for the validation BLEU."""
     lowercase: bool = False
     """Whether the validation BLEU ignores case."""
+    samples: int = Field(default=4, ge=0, le=100)
+    """Sentences of the validation corpus, always the same, whose translations and attention TensorBoard shows at every
+    validation; 0: none."""
 
 
 class TrainingConfig(Section):

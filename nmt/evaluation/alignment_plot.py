@@ -77,13 +77,21 @@ def _other_families() -> Iterator[str]:
 
 def _characters(family: str) -> Collection[int]:
     """The characters in the font that matplotlib uses for a family; none if the font cannot be read."""
-    from matplotlib import font_manager, ft2font
+    from matplotlib import ft2font
 
     try:
-        path = font_manager.findfont(font_manager.FontProperties(family=[family]), fallback_to_default=False)
+        (path,) = font_files([family])
         return ft2font.FT2Font(path).get_charmap()
     except (OSError, RuntimeError, ValueError):
         return ()
+
+
+def font_files(families: Iterable[str]) -> list[str]:
+    """The files of the fonts that matplotlib has for these families. Raises ValueError where it has none."""
+    from matplotlib import font_manager
+
+    properties = [font_manager.FontProperties(family=[family]) for family in families]
+    return [font_manager.findfont(family, fallback_to_default=False) for family in properties]
 
 
 def plot_alignment(
@@ -101,7 +109,7 @@ def plot_alignment(
     """
     from matplotlib.figure import Figure
 
-    sides = [[_label(word) for word in words] for words in (source_words, target_words)]
+    sides = [[shortened(word) for word in words] for words in (source_words, target_words)]
     fonts.cover(label for labels in sides for label in labels)
     cell = min(CELL, LONGEST_SIDE / max(map(len, sides)))
     width, height = (len(labels) * cell for labels in sides)
@@ -129,7 +137,8 @@ def plot_alignment(
         figure.savefig(file, format="png", bbox_inches="tight", pad_inches=0.1)
 
 
-def _label(word: str) -> str:
+def shortened(word: str) -> str:
+    """A word as it is written beside a picture: not too long, and without what cannot be printed."""
     printable = [
         character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"
         for character in word

@@ -1,7 +1,8 @@
-"""The scalars of a run for TensorBoard: one file of events, with each tag and step once.
+"""What TensorBoard shows of a run: one file of events, with each tag and step once.
 
 A resumed run rewrites the file. TensorBoard's own way to purge events hides whole steps, but the saved state may lie
-between the training line and the validation line of one step. It knows records as metrics.jsonl has them.
+between the training line and the validation line of one step. It knows records as metrics.jsonl has them; what else is
+shown at a validation is nowhere but here, and stays if its record does.
 """
 
 import math
@@ -9,7 +10,8 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,13 @@ from tensorboard.compat.proto.event_pb2 import Event, SessionLog  # type: ignore
 from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
 from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]
 
+from nmt.evaluation.alignment_plot import Fonts
+from nmt.evaluation.heat_map import usual_fonts
+from nmt.training import summaries
+from nmt.training.gradient_norms import Counts
+from nmt.training.optim import better
 from nmt.training.run_files import EVENTS
+from nmt.training.samples import Sample
 
 _NOT_SCALARS = frozenset({"step", "epoch", "split"})
 _HEAD, _TAIL = struct.Struct("<QI"), 4  # of a record: its length and the checksum of that, and its own checksum
@@ -32,46 +40,101 @@ class Board:
     traceback on the terminal; here they are met where they happen.
     """
 
-    def __init__(self, folder: Path, records: Iterable[dict[str, Any]]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        records: Iterable[dict[str, Any]],
+        *,
+        hyperparameters: summaries.Hyperparameters,
+        metric: str,
+    ) -> None:
         """Open a new file in `folder` that begins with `records`, and remove the former ones of this program.
 
-        An event that a former file has keeps its time.
+        An event that a former file has keeps its time. `metric` says which of several validations is the best.
         """
         folder.mkdir(exist_ok=True)
-        former = sorted(path for path in folder.iterdir() if EVENTS.fullmatch(path.name) and path.is_file())
-        times = dict(chain.from_iterable(map(_times, former)))
+        files = sorted(path for path in folder.iterdir() if EVENTS.fullmatch(path.name) and path.is_file())
+        former = _Former(chain.from_iterable(map(_events, files)))
+        self._metric, self._best, self._ended = metric, None, former.ended
         now = time.time()
+        began = former.began or now
         path = folder / f"events.out.tfevents.{now:.6f}.{socket.gethostname()}.{os.getpid()}"
         self._file = open(path, "xb")  # noqa: SIM115 - closed by close()
         self._events = RecordWriter(self._file)
-        self._add(Event(wall_time=now, file_version="brain.Event:2"))
+        self._add(Event(wall_time=began, file_version="brain.Event:2"))
         # Whoever has read the former files forgets their events.
-        self._add(Event(wall_time=now, step=0, session_log=SessionLog(status=SessionLog.START)))
+        self._add(Event(wall_time=began, step=0, session_log=SessionLog(status=SessionLog.START)))
+        self._add_values(0, summaries.started(hyperparameters, began), at=began)
         for record in records:
-            self.write(record, at=times.get((record["step"], record["split"])))
-        for path in former:
+            self.write(record, at=former.times.get((record["step"], record["split"])))
+            if record["split"] == "valid" and record["step"] in former.shown:
+                self._add(former.shown[record["step"]])
+        for path in files:
             path.unlink()
 
     def write(self, record: dict[str, Any], *, at: float | None = None) -> None:
-        """Write the numbers of a record, under the tags split/name, as measured `at` a time in seconds (None: now)."""
-        values = [
-            # In metrics.jsonl a number that is not finite is null.
-            Summary.Value(tag=f"{record['split']}/{name}", simple_value=math.nan if value is None else value)
-            for name, value in record.items()
-            if name not in _NOT_SCALARS
-        ]
-        self._add(Event(wall_time=at or time.time(), step=record["step"], summary=Summary(value=values)))
+        """Write the numbers of a record, under the tags split/name, as measured `at` a time in seconds (None: now).
+
+        Those of the best validation so far are under best/name, too.
+        """
+        numbers = {name: value for name, value in record.items() if name not in _NOT_SCALARS}
+        values = summaries.scalars(record["split"], numbers)
+        score = numbers.get(self._metric)
+        if record["split"] != "train" and score is not None and better(self._metric, score, self._best):
+            self._best = score
+            values += summaries.scalars("best", numbers)
+        self._add_values(record["step"], values, at=at)
+
+    def show(self, step: int, samples: Sequence[Sample], gradient_norms: Counts) -> None:
+        """Write what is shown of a validation besides its record, which is written before it."""
+        values = [*summaries.gradient_norms(gradient_norms), *summaries.samples(samples, self._fonts)]
+        if values:
+            self._add_values(step, values)
+
+    def end(self, step: int) -> None:
+        """Write that the run has come to its end."""
+        at = self._ended or time.time()
+        self._add_values(step, summaries.ended(at), at=at)
+
+    def save(self) -> None:
+        """Have the disk hold what was written so far: a saved state will count on it."""
+        os.fsync(self._file.fileno())
 
     def close(self) -> None:
         self._file.close()
+
+    @cached_property
+    def _fonts(self) -> Fonts | None:
+        return usual_fonts()
+
+    def _add_values(self, step: int, values: summaries.Values, *, at: float | None = None) -> None:
+        self._add(Event(wall_time=at or time.time(), step=step, summary=Summary(value=values)))
 
     def _add(self, event: Event) -> None:
         self._events.write(event.SerializeToString())
         self._file.flush()
 
 
-def _times(path: Path) -> Iterator[tuple[tuple[int, str], float]]:
-    """(step, split) and time of each event of scalars, up to where the file is damaged or cut short."""
+class _Former:
+    """What the events of former files have that metrics.jsonl does not."""
+
+    def __init__(self, events: Iterable[Any]) -> None:
+        self.began = self.ended = 0.0  # seconds; 0: not known
+        self.times: dict[tuple[int, str], float] = {}  # when the record of a step and split was written
+        self.shown: dict[int, Any] = {}  # the event with what is shown of the validation at a step
+        for event in events:
+            first = event.summary.value[0]
+            self.began = min(event.wall_time, self.began or math.inf)
+            if first.WhichOneof("value") == "simple_value":
+                self.times[event.step, first.tag.partition("/")[0]] = event.wall_time
+            elif summaries.is_shown(first):
+                self.shown[event.step] = event
+            elif summaries.is_end(first):
+                self.ended = event.wall_time
+
+
+def _events(path: Path) -> Iterator[Any]:
+    """The events that hold values, up to where the file is damaged or cut short."""
     content = path.read_bytes()
     position = 0
     while position + _HEAD.size <= len(content):
@@ -83,4 +146,4 @@ def _times(path: Path) -> Iterator[tuple[tuple[int, str], float]]:
         except DecodeError:
             return
         if position <= len(content) and event.summary.value:
-            yield (event.step, event.summary.value[0].tag.partition("/")[0]), event.wall_time
+            yield event

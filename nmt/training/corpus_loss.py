@@ -5,7 +5,8 @@ step by step.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -17,10 +18,19 @@ from nmt.models.stepwise import LARGEST_AREA, stepwise_log_probability
 from nmt.ops.loss import perplexity
 from nmt.training.distributed import ALONE, Processes
 from nmt.training.divergence import Diverged
+from nmt.training.samples import Sample
 from nmt.training.update import batch_loss
 
-Validate = Callable[[Seq2Seq], dict[str, float]]
-"""Scores a model on the validation corpus: loss, perplexity, bleu. It must leave all random states alone."""
+
+class Validation(NamedTuple):
+    """What a validation says of a model."""
+
+    metrics: dict[str, float]  # loss, perplexity, bleu
+    samples: Sequence[Sample] = ()  # the same sentences at every validation; in the first process only
+
+
+Validate = Callable[[Seq2Seq], Validation]
+"""Scores a model on the validation corpus. It must leave all random states alone."""
 
 
 def plan_validation(valid: PairedIds, *, batch_tokens: int) -> list[Indices]:

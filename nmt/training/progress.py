@@ -13,6 +13,7 @@ from nmt.data.batching import Batch
 from nmt.errors import UserError
 from nmt.ops.loss import perplexity
 from nmt.training.distributed import Processes
+from nmt.training.gradient_norms import Counts
 from nmt.training.optim import better, higher_is_better
 from nmt.training.update import UpdateResult
 
@@ -79,6 +80,7 @@ class Progress:
     validation_loss: float = 0.0  # of the last validation
     beyond: int = 0  # the last validations in a row whose loss was beyond that of an untrained model
     finished: str | None = None  # why training ended
+    gradient_norms: Counts = field(default_factory=dict)  # of the updates since the last validation
     window: Window = field(default_factory=Window)
 
     def is_due(self, interval: Interval | None) -> bool:

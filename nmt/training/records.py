@@ -8,15 +8,20 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from nmt.config import Config
 from nmt.evaluation import metrics
+from nmt.evaluation.measurements import measurement
 from nmt.files import open_refusing_links, written_atomically
 from nmt.training.board import Board
-from nmt.training.run_files import DAMAGED, METRICS, TENSORBOARD, measurement
+from nmt.training.gradient_norms import Counts
+from nmt.training.run_files import DAMAGED, METRICS, TENSORBOARD
+from nmt.training.samples import Sample
+from nmt.training.summaries import hyperparameters
 
 Saved = Callable[[int, str], bool]  # whether a state has the record of a step and split behind it
 Log = Callable[[str], None]
@@ -27,7 +32,7 @@ _TITLES = {"train": "", "valid": "validation", "average": "average of checkpoint
 class Records:
     """Writes the measurements of one run folder."""
 
-    def __init__(self, folder: Path, state: Mapping[str, Any], saved: Saved, log: Log) -> None:
+    def __init__(self, folder: Path, config: Config, state: Mapping[str, Any], saved: Saved, log: Log) -> None:
         """Continue `folder`'s records: of those in metrics.jsonl, the ones before the state that is resumed from.
 
         `saved` says which these are; `state` has what `saved` returned then, among others, and is empty for a new run.
@@ -35,11 +40,17 @@ class Records:
         """
         self._path = folder / METRICS
         self._digest = hashlib.blake2b(digest_size=16)
-        self._board = Board(folder / TENSORBOARD, _resumed(folder, state, self._digest, saved, log))
+        self._board = Board(
+            folder / TENSORBOARD,
+            _resumed(folder, state, self._digest, saved, log),
+            hyperparameters=hyperparameters(config),
+            metric=config.training.validation.metric,
+        )
         self._file = open_refusing_links(self._path, "a", encoding="utf-8", newline="\n")
 
     def saved(self) -> dict[str, Any]:
         """Bytes and checksum of metrics.jsonl so far, which is then on the disk: a saved state will count on it."""
+        self._board.save()
         self._file.flush()
         os.fsync(self._file.fileno())
         return {"recorded": self._path.stat().st_size, "recorded_digest": self._digest.hexdigest()}
@@ -51,6 +62,14 @@ class Records:
         self._file.write(line)
         self._file.flush()
         self._board.write(record)
+
+    def show(self, step: int, samples: Sequence[Sample], gradient_norms: Counts) -> None:
+        """Show, in TensorBoard alone, what a validation has besides its record, which is written before it."""
+        self._board.show(step, samples, gradient_norms)
+
+    def end(self, step: int) -> None:
+        """Note, in TensorBoard alone, that the run has come to its end."""
+        self._board.end(step)
 
     def close(self) -> None:
         with closing(self._board):

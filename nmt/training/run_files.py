@@ -4,21 +4,19 @@ A folder without a state has nothing to lose only if it holds no more than a run
 its state. Anything else is a model, a record of one, or somebody else's file.
 """
 
-import json
-import math
 import re
 from collections.abc import Iterator
 from os.path import lexists
 from pathlib import Path
-from typing import Any
 
 from nmt.config import dump_config, parse_config
 from nmt.errors import UserError
+from nmt.evaluation.measurements import FILE, measurement
 from nmt.models.model_file import BEST
 
 CONFIG, STATE, LOCK, LOG, CHECKPOINTS = "config.yaml", "state.safetensors", ".lock", "train.log", "checkpoints"
 PREVIOUS_STATE = "state.1.safetensors"  # the state before the newest
-METRICS, TENSORBOARD, ORIGIN = "metrics.jsonl", "tensorboard", "init_from.safetensors"
+METRICS, TENSORBOARD, ORIGIN = FILE, "tensorboard", "init_from.safetensors"
 DAMAGED = f"{METRICS}.damaged"  # lines of METRICS that cannot be read
 STATES = (STATE, PREVIOUS_STATE)
 FILES = (*STATES, BEST, METRICS, DAMAGED, ORIGIN, CONFIG, LOG, LOCK)
@@ -30,8 +28,6 @@ _UNFINISHED = re.compile(
     r"\.([0-9a-f]{32}|[0-9]+)\.partial"
 )
 _LONGEST = 1 << 20  # bytes of a configuration that is looked at
-_SPLITS = ("train", "valid", "average")
-_LARGEST = 2**53  # of whole numbers in METRICS: beyond, a float is not exact, and TensorBoard has no room
 
 
 def checkpoint_name(update: int) -> str:
@@ -107,24 +103,6 @@ def check_kinds(path: Path) -> None:
             raise UserError(f"{file}: is {what}, but has the name of a file of the run; rename it")
 
 
-def measurement(line: bytes) -> dict[str, Any] | None:
-    """The record that a line of METRICS holds: `step`, `split` and numbers, of which null is one.
-
-    None when it holds none: somebody may have damaged or edited the file.
-    """
-    try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(record, dict) or not line.endswith(b"\n"):
-        return None
-    step = record.get("step")
-    if record.get("split") not in _SPLITS or type(step) is not int or step < 1:
-        return None
-    fits = all(name.isprintable() and _is_number(value) for name, value in record.items() if name != "split")
-    return record if fits else None
-
-
 def _is_of_training_only(path: Path) -> bool:
     """Whether these are records of a run that has not validated; the last one may be incomplete.
 
@@ -155,10 +133,3 @@ def _inside(folder: Path) -> list[Path]:
 
 def _is_own(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
-
-
-def _is_number(value: object) -> bool:
-    """Whether a record may hold the value; true and false are not numbers."""
-    if type(value) is int:
-        return abs(value) <= _LARGEST
-    return value is None or (type(value) is float and math.isfinite(value))

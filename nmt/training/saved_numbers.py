@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
+from nmt.training.gradient_norms import is_counts
 from nmt.training.progress import Progress, Window
 
 _ALWAYS = {"epoch", "position", "update", "best", "last", "finished", "window"}  # in states of every version
@@ -76,5 +77,6 @@ _FITS: dict[str, Callable[[Any], bool]] = {  # of the keys of progress that are 
     "finished": lambda value: isinstance(value, str),
     "best": lambda value: isinstance(value, list) and all(map(_is_scored, value)),
     "last": lambda value: isinstance(value, list) and all(map(_is_count, value)),
+    "gradient_norms": is_counts,
     "window": lambda value: isinstance(value, dict) and _is_window(value),
 }

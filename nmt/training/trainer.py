@@ -22,8 +22,9 @@ from nmt.jobs.stopping import Interrupted, StopRequest
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.computing import computing
 from nmt.training.averaging import whole_checkpoints, with_average
-from nmt.training.corpus_loss import Validate
+from nmt.training.corpus_loss import Validate, Validation
 from nmt.training.divergence import Diverged, beyond_start, bound, place
+from nmt.training.gradient_norms import count
 from nmt.training.optim import better
 from nmt.training.progress import Progress, Window
 from nmt.training.records import Records, readable
@@ -68,6 +69,8 @@ class Trainer:
             with self.stop.installed():
                 while self.progress.finished is None:
                     self._train_epoch()
+            if self.records is not None:
+                self.records.end(self.progress.update)
         finally:
             if self.records is not None:
                 self.records.close()
@@ -137,6 +140,7 @@ class Trainer:
         seconds = time.perf_counter() - began
         if result.is_finite:
             progress.window.add(group, result, seconds)
+            count(progress.gradient_norms, result.gradient_norm)
         else:
             self._skip(result, where)
         progress.seconds += seconds
@@ -171,12 +175,15 @@ class Trainer:
         """Score the model, and let the score steer the rate, the checkpoints and the end of training."""
         self._save()  # so that an interruption from here on loses nothing
         began = time.perf_counter()
-        metrics = self._metrics()
+        metrics, samples = self._scored()
         progress = self.progress
         progress.seconds += time.perf_counter() - began
         is_best = progress.record(metrics, self.settings)
         progress.note_loss(metrics["loss"], bound(self.settings.divergence, self.pieces))
         self._record("valid", metrics)
+        if self.records is not None:
+            self.records.show(progress.update, samples, progress.gradient_norms)
+        progress.gradient_norms = {}
         if (message := self.schedule.validated(metrics)) is not None:
             self.log(message)
         if progress.update in progress.kept(self.settings):
@@ -185,8 +192,9 @@ class Trainer:
             self._write_model(self.folder.best_path, metrics)
         self._save()
 
-    def _metrics(self) -> dict[str, float]:
-        """The metrics of validation. A signal ends it at once; several processes leave together, before an update."""
+    def _scored(self) -> Validation:
+        """What validation says of the model. A signal ends it at once; several processes leave together, before an
+        update."""
         fused = chosen_computing(self.settings, self.model.output_weight.device).fused
         with computing(fused=fused), self.stop.at_once() if self.processes.size == 1 else nullcontext():
             try:
@@ -230,7 +238,7 @@ class Trainer:
             self.log(f"no average: it takes two of the best checkpoints, and {len(paths)} can be read")
             return
         with with_average(self.model, list(paths.values())):
-            metrics = self._metrics()
+            metrics, _ = self._scored()
             self._record("average", metrics)
             wins = better(metric, metrics[metric], progress.best[0][0])
             if wins:

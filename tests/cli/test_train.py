@@ -96,17 +96,51 @@ def test_metrics(trained: Path) -> None:
     assert all(earlier["seconds"] <= later["seconds"] for earlier, later in pairwise(lines))
 
 
+def board(output: Path) -> EventAccumulator:
+    everything = EventAccumulator(str(output / "tensorboard"), size_guidance={"scalars": 0, "images": 0, "tensors": 0})
+    everything.Reload()
+    return everything
+
+
 def test_tensorboard_has_the_scalars_of_the_metrics(trained: Path) -> None:
-    board = EventAccumulator(str(trained / "tensorboard"), size_guidance={"scalars": 0})
-    board.Reload()
-    shown = {(tag, event.step): event.value for tag in board.Tags()["scalars"] for event in board.Scalars(tag)}
-    written = {
-        (f"{line['split']}/{name}", line["step"]): value
-        for line in records(trained)
-        for name, value in line.items()
-        if name not in ("step", "epoch", "split")
-    }
+    """And those of the best validation so far, by the loss, once more."""
+    events = board(trained)
+    shown = {(tag, event.step): event.value for tag in events.Tags()["scalars"] for event in events.Scalars(tag)}
+    written: dict[tuple[str, int], float] = {}
+    least = float("inf")
+    for line in records(trained):
+        numbers = {name: value for name, value in line.items() if name not in ("step", "epoch", "split")}
+        groups = [line["split"]]
+        if line["split"] == "valid" and line["loss"] < least:
+            groups, least = ["valid", "best"], line["loss"]
+        written |= {(f"{group}/{name}", line["step"]): value for group in groups for name, value in numbers.items()}
     assert shown == pytest.approx(written, rel=1e-6)  # TensorBoard holds float32
+
+
+def test_tensorboard_shows_the_same_sentences_at_each_validation(trained: Path, corpus: Path) -> None:
+    """Of 12 sentences every third; with the attention of each translation, and the norms of 9 updates."""
+    events = board(trained)
+    texts = [(corpus / f"valid.{side}").read_text(encoding="utf-8").splitlines() for side in ("en", "de")]
+    for number, place in enumerate((0, 3, 6, 9), 1):
+        shown = events.Tensors(f"translation/{number}")
+        assert [text.step for text in shown] == [9, 18, 27]
+        for text in shown:
+            block = text.tensor_proto.string_val[0].decode().split("\n")
+            assert [line.split()[0] for line in block] == ["source", "reference", "translation"]
+            assert [line.split()[1:] for line in block[:2]] == [side[place].split() for side in texts]
+        pictures = {event.step: event.encoded_image_string for event in events.Images(f"attention/{number}")}
+        assert set(pictures) <= {9, 18, 27}  # none of an empty translation
+        assert len(set(pictures.values())) == len(pictures)
+    assert 27 in pictures
+    for histogram in events.Tensors("train/gradient_norms"):
+        assert sum(histogram.tensor_proto.double_val[2::3]) == 9
+
+
+def test_tensorboard_without_sentences(tiny: Path, tmp_path: Path, train: Train) -> None:
+    assert train(tiny, tmp_path / "run", "training.max_updates=1", "training.validation.samples=0") == 0
+    tags = board(tmp_path / "run").Tags()
+    assert tags["images"] == []
+    assert [tag for tag in tags["tensors"] if not tag.startswith("_hparams_")] == ["train/gradient_norms"]
 
 
 def test_log(trained: Path) -> None:

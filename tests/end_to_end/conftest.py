@@ -97,7 +97,7 @@ def assert_same(left: Path, right: Path) -> None:
     for path in models[0]:
         if path.name not in STATES:
             assert (left / path).read_bytes() == (right / path).read_bytes(), path
-    assert repr(scalars(left)) == repr(scalars(right))  # what is no number equals not even itself
+    assert repr(shown(left)) == repr(shown(right))  # what is no number equals not even itself
 
 
 def is_older(path: Path, other: Path) -> bool:
@@ -122,9 +122,15 @@ def assert_same_state(left: Path, right: Path) -> None:
     assert mine.numbers == theirs.numbers
 
 
-def scalars(run: Path) -> dict[str, list[tuple[int, float]]]:
+def shown(run: Path) -> dict[str, list[tuple[int, Any]]]:
     """The steps and values of each tag that TensorBoard has of a run, as they are in its files."""
-    board = EventAccumulator(str(run / "tensorboard"), purge_orphaned_data=False)
+    everything = {"scalars": 0, "images": 0, "tensors": 0}
+    board = EventAccumulator(str(run / "tensorboard"), purge_orphaned_data=False, size_guidance=everything)
     board.Reload()
-    tags = [tag for tag in board.Tags()["scalars"] if tag.rpartition("/")[2] not in TIMES]
-    return {tag: [(event.step, event.value) for event in board.Scalars(tag)] for tag in sorted(tags)}
+    tags = board.Tags()
+    scalars = [tag for tag in tags["scalars"] if tag.rpartition("/")[2] not in TIMES]
+    values = {tag: [(event.step, event.value) for event in board.Scalars(tag)] for tag in sorted(scalars)}
+    images = {tag: [(event.step, event.encoded_image_string) for event in board.Images(tag)] for tag in tags["images"]}
+    others = {tag: [(event.step, event.tensor_proto) for event in board.Tensors(tag)] for tag in tags["tensors"]}
+    assert {tag.partition("/")[0] for tag in (*images, *others)} == {"attention", "translation", "train", "_hparams_"}
+    return {**values, **images, **others}

@@ -1,16 +1,32 @@
 """metrics.jsonl, TensorBoard and the log line of a measurement, and how a resumed run continues them."""
 
+import io
 import json
 import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
+from nmt.config import Config
 from nmt.ops.loss import perplexity
 from nmt.training.progress import Progress
 from nmt.training.records import Records, readable
+from nmt.training.samples import Sample
+
+DATA = {
+    "source_language": "en",
+    "target_language": "de",
+    "train": [{"source": "/a", "target": "/b"}],
+    "valid": {"source": "/c", "target": "/d"},
+    "max_length": 50,
+}
+TRAINING = {"optimizer": {"name": "adam", "learning_rate": 0.25}, "max_epochs": 1}
+CONFIG = Config.model_validate({"name": "run", "seed": 7, "data": DATA, "training": TRAINING})
 
 
 def record(step: int, **numbers: float) -> dict[str, Any]:
@@ -24,7 +40,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 def resumed(folder: Path, size: int, last: int, said: list[str] | None = None, *, validated: bool = False) -> Records:
     """Continue the records of a state of `size` bytes, saved at update `last` before or after its validation."""
     progress = Progress(update=last, validated=last if validated else -1)
-    return Records(folder, {"recorded": size}, progress.is_after, [].append if said is None else said.append)
+    return Records(folder, CONFIG, {"recorded": size}, progress.is_after, [].append if said is None else said.append)
 
 
 def write(folder: Path, size: int, *steps: int, said: list[str] | None = None) -> int:
@@ -263,16 +279,135 @@ def test_perplexity() -> None:
 def test_a_digit_that_has_changed_is_told(tmp_path: Path) -> None:
     """A bit is enough for another number; which line it is in, nobody can know."""
     said: list[str] = []
-    records = Records(tmp_path, {}, Progress().is_after, said.append)
+    records = Records(tmp_path, CONFIG, {}, Progress().is_after, said.append)
     records.write(record(1, loss=3.25))
     state = records.saved()
     records.close()
     after_one = Progress(update=1).is_after
-    Records(tmp_path, state, after_one, said.append).close()
-    Records(tmp_path, {"recorded": state["recorded"]}, after_one, said.append).close()  # of an earlier version
+    Records(tmp_path, CONFIG, state, after_one, said.append).close()
+    Records(tmp_path, CONFIG, {"recorded": state["recorded"]}, after_one, said.append).close()  # of an earlier version
     assert said == []
     path = tmp_path / "metrics.jsonl"
     path.write_text(path.read_text(encoding="utf-8").replace("3.25", "3.65"), encoding="utf-8")
-    Records(tmp_path, state, after_one, said.append).close()
+    Records(tmp_path, CONFIG, state, after_one, said.append).close()
     assert said == [f"{path}: has been changed since the state was saved; it stays as it is"]
     assert [line["loss"] for line in lines(tmp_path)] == [3.65]
+
+
+# ------------------------------------------------------------------------------------------- what TensorBoard alone has
+
+
+SAMPLES = [
+    Sample("a dog", "ein Hund", "Hund", ["▁a", "▁dog", "</s>"], ["▁H", "und"], np.eye(2, 3, dtype=np.float32)),
+    Sample("a cat", "ein Kater", "", ["▁a", "▁cat", "</s>"], [], np.zeros((0, 3), dtype=np.float32)),
+    Sample("a man", "ein Mann", "Mann", ["▁a", "▁man", "</s>"], ["▁Mann"], None),  # of a model without attention
+]
+
+
+def with_validations(folder: Path, *scores: float, size: int = 0, saved: int | None = None) -> int:
+    """Record validations at the next steps, whose only metric is BLEU; the state is saved after `saved` of them."""
+    first = sum(line["split"] == "valid" for line in lines(folder)) if size else 0
+    records = resumed(folder, size, first, validated=True)
+    for step, bleu in enumerate(scores, first + 1):
+        records.write({**record(step, bleu=bleu), "split": "valid"})
+        records.show(step, SAMPLES, {str(8 * step): step})
+        if step == saved:
+            size = records.saved()["recorded"]
+    size = records.saved()["recorded"] if saved is None else size
+    records.close()
+    return size
+
+
+def board(folder: Path) -> EventAccumulator:
+    everything = EventAccumulator(str(folder / "tensorboard"), size_guidance={"images": 0, "tensors": 0})
+    everything.Reload()
+    return everything
+
+
+def told(events: EventAccumulator, tag: str) -> HParamsPluginData:
+    return HParamsPluginData.FromString(events.SummaryMetadata(tag).plugin_data.content)
+
+
+def test_translations_attention_and_norms_of_a_validation(tmp_path: Path) -> None:
+    with_validations(tmp_path, 10.0, 20.0)
+    events = board(tmp_path)
+    assert events.Tags()["images"] == ["attention/1"]
+    texts = [tag for tag in events.Tags()["tensors"] if tag.startswith("translation")]
+    assert texts == ["translation/1", "translation/2", "translation/3"]
+    (first, second) = events.Images("attention/1")
+    assert (first.step, second.step) == (1, 2)
+    assert Image.open(io.BytesIO(first.encoded_image_string)).size == (first.width, first.height)
+    (text, _) = events.Tensors("translation/3")
+    assert text.tensor_proto.string_val[0].decode().splitlines()[2] == "    translation  Mann"
+    (_, norms) = events.Tensors("train/gradient_norms")
+    assert norms.step == 2
+    assert norms.tensor_proto.double_val == pytest.approx([4.0, 4.0 * 2 ** (1 / 8), 2.0])  # 2^(16/8), and two updates
+
+
+def test_a_resumed_run_shows_what_its_records_say(tmp_path: Path) -> None:
+    """The second validation was shown after the state was saved, so it is shown anew; the first stays as it was."""
+    size = with_validations(tmp_path, 10.0, 20.0, saved=1)
+    before = board(tmp_path)
+    with_validations(tmp_path, 20.0, 30.0, size=size)
+    after = board(tmp_path)
+    for tag in ("attention/1", "translation/2", "train/gradient_norms"):
+        (mine, theirs) = (events.Images(tag) if "att" in tag else events.Tensors(tag) for events in (before, after))
+        assert [event.step for event in theirs] == [1, 2, 3]
+        assert theirs[0] == mine[0]
+
+
+def test_a_longer_translation_is_drawn_in_part(tmp_path: Path) -> None:
+    """Of a model that does not end its translations."""
+    records = resumed(tmp_path, 0, 0)
+    records.show(1, [SAMPLES[0]._replace(target_pieces=["▁H"] * 500, weights=np.ones((500, 3), dtype=np.float32))], {})
+    records.close()
+    (image,) = board(tmp_path).Images("attention/1")
+    assert image.height < 60 * 20 + 100
+
+
+def test_the_best_so_far(tmp_path: Path) -> None:
+    """Which is the last of its tag, for the table that compares runs, and the same after the run was resumed."""
+    size = with_validations(tmp_path, 10.0, 30.0, 20.0)
+    for more in ([], [35.0, 1.0]):
+        with_validations(tmp_path, *more, size=size)
+        best = board(tmp_path).Scalars("best/bleu")
+        assert [(event.step, event.value) for event in best] == [(1, 10.0), (2, 30.0)] + [(4, 35.0)] * bool(more)
+    records = resumed(tmp_path, (tmp_path / "metrics.jsonl").stat().st_size, 5, validated=True)
+    records.write({**record(5, bleu=40.0), "split": "average"})
+    records.close()
+    assert board(tmp_path).Scalars("best/bleu")[-1][1:] == (5, 40.0)
+
+
+def test_hyperparameters_and_the_end(tmp_path: Path) -> None:
+    size = with_validations(tmp_path, 10.0)
+    start, end = "_hparams_/session_start_info", "_hparams_/session_end_info"
+    events = board(tmp_path)
+    info = told(events, start).session_start_info
+    assert info.hparams["seed"].number_value == 7
+    assert info.hparams["data.max_length"].number_value == 50
+    assert info.hparams["training.optimizer.learning_rate"].number_value == 0.25
+    assert info.hparams["model.encoder.bidirectional"].bool_value is True
+    assert info.hparams["training.validate_every"].string_value == "1 epoch"
+    assert not {"name", "data.train", "data.valid.source", "training.early_stopping"} & set(info.hparams)
+    assert end not in events.Tags()["tensors"]
+    ends = []
+    for _ in range(2):  # the second time it is resumed to find that it is over
+        records = resumed(tmp_path, size, 1, validated=True)
+        records.end(1)
+        records.close()
+        events = board(tmp_path)
+        assert told(events, start).session_start_info.start_time_secs == info.start_time_secs
+        ends.append(told(events, end).session_end_info)
+    assert ends[0].status == 1  # success
+    assert ends[0] == ends[1]
+
+
+def test_damage_to_the_events_costs_only_what_is_behind_it(tmp_path: Path) -> None:
+    """Numbers are made again from metrics.jsonl; pictures cannot be."""
+    size = with_validations(tmp_path, 10.0, 20.0)
+    (path,) = (tmp_path / "tensorboard").iterdir()
+    path.write_bytes(path.read_bytes()[:-20])
+    with_validations(tmp_path, size=size)
+    events = board(tmp_path)
+    assert [event.step for event in events.Scalars("valid/bleu")] == [1, 2]
+    assert [event.step for event in events.Images("attention/1")] == [1]

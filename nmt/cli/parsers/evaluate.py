@@ -23,7 +23,7 @@ def parser() -> Parser:
     made = Parser(
         PROGRAM,
         description="Score translations with BLEU, chrF2 and TER by sacreBLEU, on the 0 to 100 scale, with signatures; "
-        "or word alignments, with precision, recall and alignment error rate.",
+        "or word alignments, with precision, recall and alignment error rate; or draw learning curves of trainings.",
         epilog="Files are UTF-8 text, one detokenized sentence a line, plain or .gz.",
     )
     scored = made.add_argument_group("what is scored: --hypotheses, or --model with --source")
@@ -57,9 +57,20 @@ def parser() -> Parser:
     add_alignment_step_option(translation)
     add_device_option(translation)
     add_speed_options(translation)
-    translation.add_argument("--output", metavar="FILE", help="save the translations, or the combined alignments")
+    translation.add_argument(
+        "--output", metavar="FILE", help="save the translations, the combined alignments or the curves"
+    )
 
     _add_alignment_score_options(made.add_argument_group("word alignments, instead of translations"))
+    curves = made.add_argument_group("learning curves, instead of scores")
+    curves.add_argument(
+        "--curves",
+        type=Path,
+        nargs="+",
+        metavar="RUN",
+        help="run folders of nmt-train; their loss, perplexity and BLEU, by update and by minute, are drawn into "
+        "--output FILE, a .png or .svg (needs matplotlib, the extra plots)",
+    )
     return made
 
 

@@ -1,0 +1,116 @@
+"""Learning curves of one or several runs in one picture: loss, perplexity and scores, by update and by minute.
+
+It knows measurements; it reads no files. matplotlib, an optional dependency, is imported only to draw, and its global
+state is left alone.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from nmt.evaluation.alignment_plot import Fonts
+from nmt.evaluation.measurements import Record
+from nmt.evaluation.metrics import METRICS
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Numbers = npt.NDArray[np.float64]
+
+POINTS = 2000  # of a line: more could not be told apart, and drawing a noisy line of many fails
+_WIDTH, _HEIGHT = 4.8, 2.7  # inches of a panel
+_LEGEND = 0.22  # inches of a run's line in the legend
+_DOTS = 100  # per inch
+_LONGEST = 100  # characters of a run's name in the legend: the last ones
+_STYLES = ("-", "--", ":", "-.")  # of lines; after the colors have come round
+_COLORS = 10
+
+
+def plot_curves(runs: Mapping[str, Sequence[Record]], file: IO[bytes], *, form: Literal["png", "svg"] = "png") -> None:
+    """Draw the curves of all `runs`, named by their keys, into `file`: a row for each quantity, by update on the left
+    and by minutes of training and validation on the right.
+
+    A line of more than POINTS measurements has the means of neighboring ones. Numbers that are not finite are left out.
+    A star is the average of checkpoints at the end of a run.
+    """
+    from matplotlib.figure import Figure
+
+    scores = [(name, METRICS[name].title) for name in METRICS if METRICS[name].steers]
+    rows = [("loss", "training loss, nats per token", "train"), ("perplexity", "validation perplexity", "valid")]
+    rows += [(name, f"validation {title}", "valid") for name, title in scores]
+    legend = (len(runs) + 1) * _LEGEND
+    figure = Figure(figsize=(2 * _WIDTH, len(rows) * _HEIGHT + legend), dpi=_DOTS, layout="constrained")
+    figure.get_layout_engine().set(rect=(0.0, 0.0, 1.0, 1 - legend / figure.get_figheight()))
+    panels = figure.subplots(len(rows), 2, sharey="row", squeeze=False)
+    lines = []
+    for number, records in enumerate(runs.values()):
+        style: dict[str, Any] = {"color": f"C{number % _COLORS}", "linewidth": 1.2}
+        style["linestyle"] = _STYLES[number // _COLORS % len(_STYLES)]
+        for (name, _, split), pair in zip(rows, panels, strict=True):
+            for axes, by in zip(pair, ("step", "seconds"), strict=True):
+                marks = {"marker": "."} if split == "valid" else {}
+                (line,) = axes.plot(*_thinned(*_points(records, split, by, name)), **style, **marks)
+                if split == "valid":
+                    axes.plot(*_points(records, "average", by, name), "*", color=style["color"], markersize=9)
+        lines.append(line)
+    for (name, title, _), pair in zip(rows, panels, strict=True):
+        pair[0].set_ylabel(title)
+        for axes in pair:
+            axes.grid(color="0.9")
+            if name == "perplexity" and len(axes.lines):
+                axes.set_yscale("log")
+    for axes, title in zip(panels[-1], ("updates", "minutes of training and validation"), strict=True):
+        axes.set_xlabel(title)
+    _name(figure, lines, list(runs))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a box stands for it
+        warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
+        figure.savefig(file, format=form, metadata={"Date": None} if form == "svg" else None)
+
+
+def _points(records: Sequence[Record], split: str, by: str, name: str) -> "tuple[Numbers, Numbers]":
+    """Where the measurements of a quantity are, in updates or minutes, and what they are; only finite ones."""
+    places = [(record.get(by), record.get(name)) for record in records if record["split"] == split]
+    found = np.array([pair for pair in places if None not in pair], dtype=np.float64).reshape(-1, 2)
+    return found[:, 0] / (60.0 if by == "seconds" else 1.0), found[:, 1]
+
+
+def _thinned(*sides: "Numbers") -> "list[Numbers]":
+    """At most POINTS points: the means of groups of neighbors, as large as each other, but for the last."""
+    size = -(-len(sides[0]) // POINTS)
+    if size <= 1:
+        return list(sides)
+    starts = np.arange(0, len(sides[0]), size)
+    counts = np.diff([*starts, len(sides[0])])
+    return [np.add.reduceat(side, starts) / counts for side in sides]
+
+
+def _name(figure: Any, lines: Sequence[Any], names: Sequence[str]) -> None:
+    """The legend at the top, in which a name may have any characters."""
+    shown = [name if len(name) <= _LONGEST else f"…{name[-_LONGEST + 1 :]}" for name in names]
+    shown = [
+        "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in name) for name in shown
+    ]
+    fonts = Fonts()
+    fonts.cover(shown)
+    # matplotlib would leave out what begins with "_", and take a dollar sign for the start of a formula.
+    legend = figure.legend(lines, ["run"] * len(lines), loc="upper left", frameon=False, labelspacing=0.3)
+    for text, name in zip(legend.get_texts(), shown, strict=True):
+        text.set(text=name, parse_math=False, fontfamily=fonts.families, fontsize=9)
+
+
+def names(folders: Sequence[Path]) -> list[str]:
+    """A name for each of the folders, which are absolute: its last part, and as many before it as tell them apart."""
+    parts = [folder.parts for folder in folders]
+    shown = []
+    for mine in parts:
+        others = [theirs for theirs in parts if theirs != mine]
+        length = next(
+            (length for length in range(1, len(mine)) if all(theirs[-length:] != mine[-length:] for theirs in others)),
+            len(mine),
+        )
+        shown.append("/".join(mine[-length:]))
+    return shown

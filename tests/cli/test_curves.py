@@ -1,0 +1,107 @@
+"""nmt-eval --curves from its arguments to the picture, the exit code and the messages."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from nmt.cli.evaluate import main
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two runs of one name, the second of which is writing a line."""
+    for number, name in enumerate(("first/run", "second/run")):
+        folder = tmp_path / name
+        folder.mkdir(parents=True)
+        lines = [
+            {"step": 10, "epoch": 1.0, "split": split, "loss": 2.5, "perplexity": 12.2, "bleu": 9.5, "seconds": 30.0}
+            for split in ("train", "valid")
+        ]
+        text = "".join(f"{json.dumps(line)}\n" for line in lines) + '{"step": 20, "ep' * number
+        (folder / "metrics.jsonl").write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def messages(capture: Capture) -> list[str]:
+    printed = capture.readouterr()
+    assert printed.out == ""
+    return printed.err.splitlines()
+
+
+@pytest.mark.parametrize("name", ["curves.png", "curves.PNG"])
+def test_a_picture(name: str, capsys: Capture) -> None:
+    assert main(["--curves", "first/run", "second/run/", "--output", name]) == 0
+    assert messages(capsys) == []
+    assert Image.open(name).format == "PNG"
+
+
+def test_a_drawing(runs: Path, capsys: Capture) -> None:
+    """The runs have the same name, so more of their folders is shown."""
+    assert main(["--curves", "first/run", str(runs / "second" / "run"), "--output", "curves.svg"]) == 0
+    drawing = Path("curves.svg").read_text(encoding="utf-8")
+    assert "<!-- first/run -->" in drawing
+    assert "<!-- second/run -->" in drawing
+
+
+def test_a_damaged_line_is_told(capsys: Capture) -> None:
+    with open("first/run/metrics.jsonl", "a", encoding="utf-8") as file:
+        file.write("oh\n" * 5)
+    assert main(["--curves", "first/run", "--output", "curves.png"]) == 0
+    (warning,) = messages(capsys)
+    assert warning == (
+        f"nmt-eval: warning: {Path('first/run/metrics.jsonl')}: line 3, 4, 5 and 2 more: no measurement; the others "
+        "are drawn"
+    )
+    assert Path("curves.png").exists()
+
+
+def test_all_that_is_wrong_at_once(capsys: Capture) -> None:
+    Path("empty").mkdir()
+    Path("begun").mkdir()
+    Path("begun/metrics.jsonl").write_text('{"step": 1', encoding="utf-8")
+    Path("broken").mkdir()
+    Path("broken/metrics.jsonl").write_text("oh\n", encoding="utf-8")
+    Path("best.safetensors").touch()
+    folders = ["absent", "empty", "begun", "broken", "best.safetensors", "first/run", "first/../first/run"]
+    wrong = ["--output", "curves.jpg", "--reference", "r", "--lowercase", "--json", "-", "--gold-alignments", "g"]
+    assert main(["--curves", *folders, *wrong]) == 2
+    assert [message.removeprefix("nmt-eval: error: ").strip() for message in messages(capsys)] == [
+        *(f"{option} has no effect on --curves; leave it out" for option in ("--reference", "--lowercase", "--json")),
+        "--gold-alignments has no effect on --curves; leave it out",
+        "--curves first/../first/run: is there twice",
+        "--output curves.jpg: must end with .png or .svg, the formats of the picture",
+        "--curves absent: no such folder",
+        "--curves empty: is not the folder of a run: there is no metrics.jsonl in it",
+        f"{Path('begun/metrics.jsonl')}: has no measurements; the run has not measured anything yet",
+        f"{Path('broken/metrics.jsonl')}: has no measurements; no line of it can be read",
+        "--curves best.safetensors: is a file; give the folder of its run",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ([], "--curves needs --output FILE: the picture, such as curves.png"),
+        (["--output", "-"], "--output -: must end with .png or .svg, the formats of the picture"),
+        (["--output", "absent/curves.png"], "--output absent/curves.png: there is no folder absent"),
+    ],
+)
+def test_no_place_for_the_picture(output: list[str], message: str, capsys: Capture) -> None:
+    assert main(["--curves", "first/run", *output]) == 2
+    (line,) = messages(capsys)
+    assert line.endswith(message)
+
+
+def test_without_matplotlib(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["--curves", "first/run", "--output", "curves.png"]) == 2
+    (line,) = messages(capsys)
+    assert "pictures need matplotlib, which is not installed: pip install matplotlib" in line

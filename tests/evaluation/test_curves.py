@@ -1,0 +1,98 @@
+"""Learning curves: what is drawn in which panel, and names that are hard to write."""
+
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+
+from nmt.evaluation.curves import names, plot_curves
+
+RUN = [
+    {"step": 10, "split": "train", "loss": 3.5, "perplexity": 33.1, "seconds": 60.0},
+    {"step": 20, "split": "train", "loss": 3.0, "perplexity": 20.1, "seconds": 120.0},
+    {"step": 20, "split": "valid", "loss": 3.1, "perplexity": 22.2, "bleu": 10.0, "seconds": 150.0},
+    {"step": 30, "split": "train", "loss": None, "perplexity": None, "seconds": 210.0},
+    {"step": 40, "split": "valid", "loss": 2.1, "perplexity": 8.2, "bleu": 20.0, "seconds": 300.0},
+    {"step": 40, "split": "average", "loss": 2.0, "perplexity": 7.4, "bleu": 21.0, "seconds": 330.0},
+]
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """Collects every figure that is saved, without preventing it from being saved."""
+    saved: list[Figure] = []
+    save = Figure.savefig
+
+    def savefig(self: Figure, *arguments: Any, **options: Any) -> None:
+        saved.append(self)
+        save(self, *arguments, **options)
+
+    monkeypatch.setattr(Figure, "savefig", savefig)
+    return saved
+
+
+def points(axes: Any) -> list[list[tuple[float, float]]]:
+    return [list(zip(*line.get_data(), strict=True)) for line in axes.lines]
+
+
+def test_each_quantity_by_update_and_by_minute(figures: list[Figure]) -> None:
+    """What is not finite is left out; a star stands for the average."""
+    file = io.BytesIO()
+    plot_curves({"run": RUN, "other": RUN[:1]}, file)
+    (figure,) = figures
+    loss, perplexity, bleu = (figure.axes[index : index + 2] for index in (0, 2, 4))
+    assert points(loss[0]) == [[(10, 3.5), (20, 3.0)], [(10, 3.5)]]
+    assert points(loss[1]) == [[(1, 3.5), (2, 3.0)], [(1, 3.5)]]
+    assert points(perplexity[0]) == [[(20, 22.2), (40, 8.2)], [(40, 7.4)], [], []]
+    assert points(bleu[1]) == [[(2.5, 10.0), (5.0, 20.0)], [(5.5, 21.0)], [], []]
+    assert [axes.get_ylabel() for axes in figure.axes[::2]] == [
+        *("training loss, nats per token", "validation perplexity", "validation BLEU")
+    ]
+    assert [axes.get_xlabel() for axes in figure.axes[-2:]] == ["updates", "minutes of training and validation"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["run", "other"]
+    assert Image.open(file).size[0] == 960
+
+
+def test_many_measurements_are_thinned(figures: list[Figure]) -> None:
+    """4,001 of them: groups of 3, of which the last has 2."""
+    run = [{"step": step, "split": "train", "loss": step % 3, "seconds": 1.0} for step in range(1, 4002)]
+    plot_curves({"run": run}, io.BytesIO())
+    (drawn,) = points(figures[0].axes[0])
+    assert len(drawn) == math.ceil(4001 / 3)
+    assert drawn[0] == (2, 1)
+    assert drawn[-1] == (4000.5, 1.5)
+
+
+@pytest.mark.parametrize("name", ["_run", "$x_2", "a" * 300, "мой запуск", "\n\x00", "<b>&"])
+def test_any_name(figures: list[Figure], name: str) -> None:
+    for form, beginning in (("png", b"\x89PNG"), ("svg", b"<?xml")):
+        file = io.BytesIO()
+        plot_curves({name: RUN}, file, form=form)  # type: ignore[arg-type]
+        assert file.getvalue().startswith(beginning)
+    (text,) = figures[0].legends[0].get_texts()
+    assert text.get_text() == name or not (name.isprintable() and len(name) <= 100)
+
+
+def test_thirty_runs_have_styles_of_their_own(figures: list[Figure]) -> None:
+    plot_curves({f"run {number}": RUN for number in range(30)}, io.BytesIO())
+    lines = figures[0].axes[0].lines
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 30
+    assert np.unique([text.get_text() for text in figures[0].legends[0].get_texts()]).size == 30
+
+
+@pytest.mark.parametrize(
+    ("folders", "expected"),
+    [
+        (["/runs/a", "/runs/b"], ["a", "b"]),
+        (["/x/a", "/y/a", "/y/b"], ["x/a", "y/a", "b"]),
+        (["/x/y/a", "/z/y/a"], ["x/y/a", "z/y/a"]),
+        (["/runs/a", "/runs/a"], ["a", "a"]),
+    ],
+)
+def test_names_tell_the_folders_apart(folders: list[str], expected: list[str]) -> None:
+    assert names([Path(folder) for folder in folders]) == expected

@@ -1,0 +1,68 @@
+"""Small heat maps: the cells by hand, the labels beside them, with and without matplotlib."""
+
+import io
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nmt.evaluation.heat_map import CELL, heat_map, usual_fonts
+
+SOURCE, TARGET = ["▁the", "▁house", "</s>"], ["▁Haus", "▁da"]
+WEIGHTS = np.array([[0.0, 0.5, 1.0], [1.5, -0.5, 0.75]])
+# White at 0, dark blue at 1; between 0.5 and 1 half of the way; beyond 0 and 1 as at them.
+WHITE, MIDDLE, DARK = (255, 255, 255), (107, 174, 214), (8, 48, 107)
+COLORS = [[WHITE, MIDDLE, DARK], [DARK, WHITE, (58, 111, 160)]]
+
+
+def pixels(source: list[str], target: list[str], weights: np.ndarray, *, labels: bool) -> np.ndarray:
+    picture = heat_map(source, target, weights, fonts=usual_fonts() if labels else None)
+    image = Image.open(io.BytesIO(picture.png))
+    assert (image.format, image.size) == ("PNG", (picture.width, picture.height))
+    return np.asarray(image)
+
+
+def test_cells_without_labels() -> None:
+    drawn = pixels(SOURCE, TARGET, WEIGHTS, labels=False)
+    assert drawn.shape == (2 * CELL + 1, 3 * CELL + 1, 3)
+    for row, colors in enumerate(COLORS):
+        for column, color in enumerate(colors):
+            cell = drawn[row * CELL + 1 : (row + 1) * CELL, column * CELL + 1 : (column + 1) * CELL]
+            assert (cell == color).all(), (row, column)
+    assert (drawn[::CELL] == 225).all()
+    assert (drawn[:, ::CELL] == 225).all()
+
+
+def test_labels_stand_beside_the_same_cells() -> None:
+    drawn, cells = (pixels(SOURCE, TARGET, WEIGHTS, labels=labels) for labels in (True, False))
+    assert (drawn[-len(cells) :, -cells.shape[1] :] == cells).all()
+    top, left = drawn.shape[0] - cells.shape[0], drawn.shape[1] - cells.shape[1]
+    assert (drawn[:top, :left] == 255).all()  # the corner
+    for row in range(2):  # each has a label of its own, right up to the gap
+        assert drawn[top + row * CELL : top + (row + 1) * CELL, left - 6].min() < 200
+    for column in range(3):
+        assert drawn[top - 6, left + column * CELL : left + (column + 1) * CELL].min() < 200
+
+
+def test_the_source_is_read_upward() -> None:
+    """One label on both sides: that at the top is the other one, turned to the left."""
+    drawn = pixels(["▁Jagd"], ["▁Jagd"], np.ones((1, 1)), labels=True)
+    margin = len(drawn) - CELL - 1
+    beside, above = drawn[margin:, : margin - 4], drawn[: margin - 4, margin:]
+    assert beside.min() < 100
+    assert (np.rot90(beside) == above).all()
+
+
+@pytest.mark.parametrize("piece", ["", " ", "\ufeff", "\x00\n", "▁" * 300, "\U000f0000", "שלום", "∫" * 30, "g$x_2$"])
+def test_any_piece_is_drawn_without_a_warning(piece: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drawn = pixels([piece, "a"], [piece], np.ones((1, 2)), labels=True)
+    assert max(drawn.shape) < 500
+
+
+def test_without_matplotlib_there_are_no_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert usual_fonts() is None

@@ -1,0 +1,65 @@
+"""The histogram of gradient norms, by a table."""
+
+import math
+import random
+from itertools import pairwise
+
+import pytest
+
+from nmt.training.gradient_norms import count, histogram, is_counts
+
+BUCKETS = [(1.0, 0), (1.99, 7), (2.0, 8), (0.99, -1), (0.5, -8), (0.0, -320), (1e-30, -320), (1e300, 7972)]
+
+
+@pytest.mark.parametrize(("norm", "bucket"), BUCKETS)
+def test_each_norm_has_its_bucket(norm: float, bucket: int) -> None:
+    """8 · log2(norm), rounded down: log2(1e300) = 996.58."""
+    counts: dict[str, int] = {}
+    count(counts, norm)
+    assert counts == {str(bucket): 1}
+    assert is_counts(counts)
+    ((lower, upper, norms),) = histogram(counts)
+    assert norms == 1
+    assert lower <= max(norm, 2.0**-40) < upper == pytest.approx(lower * 2 ** (1 / 8))
+
+
+def test_buckets_without_norms_are_there() -> None:
+    counts: dict[str, int] = {}
+    for norm in (3.0, 1.0, 1.0, 1.5):
+        count(counts, norm)
+    assert [norms for _, _, norms in histogram(counts)] == [2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1]
+    edges = histogram(counts)
+    assert all(upper == lower for (_, upper, _), (lower, _, _) in pairwise(edges))
+
+
+def test_many_norms_take_little_room() -> None:
+    counts: dict[str, int] = {}
+    for _ in range(10_000):
+        count(counts, math.exp(random.Random(3).gauss(0, 1)))
+    assert sum(counts.values()) == 10_000
+    assert len(counts) < 100
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None,
+        [],
+        {"1": 0},
+        {"1": -1},
+        {"1": True},
+        {"1": 2.0},
+        {"1": 1 << 60},
+        {"01": 1},
+        {"-321": 1},
+        {"8192": 1},
+        {"x": 1},
+    ],
+)
+def test_what_no_training_counts(wrong: object) -> None:
+    assert not is_counts(wrong)
+
+
+def test_what_a_training_counts() -> None:
+    assert is_counts({})
+    assert is_counts({"-320": 1, "-1": 5, "8190": 7})
