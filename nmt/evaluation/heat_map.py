@@ -75,12 +75,16 @@ def heat_map(
 
 
 def _labels(pieces: Sequence[str], fonts: Fonts | None) -> "list[tuple[Pixels, int]]":
-    """How dark the pixels of each label are, and how many rows of them are above its baseline."""
-    if fonts is None:
+    """How dark the pixels of each label are, and how many rows of them are above its baseline; none without `fonts`."""
+    try:
+        return [] if fonts is None else _rendered([shortened(piece) for piece in pieces], fonts)
+    except (OSError, RuntimeError, ValueError):  # a font that is damaged or gone must not end a training
         return []
+
+
+def _rendered(texts: Sequence[str], fonts: Fonts) -> "list[tuple[Pixels, int]]":
     from matplotlib.font_manager import get_font
 
-    texts = [shortened(piece) for piece in pieces]
     fonts.cover(texts)
     font = get_font(font_files(fonts.families))
     font.set_size(POINTS, DOTS)

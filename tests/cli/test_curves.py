@@ -38,7 +38,8 @@ def messages(capture: Capture) -> list[str]:
 def test_a_picture(name: str, capsys: Capture) -> None:
     assert main(["--curves", "first/run", "second/run/", "--output", name]) == 0
     assert messages(capsys) == []
-    assert Image.open(name).format == "PNG"
+    with Image.open(name) as image:
+        assert image.format == "PNG"
 
 
 def test_a_drawing(runs: Path, capsys: Capture) -> None:
@@ -71,7 +72,8 @@ def test_all_that_is_wrong_at_once(capsys: Capture) -> None:
     folders = ["absent", "empty", "begun", "broken", "best.safetensors", "first/run", "first/../first/run"]
     wrong = ["--output", "curves.jpg", "--reference", "r", "--lowercase", "--json", "-", "--gold-alignments", "g"]
     assert main(["--curves", *folders, *wrong]) == 2
-    assert [message.removeprefix("nmt-eval: error: ").strip() for message in messages(capsys)] == [
+    assert [message.removeprefix("  - ") for message in messages(capsys)] == [
+        "nmt-eval: 11 problems:",
         *(f"{option} has no effect on --curves; leave it out" for option in ("--reference", "--lowercase", "--json")),
         "--gold-alignments has no effect on --curves; leave it out",
         "--curves first/../first/run: is there twice",

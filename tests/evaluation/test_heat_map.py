@@ -40,10 +40,12 @@ def test_labels_stand_beside_the_same_cells() -> None:
     assert (drawn[-len(cells) :, -cells.shape[1] :] == cells).all()
     top, left = drawn.shape[0] - cells.shape[0], drawn.shape[1] - cells.shape[1]
     assert (drawn[:top, :left] == 255).all()  # the corner
-    for row in range(2):  # each has a label of its own, right up to the gap
-        assert drawn[top + row * CELL : top + (row + 1) * CELL, left - 6].min() < 200
+    assert (drawn[:, left - 4 : left] == 255).all()  # the gaps
+    assert (drawn[top - 4 : top] == 255).all()
+    for row in range(2):
+        assert drawn[top + row * CELL : top + (row + 1) * CELL, left - 16 : left].min() < 200
     for column in range(3):
-        assert drawn[top - 6, left + column * CELL : left + (column + 1) * CELL].min() < 200
+        assert drawn[top - 16 : top, left + column * CELL : left + (column + 1) * CELL].min() < 200
 
 
 def test_the_source_is_read_upward() -> None:

@@ -169,7 +169,7 @@ FINE = {
     "progress.finished": (None, "text", "9" * 5000),
     "schedule.current": (None, -1, 1e400),
 }
-FINE |= {"progress.best": ([],), "progress.last": ([],), "progress.rate": (-1, 1e400)}
+FINE |= {"progress.best": ([],), "progress.last": ([],), "progress.rate": (-1, 1e400), "progress.gradient_norms": ({},)}
 
 
 @pytest.mark.parametrize("key", KEYS)

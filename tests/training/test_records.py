@@ -306,7 +306,7 @@ SAMPLES = [
 
 def with_validations(folder: Path, *scores: float, size: int = 0, saved: int | None = None) -> int:
     """Record validations at the next steps, whose only metric is BLEU; the state is saved after `saved` of them."""
-    first = sum(line["split"] == "valid" for line in lines(folder)) if size else 0
+    first = size and (folder / "metrics.jsonl").read_bytes()[:size].count(b"valid")
     records = resumed(folder, size, first, validated=True)
     for step, bleu in enumerate(scores, first + 1):
         records.write({**record(step, bleu=bleu), "split": "valid"})
@@ -375,7 +375,8 @@ def test_the_best_so_far(tmp_path: Path) -> None:
     records = resumed(tmp_path, (tmp_path / "metrics.jsonl").stat().st_size, 5, validated=True)
     records.write({**record(5, bleu=40.0), "split": "average"})
     records.close()
-    assert board(tmp_path).Scalars("best/bleu")[-1][1:] == (5, 40.0)
+    last = board(tmp_path).Scalars("best/bleu")[-1]
+    assert (last.step, last.value) == (5, 40.0)
 
 
 def test_hyperparameters_and_the_end(tmp_path: Path) -> None:
