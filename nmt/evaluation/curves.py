@@ -37,13 +37,15 @@ def plot_curves(runs: Mapping[str, Sequence[Record]], file: IO[bytes], *, form: 
     A star is the average of checkpoints at the end of a run.
     """
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     scores = [(name, METRICS[name].title) for name in METRICS if METRICS[name].steers]
     rows = [("loss", "training loss, nats per token", "train"), ("perplexity", "validation perplexity", "valid")]
     rows += [(name, f"validation {title}", "valid") for name, title in scores]
     legend = (len(runs) + 1) * _LEGEND
-    figure = Figure(figsize=(2 * _WIDTH, len(rows) * _HEIGHT + legend), dpi=_DOTS, layout="constrained")
-    figure.get_layout_engine().set(rect=(0.0, 0.0, 1.0, 1 - legend / figure.get_figheight()))
+    height = len(rows) * _HEIGHT + legend
+    layout = ConstrainedLayoutEngine(rect=(0.0, 0.0, 1.0, 1 - legend / height))
+    figure = Figure(figsize=(2 * _WIDTH, height), dpi=_DOTS, layout=layout)
     panels = figure.subplots(len(rows), 2, sharey="row", squeeze=False)
     lines = []
     for number, records in enumerate(runs.values()):
