@@ -14,7 +14,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from nmt.decoding.writing import Translation
-from nmt.documents.inline import Line, Mark, placed
+from nmt.documents.inline import Line, Mark
+from nmt.documents.placing import placed
 from nmt.documents.tags import END, OTHER, RAW, START, TEXT, Token, partners, tokens
 
 

@@ -16,7 +16,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from nmt.decoding.writing import Translation
-from nmt.documents.inline import Line, Mark, placed
+from nmt.documents.inline import Line, Mark
+from nmt.documents.placing import placed
 from nmt.documents.tags import END, OTHER, START, TEXT, Token, partners
 from nmt.errors import Checking, checked
 from nmt.pharaoh import Link
