@@ -149,6 +149,26 @@ class HtmlDocument:
 
     def _read_flow(self, parts: Sequence[Token]) -> None:
         """Read what stands between two block-level tags."""
+        begun = 0
+        for index in range(1, len(parts)):
+            if self._begins_text(parts, index):
+                self._read_part(parts[begun:index])
+                begun = index
+        self._read_part(parts[begun:])
+
+    def _begins_text(self, parts: Sequence[Token], index: int) -> bool:
+        """Whether an inline tag begins a text: of two line breaks the second, which make a paragraph, and a link right
+        behind another one, as in a menu."""
+        token, before = parts[index], parts[index - 1]
+        if token.name == "br":
+            blank = before.kind == TEXT and not self._has_words(before)
+            return parts[max(index - 1 - blank, 0)].name == "br"
+        if (before.kind, before.name, token.kind, token.name) != (END, "a", START, "a"):
+            return False
+        inside = (*parts[max(index - 2, 0) : index - 1], *parts[index + 1 : index + 2])
+        return len(inside) == 2 and all(part.kind == TEXT and _has_letters(self._decoded(part)) for part in inside)
+
+    def _read_part(self, parts: Sequence[Token]) -> None:
         flow = _Flow(list(parts), partners(parts), [])
         flow.words[:] = accumulate((self._has_words(token) for token in parts), initial=0)
         start = 0
@@ -241,7 +261,7 @@ class HtmlDocument:
         """Where the white space at the beginning of a text ends."""
         place = token.start
         while place < token.stop:
-            if self.html[place].isspace():
+            if _is_space(self.html[place]):
                 place += 1
             elif self.html.startswith(_SPACES, place):
                 place += len(_SPACES[0])
@@ -253,7 +273,7 @@ class HtmlDocument:
         """Where the white space at the end of a text begins."""
         place = token.stop
         while place > token.start:
-            if self.html[place - 1].isspace():
+            if _is_space(self.html[place - 1]):
                 place -= 1
             elif self.html.endswith(_SPACES, token.start, place):
                 place -= len(_SPACES[0])
@@ -303,6 +323,11 @@ class _Elements:
         name, _ = self._open.pop()
         self._names[name] -= 1
         return name
+
+
+def _is_space(character: str) -> bool:
+    """Whether nothing is to be seen of it: white space, the byte order mark, and a place for a line break."""
+    return character.isspace() or character in "\ufeff\u200b"
 
 
 def _has_letters(text: str) -> bool:

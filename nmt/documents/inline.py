@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 ROOT = -1  # the parent of the marks that are in no other
 
-_CLOSING = tuple(".,;:!?…)]}»”’。，、！？")  # belongs to the word before it, also where a mark stood between them
+_CLOSING = tuple(".,;:!?…)]}»”’。，、；：！？）」』】،؛؟۔।")  # belongs to the word before, also behind a mark
 
 
 class Mark(NamedTuple):

@@ -24,6 +24,12 @@ PAGE = (Path(__file__).parent / "fixtures" / "page.html").read_text(encoding="ut
         ("Hello", ["Hello"]),
         ("<p>One <b>two</b>\n three<p>Four", ["One two three", "Four"]),
         ("Hello<br>World", ["Hello World"]),
+        ("Dear Anna<br><br>We<br/> \n<br>come<br><b>now</b>", ["Dear Anna", "We", "come now"]),  # paragraphs
+        ("<b>One<br><br>two</b> three", ["One", "two", "three"]),
+        ("<a>Home</a><a>About us</a><a>[1]</a> <a>b</a>", ["Home", "About us[1] b"]),  # a menu
+        ("see <a id=q></a><a>this</a><a><img></a> page", ["see this page"]),
+        ("\ufeffOne <b>two</b>\u200b", ["One two"]),
+        ("a <code>x</code>، b <code>y</code>」", ["a، b」"]),
         ("a &lt; b &amp;&nbsp;c &notanentity;", ["a < b & c ¬anentity;"]),  # as browsers read &not
         ("1 < 2 <b", ["1 < 2"][:0]),  # no letters, and a tag that never ends
         ("12.50 &euro; | 7%", []),
