@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from nmt.decoding.text.sentences import ENDS
 from nmt.decoding.writing import Translation
 from nmt.documents.inline import Line, Mark
 from nmt.documents.placing import placed
@@ -28,15 +29,17 @@ ROW_PAUSE = 6.0  # what a line break at a pause may cost, in characters away fro
 
 _STAMP = r"\d{1,3}:\d{1,2}:\d{1,2}[,.]\d{1,3}"
 _TIMES = re.compile(rf"\s*{_STAMP}\s*-->\s*{_STAMP}(\s.*)?")
-_LIKE_TIMES = re.compile(r".*-->|\s*\d{1,3}:\d{1,2}:\d{1,2}\D.*\d{1,3}:\d{1,2}:\d{1,2}")
+_TWO_STAMPS = re.compile(r"\s*\d{1,3}:\d{1,2}:\d{1,2}\D.*\d{1,3}:\d{1,2}:\d{1,2}")
+_LIKE_STAMP = re.compile(r"\d[:.,]\d+[:.,]\d")
 _NUMBER = re.compile(r"\s*\d+\s*")
-_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)[^<>\n]*>|\{\\[^{}\n]*\}")
+_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?![A-Za-z0-9])[^<>\n]*>|\{\\[^{}\n]*\}")
 _PLACE = re.compile(r"\{\\(?:an?\d|pos)[^{}]*\}")
 _DASH = re.compile(r"\s*[-–—‐]+\s*")
-_SENTENCE_END = re.compile(r"[.!?…。！？:♪♫)\]][\"'”’»)\]」』\s]*$")
+_SENTENCE_ENDS = tuple(f"{ENDS}:♪♫)]")
+_QUOTES = "\"'”’»」』 \t\r\n"  # may follow the end of a sentence
 _SPEAKERS = ("-", "–", "—", "‐", "♪", "♫")
 _APART = (*_SPEAKERS, "(", "[")  # begins what does not go on from the cue before
-_PAUSE = re.compile(r"[.!?…,;:。！？，、；：–—][\"'”’»)\]」』]*$")
+_PAUSE = re.compile(rf"[{ENDS},;:，、；：،؛–—][\"'”’»)\]」』]*$")
 _SIGNS = "♪♫#*~"  # of music and the like; not translated where a text begins or ends with them
 
 
@@ -81,7 +84,7 @@ class Subtitles:
                     continue
                 self._parts.append(piece)
                 running.append(piece)
-                if len(utterances) > 1 or _SENTENCE_END.search(spoken):
+                if len(utterances) > 1 or spoken.rstrip(_QUOTES).endswith(_SENTENCE_ENDS):
                     self._end_sentence(running)
                     running = []
         self._end_sentence(running)
@@ -119,7 +122,7 @@ def _runs(text: str, name: str) -> Checking[list[tuple[list[str], bool]]]:
             heads.add(index)
             if index and _NUMBER.fullmatch(rows[index - 1].strip("\ufeff")):
                 heads.add(index - 1)
-        elif _LIKE_TIMES.match(bare):
+        elif _is_like_times(bare):
             begun = True
             yield f"{name}, line {number}: {bare!r} is damaged; expected times such as 00:01:02,345 --> 00:01:04,000"
         elif not begun and bare.strip() and not _NUMBER.fullmatch(bare):
@@ -131,7 +134,7 @@ def _runs(text: str, name: str) -> Checking[list[tuple[list[str], bool]]]:
         is_number = (
             index not in heads and _NUMBER.fullmatch(row) and (not index or not rows[index - 1].strip("\ufeff\r\n\t "))
         )
-        if is_number and index + 1 < len(rows) and rows[index + 1].strip() and not _LIKE_TIMES.match(rows[index + 1]):
+        if is_number and index + 1 < len(rows) and rows[index + 1].strip() and not _is_like_times(rows[index + 1]):
             yield f"{name}, line {index + 1}: the number {row.strip()} is not followed by a line with times"
     runs: list[tuple[list[str], bool]] = []
     for index, row in enumerate(rows):
@@ -140,6 +143,11 @@ def _runs(text: str, name: str) -> Checking[list[tuple[list[str], bool]]]:
             runs.append(([], is_spoken))
         runs[-1][0].append(row)
     return runs
+
+
+def _is_like_times(row: str) -> bool:
+    """Whether a row, which may be damaged, has times; an arrow alone is text, as in "File --> Open"."""
+    return bool(_TWO_STAMPS.match(row) or ("-->" in row and _LIKE_STAMP.search(row)))
 
 
 def _utterances(rows: Sequence[str]) -> list[list[str]]:
@@ -273,16 +281,19 @@ def _crossed(boundary: int, words: int, links: Sequence[Link]) -> list[int]:
 
 def _in_rows(words: Sequence[str], piece: _Piece) -> str:
     """The words in rows of about the same length, at most as many as the piece has, and no more than they need."""
+    places = [0, *accumulate(len(word) + 1 for word in words)]  # where each word begins
     rows: list[str] = []
-    left = list(words)
-    text = " ".join(left)
-    for rest in range(min(piece.rows, -(-len(text) // max(piece.longest, 1))), 1, -1):
-        ends = list(accumulate(len(word) + 1 for word in left[:-1]))
-        if not ends:
+    first = 0
+    for rest in range(min(piece.rows, -(-(places[-1] - 1) // max(piece.longest, 1))), 1, -1):
+        share = (places[-1] - 1 - places[first]) / rest
+        last = bisect_left(places, places[first] + 2 * share)  # what comes later is too long a row
+        costs = {
+            place: abs(places[place] - places[first] - share) - ROW_PAUSE * bool(_PAUSE.search(words[place - 1]))
+            for place in range(first + 1, min(last + 1, len(words)))
+        }
+        if not costs:
             break
-        aim = len(" ".join(left)) / rest
-        costs = [abs(end - aim) - ROW_PAUSE * bool(_PAUSE.search(word)) for end, word in zip(ends, left, strict=False)]
-        cut = costs.index(min(costs)) + 1
-        rows.append(" ".join(left[:cut]))
-        left = left[cut:]
-    return piece.line_end.join([*rows, " ".join(left)])
+        cut = min(costs, key=lambda place: costs[place])
+        rows.append(" ".join(words[first:cut]))
+        first = cut
+    return piece.line_end.join([*rows, " ".join(words[first:])])

@@ -1,6 +1,7 @@
 """SubRip in, SubRip out: times, numbers and tags stay, sentences go on over cues, and mistakes have their line."""
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,9 @@ def read(*texts: str) -> Subtitles:
         (["a", "1984", "b"], ["a", "b"]),
         ([r"{\an8}a sign", "he"], ["a sign", "he"]),  # at another place on the screen
         (["[noise]", "he"], ["[noise]", "he"]),
+        (["Open File --> New.", "A --> 5"], ["Open File --> New.", "A --> 5"]),  # no times
+        (["هل هو", "هنا؟", "نعم"], ["هل هو هنا؟", "نعم"]),
+        (["वह जाता", "है।", "हाँ"], ["वह जाता है।", "हाँ"]),
         (["a"] * 7, ["a"] * 7),  # no sentence ends
         (["a"] * 6, ["a a a a a a"]),
     ],
@@ -123,6 +127,7 @@ def test_players_need_no_numbers_and_no_blank_line_at_the_end() -> None:
         ("WEBVTT\n\n00:01.0 --> 00:02.0\na", ["a.srt, line 1: 'WEBVTT' comes before the times"]),
         ("1\n", ["a.srt: has no line with times, such as 00:01:02,345 --> 00:01:04,000; is this SubRip?"]),
         (cues("a").replace("-->", "->"), ["a.srt, line 2: '00:00:01,000 -> 00:00:01,900' is damaged; expected times"]),
+        (cues("a").replace("00:00:01,000 ", ""), ["a.srt, line 2: '--> 00:00:01,900' is damaged; expected times"]),
         (cues("a", "b").replace("00:00:02,", "O0:00:02,", 1), ["a.srt, line 6: 'O0:00:02,000 --> 00:00:02,900' is"]),
         (cues("a") + "2\nb\n", ["a.srt, line 5: the number 2 is not followed by a line with times"]),
     ],
@@ -132,6 +137,21 @@ def test_mistakes(text: str, messages: list[str]) -> None:
         Subtitles(text, name="a.srt")
     assert len(error.value.messages) == len(messages)
     assert all(text.startswith(start) for text, start in zip(error.value.messages, messages, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("begun", "unit"),
+    [("<", "a" * 20), ("", ")" * 20), ("", "a b\n"), ("x ", "<i>a</i> "), ("", "{\\an8}"), ("- ", "\n")],
+)
+def test_time_grows_with_the_length(begun: str, unit: str) -> None:
+    """A sixteenth of the length takes no more than a quarter of the time."""
+
+    def seconds(times: int) -> float:
+        started = time.process_time()
+        translated(Subtitles(cues(f"{begun}{unit * times}a"), name=""), in_order)
+        return time.process_time() - started
+
+    assert seconds(8_000) < 0.5 + 64 * seconds(500)
 
 
 PARTS = st.sampled_from(

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import Subwords
 from nmt.decoding.text.required import Required, in_word
-from nmt.decoding.text.sentences import Line, Sentence, sentences_of
+from nmt.decoding.text.sentences import ENDS, Line, Sentence, sentences_of
 
 LONGEST_SEGMENT = 250
 """Pieces of the longest segment: no sentence of the usual corpora is longer, since training leaves them out from some
@@ -21,7 +21,7 @@ LONGEST_SEGMENT = 250
 LONGEST_POSSIBLE_SEGMENT = 500
 """Pieces beyond which every line is cut, whatever the model was trained on: time and memory must stay bounded."""
 
-_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)\]」』]*$")
+_SENTENCE_END = re.compile(rf"[{ENDS}][\"'”’»)\]」』]*$")
 # Scripts that write no space after a sentence; most subword models turn their ！ and ？ into ! and ?
 _WITHOUT_SPACES = re.compile(r"([。！？]|[\u3000-\u9fff][!?])[”’」』]*$")
 

@@ -15,6 +15,7 @@ from nmt.decoding.text.required import in_word
 from nmt.errors import UserError
 
 INSTALL = "pip install 'nmt-toolkit[text]'"
+ENDS = ".!?…。！？؟۔।॥།။።։"  # marks at the end of a sentence, in many scripts
 _CODE = re.compile(r"([a-z]{2,3})([-_].*)?", re.DOTALL)
 _SPACE = re.compile(r"[^\S\n]")
 _LINE_END = re.compile(r"\r\n|[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")  # where str.splitlines cuts
@@ -92,7 +93,8 @@ def _parts(text: str, language: str) -> Iterator[str]:
 
     start = 0
     while len(text) - start > _BLOCK:
-        parts = segment(language, text[start : start + _BLOCK])
+        stop = text.rfind(" ", start, start + _BLOCK) + 1 or start + _BLOCK  # a word stays whole
+        parts = segment(language, text[start:stop])
         parts = parts[:-1] or parts  # the last one may go on in the next block
         start += sum(map(len, parts))
         yield from parts

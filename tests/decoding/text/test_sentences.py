@@ -69,6 +69,13 @@ def test_a_line_of_a_megabyte_is_cut_in_linear_time() -> None:
     assert "".join(text for text, _ in sentences).replace(" ", "") == line.replace(" ", "")
 
 
+def test_no_word_is_cut_in_a_sentence_without_end() -> None:
+    line = "abcdef " * 3000
+    sentences = sentences_of(line, "en", whole_words=False)
+    assert len(sentences) > 1
+    assert " ".join(text for text, _ in sentences).split() == line.split()
+
+
 def test_long_lines_are_cut_where_short_ones_are() -> None:
     line = "The dog sleeps. Mr. Smith left! " * 1000  # 32,000 characters, more than are looked at together
     assert {text for text, _ in sentences_of(line, "en")} == {"The dog sleeps.", "Mr. Smith left!"}
