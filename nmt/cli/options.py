@@ -104,24 +104,29 @@ def _value(text: str) -> bool | int | float | str:
     return text if number is None else number
 
 
-def read_alignment_step(options: Mapping[str, Any], *, users: Sequence[str]) -> Checking[AlignmentStep]:
-    """Read whose attention is a word's; `users`: the options that need it, by argparse's names."""
+def read_alignment_step(
+    options: Mapping[str, Any], *, users: Sequence[str], aligns: bool = False
+) -> Checking[AlignmentStep]:
+    """Read whose attention is a word's; `users`: the options that need it, by argparse's names.
+
+    `aligns`: whether words are aligned without them, as in documents.
+    """
     step, steps = options["alignment_step"], get_args(AlignmentStep)
     if step is None:
         return "this"
-    if not any(options[name] for name in users):
+    if not aligns and not any(options[name] for name in users):
         yield f"--alignment-step has an effect only with {' or '.join(map(option_name, users))}"
     if step not in steps:
         yield f"--alignment-step {shlex.quote(step)}: unknown; choose one of {', '.join(steps)}"
     return cast(AlignmentStep, step)
 
 
-def read_end_links(options: Mapping[str, Any]) -> Checking[EndLinks]:
-    """Read what to link a word to that attends to the end of the source."""
+def read_end_links(options: Mapping[str, Any], *, aligns: bool = False) -> Checking[EndLinks]:
+    """Read what to link a word to that attends to the end of the source; `aligns` as above."""
     rule, rules = options["end_links"], get_args(EndLinks)
     if rule is None:
         return END_LINKS
-    if options["alignments"] is None:
+    if not aligns and options["alignments"] is None:
         yield "--end-links has an effect only with --alignments"
     if rule not in rules:
         yield f"--end-links {shlex.quote(rule)}: unknown; choose one of {', '.join(rules)}"

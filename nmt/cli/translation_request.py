@@ -77,8 +77,10 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
         values = with_names_of(shard, values)
         options = argparse.Namespace(**values)
     how = yield from read_how(values)
-    how["alignment_step"] = yield from read_alignment_step(values, users=("replace_unknown", *ALIGNMENTS))
-    how["end_links"] = yield from read_end_links(values)
+    aligns = options.format != "text"  # to put tags where they belong
+    users = ("replace_unknown", *ALIGNMENTS)
+    how["alignment_step"] = yield from read_alignment_step(values, users=users, aligns=aligns)
+    how["end_links"] = yield from read_end_links(values, aligns=aligns)
     sampling = yield from read_sampling(values)
     n_best = (yield from read_decoding_value("--n-best", options.n_best, key="beam_size")) or 1
     beam_size = how.get("beam_size")

@@ -70,9 +70,14 @@ def document_options(document: Document, options: TranslationOptions, translator
     """
     if options.n_best != 1:
         raise UserError(f"n_best is {options.n_best}; a document is translated in one way: leave it out")
-    aligns = document.is_marked and translator.scorer.without_attention is None
-    splits = not isinstance(document, PlainText)
-    return replace(options, alignments=options.alignments or aligns, split_sentences=options.split_sentences or splits)
+    is_text = isinstance(document, PlainText)
+    aligns = options.alignments or (document.is_marked and translator.scorer.without_attention is None)
+    step = options.alignment_step
+    if not (is_text or aligns or options.replace_unknown is not None):
+        step = "this"  # of no effect, as it happens: that is no mistake
+    return replace(
+        options, alignments=aligns, alignment_step=step, split_sentences=options.split_sentences or not is_text
+    )
 
 
 def translate_document(

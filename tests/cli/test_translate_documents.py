@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli.translate import main
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.documents.document import translate_document
 from tests.random_model import save_random_model
 
@@ -63,6 +63,16 @@ def test_options_of_lines_alone(capsys: pytest.CaptureFixture[str], model: Path,
     text = " goes with --format text alone; --format html is one whole document"
     for option in ("--n-best", "--scores", "--flush", "--resume", "--alignments"):
         assert f"  - {option}{text}" in lines
+
+
+def test_options_of_alignments(model: Path, tmp_path: Path) -> None:
+    """They say where tags go."""
+    source, output = FIXTURES / "page.html", tmp_path / "out"
+    given = ["--model", str(model), "--format", "html", "--input", str(source), "--output", str(output)]
+    assert main([*given, "--alignment-step", "next", "--end-links", "none"]) == 0
+    options = TranslationOptions(alignment_step="next", end_links="none")
+    text = source.read_text()
+    assert output.read_text() == translate_document(Translator.load(model), text, format="html", options=options)
 
 
 def test_mistakes(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:

@@ -66,6 +66,16 @@ def test_a_model_without_attention_places_tags_in_proportion(translator: Transla
     assert written.count("<b>") == written.count("</b>") == 1
 
 
+@pytest.mark.parametrize("html", ["<p>Today <b>our men</b> can dance .</p>", "<p>Today</p>", "<p>5</p>"])
+def test_options_of_alignments_place_tags(translator: Translator, html: str) -> None:
+    """And are no mistake where there are none to place."""
+    options = TranslationOptions(alignment_step="next", end_links="none")
+    written = translate_document(translator, html, format="html", options=options)
+    assert written.count("<b>") == html.count("<b>")
+    if "<b>" in html:
+        assert written != translate_document(translator, html, format="html")
+
+
 @pytest.mark.parametrize("format", ["text", "html", "srt"])
 def test_half_a_character(translator: Translator, format: str) -> None:  # noqa: A002
     with pytest.raises(
