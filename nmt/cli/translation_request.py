@@ -93,7 +93,7 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
             yield "--diversity has no effect with --sample, which draws instead of searching"
         if options.constraints is not None:
             yield "--diversity does not go with --constraints, which share out the beam otherwise; choose one"
-    glossary = yield from _read_glossary(options)
+    glossary = yield from _read_glossary(options, team)
     split_sentences = yield from _read_split_sentences(options.split_sentences)
     models = yield from read_models(values, team.device)
     yield from missing({"--model PATH": (options.model, "a model file, or the folder of a run")})
@@ -167,7 +167,7 @@ def _of_lines_alone(options: argparse.Namespace, team: Team) -> Checking[None]:
             yield f"{option_name(name)} goes with --format text alone; --format {options.format} is one whole document"
 
 
-def _read_glossary(options: argparse.Namespace) -> Checking[Glossary | None]:
+def _read_glossary(options: argparse.Namespace, team: Team) -> Checking[Glossary | None]:
     if options.glossary is None:
         if options.glossary_case:
             yield "--glossary-case has an effect only with --glossary FILE"
@@ -175,8 +175,8 @@ def _read_glossary(options: argparse.Namespace) -> Checking[Glossary | None]:
     for name, why in (("sample", "which draws instead of searching"), ("diversity", "which shares out the beam too")):
         if getattr(options, name):
             yield f"--glossary does not go with --{name}, {why}; choose one"
-    read = partial(read_glossary, options.glossary, as_written=options.glossary_case, warn=_warn)
-    return (yield from caught(read, None))
+    path, as_written, is_news = options.glossary, options.glossary_case, team.is_first_to
+    return (yield from caught(partial(read_glossary, path, as_written=as_written, warn=_warn, is_news=is_news), None))
 
 
 def _warn(message: str) -> None:

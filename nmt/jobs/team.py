@@ -75,13 +75,15 @@ class Team:
                 raise ToldElsewhere(*problems)
         return result  # type: ignore[return-value]  # None only if body returned it
 
+    def is_first_to(self, say: str) -> bool:
+        """Whether this process is the first that asks about what it has to `say`; alone, it always is."""
+        with suppress(RuntimeError):  # torchrun is gone
+            return self._store is None or self._store.add(f"said {say}", 1) == 1
+        return True
+
     def once(self, error: UserError) -> UserError:
         """The error to end with: `error` in the process that fails first, ToldElsewhere in the others."""
-        if self._store is not None:
-            with suppress(RuntimeError):  # torchrun is gone
-                if self._store.add("failed", 1) > 1:
-                    return ToldElsewhere(*error.messages)
-        return error
+        return error if self.is_first_to("an error") else ToldElsewhere(*error.messages)
 
     def _read(self, key: str) -> list[str]:
         """Wait for a key of the store and read it; in Python, so that a signal ends the wait."""

@@ -25,7 +25,8 @@ def given(model: Path, tmp_path: Path) -> list[str]:
     """What a command needs, but for the output."""
     source = tmp_path / "source"
     source.write_text(text(LINES), encoding="utf-8")
-    return ["--model", str(model), "--input", str(source), "--n-best", "2"]
+    (terms := tmp_path / "terms").write_text("dog\tball\nboy\tÜ\n", encoding="utf-8")
+    return ["--model", str(model), "--input", str(source), "--n-best", "2", "--glossary", str(terms)]
 
 
 @pytest.fixture
@@ -79,9 +80,10 @@ def test_two_processes_write_what_one_writes(given: list[str], whole: bytes, tmp
     more = ("--alignments", str(tmp_path / "out.align"), "--chunk-lines", "5")
     code, errors = finish(start(2, *given, "--output", str(output), *more))
     assert code == 0, errors
+    assert errors.count("nmt-translate: warning: glossary: 'Ü' is left out, which is said once: ") == 1
     assert output.read_bytes() == whole
     assert (tmp_path / "out.align").read_bytes() == (tmp_path / "whole.align").read_bytes()
-    names = {"source", "whole", "whole.align", "out", "out.align"}
+    names = {"source", "terms", "whole", "whole.align", "out", "out.align"}
     assert {path.name for path in tmp_path.iterdir()} == names
 
 

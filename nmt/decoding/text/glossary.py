@@ -24,7 +24,8 @@ class Glossary:
     """Terms and their translations. `as_written`: a term is found only with its own capitals.
 
     Otherwise capitals make no difference, but a term that is written like the text is preferred. `warn` is told, once
-    for each term, of one whose translation cannot be required of a line.
+    for each term, of one whose translation cannot be required of a line; `is_news` is asked before, for the translation
+    of each term, whether no other process has told of it.
     """
 
     def __init__(
@@ -33,10 +34,11 @@ class Glossary:
         *,
         as_written: bool = False,
         warn: Callable[[str], None] = warnings.warn,
+        is_news: Callable[[str], bool] | None = None,
     ) -> None:
         """Raises UserError for a term or a translation without words."""
         self.as_written = as_written
-        self._warn = warn
+        self._warn, self._is_news = warn, is_news
         self._told: set[str] = set()
         self._translations: dict[Words, str] = {}
         self._folded: dict[Words, str] = {}
@@ -72,13 +74,19 @@ class Glossary:
 
     def tell(self, translation: str, reason: str) -> None:
         """Warn that a translation is left out, unless it has been said before."""
-        if translation not in self._told:
-            self._told.add(translation)
+        if translation in self._told:
+            return
+        self._told.add(translation)
+        if self._is_news is None or self._is_news(translation):
             self._warn(f"glossary: {shorten(translation, 50)!r} is left out, which is said once: {reason}")
 
 
 def read_glossary(
-    path: Path | str, *, as_written: bool = False, warn: Callable[[str], None] = warnings.warn
+    path: Path | str,
+    *,
+    as_written: bool = False,
+    warn: Callable[[str], None] = warnings.warn,
+    is_news: Callable[[str], bool] | None = None,
 ) -> Glossary:
     """Read a file of terms: UTF-8, plain or gzip, a term, a tab and its translation on each line.
 
@@ -109,19 +117,21 @@ def read_glossary(
     refuse_malformed(path, problems)
     if not terms:
         raise UserError(f"{path}: has no terms; expected lines with a term, a tab, and its translation")
-    return Glossary(terms, as_written=as_written, warn=warn)
+    return Glossary(terms, as_written=as_written, warn=warn, is_news=is_news)
 
 
 def words_of(text: str) -> list[str]:
     """The words of a text and what stands between them besides white space, character by character.
 
-    Of scripts without spaces every character is a word.
+    Of scripts without spaces every character is a word. Accents may be characters of their own or not, and what is not
+    to be seen, such as a soft hyphen, does not count.
     """
     return list(_words(text))
 
 
 def _words(text: str) -> Iterator[str]:
-    for kind, characters in groupby(text, _kind):
+    seen = (character for character in unicodedata.normalize("NFC", text) if _kind(character) != "nothing")
+    for kind, characters in groupby(seen, _kind):
         if kind == "word":
             yield "".join(characters)
         elif kind == "single":
@@ -130,8 +140,10 @@ def _words(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=1 << 16)
 def _kind(character: str) -> str:
-    if character.isspace() or unicodedata.category(character) == "Cf":  # such as a soft hyphen
+    if character.isspace() or character == "\u200b":  # which allows a line break, as a space does
         return "space"
+    if unicodedata.category(character) == "Cf":
+        return "nothing"
     return "word" if in_word(character) else "single"
 
 

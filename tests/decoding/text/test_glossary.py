@@ -16,6 +16,7 @@ TERMS = {
     "C++": "C++",
     "狗": "Gou",
     "U.S.": "VSA",
+    "Café": "Coffee",
 }
 
 
@@ -34,7 +35,10 @@ TERMS = {
         ("in c+ +", ["C++"], []),
         ("我的狗很大", ["Gou"], ["Gou"]),  # no spaces
         ("the U.S. army", ["VSA"], ["VSA"]),
-        ("dog-house d\u00adog", ["Hund"], ["Hund"]),
+        ("dog-house", ["Hund"], ["Hund"]),
+        ("a d\u00ado\u2060g", ["Hund"], ["Hund"]),  # a soft hyphen, and other characters that are not seen
+        ("hot\u200bdog", ["Wurst"], ["Wurst"]),
+        ("ein Cafe\u0301", ["Coffee"], ["Coffee"]),  # with the accent as a character of its own
         ("", [], []),
     ],
 )
@@ -83,8 +87,9 @@ def test_a_file_without_terms(tmp_path: Path) -> None:
 
 
 def test_a_term_is_told_of_once() -> None:
+    """Unless another process has told of it."""
     told: list[str] = []
-    glossary = Glossary(TERMS, warn=told.append)
-    for translation in ("Hund", "Hund", "uns"):
+    glossary = Glossary(TERMS, warn=told.append, is_news=lambda translation: translation != "Wurst")
+    for translation in ("Hund", "Hund", "Wurst", "uns"):
         glossary.tell(translation, f"no {translation}")
     assert told == [f"glossary: '{term}' is left out, which is said once: no {term}" for term in ("Hund", "uns")]
