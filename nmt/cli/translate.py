@@ -117,11 +117,9 @@ def _translate_document(request: Request, form: Format) -> int:
     document = read_document(text, format=form, name=name)
     translator = _load(request, LongLines())
     options = document_options(document, request.options, translator)
-    lines = len(document.lines)
-    translations = tqdm(
-        translator.translate(document.lines, options), total=lines, unit=" texts", disable=not sys.stderr.isatty()
-    )
-    write_text(request.output, document.written([best for best, *_ in translations]))
+    translations = translator.translate(document.lines, options, first=None)
+    watched = tqdm(translations, total=len(document.lines), unit=" texts", disable=not sys.stderr.isatty())
+    write_text(request.output, document.written([best for best, *_ in watched]))
     return 0
 
 

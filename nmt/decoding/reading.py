@@ -5,16 +5,18 @@ It is the counterpart of `writing`. It knows text and subwords; it knows no mode
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
 from nmt.config.schema import DecodingConfig
+from nmt.data.corpus import excerpt
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.batched_search import longest_translation
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.required import Required, encoded_constraints, encoded_prefixes, impossible
-from nmt.decoding.text.segments import Segment, divided_prefix, segments_of
+from nmt.decoding.text.segments import Segment, divided_phrases, divided_prefix, segments_of
 from nmt.decoding.text.sentences import Line, Sentence, checked_language, sentences_of
 from nmt.errors import Checking, UserError
 
@@ -57,6 +59,7 @@ class Reader:
     languages: Languages
     decoding: DecodingConfig  # as `options` change it
     options: TranslationOptions
+    numbered: bool = True  # whether messages call a line by its number, and not by what it begins with
 
     def segments(
         self, lines: Sequence[str], prefixes: Sequence[str], constraints: Sequence[str], first: int
@@ -65,6 +68,7 @@ class Reader:
 
         `first` is the number of the first line. `prefixes` and `constraints` have one line for each of them.
         """
+        glossary = self.options.glossary
         segments = self._cut(lines, first)
         target = self.vocabularies.target
         texts = [" ".join(prefix.splitlines()).strip() for prefix in prefixes]
@@ -74,37 +78,42 @@ class Reader:
         ]
         encoded = iter(encoded_prefixes([part.text for prefix in divided for part in prefix.sentences], target))
         phrases = encoded_constraints(constraints, target)
-        for number, (parts, prefix, some) in enumerate(zip(segments, divided, phrases, strict=True), first):
-            whole = list(parts)
+        beside = zip(lines, segments, divided, phrases, strict=True)
+        for number, (line, parts, prefix, some) in enumerate(beside, first + 1):
+            name = f"line {number}" if self.numbered else excerpt(line)
+            sources = list(self._texts(parts)) if some or glossary is not None else []
             *complete, last = islice(encoded, len(prefix.sentences))
-            required: list[tuple[Required, Sequence[Required]]] = [(part._replace(ends=True), []) for part in complete]
-            required.append((last, some))
-            yield from self._impossible(parts, required, number)
+            with_last, *after = divided_phrases(some, sources[len(complete) :])
+            required: list[tuple[Required, Sequence[Required]]] = [
+                *((part._replace(ends=True), ()) for part in complete),
+                (last, with_last),
+                *((Required(), contained) for contained in after),
+            ]
+            yield from self._impossible(parts, required, name)
             for index, (beginning, contained) in enumerate(required[: len(parts)]):
                 space = prefix.spaces()[index + 1] if beginning.ends else parts[index].space
                 parts[index] = parts[index]._replace(prefix=beginning, phrases=contained, space=space)
-            if self.options.glossary is not None:
-                parts[:] = [
-                    self._with_terms(part, text, self.options.glossary, number)
-                    for part, text in zip(parts, self._texts(whole), strict=True)
-                ]
+            if glossary is not None:
+                pairs = zip(parts, sources, strict=True)
+                parts[:] = [self._with_terms(part, source, glossary, name) for part, source in pairs]
         return segments
 
-    def _with_terms(self, segment: Segment, text: str, glossary: Glossary, number: int) -> Segment:
+    def _with_terms(self, segment: Segment, text: str, glossary: Glossary, line: str) -> Segment:
         """The segment, with this text, with the terms of the glossary that its translation can have."""
         if segment.prefix.ends:  # the user gave the whole of its translation
             return segment
-        phrases = list(segment.phrases)
         (terms,) = encoded_constraints(["\t".join(glossary.translations(text))], self.vocabularies.target)
+        terms = [term for term in terms if term not in segment.phrases]
         longest = longest_translation(len(segment.source) + 1, self.decoding)
-        for term in terms:
-            if term in phrases:
-                continue
-            reasons = list(impossible(segment.prefix, [*phrases, term], line=number, blank=False, longest=longest))
-            if reasons:
-                glossary.tell(term.text, reasons[0])
-            else:
-                phrases.append(term)
+        why_not = partial(impossible, segment.prefix, line=line, blank=False, longest=longest)
+        phrases = [*segment.phrases, *terms]
+        if next(why_not(phrases), None) is not None:  # then one by one
+            phrases = list(segment.phrases)
+            for term in terms:
+                if reason := next(why_not([*phrases, term]), None):
+                    glossary.tell(term.text, reason)
+                else:
+                    phrases.append(term)
         return segment._replace(phrases=phrases)
 
     def _texts(self, segments: Sequence[Segment]) -> Iterator[str]:
@@ -142,13 +151,13 @@ class Reader:
             return None
 
     def _impossible(
-        self, segments: Sequence[Segment], required: Sequence[tuple[Required, Sequence[Required]]], number: int
+        self, segments: Sequence[Segment], required: Sequence[tuple[Required, Sequence[Required]]], line: str
     ) -> Checking[None]:
-        """Why the first segments of line `number` cannot have these prefixes and phrases."""
+        """Why the first segments of a line cannot have these prefixes and phrases."""
         for index, (prefix, phrases) in enumerate(required):
             pieces = len(segments[index].source) if segments else 0
             longest = longest_translation(pieces + 1, self.decoding)
-            yield from impossible(prefix, phrases, line=number, blank=not segments, longest=longest)
+            yield from impossible(prefix, phrases, line=line, blank=not segments, longest=longest)
 
 
 def _in_sentences(line: str, language: str | None, *, whole_words: bool) -> Line:

@@ -7,13 +7,14 @@ batches only share the work.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, EnsembleName
 from nmt.data.subwords import Subwords, Vocabularies
@@ -148,6 +149,10 @@ class Translator:
         loaded._files = _Files(models, digests, precision, listed_in, ensemble)
         return loaded
 
+    @cached_property
+    def _continuing(self) -> Tensor:
+        return word_continuations(self.vocabularies.target).to(self.device)
+
     @property
     def models(self) -> tuple[Seq2Seq, ...]:
         return self.scorer.models
@@ -163,7 +168,7 @@ class Translator:
         alignments: bool | None = None,
         prefixes: Iterable[str] | None = None,
         constraints: Iterable[str] | None = None,
-        first: int = 0,
+        first: int | None = 0,
         waiting: Callable[[], bool] | None = None,
     ) -> Iterator[list[Translation]]:
         """For each line and in order, its `n_best` best translations, best first; fewer if fewer exist.
@@ -183,11 +188,12 @@ class Translator:
         first sentences of the line: all but the last are complete translations, and the last is continued.
 
         `constraints`: for each line the phrases that its translations must contain, with tabs between them, or "" (see
-        `required` and `constrained`). Of a line that is cut the first segment's translation has them all, or that of
-        the sentence in which the prefix is continued. Unknown words stay where they would be replaced together with a
-        phrase.
+        `required` and `constrained`). Of a line that is cut, the translation of the first segment has them, or of the
+        sentence in which the prefix is continued; but a phrase that stands in the source of a later one, as a name
+        does, is in the translation of that. Unknown words stay where they would be replaced together with a phrase.
 
-        `first`: the place in the text of the first of `lines`, where they are only a part of it.
+        `first`: the place in the text of the first of `lines`, where they are only a part of it; None: they are no
+        lines of a text that users have, so that messages quote them instead of their numbers.
 
         `waiting` is asked after each line whether the next one would have to be waited for. If so, what was read is
         translated at once, instead of when a chunk is full.
@@ -223,7 +229,7 @@ class Translator:
             decoding=decoding,
             options=options,
             shortlist=self.shortlist,
-            continuing=word_continuations(self.vocabularies.target).to(self.device) if required else None,
+            continuing=self._continuing if required else None,
             device=self.device,
         )
         writer = Writer(scorer=self.scorer, vocabularies=self.vocabularies, decoding=decoding, options=options)
@@ -239,7 +245,7 @@ class Translator:
         *,
         prefixes: Iterable[str] | None = None,
         constraints: Iterable[str] | None = None,
-        first: int = 0,
+        first: int | None = 0,
         waiting: Callable[[], bool] | None = None,
     ) -> Iterator[list[list[Segment]]]:
         """The segments of each line, as many lines at a time as are translated together; for the rest see `translate`.
@@ -253,7 +259,9 @@ class Translator:
             languages=self.languages,
             decoding=decoding,
             options=options,
+            numbered=first is not None,
         )
+        first = first or 0
         characters = _characters(decoding)
         beside = {"prefixes": prefixes, "constraint lines": constraints}
         for chunk, beginnings, phrases in alongside(chunks(lines, characters, waiting), beside):

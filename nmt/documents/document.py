@@ -95,4 +95,4 @@ def translate_document(
     """
     document = read_document(text, format=format, name=name)
     options = document_options(document, options or TranslationOptions(), translator)
-    return document.written([best for best, *_ in translator.translate(document.lines, options)])
+    return document.written([best for best, *_ in translator.translate(document.lines, options, first=None)])

@@ -134,7 +134,7 @@ def test_a_precision_or_device_that_is_not_there(tmp_path: Path, where: dict[str
             {"lines": "", "prefixes": "x" * 41, "constraints": bytearray(b"\xff")},
             [
                 "lines is one text, and must be a list of texts, one for each line: ['']",
-                f"prefixes is one text, and must be a list of texts, one for each line: ['{'x' * 40}…']",
+                f"prefixes is one text, and must be a list of texts, one for each line: ['{'x' * 40}...']",
                 "constraints is one text, and must be a list of texts, one for each line: ['\ufffd']",
             ],
         ),

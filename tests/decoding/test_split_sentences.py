@@ -214,6 +214,24 @@ def test_the_line_contains_its_constraints(drawn, prefix) -> None:
     assert all(f" {phrase}" in f" {best.text}" for phrase in phrases.split("\t"))
 
 
+@pytest.mark.parametrize(
+    ("prefix", "expected"),
+    [
+        ("", [["red ball", "dog"], ["the boy"], ["bench", "two men"]]),
+        ("A lake. The", [[], ["red ball", "dog", "the boy"], ["bench", "two men"]]),
+    ],
+)
+def test_a_constraint_that_stands_in_a_sentence_belongs_to_it(drawn, prefix, expected) -> None:
+    """Such as a name; any other to the first sentence, or to the one in which the prefix goes on."""
+    phrases = "red ball\tdog\tbench\tthe boy\ttwo men"
+    options = TranslationOptions(split_sentences=True)
+    (((*segments,),),) = drawn.read([LINE], options, prefixes=[prefix], constraints=[phrases])
+    assert [[phrase.text for phrase in segment.phrases] for segment in segments] == expected
+    assert [segment.prefix.text for segment in segments] == [*([prefix] if not prefix else ["A lake.", "The"]), "", ""][
+        :3
+    ]
+
+
 def test_the_language_has_to_be_known(copy_model, vocabularies) -> None:
     translator = Translator([copy_model], vocabularies)
     assert translator.languages == Languages(None, None)

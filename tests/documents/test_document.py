@@ -4,6 +4,7 @@ import pytest
 
 from nmt.config.schema import Config
 from nmt.decoding.options import TranslationOptions
+from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.translator import Translator
 from nmt.documents.document import read_document, translate_document
 from nmt.errors import UserError
@@ -74,6 +75,13 @@ def test_options_of_alignments_place_tags(translator: Translator, html: str) -> 
     assert written.count("<b>") == html.count("<b>")
     if "<b>" in html:
         assert written != translate_document(translator, html, format="html")
+
+
+def test_a_warning_quotes_the_text(translator: Translator) -> None:
+    """Which is on no line of its own."""
+    html = "<p>Today</p><p>our <b>men</b></p>"
+    with pytest.warns(UserWarning, match=r"^glossary: 'Ü' is left out, .* the constraint 'Ü' of 'our men' cannot be"):
+        translate_document(translator, html, format="html", options=TranslationOptions(glossary=Glossary({"men": "Ü"})))
 
 
 @pytest.mark.parametrize("format", ["text", "html", "srt"])

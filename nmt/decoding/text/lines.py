@@ -3,9 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice, repeat
 
+from nmt.data.corpus import excerpt
 from nmt.errors import Checking, UserError
-
-_LONGEST_SHOWN = 40  # characters of a text in a message
 
 
 def one_text(given: Mapping[str, object]) -> Checking[None]:
@@ -13,8 +12,7 @@ def one_text(given: Mapping[str, object]) -> Checking[None]:
     for name, texts in given.items():
         if isinstance(texts, str | bytes | bytearray):
             text = texts if isinstance(texts, str) else texts.decode("utf-8", "replace")
-            shown = repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…")
-            yield f"{name} is one text, and must be a list of texts, one for each line: [{shown}]"
+            yield f"{name} is one text, and must be a list of texts, one for each line: [{excerpt(text)}]"
 
 
 def chunks(lines: Iterable[str], characters: int, waiting: Callable[[], bool] | None) -> Iterator[list[str]]:

@@ -98,27 +98,28 @@ def as_given(text: str, prefix: Required, target: Subwords, *, same_words: bool,
 
 
 def impossible(
-    prefix: Required, phrases: Sequence[Required], *, line: int, blank: bool, longest: int
+    prefix: Required, phrases: Sequence[Required], *, line: str, blank: bool, longest: int
 ) -> Checking[None]:
-    """Why the translation of line `line`, counted from 0, cannot begin with its prefix, or contain its phrases.
+    """Why the translation of a line cannot begin with its prefix, or contain its phrases.
 
-    `blank`: whether the line is. `longest`: the most tokens of its translation, END counted.
+    `line`: what messages call it, such as "line 3". `blank`: whether it is. `longest`: the most tokens of its
+    translation, END counted.
     """
     room = longest - 1 - len(prefix.tokens)
     if prefix.tokens and blank:
-        yield f"line {line + 1} is blank and has a prefix, {prefix.text!r}; do the files go together?"
+        yield f"{line} is blank and has a prefix, {prefix.text!r}; do the files go together?"
     elif room < 0:
         yield (
-            f"the prefix of line {line + 1} has {len(prefix.tokens)} pieces, and the line's translation at most "
+            f"the prefix of {line} has {len(prefix.tokens)} pieces, and the line's translation at most "
             f"{longest - 1}; shorten it, or raise max_length_extra"
         )
     if phrases and blank:
         shown = ", ".join(repr(phrase.text) for phrase in phrases)
-        yield f"line {line + 1} is blank and has constraints, {shown}; do the files go together?"
+        yield f"{line} is blank and has constraints, {shown}; do the files go together?"
     for phrase in phrases:
         if UNKNOWN in phrase.tokens or not phrase.tokens:
             yield (
-                f"the constraint {phrase.text!r} of line {line + 1} cannot be written: it has characters or words that "
+                f"the constraint {phrase.text!r} of {line} cannot be written: it has characters or words that "
                 "the model's vocabulary lacks"
             )
     if not phrases or blank or room < 0:
@@ -127,6 +128,6 @@ def impossible(
     if needed > room:
         after = " after its prefix" if prefix.tokens else ""
         yield (
-            f"the constraints of line {line + 1} need {needed} pieces{after}, and the line's translation has at most "
+            f"the constraints of {line} need {needed} pieces{after}, and the line's translation has at most "
             f"{room}; shorten them, or raise max_length_extra"
         )

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import Subwords
+from nmt.decoding.text.glossary import words_of
 from nmt.decoding.text.required import Required, in_word
 from nmt.decoding.text.sentences import ENDS, Line, Sentence, sentences_of
 
@@ -82,6 +83,24 @@ def divided_prefix(prefix: str, segments: Sequence[Segment], language: str | Non
     room = max(1, min(whole + 1, len(segments)))
     *complete, last = sentences[:room]
     return [*complete, Sentence(prefix[last.start :], last.start)]
+
+
+def divided_phrases(phrases: Sequence[Required], texts: Sequence[str]) -> list[list[Required]]:
+    """The phrases for each of the segments of a line, which have these `texts`; the first has all of an empty line.
+
+    Names, numbers and the like stand in the source too: such a phrase belongs to the first segment in which it does.
+    Nothing says where others belong, so the first segment has them.
+    """
+    divided: list[list[Required]] = [[] for _ in texts or [""]]
+    sources = [_as_words(text) for text in texts] if len(texts) > 1 else []
+    for phrase in phrases:
+        words = _as_words(phrase.text)
+        divided[next((place for place, source in enumerate(sources) if words in source), 0)].append(phrase)
+    return divided
+
+
+def _as_words(text: str) -> str:
+    return f" {' '.join(words_of(text)).casefold()} "
 
 
 def segment(pieces: Sequence[str], longest: int) -> list[slice]:
