@@ -36,7 +36,12 @@ class Written(NamedTuple):
 
 
 class Backwards:
-    """Translates pairs; the n-th best ends with n - 1 exclamation marks. "NaN" and "crash" fail; it waits for `go`."""
+    """Translates pairs; the n-th best ends with n - 1 exclamation marks. "NaN" and "crash" fail; it waits for `go`.
+
+    A word has read its word to three quarters, and "." the end; the rest is spread evenly.
+    """
+
+    workers = 1
 
     def __init__(self, *pairs: tuple[str, str]) -> None:
         self.pairs = [Pair(*pair) for pair in pairs or [("en", "de")]]
@@ -66,5 +71,6 @@ class Backwards:
         if not kind.alignments:
             return Written(text)
         places = range(len(words))
-        rows = [[0.75 if source == target else 0.25 / len(words) for source in places] for target in places]
+        read = [len(words) if word == "." else place for place, word in enumerate(words)]
+        rows = [[0.75 if place == chosen else 0.25 / len(words) for place in range(len(words) + 1)] for chosen in read]
         return Written(text, [(place, place) for place in places], Soft(words, text.split(), Weights(rows)))

@@ -104,10 +104,11 @@ def test_alternatives(client: Client) -> None:
 
 
 def test_alignments(client: Client) -> None:
-    one = {"source": ["one", "two"], "target": ["eno", "owt"], "weights": [[0.75, 0.125], [0.125, 0.75]]}
-    other = {"source": ["six"], "target": ["xis"], "weights": [[0.75]]}
-    assert ask(client, "one two\nsix", alignments=True) == {
-        "translatedText": "eno owt\nxis",
+    """The last weight of a row is that of the end."""
+    one = {"source": ["one", "."], "target": ["eno", "."], "weights": [[0.75, 0.125, 0.125], [0.125, 0.125, 0.75]]}
+    other = {"source": ["six"], "target": ["xis"], "weights": [[0.75, 0.25]]}
+    assert ask(client, "one .\nsix", alignments=True) == {
+        "translatedText": "eno .\nxis",
         "alignments": [one, other],
     }
     assert ask(client, ["six"], alignments="true") == {"translatedText": ["xis"], "alignments": [[other]]}

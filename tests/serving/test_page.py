@@ -76,19 +76,19 @@ def shades(browser: Browser) -> list[bool]:
 
 def test_the_page(browser: Browser) -> None:
     picture(browser, "empty")
-    browser.type("#source", "stop the <b>tap</b>\nnow")
-    browser.until(f"{TARGET} == 'pots eht >b/<pat>b<\\nwon'")
+    browser.type("#source", "stop the <b>tap</b>\nnow .")
+    browser.until(f"{TARGET} == 'pots eht >b/<pat>b<\\nwon .'")
     assert browser.run("return document.querySelector('#target').querySelectorAll('b').length") == 0
     alternatives = browser.run(
         "return [...document.querySelectorAll('#alternatives li')].map((one) => one.textContent)"
     )
-    assert alternatives == ["pots eht >b/<pat>b<!\nwon!", "pots eht >b/<pat>b<!!\nwon!!"]
+    assert alternatives == ["pots eht >b/<pat>b<!\nwon .!", "pots eht >b/<pat>b<!!\nwon .!!"]
 
     assert not any(shades(browser))
     browser.point("#target .word:nth-of-type(2)")
     browser.until("return document.querySelectorAll('#read .chosen').length == 1")
     assert browser.run("return document.querySelector('#read .chosen').textContent") == "the"
-    assert shades(browser) == [True, True, True, False]
+    assert shades(browser) == [True, True, True, True, False, False, False]  # three words and their end; others
     assert browser.run("return document.querySelector('#read .chosen').title") == "75 %"
     picture(browser, "light")
 
@@ -96,6 +96,11 @@ def test_the_page(browser: Browser) -> None:
     browser.press(RIGHT_ARROW, RIGHT_ARROW, RIGHT_ARROW)
     assert browser.run("return document.activeElement.textContent") == "won"
     assert browser.run("return document.querySelector('#read .chosen').textContent") == "now"
+    browser.press(RIGHT_ARROW)
+    assert browser.run("return document.querySelector('#read .chosen').textContent") == "end"
+    read = "[...document.querySelectorAll('#read .word')].map((word) => parseInt(word.title || 0))"
+    assert browser.run(f"return {read}") == [0, 0, 0, 0, 13, 13, 75]
+    picture(browser, "end")
 
     before = browser.run("return getComputedStyle(document.body).backgroundColor")
     browser.click("#theme")

@@ -76,15 +76,28 @@ function spans(line, words, made) {
   return parts;
 }
 
-// The source below the field, with a span for each word; lists of spans by line.
+// What a word reads that reads the end of its line or sentence.
+function endMark() {
+  const mark = document.createElement("span");
+  mark.className = "word end";
+  mark.textContent = "end";
+  return mark;
+}
+
+// The source below the field, with a span for each word and, last, for the end; lists of spans by line.
 function showSource(text, alignments) {
   const read = element("read");
   read.replaceChildren();
   read.hidden = false;
   return text.split("\n").map((line, number) => {
+    const { source } = alignments[number];
     const found = [];
     if (number) read.append("\n");
-    read.append(...spans(line, alignments[number].source, (span, place) => (found[place] = span)));
+    read.append(...spans(line, source, (span, place) => (found[place] = span)));
+    if (source.length) {
+      found[source.length] = endMark();
+      read.append("\u00a0", found[source.length]);
+    }
     return found;
   });
 }
