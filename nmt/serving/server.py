@@ -1,7 +1,7 @@
 """Serving an application with uvicorn until a signal asks to stop: what is held is answered first.
 
-Between the signal and the end new translation requests are refused with 503, and then connections. A second signal
-ends the process at once.
+Between the signal and the end new translation requests are refused with 503, and then connections. A client that does
+not read its answer is not waited for. A second signal ends the process at once.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from nmt.jobs import stopping
 from nmt.serving.api import Service
 
 BACKLOG = 2048  # connections that wait to be accepted
+GRACE = 5  # seconds that clients have, when all is answered, to read the last answers
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -48,6 +49,7 @@ def serve(app: ASGIApp, service: Service, opened: socket.socket, *, program: str
         access_log=False,
         server_header=False,
         backlog=BACKLOG,
+        timeout_graceful_shutdown=GRACE,
     )
     server = _Server(config, service, program)
     opened.listen(BACKLOG)  # whoever reads that it listens may connect
@@ -78,3 +80,9 @@ class _Server(uvicorn.Server):
         """Called ten times a second: whether to stop listening, close idle connections, and end."""
         self.should_exit = self._service.stopping and not self._service.held
         return await super().on_tick(counter)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):  # of clients that did not read in time
+            connection.transport.abort()
+        await asyncio.sleep(0)

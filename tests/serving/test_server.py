@@ -12,15 +12,20 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
+from threading import Thread
 from urllib.request import urlopen
 
 import pytest
 
 pytest.importorskip("uvicorn", reason="the server needs the extra serve")
 
+import nmt.serving.server
 from nmt.cli import serve
 from nmt.decoding.translator import TranslationOptions, Translator
+from nmt.serving.api import Service, application
+from nmt.serving.server import listening
 from tests.random_model import save_random_model, text
+from tests.serving.doubles import Backwards
 from tests.serving.process import Server
 
 LINES = text(60).splitlines()
@@ -101,6 +106,22 @@ def test_a_signal_loses_no_request(model: Path, number: int) -> None:
     assert (code, errors[2:]) == (0, [])
     with pytest.raises(ConnectionRefusedError):
         ask(server.port, "a")
+
+
+def test_a_client_that_does_not_read_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks for 8 MB, more than sockets hold, and reads none of it."""
+    monkeypatch.setattr(nmt.serving.server, "GRACE", 1)
+    service = Service(Backwards())  # type: ignore[arg-type]
+    opened = listening("127.0.0.1", 0)
+    options = {"program": "nmt-serve"}
+    thread = Thread(target=nmt.serving.server.serve, args=(application(service), service, opened), kwargs=options)
+    thread.start()
+    with socket.create_connection(opened.getsockname()) as client:
+        client.sendall(b"GET /script.js HTTP/1.1\r\nhost: test\r\n\r\n" * 1000)
+        time.sleep(1)
+        service.stopping = True
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 def _metrics(server: Server) -> str:
