@@ -3,16 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-SOURCES := nmt scripts benchmarks examples tests
+SOURCES := nmt scripts benchmarks examples tests docs notebooks
 # One process per core, with one thread each. The tests of a file stay together and the files keep their order; by
 # default, files with few tests would come last, and those are the slow ones.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo format lint types test slow check torture fuzz mutants soak bench table data clean
+.PHONY: help setup demo docs notebooks format lint types test slow check torture fuzz mutants soak bench table data clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(READY) ## Create the virtual environment .venv with the versions of constraints.txt
 	@echo "$(VENV) is ready: nmt-train, nmt-translate and the others that \`nmt --help\` lists are in $(BIN)"
@@ -27,6 +27,13 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY) ## Train a small model on a synthetic corpus, translate with it, and score it, in a few minutes
 	@$(BIN)/python scripts/demo.py
+
+docs: $(READY) ## Build the documentation as a site in build/site; every warning is an error
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env -c docs -d build/doctrees . build/site
+	@echo "the front page is build/site/index.html"
+
+notebooks: $(READY) ## Run the notebooks from the first cell to the last, in a few minutes
+	$(BIN)/python scripts/run_notebooks.py notebooks/*.ipynb
 
 format: $(READY) ## Format the code and fix what ruff can fix
 	$(BIN)/ruff check --fix $(SOURCES)

@@ -28,7 +28,10 @@ from nmt.models.scores import SCORES, Score
 from tests.oracle import equations
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "data" / "README.md", *(ROOT / "docs").glob("*.md")]
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "data/README.md", "notebooks/README.md")),
+    *(ROOT / "docs").glob("*.md"),
+]
 PARSERS = {program: command.parser() for program, command in COMMANDS.items()}
 
 
@@ -127,11 +130,12 @@ def test_commands_are_found() -> None:
 
 MODELS = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
 ADDING = (ROOT / "docs" / "adding-attention.md").read_text(encoding="utf-8")
+PAPERS = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 KEYS = {dotted(place.path) for place in places()}
 
 
-@pytest.mark.parametrize("text", [MODELS, ADDING], ids=["models.md", "adding-attention.md"])
+@pytest.mark.parametrize("text", [MODELS, ADDING, PAPERS], ids=["models.md", "adding-attention.md", "papers.md"])
 def test_classes_are_where_the_links_lead(text: str) -> None:
     """Every name that links to a Python file, such as [`DotScore`](../nmt/models/scores.py), is defined in it."""
     links = re.findall(r"\[`?(\w+)`?\]\(\.\./(nmt/[\w/]+\.py)\)", text)
@@ -143,7 +147,17 @@ def test_classes_are_where_the_links_lead(text: str) -> None:
         assert name in defined, f"{file} defines no {name}"
 
 
-@pytest.mark.parametrize("name", ["models.md", "adding-attention.md", "training.md", "translating.md"])
+def test_every_equation_of_a_paper_has_a_test_that_exists() -> None:
+    rows = [row for row in PAPERS.splitlines() if row.startswith("| ") and "../tests/" in row]
+    assert len(rows) >= 30
+    for row in rows:
+        for name, file in re.findall(r"\[`(\w+)`\]\(\.\./(tests/[\w/]+\.py)\)", row):
+            assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8"), row
+
+
+@pytest.mark.parametrize(
+    "name", ["models.md", "adding-attention.md", "training.md", "translating.md", "troubleshooting.md"]
+)
 def test_keys_exist(name: str) -> None:
     """Every key in backticks, such as `model.decoder.type`, and the word behind it, if there is one."""
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")

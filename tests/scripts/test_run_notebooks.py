@@ -1,0 +1,67 @@
+"""Notebooks run as plain Python, and what their cells show is stored as Jupyter stores it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "scripts" / "run_notebooks.py"
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def run(*arguments: object) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([sys.executable, SCRIPT, *map(str, arguments)], capture_output=True, text=True, check=False)
+
+
+def write(path: Path, *sources: str) -> None:
+    cells: list[dict[str, Any]] = [{"cell_type": "markdown", "metadata": {}, "source": ["# A title"]}]
+    cells += [{"cell_type": "code", "metadata": {}, "source": [source], "outputs": []} for source in sources]
+    path.write_text(json.dumps({"cells": cells, "nbformat": 4, "nbformat_minor": 5, "metadata": {}}), encoding="utf-8")
+
+
+def test_what_cells_show_is_stored_only_when_asked_for(tmp_path: Path) -> None:
+    notebook = tmp_path / "one.ipynb"
+    write(notebook, "a = 6\nprint('so'); print(a)", "a * 7", "a * 8;", "b = a")
+    before = notebook.read_bytes()
+    assert run(notebook).returncode == 0
+    assert notebook.read_bytes() == before
+    assert run("--write", notebook).returncode == 0
+    _, *code = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    assert [cell["execution_count"] for cell in code] == [1, 2, 3, 4]
+    assert code[0]["outputs"] == [{"name": "stdout", "output_type": "stream", "text": ["so\n", "6\n"]}]
+    assert [output["data"] for output in code[1]["outputs"]] == [{"text/plain": ["42"]}]
+    assert code[2]["outputs"] == code[3]["outputs"] == []
+
+
+def test_the_first_cell_that_fails_ends_it(tmp_path: Path) -> None:
+    write(tmp_path / "one.ipynb", "a = 1", "assert a == 2, 'not two'", "print('never')")
+    write(tmp_path / "two.ipynb", "print('never')")
+    result = run("--write", tmp_path / "one.ipynb", tmp_path / "two.ipynb")
+    assert result.returncode == 1
+    assert "one.ipynb: code cell 2 failed" in result.stderr
+    assert "AssertionError: not two" in result.stderr
+    assert "never" not in result.stdout + (tmp_path / "two.ipynb").read_text(encoding="utf-8").replace(
+        "print('never')", ""
+    )
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_notebooks_are_small_and_can_be_read_without_running_them(path: Path) -> None:
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert path.stat().st_size < 400_000
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    assert any("image/png" in output.get("data", {}) for cell in code for output in cell["outputs"])
+    assert not any(line.startswith(("%", "!")) for cell in code for line in cell["source"])
+
+
+@pytest.mark.slow
+def test_the_first_notebook() -> None:
+    """The one that is short enough for every check; `make notebooks` runs all."""
+    pytest.importorskip("matplotlib", reason="needs the extra plots: pip install '.[plots]'")
+    result = run(NOTEBOOKS[0])
+    assert result.returncode == 0, result.stderr
