@@ -41,6 +41,7 @@ CHAPTERS = {
         "docs/tutorial",
         "notebooks/README",
         "notebooks/1_attention_step_by_step",
+        "notebooks/2_learning_to_align",
         "docs/papers",
         "docs/models",
     ],
