@@ -4,8 +4,9 @@ The products of a step leave some of the cores idle, and between them is work th
 both. PyTorch computes while Python does not wait for it, so threads are enough.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from threading import Event, Lock
 from typing import TypeVar
@@ -17,7 +18,7 @@ Result = TypeVar("Result")
 
 MOST = 4  # pieces at once: each needs memory
 _busy = Lock()  # the number of threads is the whole process's business, so one call at a time shares them out
-_stopped: ContextVar[Event | None] = ContextVar("_stopped", default=None)  # of the piece of work that reads it
+_unwanted: ContextVar[tuple[Callable[[], bool], ...]] = ContextVar("_unwanted", default=())  # of the present work
 
 
 def side_by_side(work: Callable[[Item], Result], items: Sequence[Item], *, most: int = MOST) -> list[Result]:
@@ -40,18 +41,26 @@ def side_by_side(work: Callable[[Item], Result], items: Sequence[Item], *, most:
 
 def check() -> None:
     """Raise CancelledError where the result of the work that calls it is not wanted any more; to be called often."""
-    stopped = _stopped.get()
-    if stopped is not None and stopped.is_set():
+    if any(unwanted() for unwanted in _unwanted.get()):
         raise CancelledError
+
+
+@contextmanager
+def until(unwanted: Callable[[], bool]) -> Iterator[None]:
+    """Let `check` raise in this block, and in what it computes side by side, once `unwanted`, which any may call."""
+    former = _unwanted.set((*_unwanted.get(), unwanted))
+    try:
+        yield
+    finally:
+        _unwanted.reset(former)
 
 
 def _in_threads(work: Callable[[Item], Result], items: Sequence[Item], workers: int, share: int) -> list[Result]:
     inference, stopped = torch.is_inference_mode_enabled(), Event()
 
     def alone(item: Item) -> Result:
-        _stopped.set(stopped)
-        check()
-        with torch.inference_mode(inference):
+        with until(stopped.is_set), torch.inference_mode(inference):
+            check()
             return work(item)
 
     with ThreadPoolExecutor(workers, initializer=torch.set_num_threads, initargs=(share,)) as pool:

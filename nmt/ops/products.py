@@ -12,6 +12,7 @@ therefore for code that computes products of a few shapes again and again, not f
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
+from threading import Lock
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -26,6 +27,8 @@ OUTER_CHUNK = 512  # as are the inner sizes of outer products
 TRIAL_SIZES = ((3, 512, 1536), (16, 512, 1536), (80, 512, 1536), (256, 640, 4096))  # rows, inner size, columns
 FLOAT32_ERROR = 1e-5  # relative to the largest value; bfloat16 errs by about 2e-3, float32 by about 1e-6
 
+_switching = Lock()
+_formers: list[str] = []  # what the blocks of `fast_products` in which threads are now came upon, the first one first
 
 Product = Callable[[Tensor], Tensor]
 """From rows (…, inner_size) to (…, columns)."""
@@ -120,18 +123,23 @@ def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
 def fast_products() -> Iterator[None]:
     """Inside the block, float32 products on the CPU go to oneDNN if that keeps their precision on this processor.
 
-    The outcome depends on the processor alone, not on timing, so two runs on one machine compute the same numbers.
+    The outcome depends on the processor alone, not on timing, so two runs on one machine compute the same numbers. The
+    permission is the whole process's: of several threads the last that leaves such a block takes it back.
     """
     if not onednn_is_exact():
         yield
         return
     settings = _settings()
-    former = settings.fp32_precision
-    settings.fp32_precision = "bf16"
+    with _switching:
+        _formers.append(settings.fp32_precision)
+        settings.fp32_precision = "bf16"
     try:
         yield
     finally:
-        settings.fp32_precision = former
+        with _switching:
+            former = _formers.pop()
+            if not _formers:
+                settings.fp32_precision = former
 
 
 @cache

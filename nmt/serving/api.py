@@ -1,7 +1,7 @@
 """The web application: LibreTranslate's API, so that its clients work here, metrics, and the page.
 
 Every answer that is not the page is JSON, also when something goes wrong: {"error": what and why}. Texts are neither
-stored nor logged. Nothing here computes with PyTorch: that is the batcher's thread, for which handlers wait.
+stored nor logged. Nothing here computes with PyTorch: that is for the batcher's threads, for which handlers wait.
 """
 
 import asyncio
@@ -80,8 +80,9 @@ class Service:
         self.batcher: Batcher[Kind, list[Translation]] = Batcher(
             models.translate,
             wait=WAIT,
-            most_characters=MOST_CHARACTERS,
+            most_characters=MOST_CHARACTERS // models.workers,
             most_waiting=self.limits.waiting,
+            workers=models.workers,
             observe=self.metrics.batches.observe,
         )
         self.metrics.waiting = lambda: self.batcher.waiting

@@ -1,21 +1,37 @@
-"""Lines of many requests are translated together: one queue, one thread that computes, answers to whoever asked.
+"""Lines of many requests are translated together: one queue, threads that compute, answers to whoever asked.
 
-One thread is enough: a batch already has all cores of a CPU (`nmt.decoding.threads`), and a second one would only take
-them from it. What waits is taken in turn, a line of each request, so a long request does not hold up short ones. It
-knows nothing of HTTP, models and text, except that a line has a length.
+Each thread has a batch of its own. While the clients of one are given their answers, and ask again, the others compute,
+so that no core waits for clients. What waits is taken in turn, a line of each request, so a long request does not hold
+up short ones. It knows nothing of HTTP, models and text, except that a line has a length.
 """
 
 import time
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
+from math import ceil
 from threading import Condition, Thread
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 AGAIN = 0.2
+FEWEST = 8  # lines of a batch where as many wait: smaller ones cost more than another thread saves
 
 Kind = TypeVar("Kind", bound=Hashable)
 Answer = TypeVar("Answer")
+Asked = TypeVar("Asked", contravariant=True)
+Answered = TypeVar("Answered", covariant=True)
+
+
+class Translate(Protocol[Asked, Answered]):
+    """Answers lines of one kind.
+
+    `alone`: no other thread computes, and nothing waits. `unwanted` tells whether whoever asked has gone, whereupon it
+    may raise something.
+    """
+
+    def __call__(
+        self, lines: Sequence[str], kind: Asked, *, alone: bool, unwanted: Callable[[], bool]
+    ) -> Sequence[Answered]: ...
 
 
 class QueueFull(Exception):
@@ -33,9 +49,13 @@ class _Request(Generic[Kind, Answer]):
         self.begun = 0
         self.answers: dict[int, Answer] = {}
 
-    def answer(self, place: int, answer: Answer) -> None:
+    def note(self, place: int, answer: Answer) -> bool:
+        """Whether this is the last answer."""
         self.answers[place] = answer
-        if len(self.answers) == len(self.lines) and self.future.set_running_or_notify_cancel():
+        return len(self.answers) == len(self.lines)
+
+    def answer(self) -> None:
+        if self.future.set_running_or_notify_cancel():
             self.future.set_result([self.answers[place] for place in range(len(self.lines))])
 
     def fail(self, error: Exception) -> None:
@@ -44,35 +64,37 @@ class _Request(Generic[Kind, Answer]):
 
 
 class Batcher(Generic[Kind, Answer]):
-    """Translates with `translate`, which is called by one thread, with lines of one kind.
+    """Translates with `translate`, which is called by `workers` threads.
 
-    Lines are translated together up to `most_characters`, and at once, unless they are fewer: then others have `wait`
-    seconds, from the arrival of the first, to join them. Clients that were just answered often ask again: until there
-    are as many lines as before, they have AGAIN of the time that they waited for the last batch. Up to `most_waiting`
-    requests may have lines in the queue. `observe` is told the number of lines of each batch.
+    A batch has the thread's share of all lines, at least FEWEST, up to `most_characters`. It begins at once when it can
+    have so many lines; otherwise others have `wait` seconds, from the arrival of the first, to join them. Clients that
+    were just answered often ask again: for them it waits AGAIN of the time that the thread's last batch took. Up to
+    `most_waiting` requests may have lines in the queue. `observe` is told the number of lines of each batch.
     """
 
     def __init__(
         self,
-        translate: Callable[[Sequence[str], Kind], Sequence[Answer]],
+        translate: Translate[Kind, Answer],
         *,
         wait: float,
         most_characters: int,
         most_waiting: int,
+        workers: int = 1,
         observe: Callable[[int], None] = lambda lines: None,
     ) -> None:
         self._translate = translate
         self._wait = wait
         self._most_characters = most_characters
         self._most_waiting = most_waiting
+        self._workers = workers
         self._observe = observe
         self._queue: deque[_Request[Kind, Answer]] = deque()
         self._changed = Condition()
         self._closing = False
-        self._before = 0  # lines of the last batch and of the queue when it was done
-        self._patience = 0.0  # the time until which they are waited for
-        self._thread = Thread(target=self._work, name="translations", daemon=True)
-        self._thread.start()
+        self._computing = 0  # lines
+        self._threads = [Thread(target=self._work, name="translations", daemon=True) for _ in range(workers)]
+        for thread in self._threads:
+            thread.start()
 
     @property
     def waiting(self) -> int:
@@ -89,16 +111,17 @@ class Batcher(Generic[Kind, Answer]):
             if self._closing or len(self._queue) >= self._most_waiting:
                 raise QueueFull
             self._queue.append(request)
-            self._changed.notify()
+            self._changed.notify_all()
         request.future.add_done_callback(lambda future: self._withdraw(request) if future.cancelled() else None)
         return request.future
 
     def close(self) -> None:
-        """Answer what is in the queue, accept no more, and end the thread."""
+        """Answer what is in the queue, accept no more, and end the threads."""
         with self._changed:
             self._closing = True
-            self._changed.notify()
-        self._thread.join()
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
 
     def _withdraw(self, request: _Request[Kind, Answer]) -> None:
         with self._changed:
@@ -106,31 +129,44 @@ class Batcher(Generic[Kind, Answer]):
                 self._queue.remove(request)
 
     def _work(self) -> None:
+        again, until = 0, 0.0  # how many lines are waited for, and until when
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._queue or self._closing)
                 if not self._queue:
                     return
-                self._wait_for_others()
+                self._wait_for_others(again, until)
                 taken = self._take()
+                alone = not self._queue and not self._computing
+                self._computing += len(taken)
+                if taken:
+                    self._observe(len(taken))
             if taken:
-                self._observe(len(taken))
                 began = time.monotonic()
-                self._answer(taken)
+                self._answer(taken, alone)
                 ended = time.monotonic()
                 with self._changed:
-                    self._before, self._patience = len(taken) + self._lines(), ended + AGAIN * (ended - began)
+                    again, until = self._share(), ended + AGAIN * (ended - began)
+                    self._computing -= len(taken)
 
-    def _wait_for_others(self) -> None:
-        """Wait until the first request has waited for long enough, or a batch is full."""
+    def _wait_for_others(self, again: int, until: float) -> None:
+        """Wait until the first request has waited for long enough, or the lines are enough.
+
+        `again` lines, of clients that were just answered, are waited for until then.
+        """
         while self._queue and not self._closing:
-            until = self._queue[0].arrived + self._wait
-            if self._lines() < self._before:
-                until = max(until, self._patience)
-            left = until - time.monotonic()
+            lines, end = self._lines(), self._queue[0].arrived + self._wait
+            if lines < again:
+                end = max(end, until)
+            left = end - time.monotonic()
             if left <= 0 or sum(sum(map(len, request.lines)) for request in self._queue) >= self._most_characters:
                 return
             self._changed.wait(left)
+
+    def _share(self) -> int:
+        """A thread's share of the lines that wait and those that are computed."""
+        lines = self._lines() + self._computing
+        return min(lines, max(FEWEST, ceil(lines / self._workers)))
 
     def _lines(self) -> int:
         """Lines in the queue."""
@@ -143,17 +179,18 @@ class Batcher(Generic[Kind, Answer]):
         """
         if not self._queue:
             return []  # the last one was withdrawn
-        room, taken = self._most_characters, []
+        room, most = self._most_characters, self._share()
+        taken: list[tuple[_Request[Kind, Answer], int]] = []
         requests = [request for request in self._queue if request.kind == self._queue[0].kind]
         touched = set()
-        while requests and room > 0:
+        while requests and room > 0 and len(taken) < most:
             for request in requests:
                 line = request.lines[request.begun]
                 taken.append((request, request.begun))
                 touched.add(request)
                 request.begun += 1
                 room -= len(line) + 1
-                if room <= 0:
+                if room <= 0 or len(taken) == most:
                     break
             requests = [request for request in requests if request.begun < len(request.lines)]
         untouched = [request for request in self._queue if request not in touched]
@@ -161,22 +198,36 @@ class Batcher(Generic[Kind, Answer]):
         self._queue = deque(untouched + begun)
         return taken
 
-    def _answer(self, taken: Sequence[tuple[_Request[Kind, Answer], int]]) -> None:
+    def _answer(self, taken: Sequence[tuple[_Request[Kind, Answer], int]], alone: bool) -> None:
         """Translate lines, and give the answers to their requests.
 
         Where that fails, the requests are tried one by one, so that one of them cannot ruin the others.
         """
         requests = list(dict.fromkeys(request for request, _ in taken))
+
+        def unwanted() -> bool:
+            return all(request.future.done() for request in requests)
+
         try:
-            answers = self._translate([request.lines[place] for request, place in taken], requests[0].kind)
+            lines = [request.lines[place] for request, place in taken]
+            answers = self._translate(lines, requests[0].kind, alone=alone, unwanted=unwanted)
         except Exception as error:  # whatever it is, whoever asked is told, and the thread goes on
+            if unwanted():
+                return
             if len(requests) == 1:
                 self._withdraw(requests[0])
-                requests[0].fail(error)
+                with self._changed:
+                    requests[0].fail(error)
                 return
         else:
-            for (request, place), answer in zip(taken, answers, strict=True):
-                request.answer(place, answer)
+            with self._changed:
+                complete = [
+                    request
+                    for (request, place), answer in zip(taken, answers, strict=True)
+                    if request.note(place, answer)
+                ]
+            for request in complete:
+                request.answer()
             return
         for one in requests:
-            self._answer([(request, place) for request, place in taken if request is one])
+            self._answer([(request, place) for request, place in taken if request is one], alone)

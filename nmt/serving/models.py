@@ -14,13 +14,13 @@ import torch
 
 from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.sentences import checked_language
+from nmt.decoding.threads import MOST, until
 from nmt.decoding.translator import Translation, TranslationOptions, Translator
 from nmt.errors import Checking, UserError, caught, checked
 from nmt.ops.memory import out_of_memory
+from nmt.serving.batching import FEWEST
 from nmt.serving.languages import Pair
 from nmt.serving.requests import Kind
-
-FEWEST = 8  # sentences of a batch: smaller ones cost more than a second thread saves
 
 
 def loaded(
@@ -60,6 +60,7 @@ class Served:
     options: TranslationOptions = field(default_factory=TranslationOptions)
     rules: Mapping[Pair, str] = field(default_factory=dict)  # by which language's rules lines are cut into sentences
     glossaries: Mapping[Pair, Glossary] = field(default_factory=dict)
+    threads: int = field(default_factory=torch.get_num_threads)  # PyTorch's, for all models together
 
     def check(self) -> None:
         """Translate something with each model. Raises UserError for options that one of them cannot follow."""
@@ -75,6 +76,12 @@ class Served:
     def pairs(self) -> list[Pair]:
         return list(self.translators)
 
+    @property
+    def workers(self) -> int:
+        """How many threads may translate at once; more would read the same weights, each for itself."""
+        packed = all(translator.scorer.is_packed for translator in self.translators.values())
+        return min(MOST, self.threads) if packed else 1
+
     def most(self, pair: Pair) -> int:
         """The length of the longest n-best list."""
         return self.options.decoding(self.translators[pair].decoding).beam_size
@@ -83,11 +90,25 @@ class Served:
         """Whether the model has attention, which says what a word was translated from."""
         return not list(self.translators[pair].scorer.no_alignments())
 
-    def translate(self, lines: Sequence[str], kind: Kind) -> list[list[Translation]]:
-        """The translations of each line. Raises UserError where the model computes NaN, or memory is short."""
+    def translate(
+        self,
+        lines: Sequence[str],
+        kind: Kind,
+        *,
+        alone: bool = True,
+        unwanted: Callable[[], bool] = lambda: False,
+    ) -> list[list[Translation]]:
+        """The translations of each line, with all cores if `alone`, or else with the share of one of `workers`.
+
+        Raises UserError where the model computes NaN, or memory is short, and CancelledError soon after `unwanted`,
+        which several threads ask.
+        """
         translator = self.translators[kind.pair]
+        threads = self.threads if alone else self.threads // self.workers
+        if torch.get_num_threads() != threads:  # of this thread
+            torch.set_num_threads(threads)
         most = self.options.decoding(translator.decoding).batch_sentences or len(lines)
-        share = max(FEWEST, ceil(len(lines) / torch.get_num_threads()))  # so that there is a batch for each thread
+        share = max(FEWEST, ceil(len(lines) / threads))  # so that there is a batch for each thread
         batches: dict[str, Any] = {"batch_sentences": min(most, share)}
         split, glossary = self.rules.get(kind.pair, False), self.glossaries.get(kind.pair)
         options = replace(
@@ -99,8 +120,11 @@ class Served:
             **batches,
         )
         try:
-            translations = translator.translate(lines, options)
-            return [[_kept(one, kind.weights and not rank) for rank, one in enumerate(best)] for best in translations]
+            with until(unwanted):
+                translations = translator.translate(lines, options)
+                return [
+                    [_kept(one, kind.weights and not rank) for rank, one in enumerate(best)] for best in translations
+                ]
         except (MemoryError, RuntimeError) as error:
             if not out_of_memory(error):
                 raise

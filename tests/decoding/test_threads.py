@@ -4,13 +4,14 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
 
 import pytest
 import torch
 
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.scorer import Scorer
-from nmt.decoding.threads import MOST, check, side_by_side
+from nmt.decoding.threads import MOST, check, side_by_side, until
 from nmt.ops.computing import computing, now
 from tests.batch_sizes import sentences
 from tests.decoding.conftest import random_translator
@@ -92,6 +93,24 @@ def test_an_interruption_ends_what_is_running(threads: Callable[[int], None]) ->
     finally:
         signal.signal(signal.SIGINT, former)
     assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_nobody_wants_any_more_ends(count: int, threads: Callable[[int], None]) -> None:
+    """Whoever computes, and in all threads; without it nothing has changed."""
+    threads(count)
+    unwanted = threading.Event()
+    running = threading.Barrier(count, action=unwanted.set, timeout=60)
+
+    def work(item: int) -> None:
+        running.wait()
+        until_told()
+
+    with until(unwanted.is_set), pytest.raises(CancelledError):
+        side_by_side(work, list(range(count)))
+    check()
+    with until(lambda: False):
+        assert side_by_side(lambda item: check(), [0, 1]) == [None, None]
 
 
 def test_calls_within_a_call_compute_one_after_the_other(threads: Callable[[int], None]) -> None:

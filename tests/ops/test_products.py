@@ -1,6 +1,7 @@
 """The switch to oneDNN keeps float32, or is not made."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pytest
@@ -58,6 +59,16 @@ def test_the_switch_is_on_inside_the_block_alone(settings: SimpleNamespace) -> N
     with pytest.raises(ValueError, match="inside"), fast_products():
         raise ValueError("inside")
     assert settings.fp32_precision == "none"
+
+
+def test_the_switch_is_on_until_the_last_of_several_threads_has_left(settings: SimpleNamespace) -> None:
+    with ExitStack() as one, ExitStack() as other:
+        one.enter_context(fast_products())
+        other.enter_context(fast_products())
+        one.close()
+        assert settings.fp32_precision == "bf16"
+        other.close()
+        assert settings.fp32_precision == "none"
 
 
 @pytest.mark.parametrize("wrong", range(len(TRIAL_SIZES)))

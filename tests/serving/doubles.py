@@ -3,7 +3,7 @@
 Without PyTorch, as the server itself is; see tests/serving/test_models.py for what it stands in for.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Event
 from typing import NamedTuple
 
@@ -55,7 +55,10 @@ class Backwards:
     def has_alignments(self, pair: Pair) -> bool:
         return pair == self.pairs[0]
 
-    def translate(self, lines: Sequence[str], kind: Kind) -> list[list[Written]]:
+    def translate(
+        self, lines: Sequence[str], kind: Kind, *, alone: bool, unwanted: Callable[[], bool]
+    ) -> list[list[Written]]:
+        del alone, unwanted
         self.batches.append(list(lines))
         self.begun.set()
         assert self.go.wait(20)

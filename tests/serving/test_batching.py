@@ -1,7 +1,7 @@
 """Requests that share batches: who waits for whom, in which order, and what happens to the others when one fails."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from threading import Event
 
@@ -14,20 +14,26 @@ SOON = 20.0  # seconds; a test that waits so long has failed
 
 
 class Worker:
-    """Writes lines in capitals, and remembers the batches; it waits before each until `go` is set."""
+    """Writes lines in capitals, and remembers the batches; it waits before each until `go` is set, or nobody waits."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
         self.kinds: list[str] = []
+        self.alone: list[bool] = []
         self.begun = Event()
         self.go = Event()
         self.go.set()
 
-    def __call__(self, lines: Sequence[str], kind: str) -> list[str]:
+    def __call__(self, lines: Sequence[str], kind: str, *, alone: bool, unwanted: Callable[[], bool]) -> list[str]:
         self.batches.append(list(lines))
+        self.alone.append(alone)
         self.kinds.append(kind)
         self.begun.set()
-        assert self.go.wait(SOON)
+        end = time.monotonic() + SOON
+        while not self.go.wait(0.01):
+            assert time.monotonic() < end
+            if unwanted():
+                raise TimeoutError
         if "bad" in lines:
             raise ValueError("bad")
         return [line.upper() for line in lines]
@@ -52,6 +58,14 @@ def held(worker: Worker, batcher: Batcher[str, str]) -> None:
     worker.go.clear()
     batcher.submit(["first"], "a")
     assert worker.begun.wait(SOON)
+
+
+def begun(worker: Worker, batches: int) -> None:
+    """Wait until so many batches have."""
+    end = time.monotonic() + SOON
+    while len(worker.batches) < batches:
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_answers_have_the_order_of_their_lines(batcher: Batcher[str, str]) -> None:
@@ -147,6 +161,25 @@ def test_a_request_that_is_cancelled_meanwhile_is_not_answered(worker: Worker, b
     assert worker.batches == [["aaaaaaaaaaaaa"], ["x"]]
 
 
+def test_a_batch_for_which_nobody_waits_any_more_ends(worker: Worker, batcher: Batcher[str, str]) -> None:
+    """The second has two requests, of which one alone that is cancelled does not end it."""
+    worker.go.clear()
+    first = batcher.submit(["first"], "a")
+    assert worker.begun.wait(SOON)
+    cancelled = [batcher.submit([line], "a") for line in ("x", "y")]
+    assert first.cancel()
+    begun(worker, 2)
+    last = batcher.submit(["last"], "a")
+    assert cancelled[0].cancel()
+    time.sleep(0.1)
+    assert len(worker.batches) == 2
+    assert cancelled[1].cancel()
+    begun(worker, 3)
+    worker.go.set()
+    assert last.result(SOON) == ["LAST"]
+    assert worker.batches == [["first"], ["x", "y"], ["last"]]
+
+
 def test_one_that_fails_does_not_ruin_the_others(worker: Worker, batcher: Batcher[str, str]) -> None:
     held(worker, batcher)
     futures = [batcher.submit(lines, "a") for lines in (["x"], ["bad", "y", "zzzzzzzzzzzz"], ["w"])]
@@ -174,3 +207,38 @@ def test_sizes_of_batches_are_observed(worker: Worker) -> None:
     batcher.submit(["x", "y", "z"], "a").result(SOON)
     batcher.close()
     assert sizes == [3]
+
+
+def test_two_threads_share_what_waits(worker: Worker) -> None:
+    """Of 20 lines either takes ten. What comes alone is told so."""
+    batcher = Batcher(worker, wait=0.5, most_characters=99, most_waiting=99, workers=2)
+    worker.go.clear()
+    futures = [batcher.submit([str(number)], "a") for number in range(20)]
+    begun(worker, 2)
+    worker.go.set()
+    assert [future.result(SOON) for future in futures] == [[str(number)] for number in range(20)]
+    assert sorted(map(len, worker.batches)) == [10, 10]
+    assert worker.alone == [False, False]
+    assert batcher.submit(["x", "y"], "a").result(SOON) == ["X", "Y"]
+    assert worker.alone == [False, False, True]
+    batcher.close()
+
+
+def test_two_threads_share_one_request(worker: Worker) -> None:
+    batcher = Batcher(worker, wait=0.0, most_characters=4, most_waiting=9, workers=2)
+    worker.go.clear()
+    long = batcher.submit(["aaaa", "bbbb", "cccc", "dddd"], "a")
+    begun(worker, 2)
+    assert sorted(worker.batches) == [["aaaa"], ["bbbb"]]
+    worker.go.set()
+    assert long.result(SOON) == ["AAAA", "BBBB", "CCCC", "DDDD"]
+    batcher.close()
+
+
+def test_a_request_of_which_two_threads_fail(worker: Worker) -> None:
+    batcher = Batcher(worker, wait=0.0, most_characters=3, most_waiting=9, workers=2)
+    for _ in range(5):
+        with pytest.raises(ValueError, match="bad"):
+            batcher.submit(["bad", "bad", "bad", "bad"], "a").result(SOON)
+    assert batcher.submit(["x"], "a").result(SOON) == ["X"]
+    batcher.close()

@@ -1,11 +1,13 @@
 """Models by their pairs of languages: lines are translated as the translator does, by sentences or as a whole."""
 
+from concurrent.futures import CancelledError
 from pathlib import Path
 
 import pytest
 import torch
 
 from nmt.decoding.text.glossary import Glossary
+from nmt.decoding.threads import MOST
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError, checked
 from nmt.serving.languages import Pair
@@ -87,6 +89,13 @@ def test_memory_that_is_short(translator: Translator, monkeypatch: pytest.Monkey
         Served({PAIR: translator}).translate(["a"], Kind(PAIR, 1, False))
 
 
+def test_a_translation_that_nobody_wants_any_more(translator: Translator) -> None:
+    asked = iter([False, False, True])
+    with pytest.raises(CancelledError):
+        Served({PAIR: translator}).translate(["a dog runs"], Kind(PAIR, 1, False), unwanted=lambda: next(asked))
+    assert next(asked, None) is None
+
+
 def test_a_model_that_computes_nan(tmp_path: Path) -> None:
     broken = Translator.load(save_random_model(tmp_path / "model.safetensors"))
     with torch.no_grad():
@@ -94,6 +103,22 @@ def test_a_model_that_computes_nan(tmp_path: Path) -> None:
     broken.models[0].pack_weights("float32")
     with pytest.raises(UserError, match="weights are not finite"):
         Served({PAIR: broken}).translate(["a dog"], Kind(PAIR, 1, False))
+
+
+def test_threads_have_their_share_of_the_cores(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of seven, four of them one; alone one has all, and whoever tests gets theirs back."""
+    served, former = Served({PAIR: translator}, threads=7), torch.get_num_threads()
+    assert served.workers == MOST == 4
+    try:
+        texts = []
+        for alone, threads in ((False, 1), (True, 7)):
+            texts.append([best[0].text for best in served.translate(LINES, Kind(PAIR, 1, False), alone=alone)])
+            assert torch.get_num_threads() == threads
+        assert texts[0] == texts[1]
+    finally:
+        torch.set_num_threads(former)
+    monkeypatch.setattr(translator.models[0], "packed", None)
+    assert served.workers == 1
 
 
 def test_what_models_can_do(translator: Translator) -> None:
