@@ -13,7 +13,7 @@ from math import ceil
 from threading import Condition, Thread
 from typing import Generic, Protocol, TypeVar
 
-AGAIN = 0.2
+AGAIN, LONGEST = 0.2, 0.25  # of the time of a batch, and seconds, that clients have to ask again
 FEWEST = 8  # lines of a batch where as many wait: smaller ones cost more than another thread saves
 
 Kind = TypeVar("Kind", bound=Hashable)
@@ -68,8 +68,8 @@ class Batcher(Generic[Kind, Answer]):
 
     A batch has the thread's share of all lines, at least FEWEST, up to `most_characters`. It begins at once when it can
     have so many lines; otherwise others have `wait` seconds, from the arrival of the first, to join them. Clients that
-    were just answered often ask again: for them it waits AGAIN of the time that the thread's last batch took. Up to
-    `most_waiting` requests may have lines in the queue. `observe` is told the number of lines of each batch.
+    were just answered often ask again: for them it waits AGAIN of the time that the thread's last batch took, LONGEST
+    at most. Up to `most_waiting` requests may have lines in the queue. `observe` is told the lines of each batch.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Batcher(Generic[Kind, Answer]):
                 self._answer(taken, alone)
                 ended = time.monotonic()
                 with self._changed:
-                    again, until = self._share(), ended + AGAIN * (ended - began)
+                    again, until = self._share(), ended + min(AGAIN * (ended - began), LONGEST)
                     self._computing -= len(taken)
 
     def _wait_for_others(self, again: int, until: float) -> None:

@@ -112,6 +112,7 @@ def test_few_lines_wait_for_others(worker: Worker) -> None:
 def test_those_that_were_just_answered_may_ask_again(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
     """After three lines that took half a second, three are waited for, for as long as this test lasts at most."""
     monkeypatch.setattr(batching, "AGAIN", SOON)
+    monkeypatch.setattr(batching, "LONGEST", SOON)
     batcher = Batcher(worker, wait=0.0, most_characters=99, most_waiting=9)
     worker.go.clear()
     first = batcher.submit(["x", "y", "z"], "a")
@@ -126,6 +127,21 @@ def test_those_that_were_just_answered_may_ask_again(worker: Worker, monkeypatch
     assert one.result(SOON) + other.result(SOON) == ["X", "Y", "Z"]
     assert time.monotonic() - began < SOON / 4  # not to the end of the time
     assert worker.batches == [["x", "y", "z"], ["x", "y", "z"]]
+    batcher.close()
+
+
+def test_after_a_long_batch_others_are_not_waited_for_long(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "AGAIN", 99.0)
+    batcher = Batcher(worker, wait=0.0, most_characters=99, most_waiting=9)
+    worker.go.clear()
+    first = batcher.submit(["x", "y", "z"], "a")
+    assert worker.begun.wait(SOON)
+    time.sleep(0.3)
+    worker.go.set()
+    first.result(SOON)
+    began = time.monotonic()
+    assert batcher.submit(["x"], "a").result(SOON) == ["X"]
+    assert time.monotonic() - began < SOON
     batcher.close()
 
 
