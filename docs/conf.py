@@ -42,6 +42,7 @@ CHAPTERS = {
         "notebooks/README",
         "notebooks/1_attention_step_by_step",
         "notebooks/2_learning_to_align",
+        "notebooks/3_comparing_models",
         "docs/papers",
         "docs/models",
     ],
