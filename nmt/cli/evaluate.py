@@ -1,7 +1,7 @@
-"""nmt-eval: score a file of translations, or translate with a model and score; or score word alignments; or draw
+"""nmt-eval: score files of translations, or translate with models and score; or score word alignments; or draw
 learning curves.
 
-Wiring only: files → sentences → (translator) → metrics → table or JSON. All mistakes are reported at once, before a
+Wiring only: files → sentences → (translators) → `compare` → table or JSON. All mistakes are reported at once, before a
 model is loaded.
 """
 
@@ -12,11 +12,11 @@ if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl
 
 import argparse
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
@@ -27,66 +27,82 @@ from nmt.cli.evaluate_alignments import (
     read_alignments_request,
 )
 from nmt.cli.evaluate_curves import draw_curves, read_curves_request
-from nmt.cli.models import Models, read_models
-from nmt.cli.options import SEARCH, read_alignment_step, read_how, read_whole
+from nmt.cli.models import read_models
+from nmt.cli.options import SEARCH, number_in, read_alignment_step, read_how
 from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
-from nmt.cli.parsers.evaluate import PROGRAM, parser
+from nmt.cli.parsers.evaluate import PROGRAM, TOO_LOW, parser
 from nmt.cli.parsers.parser import option_name
+from nmt.cli.significance import Sampling, read_sampling
 from nmt.cli.slow_sentences import sentences_watched
+from nmt.cli.systems import Systems, read_sentences, read_systems, unequal_counts
 from nmt.errors import Checking, caught, checked
-from nmt.evaluation.metrics import TOKENIZERS, check_tokenizer, chosen_metrics, corpus_scores
-from nmt.evaluation.report import json_object, table, text_warnings
+from nmt.evaluation.comet_scores import check_comet, load_comet
+from nmt.evaluation.comparison import Comparison, SentenceScores, compare
+from nmt.evaluation.metrics import TOKENIZERS, check_tokenizer, chosen_metrics
+from nmt.evaluation.tables import json_object, shown, table
+from nmt.evaluation.text_warnings import text_warnings
+
+if TYPE_CHECKING:
+    import torch
+
+    from nmt.decoding.translator import Translator
 
 MEMORY = "lower --beam-size, or shorten the longest lines of --source"
+SAMPLES = "lower --resamples or --trials, or test fewer lines"
 TOKENIZE = TOKENIZERS[0]
 # Options that have no effect on a file of translations
 MODEL_ONLY = (
-    "source",
     *SEARCH,
     "replace_unknown",
     "dictionary",
     "alignment_step",
-    "device",
     "ensemble",
     "precision",
     "shortlist",
     "output",
 )
+COMET_TOO = ("source", "device")  # have no effect on it either, except for COMET
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """What to score, how, and where the scores go."""
 
-    path: Path  # where the lines come from
-    lines: Sequence[str]  # hypotheses, or the source for the models
-    references: Sequence[str]
-    models: Models
-    how: Mapping[str, Any]  # what the translator is told
+    systems: Systems
+    references: Mapping[Path, Sequence[str]]
+    source: Sequence[str]  # empty if there is none
+    source_path: Path | None
+    how: Mapping[str, Any]  # what the translators are told
     metrics: Sequence[str]
     scoring: Mapping[str, Any]  # BLEU's tokenizer, and whether case is ignored
+    sampling: Sampling
+    comet: Path | None
+    device: "torch.device | None"  # for COMET
+    fail_below: float | None
     output: str | None
     json: str | None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run nmt-eval; returns the exit code: 0, or 2 after a mistake of the user."""
+    """Run nmt-eval; returns the exit code: 0, 2 after a mistake of the user, or TOO_LOW."""
     return run(PROGRAM, partial(_command, arguments))
 
 
-def _command(arguments: Sequence[str] | None) -> None:
+def _command(arguments: Sequence[str] | None) -> int:
     options = parser().parse_args(arguments)
     if options.curves is not None:
         draw_curves(checked(read_curves_request(options, unwanted=_given(options, but=("curves", "output")))))
-    elif any(getattr(options, name) is not None for name in ABOUT_ALIGNMENTS):
+        return 0
+    if any(getattr(options, name) is not None for name in ABOUT_ALIGNMENTS):
         unwanted = _given(options, but=(*ABOUT_ALIGNMENTS, "output", "json"))
         evaluate_alignments(checked(read_alignments_request(options, unwanted=unwanted)))
-    else:
-        _evaluate(checked(_read_request(options)))
+        return 0
+    return _evaluate(checked(_read_request(options)))
 
 
 def _read_request(options: argparse.Namespace) -> Checking[Request]:
-    yield from _contradictions(options)
+    systems = yield from read_systems(options)
+    yield from _contradictions(options, systems)
     how = yield from read_how(vars(options))
     how["alignment_step"] = yield from read_alignment_step(vars(options), users=("replace_unknown",))
     metrics = yield from caught(partial(chosen_metrics, options.metrics), None)
@@ -96,52 +112,80 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
             yield f"--tokenize has an effect only on BLEU, which --metrics {options.metrics} leaves out"
     if options.lowercase and metrics == ["ter"]:
         yield "--lowercase has no effect on TER, which ignores case always"
-    models = yield from read_models(vars(options))
-    option, path = ("--hypotheses", options.hypotheses) if options.hypotheses else ("--source", options.source)
-    others = [*models.files, ("--source", options.source), ("--hypotheses", options.hypotheses)]
-    others += [("--reference", options.reference), ("--dictionary", options.dictionary)]
+    if options.fail_below is not None and metrics is not None and "bleu" not in metrics:
+        yield f"--fail-below is about BLEU, which --metrics {options.metrics} leaves out"
+    fail_below = yield from _read_fail_below(options.fail_below)
+    sampling = yield from read_sampling(options, systems)
+    if options.comet is not None:
+        yield from caught(partial(check_comet, options.comet), None)
+    computing = {**vars(options), "model": None, "ensemble": None}
+    if options.comet is not None and options.device is None:
+        computing["device"] = "auto"
+    device = (yield from read_models(computing)).device
+    source = yield from read_sentences("--source", options.source)
+    references = yield from _read_references(options.reference or ())
+    others = [*systems.files, ("--source", options.source), ("--dictionary", options.dictionary)]
+    others += [("--comet", options.comet), *(("--reference", path) for path in references)]
     outputs = {"standard output": STANDARD, "--output": options.output, "--json": options.json}
     yield from check_outputs(outputs, others=others)
-    lines = yield from read_whole(option, path, _unread)
-    references = yield from read_whole("--reference", options.reference, _unread)
-    if lines and references and len(lines) != len(references):
-        yield (
-            f"{option} {path} has {len(lines)} lines and --reference {options.reference} has {len(references)}: line i "
-            "of the one must go with line i of the other"
-        )
+    counted = [(one.option, one.path, one.lines) for one in systems.candidates if one.models is None]
+    counted += [("--source", options.source, source), *(("--reference", *both) for both in references.items())]
+    yield from unequal_counts([(option, path, len(lines)) for option, path, lines in counted if lines])
     return Request(
-        path=path,
-        lines=lines,
+        systems=systems,
         references=references,
-        models=models,
+        source=source,
+        source_path=options.source,
         how=how,
         metrics=metrics or [],
         scoring={"tokenize": options.tokenize or TOKENIZE, "lowercase": options.lowercase},
+        sampling=sampling,
+        comet=options.comet,
+        device=device,
+        fail_below=fail_below,
         output=options.output,
         json=options.json,
     )
 
 
-def _unread(lines: Iterable[str], *, name: str) -> list[str]:
-    del name
-    return list(lines)
+def _read_references(paths: Sequence[Path]) -> Checking[dict[Path, list[str]]]:
+    references = {}
+    for path in paths:
+        if path in references:
+            yield f"--reference {path} is given more than once"
+        references[path] = yield from read_sentences("--reference", path)
+        if references[path] and not any(line.strip() for line in references[path]):
+            yield f"--reference {path}: all lines are empty, so there is nothing to compare with"
+    return references
 
 
-def _contradictions(options: argparse.Namespace) -> Iterator[str]:
-    if options.hypotheses and options.model:
-        yield "--hypotheses and --model exclude each other: score a file, or translate with a model and score"
-    if not options.hypotheses and not options.model:
-        yield "nothing to score: give --hypotheses FILE, or --model PATH with --source FILE"
+def _read_fail_below(text: str | None) -> Checking[float | None]:
+    if text is None:
+        return None
+    number = number_in(text)
+    if number is None or not 0 <= number <= 100:
+        yield f"--fail-below {text}: allowed: a BLEU score, a number from 0 to 100"
+    return number
+
+
+def _contradictions(options: argparse.Namespace, systems: Systems) -> Iterator[str]:
     if not options.reference:
         yield "--reference FILE is missing"
-    if options.model and not options.hypotheses and not options.source:
-        yield "--model needs --source FILE, the text to translate"
+    if systems.have_models and not options.hypotheses and not options.source:
+        yield f"{'--model' if options.model else '--runs'} needs --source FILE, the text to translate"
+    if options.comet is not None and not options.source:
+        yield "--comet needs --source FILE, the text that was translated"
     if options.output == STANDARD:
         yield "--output -: standard output has the scores; give a file, or use nmt-translate"
-    if not options.model:
+    elif options.output is not None and len(systems.candidates) > 1:
+        yield "--output has an effect only with one system: save the translations of several with nmt-translate"
+    if not systems.have_models:
         for name in MODEL_ONLY:
             if getattr(options, name) is not None:
                 yield f"{option_name(name)} has an effect only with --model"
+        for name in COMET_TOO:
+            if getattr(options, name) is not None and options.comet is None:
+                yield f"{option_name(name)} has an effect only with --model, or with --comet"
 
 
 def _given(options: argparse.Namespace, *, but: Collection[str]) -> list[str]:
@@ -151,32 +195,102 @@ def _given(options: argparse.Namespace, *, but: Collection[str]) -> list[str]:
     return [option_name(name) for name in names if name not in but]
 
 
+def _evaluate(request: Request) -> int:
+    comparison = _compared(request)
+    numbers = json_object(comparison, **request.scoring)
+    write_report(request.json, table(comparison), numbers)
+    return TOO_LOW if _told_too_low(request, comparison) else 0
+
+
+def _compared(request: Request) -> Comparison:
+    on_gpu = request.device is not None and request.device.type == "cuda"
+    comet = load_comet(request.comet, on_gpu=on_gpu) if request.comet is not None else None
+    systems = _translated(request)
+    if request.output:
+        write_text(request.output, "".join(f"{line}\n" for lines in systems.values() for line in lines))
+    references = [*request.references.values()]
+    for warning in _warnings(request, systems):
+        print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
+    others = {}
+    if comet is not None:
+        scores = {name: comet.scores(request.source, lines, references[0]) for name, lines in systems.items()}
+        others["comet"] = SentenceScores(measure=comet.measure, scores=scores)
+    total = len(systems) * len(references[0])
+    with (
+        enough_memory(SAMPLES, what=" for the samples"),
+        sentences_watched(total, tell=partial(_slow, request, systems)) as begin,
+    ):
+        return compare(
+            systems,
+            references,
+            source=request.source or None,
+            metrics=request.metrics,
+            **request.scoring,
+            **asdict(request.sampling),
+            others=others,
+            runs=request.systems.runs,
+            begin=begin,
+        )
+
+
 @enough_memory(MEMORY)
-def _translated(request: Request) -> list[str]:
+def _translated(request: Request) -> dict[str, Sequence[str]]:
+    """The translations of each system. All models are loaded before the first translates: one may be damaged."""
+    candidates = request.systems.candidates
+    translators = {one.name: one.models.load() for one in candidates if one.models is not None}
+    return {
+        one.name: _translations(translators[one.name], request, one.name) if one.name in translators else one.lines
+        for one in candidates
+    }
+
+
+def _translations(translator: "Translator", request: Request, name: str) -> list[str]:
     from nmt.decoding.options import TranslationOptions  # only here: scoring needs no PyTorch
 
-    translations = request.models.load().translate(request.lines, TranslationOptions(**request.how))
-    watched = tqdm(translations, total=len(request.lines), unit=" sentences", disable=None)
+    translations = translator.translate(request.source, TranslationOptions(**request.how))
+    label = shown(name) if len(request.systems.candidates) > 1 else None
+    watched = tqdm(translations, total=len(request.source), desc=label, unit=" sentences", disable=None)
     return [best.text for best, *_ in watched]
 
 
-def _evaluate(request: Request) -> None:
-    hypotheses, references = _translated(request) if request.models.paths else request.lines, request.references
-    if request.output:
-        write_text(request.output, "".join(f"{line}\n" for line in hypotheses))
-    for warning in text_warnings(hypotheses, references, **request.scoring, metrics=request.metrics):
-        print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
-    with sentences_watched(len(references), tell=partial(_slow, request, hypotheses)) as begin:
-        scores = corpus_scores(hypotheses, references, **request.scoring, metrics=request.metrics, begin=begin)
-    numbers = json_object(scores, sentences=len(references), **request.scoring)
-    write_report(request.json, table(scores, sentences=len(references)), numbers)
+def _warnings(request: Request, systems: Mapping[str, Sequence[str]]) -> list[str]:
+    references = {str(path): lines for path, lines in request.references.items()}
+    warnings = text_warnings(
+        _called("hypotheses", systems), _called("references", references), **request.scoring, metrics=request.metrics
+    )
+    if request.comet is not None and len(references) > 1:
+        warnings.append(f"COMET compares with one reference: here with {next(iter(references))}, the first")
+    return warnings
 
 
-def _slow(request: Request, hypotheses: Sequence[str], index: int) -> str:
+def _called(kind: str, texts: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """The texts by what a warning calls them."""
+    return {f"{kind} of {name}" if len(texts) > 1 else kind: lines for name, lines in texts.items()}
+
+
+def _told_too_low(request: Request, comparison: Comparison) -> bool:
+    """Whether a system has less BLEU than --fail-below asks for, its mean if there are several runs of it."""
+    if request.fail_below is None:
+        return False
+    bleu = {scored.name: scored.scores["bleu"].score for scored in comparison.systems}
+    if comparison.runs:
+        bleu = {runs.name: runs.mean["bleu"] for runs in comparison.runs}
+    low = {name: score for name, score in bleu.items() if round(score, 6) < request.fail_below}
+    for name, score in low.items():
+        print(f"{PROGRAM}: {shown(name)}: BLEU {score:.4f} is below {request.fail_below:g}", file=sys.stderr)
+    return bool(low)
+
+
+def _slow(request: Request, systems: Mapping[str, Sequence[str]], index: int) -> str:
     """The warning about a sentence for which TER takes long."""
-    words = [len(lines[index].split()) for lines in (hypotheses, request.references)]
+    number, line = divmod(index, len(next(iter(systems.values()))))
+    candidate = request.systems.candidates[number]
+    path = candidate.path if candidate.models is None else request.source_path
+    which = f"{shown(candidate.name)}, {path}" if len(systems) > 1 else path
+    words = len(systems[candidate.name][line].split())
+    reference = max(len(lines[line].split()) for lines in request.references.values())
     return (
-        f"{PROGRAM}: warning: TER is still at {request.path}, line {index + 1} ({words[0]:,} words, and {words[1]:,} "
+        f"{PROGRAM}: warning: TER is still at {which}, line {line + 1} ({words:,} words, and {reference:,} "
         "in the reference): looking for phrases that were moved takes minutes in a long line, the more so where words "
         "repeat; --metrics bleu,chrf leaves TER out"
     )

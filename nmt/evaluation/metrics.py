@@ -1,4 +1,4 @@
-"""Corpus scores of detokenized translations, by sacreBLEU: BLEU, chrF2 and TER on the 0 to 100 scale with signatures.
+"""Corpus scores of detokenized translations by sacreBLEU: BLEU, chrF2, chrF2++ and TER, from 0 to 100, with signatures.
 
 It knows two lists of sentences and sacreBLEU, but no files, models or subwords. Nothing is computed here: statistics,
 their sums and scores all come from sacreBLEU (Post, 2018, "A Call for Clarity in Reporting BLEU Scores"), so this
@@ -65,13 +65,18 @@ class Metric(NamedTuple):
     build: Callable[[str, bool, Callable[[], object]], BLEU | CHRF | TER]
 
 
-# All other settings are sacreBLEU's defaults. chrF counts characters and TER splits at spaces, so only BLEU has a
-# tokenizer. TER always ignores case, as published TER does, and its signature says case:lc.
+# All other settings are sacreBLEU's defaults. chrF counts characters, chrF++ words and pairs of words too, and TER
+# splits at spaces, so only BLEU has a tokenizer. TER always ignores case, as published TER does, and its signature says
+# case:lc.
 METRICS = {
     "bleu": Metric("BLEU", "higher", True, lambda tokenize, lowercase, begin: _bleu(tokenize, lowercase)),
     "chrf": Metric("chrF2", "higher", False, lambda tokenize, lowercase, begin: CHRF(lowercase=lowercase)),
+    "chrf++": Metric(
+        "chrF2++", "higher", False, lambda tokenize, lowercase, begin: CHRF(word_order=2, lowercase=lowercase)
+    ),
     "ter": Metric("TER", "lower", False, lambda tokenize, lowercase, begin: _Watched(begin)),
 }
+USUAL = ("bleu", "chrf", "ter")  # unless others are asked for
 
 
 def chosen_metrics(names: str) -> list[str]:
@@ -102,7 +107,7 @@ def corpus_scores(
     *,
     tokenize: str = TOKENIZERS[0],
     lowercase: bool = False,
-    metrics: Sequence[str] = tuple(METRICS),
+    metrics: Sequence[str] = USUAL,
     begin: Callable[[], object] = lambda: None,
 ) -> dict[str, Score]:
     """Score a corpus: hypothesis i against the single reference i, both detokenized text.

@@ -150,8 +150,8 @@ def test_warnings_go_to_standard_error(files: Path, capsys: pytest.CaptureFixtur
             "--hypotheses hyp --reference ref --metrics bleu,tre,bleu,",
             [
                 "--metrics: bleu is given more than once",
-                "--metrics: given 'tre'; nearest: ter; allowed: bleu, chrf, ter",
-                "--metrics: given ''; allowed: bleu, chrf, ter",
+                "--metrics: given 'tre'; nearest: ter; allowed: bleu, chrf, chrf++, ter",
+                "--metrics: given ''; allowed: bleu, chrf, chrf++, ter",
             ],
         ),
         (

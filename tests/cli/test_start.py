@@ -18,7 +18,7 @@ from nmt.config.schema import DecodingConfig, SamplingConfig, Section
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scoring import score
 from nmt.decoding.shortlist import train_shortlist
-from nmt.evaluation import metrics
+from nmt.evaluation import comparison, metrics
 from nmt.training.distributed import PATIENCE
 from tests.random_model import save_random_model, text
 
@@ -150,6 +150,9 @@ def test_keys_are_read_as_pydantic_reads_them(section: type[Section], names: tup
 
 def test_help_shows_the_names_and_defaults_that_hold() -> None:
     assert tuple(metrics.METRICS) == evaluate.METRICS
+    assert metrics.USUAL == evaluate.USUAL
+    assert comparison.METHODS == evaluate.METHODS
+    assert (comparison.RESAMPLES, comparison.TRIALS) == (evaluate.RESAMPLES, evaluate.TRIALS)
     assert metrics.TOKENIZERS == evaluate.TOKENIZERS
     defaults = train_shortlist.__kwdefaults__
     assert defaults["translations"] == shortlist.TRANSLATIONS

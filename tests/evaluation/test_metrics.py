@@ -2,7 +2,7 @@
 
 import pytest
 import sacrebleu
-from sacrebleu.metrics import BLEU, TER
+from sacrebleu.metrics import BLEU, CHRF, TER
 
 from nmt.errors import UserError
 from nmt.evaluation.metrics import METRICS, TOKENIZERS, check_tokenizer, corpus_scores
@@ -76,7 +76,16 @@ def test_each_tokeniser_reaches_bleu_and_its_signature(tokenize: str) -> None:
 
 @pytest.mark.parametrize("name", METRICS)
 def test_one_metric_alone_has_the_score_it_has_among_others(name: str) -> None:
-    assert corpus_scores(HYPOTHESES, REFERENCES, metrics=(name,)) == {name: corpus_scores(HYPOTHESES, REFERENCES)[name]}
+    among = corpus_scores(HYPOTHESES, REFERENCES, metrics=tuple(METRICS))
+    assert corpus_scores(HYPOTHESES, REFERENCES, metrics=(name,)) == {name: among[name]}
+
+
+def test_chrf_with_words_is_named_and_signed_as_sacrebleu_does() -> None:
+    (score,) = corpus_scores(HYPOTHESES, REFERENCES, metrics=("chrf++",)).values()
+    words = CHRF(word_order=2)
+    assert score.score == words.corpus_score(HYPOTHESES, [REFERENCES]).score
+    assert "|nc:6|nw:2|" in score.signature
+    assert METRICS["chrf++"].title == words.corpus_score(HYPOTHESES, [REFERENCES]).name
 
 
 def test_tokenised_text_is_scored_without_a_notice_of_sacrebleu(caplog: pytest.LogCaptureFixture) -> None:

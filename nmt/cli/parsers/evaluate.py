@@ -15,41 +15,99 @@ from nmt.cli.parsers.shared import (
 from nmt.evaluation.alignments import SYMMETRISATIONS
 
 PROGRAM = "nmt-eval"
-METRICS = ("bleu", "chrf", "ter")
+METRICS = ("bleu", "chrf", "chrf++", "ter")
+USUAL = ("bleu", "chrf", "ter")
+METHODS = ("bootstrap", "randomization")
+RESAMPLES, TRIALS = 1_000, 10_000
+TOO_LOW = 3  # the exit code when --fail-below says so
 TOKENIZERS = ("13a", "none", "intl", "char", "zh", "ja-mecab", "flores200")
 
 
 def parser() -> Parser:
     made = Parser(
         PROGRAM,
-        description="Score translations with BLEU, chrF2 and TER by sacreBLEU, on the 0 to 100 scale, with signatures; "
-        "or word alignments, with precision, recall and alignment error rate; or draw learning curves of trainings.",
-        epilog="Files are UTF-8 text, one detokenized sentence a line, plain or .gz.",
+        description="Score translations with BLEU, chrF2, chrF2++, TER, and COMET, with signatures, and compare "
+        "systems: by sacreBLEU, on the 0 to 100 scale; or score word alignments, with precision, recall and alignment "
+        "error rate; or draw learning curves of trainings.",
+        epilog="Files are UTF-8 text, one detokenized sentence a line, plain or .gz. Exit codes: 0; 2 for a mistake in "
+        f"the options or files; {TOO_LOW} if BLEU is less than --fail-below.",
     )
-    scored = made.add_argument_group("what is scored: --hypotheses, or --model with --source")
-    scored.add_argument("--hypotheses", type=Path, metavar="FILE", help="translations to score")
-    add_model_option(scored, "what translates --source")
-    scored.add_argument("--source", type=Path, metavar="FILE", help="text to translate")
+    scored = made.add_argument_group("what is scored: --hypotheses, or --model with --source, or --runs")
+    scored.add_argument(
+        "--hypotheses",
+        nargs="+",
+        action="extend",
+        metavar="FILE",
+        help="translations to score. Several files are systems that are compared with the first one, the baseline; "
+        "NAME=FILE gives a system a name",
+    )
+    add_model_option(
+        scored,
+        "what translates --source. --model NAME=PATH --model NAME=PATH compares models with different names; those "
+        "with the same name work together, as those without names do",
+    )
+    scored.add_argument(
+        "--runs",
+        nargs="+",
+        action="append",
+        metavar="PATH",
+        help="seeds of one system, two or more, for the mean and the standard deviation of their scores: files of "
+        "translations, or model files or run folders that translate --source. NAME=PATH as the first gives the system "
+        "a name; --runs again adds another system",
+    )
+    scored.add_argument(
+        "--source", type=Path, metavar="FILE", help="text to translate with --model or --runs, and what --comet reads"
+    )
     scored.add_argument(
         "--reference",
+        nargs="+",
+        action="extend",
         type=Path,
         metavar="FILE",
-        help="the right translations, line by line; required for a score of translations",
+        help="the right translations, line by line; required for a score of translations. Several files are several "
+        "right translations of each line",
     )
 
     scoring = made.add_argument_group("scoring")
     scoring.add_argument(
         "--metrics",
-        default=",".join(METRICS),
+        default=",".join(USUAL),
         metavar="NAMES",
-        help=f"what to compute, with commas between: {', '.join(METRICS)} (default: all). TER looks for phrases that "
-        "were moved and takes minutes for a line of a thousand words; bleu,chrf leaves it out",
+        help=f"what to compute, with commas between: {', '.join(METRICS)} (default: {','.join(USUAL)}). TER looks for "
+        "phrases that were moved and takes minutes for a line of a thousand words; bleu,chrf leaves it out",
     )
     scoring.add_argument(
         "--tokenize", metavar="NAME", help=f"BLEU's tokenizer: {', '.join(TOKENIZERS)} (default: {TOKENIZERS[0]})"
     )
     scoring.add_argument("--lowercase", action="store_true", help="ignore case in BLEU and chrF; TER always does")
+    scoring.add_argument(
+        "--comet",
+        type=Path,
+        metavar="FILE",
+        help="compute COMET, too, with this model file, such as checkpoints/model.ckpt in the folder of a download; "
+        "nothing is downloaded here. It needs --source and unbabel-comet: pip install 'nmt-toolkit[comet]'",
+    )
     scoring.add_argument("--json", metavar="FILE", help="write the scores as JSON too; -: instead of the table")
+    scoring.add_argument(
+        "--fail-below",
+        metavar="BLEU",
+        help=f"end with the exit code {TOO_LOW} if a system has less BLEU (the mean, with --runs)",
+    )
+
+    chance = made.add_argument_group("chance: what a difference of scores is worth")
+    chance.add_argument(
+        "--significance",
+        metavar="METHODS",
+        help="how systems are tested against the first one, with commas between: "
+        f"{', '.join(METHODS)}, the paired tests of sacreBLEU, with its seed; none (default: {METHODS[0]})",
+    )
+    chance.add_argument(
+        "--intervals",
+        action="store_true",
+        help="show the interval of 95%% of the bootstrap's resamples beside scores; the test by bootstrap always does",
+    )
+    chance.add_argument("--resamples", metavar="N", help=f"of the bootstrap (default: {RESAMPLES:,})")
+    chance.add_argument("--trials", metavar="N", help=f"of approximate randomization (default: {TRIALS:,})")
 
     translation = made.add_argument_group("translation, with --model")
     add_search_options(translation)

@@ -1,16 +1,15 @@
-"""Scores for people and for programs, and warnings about text whose score would be misleading.
+"""Warnings about text whose score would be slow to compute, or misleading.
 
-It knows scores and sentences; it reads no files and prints nothing. Warnings depend on the share of lines with a
-telltale mark: on Multi30k and WMT news, at most 0.1% of raw lines and at least 77% of tokenized lines match
-`TOKENIZED`; at least 76% of raw and at most 8% of tokenized lines match `UNTOKENIZED`.
+It knows sentences; it reads no files and prints nothing. Warnings depend on the share of lines with a telltale mark: on
+Multi30k and WMT news, at most 0.1% of raw lines and at least 77% of tokenized lines match `TOKENIZED`; at least 76% of
+raw and at most 8% of tokenized lines match `UNTOKENIZED`.
 """
 
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from nmt.evaluation.metrics import METRICS, Score
+from nmt.evaluation.metrics import USUAL
 
 SUSPICIOUS_SHARE = 0.2  # of the lines
 LONG_WORDS = 200  # in both lines of a pair
@@ -19,55 +18,35 @@ TOKENIZED = re.compile(r"\S [.,](?:\s|$)|&(?:apos|quot|amp|lt|gt|#\d+);|@-@")  #
 UNTOKENIZED = re.compile(r"\w(?:[.,!?](?:\s|$)|[。、,!?])")
 
 
-def table(scores: Mapping[str, Score], *, sentences: int) -> str:
-    """The scores as a table: metric, score to two decimals, which way is better, signature; the sentences last."""
-    rows = [("metric", "score", "better", "signature")]
-    for name, (score, signature) in scores.items():
-        rows.append((METRICS[name].title, f"{score:.2f}", METRICS[name].better, signature))
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    lines = [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:<{widths[2]}}  {signature}" for a, b, c, signature in rows]
-    return "\n".join([*lines, f"{sentences} sentence{'' if sentences == 1 else 's'}"])
-
-
-def json_object(scores: Mapping[str, Score], *, sentences: int, tokenize: str, lowercase: bool) -> dict[str, Any]:
-    """The scores as an object for `json.dump`: {"score", "signature"} per metric, and what was scored how.
-
-    Rounded to six decimals: a perfect translation has 100.0, not the 100.00000000000004 of floating point.
-    """
-    metrics = {name: {"score": round(score, 6), "signature": signature} for name, (score, signature) in scores.items()}
-    return {**metrics, "sentences": sentences, "tokenize": tokenize, "lowercase": lowercase}
-
-
 def text_warnings(
-    hypotheses: Sequence[str],
-    references: Sequence[str],
+    systems: Mapping[str, Sequence[str]],
+    references: Mapping[str, Sequence[str]],
     *,
     tokenize: str,
     lowercase: bool = False,
-    metrics: Sequence[str] = tuple(METRICS),
+    metrics: Sequence[str] = USUAL,
 ) -> list[str]:
-    """Complete messages about what makes these scores slow, or incomparable with published ones."""
+    """Complete messages about what makes these scores slow, or incomparable with published ones.
+
+    `systems` and `references`: the lines of each, by what a message calls them, such as "hypotheses".
+    """
     warnings = []
-    for name, lines in (("hypotheses", hypotheses), ("references", references)):
+    for name, lines in [*systems.items(), *references.items()]:
         warnings += _format_warnings(name, lines, tokenize if "bleu" in metrics else None)
         empty = sum(not line.strip() for line in lines)
         if empty:
             warnings.append(f"{empty} of {len(lines)} {name} {'is' if empty == 1 else 'are'} empty")
-    cased = {"bleu", "chrf"} & set(metrics)
-    if (
-        cased
-        and not lowercase
-        and _cased(references) >= SUSPICIOUS_SHARE
-        and any(hypotheses)
-        and _cased(hypotheses) == 0
-    ):
-        warnings.append(
-            "the hypotheses have no capital letters but the references do: BLEU and chrF count every capital as an "
-            "error; --lowercase ignores case"
-        )
-    if "ter" in metrics:
-        warnings += _slow_lines(hypotheses, references)
-    return warnings
+    cased = not lowercase and not {"bleu", "chrf", "chrf++"}.isdisjoint(metrics)
+    for name, lines in systems.items():
+        if cased and any(lines) and _cased(lines) == 0 and max(map(_cased, references.values())) >= SUSPICIOUS_SHARE:
+            warnings.append(
+                f"the {name} have no capital letters but the references do: BLEU and chrF count every capital as an "
+                "error; --lowercase ignores case"
+            )
+        if "ter" in metrics:
+            longest = [max(right, key=_words) for right in zip(*references.values(), strict=True)]
+            warnings += _slow_lines(lines, longest)
+    return [*dict.fromkeys(warnings)]
 
 
 def _slow_lines(hypotheses: Sequence[str], references: Sequence[str]) -> list[str]:
@@ -75,7 +54,7 @@ def _slow_lines(hypotheses: Sequence[str], references: Sequence[str]) -> list[st
 
     On one core it took 6 s for two lines of 200 words, one minute for 800 words, two for 3,000 words against 200.
     """
-    pairs = [tuple(len(line.split()) for line in pair) for pair in zip(hypotheses, references, strict=True)]
+    pairs = [tuple(map(_words, pair)) for pair in zip(hypotheses, references, strict=True)]
     long = {number: words for number, words in enumerate(pairs, start=1) if min(words) >= LONG_WORDS}
     seconds = sum(6.0 * (math.prod(words) / LONG_WORDS**2) ** 0.8 for words in long.values())
     if seconds < 30.0:
@@ -119,3 +98,7 @@ def _share(mark: re.Pattern[str], lines: Sequence[str]) -> float:
 def _cased(lines: Sequence[str]) -> float:
     """Share of the lines that lowercasing changes, 0 to 1."""
     return sum(line != line.lower() for line in lines) / max(len(lines), 1)
+
+
+def _words(line: str) -> int:
+    return len(line.split())

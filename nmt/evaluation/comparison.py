@@ -1,0 +1,312 @@
+"""Systems side by side: their scores, 95% intervals, whether a difference may be chance, and how much seeds differ.
+
+It knows sentences, names, and sacreBLEU, but no files, models, or subwords, and prints nothing. Intervals and p-values
+come from `sacrebleu.significance`, with its seed (SACREBLEU_SEED, by default 12345) and its numbers of samples, so they
+are those of `sacrebleu REFERENCE… -i BASELINE SYSTEM… --paired-bs` and `--paired-ar`. Paired bootstrap resampling:
+Koehn (2004), "Statistical Significance Tests for Machine Translation Evaluation". Paired approximate randomization:
+Riezler and Maxwell (2005), "On Some Pitfalls in Automatic Evaluation and Significance Testing for MT".
+
+`compare` counts the statistics of each sentence once; scores, intervals, and both tests are made of their sums.
+"""
+
+import math
+import os
+import re
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+from sacrebleu.metrics.base import Score, Signature
+
+from nmt.errors import UserError
+from nmt.evaluation.metrics import METRICS, TOKENIZERS, USUAL, Metric
+
+Method = Literal["bootstrap", "randomization"]
+METHODS: tuple[Method, ...] = get_args(Method)
+RESAMPLES: Final = 1_000  # of the bootstrap, sacreBLEU's default
+TRIALS: Final = 10_000  # of approximate randomization, sacreBLEU's default
+SEED: Final = "SACREBLEU_SEED"  # the environment variable that sacreBLEU reads
+_USUAL_SEED: Final = "12345"
+_CODES: Final[Mapping[str, str]] = {"bootstrap": "bs", "randomization": "ar"}  # what sacreBLEU calls them
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """What a score means: a metric's printed name, which way is better, and the signature of how it was computed."""
+
+    title: str
+    better: Literal["higher", "lower"]
+    signature: str
+
+
+class Interval(NamedTuple):
+    """The mean of a score over bootstrap resamples, and half the width of the interval that holds 95% of them."""
+
+    mean: float
+    half_width: float
+
+    @property
+    def lower(self) -> float:
+        return self.mean - self.half_width
+
+    @property
+    def upper(self) -> float:
+        return self.mean + self.half_width
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemScore:
+    """A corpus score of one system, on the scale of its metric, and its interval if one was asked for."""
+
+    score: float
+    interval: Interval | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """A system's translations, line by line, and its scores by metric."""
+
+    name: str
+    hypotheses: Sequence[str]
+    scores: Mapping[str, SystemScore]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Significance:
+    """Whether the other systems differ from the baseline by more than chance, by one method.
+
+    `p_values[system][metric]`: the probability of a difference at least as large as the one seen, in either direction,
+    if the two systems were equally good. `signatures`: sacreBLEU's by metric, with the samples and the seed.
+    """
+
+    method: Method
+    baseline: str
+    samples: int  # resamples or trials
+    seed: int | None  # None: another one each time
+    signatures: Mapping[str, str]
+    p_values: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runs:
+    """Several seeds of one system, two or more: the mean and the sample standard deviation of their scores, by metric.
+
+    With scores x₁ … xₙ and their mean m: √(Σ (xᵢ − m)² / (n − 1)).
+    """
+
+    name: str
+    members: tuple[str, ...]  # names of systems
+    mean: Mapping[str, float]
+    deviation: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """The outcome of `compare`: one system or several, in the order that they were given in.
+
+    Metrics are keys of `measures`, in the order in which they are shown.
+    """
+
+    measures: Mapping[str, Measure]
+    systems: tuple[System, ...]
+    references: tuple[Sequence[str], ...]  # one or more, each with a line for each sentence
+    source: Sequence[str] | None
+    significance: tuple[Significance, ...]  # one for each method
+    runs: tuple[Runs, ...]
+
+    @property
+    def sentences(self) -> int:
+        return len(self.references[0])
+
+    def best(self, metric: str) -> frozenset[str]:
+        """The names of the systems with the best score, more than one where they are equal."""
+        scores = {one.name: round(one.scores[metric].score, 6) for one in self.systems}
+        top = (max if self.measures[metric].better == "higher" else min)(scores.values())
+        return frozenset(name for name, score in scores.items() if score == top)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SentenceScores:
+    """A metric that is computed elsewhere, and whose corpus score is the mean of the sentences' scores; as COMET."""
+
+    measure: Measure
+    scores: Mapping[str, Sequence[float]]  # for each system, by its name, a score for each sentence
+
+
+def compare(
+    systems: Mapping[str, Sequence[str]],
+    references: Sequence[Sequence[str]],
+    *,
+    source: Sequence[str] | None = None,
+    metrics: Sequence[str] = USUAL,
+    tokenize: str = TOKENIZERS[0],
+    lowercase: bool = False,
+    others: Mapping[str, SentenceScores] | None = None,
+    methods: Sequence[Method] = (),
+    intervals: bool = False,
+    resamples: int = RESAMPLES,
+    trials: int = TRIALS,
+    runs: Mapping[str, Sequence[str]] | None = None,
+    begin: Callable[[], object] = lambda: None,
+) -> Comparison:
+    """Score systems against the same references; hypothesis i and line i of each reference are of the same sentence.
+
+    `systems`: the detokenized translations by the name of the system; the first system is the baseline. `metrics`:
+    keys of METRICS, with `tokenize` and `lowercase` as in `metrics.corpus_scores`. `others`: metrics by name that were
+    computed elsewhere. `methods`: how to test each system against the baseline. `intervals`: have them without the
+    bootstrap, too, which makes them anyway. `resamples` and `trials`: how many, of the bootstrap and of approximate
+    randomization. `runs`: names of systems that are seeds of one, by its name, two or more. `begin` is called before
+    each sentence of TER.
+
+    Raises UserError when the tokenizer is unavailable, or SACREBLEU_SEED is needed and no seed; ValueError when there
+    are no systems, references, or sentences, when line counts differ, when a single system is to be tested.
+    """
+    counts = {len(lines) for lines in (*systems.values(), *references)}
+    if not systems or not references or len(counts) != 1 or counts == {0}:
+        raise ValueError(f"{len(systems)} systems and {len(references)} references, lines: {sorted(counts)}")
+    if methods and len(systems) == 1:
+        raise ValueError("a single system cannot be tested against another")
+    seed = resampling_seed() if methods or intervals else None
+    samples = {"bootstrap": resamples, "randomization": trials}
+    built = {name: METRICS[name].build(tokenize, lowercase, begin) for name in metrics}  # before any takes minutes
+    counted = {name: _counted(METRICS[name], metric, systems, references) for name, metric in built.items()}
+    for name, other in (others or {}).items():
+        columns = {one: [[score, 1.0] for score in other.scores[one]] for one in systems}
+        counted[name] = _Counted(other.measure, _Mean(other.measure.title), columns)
+    tests = {
+        method: {name: metric.tested(method, samples[method]) for name, metric in counted.items()} for method in methods
+    }
+    if "bootstrap" in tests:
+        bounds = {name: test.intervals for name, test in tests["bootstrap"].items()}
+    else:
+        bounds = {name: metric.intervals(resamples) for name, metric in counted.items()} if intervals else {}
+    scored = []
+    for name, hypotheses in systems.items():
+        scores = {
+            metric: SystemScore(score=column.score(name), interval=bounds[metric][name] if bounds else None)
+            for metric, column in counted.items()
+        }
+        scored.append(System(name=name, hypotheses=hypotheses, scores=scores))
+    baseline, *rivals = systems
+    significance = [
+        Significance(
+            method=method,
+            baseline=baseline,
+            samples=samples[method],
+            seed=seed,
+            signatures={name: test.signature for name, test in tested.items()},
+            p_values={rival: {name: test.p_values[rival] for name, test in tested.items()} for rival in rivals},
+        )
+        for method, tested in tests.items()
+    ]
+    return Comparison(
+        measures={name: metric.measure for name, metric in counted.items()},
+        systems=tuple(scored),
+        references=tuple(references),
+        source=source,
+        significance=tuple(significance),
+        runs=tuple(_over_seeds(name, members, scored) for name, members in (runs or {}).items()),
+    )
+
+
+def resampling_seed() -> int | None:
+    """The seed in SACREBLEU_SEED, 12345 without it; None for "none". Raises UserError for anything else."""
+    text = os.environ.get(SEED, _USUAL_SEED)
+    if text.lower() == "none":
+        return None
+    if re.fullmatch("0*[1-9][0-9]{0,17}", text) is None:  # sacreBLEU takes 0 for none, though only in places
+        raise UserError(f"{SEED}={text}: allowed: a whole number, at least 1, or none for another seed every time")
+    return int(text)
+
+
+class _Tested(NamedTuple):
+    """What a test says about a metric, by system: all have intervals (only of the bootstrap), rivals have p-values."""
+
+    intervals: Mapping[str, Interval]
+    p_values: Mapping[str, float]
+    signature: str
+
+
+class _Counted(NamedTuple):
+    """A metric as sacreBLEU has it, and by system the statistics of each sentence, whose sums it makes scores of."""
+
+    measure: Measure
+    metric: Any
+    statistics: Mapping[str, Sequence[Sequence[float]]]
+
+    def score(self, name: str) -> float:
+        return float(self.metric._aggregate_and_compute(self.statistics[name]).score)
+
+    def tested(self, method: Method, samples: int) -> _Tested:
+        from sacrebleu.significance import PairedTest  # only here: it needs NumPy, and the everyday scores do not
+
+        lines: Any = [*self.statistics.items()]
+        metric: Any = _Precounted(self.metric)
+        test = PairedTest(lines, {self.measure.title: metric}, None, test_type=_CODES[method], n_samples=samples)
+        signatures, columns = test()
+        (signature,), (results,) = signatures.values(), (columns[name] for name in signatures)
+        named: dict[str, Any] = dict(zip(self.statistics, results, strict=True))
+        return _Tested(
+            intervals={name: Interval(float(result.mean), float(result.ci)) for name, result in named.items()}
+            if method == "bootstrap"
+            else {},
+            p_values={name: float(result.p_value) for name, result in [*named.items()][1:]},
+            signature=str(signature),
+        )
+
+    def intervals(self, resamples: int) -> Mapping[str, Interval]:
+        """The same intervals without a test: the baseline of a bootstrap has one, so every system is that in turn."""
+        bounds: dict[str, Interval] = {}
+        for name, lines in self.statistics.items():
+            alone = self._replace(statistics={name: lines})
+            bounds |= alone.tested("bootstrap", resamples).intervals
+        return bounds
+
+
+class _Precounted:
+    """A metric for `PairedTest` whose "hypotheses" are the statistics of sentences, which it does not count again."""
+
+    def __init__(self, metric: Any) -> None:
+        self._metric = metric
+
+    def _extract_corpus_statistics(self, hypotheses: Any, references: None) -> Any:
+        return hypotheses
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._metric, name)
+
+
+class _Mean:
+    """The mean of the sentences' scores as a metric of sacreBLEU: the statistics of a sentence are its score and 1."""
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+
+    def _compute_score_from_stats(self, sums: Sequence[float]) -> Score:
+        return Score(self._title, float(sums[0]) / float(sums[1]))
+
+    def _aggregate_and_compute(self, statistics: Sequence[Sequence[float]]) -> Score:
+        return self._compute_score_from_stats([math.fsum(column) for column in zip(*statistics, strict=True)])
+
+    def get_signature(self) -> Signature:
+        return Signature({"num_refs": 1})
+
+
+def _counted(
+    metric: Metric, built: Any, systems: Mapping[str, Sequence[str]], references: Sequence[Sequence[str]]
+) -> _Counted:
+    counts = {name: built._extract_corpus_statistics(lines, references) for name, lines in systems.items()}
+    measure = Measure(title=metric.title, better=metric.better, signature=str(built.get_signature()))
+    return _Counted(measure, built, counts)
+
+
+def _over_seeds(name: str, members: Sequence[str], systems: Sequence[System]) -> Runs:
+    chosen = [one.scores for one in systems if one.name in members]
+    columns = {metric: [scores[metric].score for scores in chosen] for metric in chosen[0]}
+    return Runs(
+        name=name,
+        members=tuple(members),
+        mean={metric: statistics.mean(column) for metric, column in columns.items()},
+        deviation={metric: statistics.stdev(column) for metric, column in columns.items()},
+    )

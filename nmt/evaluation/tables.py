@@ -1,0 +1,246 @@
+"""The outcome of `compare` for people and for programs: a table of 80 columns with its meaning in words, and JSON.
+
+It knows names, scores, and p-values; it computes none of them, and prints nothing.
+"""
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Any, Final
+
+from nmt.evaluation.comparison import Comparison, Interval, Method, System, SystemScore
+
+WIDTH: Final = 80
+SIGNIFICANT: Final = 0.05
+_REPLACED: Final = "\N{REPLACEMENT CHARACTER}"  # for what no terminal shows
+_P: Final[Mapping[Method, str]] = {"bootstrap": "p (boot.)", "randomization": "p (rand.)"}
+_TESTS: Final[Mapping[Method, str]] = {
+    "bootstrap": "paired bootstrap resampling with {:,} resamples",
+    "randomization": "paired approximate randomization with {:,} trials",
+}
+
+Row = Sequence[str]
+
+
+def table(comparison: Comparison) -> str:
+    """One system: a line for each metric. Several, or runs: a block for each metric, and what its columns mean."""
+    if len(comparison.systems) == 1:
+        return f"{_one_system(comparison)}\n{_count(comparison)}"
+    rows_of = _rows_of_runs if comparison.runs else _rows_of_systems
+    rows = [[*rows_of(comparison, metric)] for metric in comparison.measures]
+    lines = iter(_aligned([*chain(*rows)], width=WIDTH))
+    blocks = ["\n".join(islice(lines, len(block))) for block in rows]
+    words = (textwrap.fill(text, WIDTH, subsequent_indent="  ") for text in _meaning(comparison))
+    signatures = [f"{measure.title} {measure.signature}" for measure in comparison.measures.values()]
+    return "\n\n".join([*blocks, "\n".join(words), "\n".join([*signatures, _count(comparison)])])
+
+
+def json_object(comparison: Comparison, *, tokenize: str, lowercase: bool) -> dict[str, Any]:
+    """The scores as an object for `json.dump`, rounded to six decimals.
+
+    One system: {"score", "signature"} for each metric, with "interval" where there is one. Several: `systems`,
+    `signatures`, and `references`, with `significance` and `runs` where there are any. Both: what was scored how.
+    Rounding makes a perfect translation 100.0, not the 100.00000000000004 of floating point.
+    """
+    how = {"sentences": comparison.sentences, "tokenize": tokenize, "lowercase": lowercase}
+    signatures = {metric: measure.signature for metric, measure in comparison.measures.items()}
+    if len(comparison.systems) == 1:
+        scores = _scores(comparison.systems[0])
+        return {**{metric: {**score, "signature": signatures[metric]} for metric, score in scores.items()}, **how}
+    numbers: dict[str, Any] = {
+        "systems": [{"name": scored.name, "scores": _scores(scored)} for scored in comparison.systems],
+        "signatures": signatures,
+    }
+    if comparison.significance:
+        numbers["significance"] = [
+            {
+                "method": test.method,
+                "baseline": test.baseline,
+                "samples": test.samples,
+                "seed": test.seed,
+                "signatures": dict(test.signatures),
+                "p_values": {name: _rounded(p_values) for name, p_values in test.p_values.items()},
+            }
+            for test in comparison.significance
+        ]
+    if comparison.runs:
+        numbers["runs"] = [
+            {
+                "name": runs.name,
+                "members": list(runs.members),
+                "mean": _rounded(runs.mean),
+                "standard_deviation": _rounded(runs.deviation),
+            }
+            for runs in comparison.runs
+        ]
+    return {**numbers, "references": len(comparison.references), **how}
+
+
+def _scores(scored: System) -> dict[str, dict[str, Any]]:
+    return {metric: _score(score) for metric, score in scored.scores.items()}
+
+
+def _score(score: SystemScore) -> dict[str, Any]:
+    if score.interval is None:
+        return {"score": round(score.score, 6)}
+    return {"score": round(score.score, 6), "interval": _rounded(score.interval._asdict())}
+
+
+def _rounded(numbers: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(number, 6) for name, number in numbers.items()}
+
+
+# -------------------------------------------------------------------------------------------------------------- tables
+
+
+def _one_system(comparison: Comparison) -> str:
+    (scored,) = comparison.systems
+    rows: list[Row] = [("metric", "score", "95% interval", "better", "signature")]
+    for metric, measure in comparison.measures.items():
+        score = scored.scores[metric]
+        rows.append((measure.title, f"{score.score:.2f}", _interval(score.interval), measure.better, measure.signature))
+    if not _has_intervals(comparison):
+        rows = [(title, score, *rest) for title, score, _, *rest in rows]
+    return "\n".join(_aligned(rows, left=("better", "signature")))
+
+
+def _rows_of_systems(comparison: Comparison, metric: str) -> Iterator[Row]:
+    """The systems with their differences from the first one, which is the baseline."""
+    measure, best, shows_intervals = comparison.measures[metric], comparison.best(metric), _has_intervals(comparison)
+    tests = comparison.significance
+    head = (f"{measure.title}, {measure.better} is better", "score", "diff.")
+    yield (*head, *["95% interval"] * shows_intervals, *(_P[test.method] for test in tests))
+    baseline, *_ = comparison.systems
+    for scored in comparison.systems:
+        score = scored.scores[metric]
+        difference = "" if scored is baseline else f"{score.score - baseline.scores[metric].score:+.2f}"
+        p_values = [test.p_values[scored.name][metric] for test in tests if scored is not baseline]
+        yield (
+            _marked(scored.name, scored.name in best),
+            f"{score.score:.2f}",
+            difference,
+            *[_interval(score.interval)] * shows_intervals,
+            *([f"{p_value:.4f}" for p_value in p_values] or [""] * len(tests)),
+        )
+
+
+def _rows_of_runs(comparison: Comparison, metric: str) -> Iterator[Row]:
+    """The runs of each system, and their mean with the standard deviation."""
+    measure, shows_intervals = comparison.measures[metric], _has_intervals(comparison)
+    systems = {scored.name: scored for scored in comparison.systems}
+    yield (f"{measure.title}, {measure.better} is better", "score", "s.d.", *["95% interval"] * shows_intervals)
+    for runs in comparison.runs:
+        for name in runs.members:
+            score = systems[name].scores[metric]
+            yield (_marked(name), f"{score.score:.2f}", "", *[_interval(score.interval)] * shows_intervals)
+        best = len(comparison.runs) > 1 and runs.name in _best_mean(comparison, metric)
+        mean = _marked(f"{runs.name}, mean of {len(runs.members)}", best)
+        yield (mean, f"{runs.mean[metric]:.2f}", f"{runs.deviation[metric]:.2f}", *[""] * shows_intervals)
+
+
+def _best_mean(comparison: Comparison, metric: str) -> list[str]:
+    means = {runs.name: round(runs.mean[metric], 6) for runs in comparison.runs}
+    top = (max if comparison.measures[metric].better == "higher" else min)(means.values())
+    return [name for name, mean in means.items() if mean == top]
+
+
+def _has_intervals(comparison: Comparison) -> bool:
+    return any(score.interval is not None for score in comparison.systems[0].scores.values())
+
+
+def _interval(interval: Interval | None) -> str:
+    return "" if interval is None else f"{interval.mean:.2f} ± {interval.half_width:.2f}"
+
+
+def _marked(name: str, best: bool = False) -> str:
+    return f"{'*' if best else ' '} {shown(name)}"
+
+
+def shown(name: str) -> str:
+    """A name as a terminal can show it, in one line."""
+    return "".join(character if character.isprintable() else _REPLACED for character in name)
+
+
+def _aligned(rows: Sequence[Row], *, left: Sequence[str] = (), width: int | None = None) -> list[str]:
+    """Columns two spaces apart; the first one and those with the headers `left` are flush left, and all others right.
+
+    The first column is cut to what `width` leaves it, at its middle, where names that differ at an end stay different.
+    """
+    head, *body = rows
+    widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
+    if width is not None:
+        widths[0] = max(min(widths[0], width - sum(widths[1:]) - 2 * len(widths[1:])), len(head[0]))
+    lines = []
+    for first, *others in (head, *body):
+        cells = [_cut(first, widths[0]).ljust(widths[0])]
+        for title, cell, size in zip(head[1:], others, widths[1:], strict=True):
+            cells.append(cell.ljust(size) if title in left else cell.rjust(size))
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def _cut(text: str, width: int) -> str:
+    if len(text) <= width:
+        return text
+    start = (width - 1) // 2
+    return f"{text[:start]}…{text[start + 1 - width :]}"
+
+
+def _count(comparison: Comparison) -> str:
+    return f"{comparison.sentences} sentence{'' if comparison.sentences == 1 else 's'}"
+
+
+# --------------------------------------------------------------------------------------------------------------- words
+
+
+def _meaning(comparison: Comparison) -> Iterator[str]:
+    """What the columns mean, in sentences; then what they say about each system."""
+    if len(comparison.runs) != 1:
+        yield "* the best."
+    if comparison.runs:
+        yield "s.d.: the sample standard deviation of the scores of the runs (divided by their number less one)."
+    else:
+        yield f"diff.: the difference from {shown(comparison.systems[0].name)}, the baseline."
+    if _has_intervals(comparison):
+        yield "95% interval: where the scores of 95% of the bootstrap's resamples of the sentences lie."
+    if not comparison.significance:
+        return
+    how = " and ".join(
+        f"{_P[test.method]} is by {_TESTS[test.method].format(test.samples)}" for test in comparison.significance
+    )
+    seed = comparison.significance[0].seed
+    yield (
+        "p: how probable a difference from the baseline at least as large would be if the two systems were equally "
+        f"good; {how}, seed {'none' if seed is None else seed}, as the sacrebleu command has it. A p of "
+        f"{SIGNIFICANT} or more does not show that two systems are equal, and of 20 comparisons of equal systems "
+        "about one has a smaller one."
+    )
+    for scored in comparison.systems[1:]:
+        yield _verdict(comparison, scored)
+
+
+def _verdict(comparison: Comparison, scored: System) -> str:
+    """Such as "new is better than old in BLEU (p < 0.05); in TER the difference may be chance." """
+    baseline = comparison.systems[0]
+    titles: dict[str, list[str]] = {"better": [], "worse": [], "unclear": []}
+    for metric, measure in comparison.measures.items():
+        rise = scored.scores[metric].score - baseline.scores[metric].score
+        gain = rise if measure.better == "higher" else -rise
+        largest = max(test.p_values[scored.name][metric] for test in comparison.significance)
+        kind = "unclear" if largest >= SIGNIFICANT or gain == 0 else "better" if gain > 0 else "worse"
+        titles[kind].append(measure.title)
+    told = [
+        f"{kind} than {shown(baseline.name)} in {_listed(titles[kind])} (p < {SIGNIFICANT})"
+        for kind in ("better", "worse")
+        if titles[kind]
+    ]
+    chance = f"in {_listed(titles['unclear'])} the difference may be chance" if titles["unclear"] else ""
+    if not told:
+        return f"{shown(scored.name)}: {chance}."
+    sure = f"{shown(scored.name)} is {' and '.join(told)}"
+    return f"{sure}; {chance}." if chance else f"{sure}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last

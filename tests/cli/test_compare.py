@@ -1,0 +1,376 @@
+"""nmt-eval with several systems, references, or runs: its table, JSON, exit code, and messages."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.cli.evaluate import main
+from nmt.decoding.options import TranslationOptions
+from nmt.decoding.translator import Translation, Translator
+from nmt.evaluation.comparison import compare
+from tests.comet_stand_in import install
+
+SOURCE = ["Ja, natürlich.", "Die Katze saß auf der Matte.", "Der Mann geht nach Hause."]
+SYSTEMS = {
+    "old": ["Yes, natural.", "A cat sits on a mat.", "The man go to house."],
+    "new": ["Yes, of course.", "The cat sat on a mat.", "The man goes home."],
+    "odd": ["No.", "Mats sit.", "Home."],
+}
+REFERENCES = {
+    "ref": ["Yes, of course.", "The cat sat on the mat.", "The man goes home."],
+    "ref2": ["Yes, certainly.", "The cat was sitting on the mat.", "The man is going home."],
+}
+FEW = ["--resamples", "11"]
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with a file for each text, and m1 and m2, which stand for models."""
+    for name, lines in {**SYSTEMS, **REFERENCES, "src": SOURCE}.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    for name in ("m1", "m2", "m3"):
+        (tmp_path / name).write_bytes(b"\x09\0\0\0\0\0\0\0{")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def numbers(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> dict[str, Any]:
+    """What the command writes as JSON."""
+    assert main([*arguments, "--json", "-"]) == code
+    result: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return result
+
+
+def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+    return captured.err
+
+
+# --------------------------------------------------------------------------------------------------- files of systems
+
+
+@pytest.mark.usefixtures("files")
+def test_systems_are_compared_with_the_first(capsys: pytest.CaptureFixture[str]) -> None:
+    both = ["--significance", "bootstrap,randomization", "--trials", "13", *FEW]
+    result = numbers(capsys, "--hypotheses", "old", "N=new", "--hypotheses", "odd", "--reference", "ref", "ref2", *both)
+
+    expected = compare(
+        {"old": SYSTEMS["old"], "N": SYSTEMS["new"], "odd": SYSTEMS["odd"]},
+        [*REFERENCES.values()],
+        methods=["bootstrap", "randomization"],
+        resamples=11,
+        trials=13,
+    )
+    assert [system["name"] for system in result["systems"]] == ["old", "N", "odd"]
+    for system, theirs in zip(result["systems"], expected.systems, strict=True):
+        assert {name: score["score"] for name, score in system["scores"].items()} == {
+            name: pytest.approx(score.score, abs=1e-6) for name, score in theirs.scores.items()
+        }
+    for test, other in zip(result["significance"], expected.significance, strict=True):
+        assert (test["method"], test["baseline"], test["samples"]) == (other.method, "old", other.samples)
+        assert test["signatures"] == other.signatures
+        for name, p_values in other.p_values.items():
+            assert test["p_values"][name] == {metric: round(p_value, 6) for metric, p_value in p_values.items()}
+    assert result["signatures"]["bleu"].startswith("nrefs:2|")
+    assert (result["references"], result["sentences"], result["tokenize"]) == (2, 3, "13a")
+
+
+@pytest.mark.usefixtures("files")
+def test_the_table_says_who_is_the_baseline_and_what_p_means(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--hypotheses", "old", "new", "--reference", "ref", *FEW, "--json", "scores.json"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["BLEU,", "higher", "is", "better", "score", "diff.", "95%", "interval", "p", "(boot.)"]
+    assert [line[:5] for line in lines[1:3]] == ["  old", "* new"]
+    assert "diff.: the difference from old, the baseline." in lines
+    assert any(line.startswith("p: how probable a difference from the baseline") for line in lines)
+    assert max(map(len, lines)) <= 80
+    assert len(json.loads(Path("scores.json").read_text(encoding="utf-8"))["systems"]) == 2
+
+
+@pytest.mark.usefixtures("files")
+def test_figures_are_those_of_sacrebleus_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    """1,000 resamples and seed 12345, unless told otherwise."""
+    result = numbers(capsys, "--hypotheses", "old", "new", "--reference", "ref", "--metrics", "bleu")
+    (test,) = result["significance"]
+    assert "|bs:1000|seed:12345|" in test["signatures"]["bleu"]
+    assert test["seed"] == 12345
+
+
+def test_names_are_the_files_or_the_paths_where_those_are_alike(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in ("a", "b"):
+        (files / folder).mkdir()
+        (files / folder / "test.de").write_bytes((files / "new").read_bytes())
+    (files / "x=y").write_bytes((files / "odd").read_bytes())
+    few = ["--metrics", "ter", *FEW]
+    result = numbers(capsys, "--hypotheses", "a/test.de", "b/test.de", "./old", "x=y", "--reference", "ref", *few)
+    assert [system["name"] for system in result["systems"]] == ["a/test.de", "b/test.de", "old", "x=y"]
+
+
+@pytest.mark.usefixtures("files")
+def test_intervals_of_one_system(capsys: pytest.CaptureFixture[str]) -> None:
+    one = ["--hypotheses", "new", "--reference", "ref", "--metrics", "bleu"]
+    result = numbers(capsys, *one, "--intervals", *FEW)
+    interval = compare({"new": SYSTEMS["new"]}, [REFERENCES["ref"]], metrics=["bleu"], intervals=True, resamples=11)
+    expected = interval.systems[0].scores["bleu"].interval
+    assert expected is not None
+    assert result["bleu"]["interval"] == {
+        "mean": pytest.approx(expected.mean, abs=1e-6),
+        "half_width": pytest.approx(expected.half_width, abs=1e-6),
+    }
+    assert main([*one, "--intervals", *FEW]) == 0
+    assert capsys.readouterr().out.splitlines()[0].split("  ")[2].strip() == "95% interval"
+
+
+@pytest.mark.usefixtures("files")
+def test_several_references_without_a_comparison(capsys: pytest.CaptureFixture[str]) -> None:
+    result = numbers(capsys, "--hypotheses", "old", "--reference", "ref", "--reference", "ref2")
+    assert result["bleu"]["signature"].startswith("nrefs:2|")
+    assert list(result) == ["bleu", "chrf", "ter", "sentences", "tokenize", "lowercase"]
+
+
+def test_warnings_name_the_system(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "odd").write_text("\n\nYes\n", encoding="utf-8")
+    assert main(["--hypotheses", "old", "odd", "--reference", "ref", *FEW]) == 0
+    assert capsys.readouterr().err == "nmt-eval: warning: 2 of 3 hypotheses of odd are empty\n"
+
+
+# ----------------------------------------------------------------------------------------------------------------- CI
+
+
+@pytest.mark.usefixtures("files")
+def test_fail_below(capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit code is 3, and the scores are there all the same."""
+    one = ["--hypotheses", "ref", "--reference", "ref", "--metrics", "bleu"]
+    assert numbers(capsys, *one, "--fail-below", "100")["bleu"]["score"] == 100
+    assert main(["--hypotheses", "old", "--reference", "ref", "--fail-below", "99.5"]) == 3
+    captured = capsys.readouterr()
+    assert captured.out.startswith("metric")
+    assert captured.err.startswith("nmt-eval: old: BLEU ")
+    assert captured.err.endswith(" is below 99.5\n")
+    several = ["--hypotheses", "ref", "new", "odd", "--reference", "ref", "--significance", "none"]
+    assert main([*several, "--fail-below", "50"]) == 3
+    assert [line.split(":")[1] for line in capsys.readouterr().err.splitlines()] == [" odd"]
+
+
+def test_the_exit_code_reaches_the_shell(files: Path) -> None:
+    command = [sys.executable, "-m", "nmt.cli.evaluate", "--hypotheses", "old", "--reference", "ref", "--fail-below"]
+    assert subprocess.run([*command, "100"], cwd=files, capture_output=True).returncode == 3
+
+
+# --------------------------------------------------------------------------------------------------------------- runs
+
+
+@pytest.mark.usefixtures("files")
+def test_runs_have_a_mean_and_a_standard_deviation(capsys: pytest.CaptureFixture[str]) -> None:
+    result = numbers(
+        capsys, "--runs", "mine=old", "new", "--runs", "odd", "ref", "--reference", "ref", "--metrics=bleu"
+    )
+    mine, other = result["runs"]
+    assert (mine["name"], mine["members"], other["name"], other["members"]) == (
+        "mine",
+        ["old", "new"],
+        "runs 2",
+        ["odd", "ref"],
+    )
+    old, new = (system["scores"]["bleu"]["score"] for system in result["systems"][:2])
+    assert mine["mean"]["bleu"] == pytest.approx((old + new) / 2, abs=1e-6)
+    assert mine["standard_deviation"]["bleu"] == pytest.approx(abs(old - new) / 2**0.5, abs=1e-6)
+    assert "significance" not in result
+    assert main(["--runs", "old", "new", "--reference", "ref", "--fail-below", str((old + new) / 2 - 0.01)]) == 0
+    assert "runs, mean of 2" in capsys.readouterr().out
+    assert main(["--runs", "old", "new", "--reference", "ref", "--fail-below", str((old + new) / 2 + 0.01)]) == 3
+
+
+# ------------------------------------------------------------------------------------------------------------- models
+
+
+class Dictionary:
+    """Translates SOURCE as the systems of its models do, and notes what it was asked."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        self._lines = dict(zip(SOURCE, SYSTEMS[{"m1": "old", "m2": "new", "m3": "odd"}[paths[0].name]], strict=True))
+
+    def translate(self, lines: Iterable[str], options: TranslationOptions) -> Iterator[list[Translation]]:
+        for line in lines:
+            yield [Translation(text=self._lines[line], score=-1.0, tokens=[])]
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], str | None]]:
+    """The models that were loaded together, with the mean of each ensemble."""
+    calls: list[tuple[list[str], str | None]] = []
+
+    def load(paths: list[Path], *, ensemble: str | None, **_: object) -> Dictionary:
+        calls.append(([path.name for path in paths], ensemble))
+        return Dictionary(paths)
+
+    monkeypatch.setattr(Translator, "load", load)
+    return calls
+
+
+TRANSLATED = ["--source", "src", "--reference", "ref"]
+
+
+@pytest.mark.usefixtures("files")
+def test_models_with_names_are_compared(
+    loaded: list[tuple[list[str], str | None]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = ["--metrics", "bleu", "--device", "cpu", *FEW]
+    models = ["--model", "a=m1", "--model", "b=m2", "--model", "b=m3", "--ensemble", "logits"]
+    result = numbers(capsys, *models, *TRANSLATED, *few)
+    assert loaded == [(["m1"], None), (["m2", "m3"], "logits")]
+    files = numbers(capsys, "--hypotheses", "a=old", "b=new", "--reference", "ref", *few[:2], *FEW)
+    assert result == files
+
+
+@pytest.mark.usefixtures("files")
+def test_models_without_names_are_an_ensemble_as_ever(
+    loaded: list[tuple[list[str], str | None]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "bleu" in numbers(capsys, "--model", "m1", "--model", "m2", *TRANSLATED)
+    assert loaded == [(["m1", "m2"], None)]
+
+
+@pytest.mark.usefixtures("files")
+def test_runs_that_translate(loaded: list[tuple[list[str], str | None]], capsys: pytest.CaptureFixture[str]) -> None:
+    Path("run").mkdir()
+    Path("run/best.safetensors").write_bytes(Path("m1").read_bytes())
+    result = numbers(capsys, "--runs", "m1", "m2", "odd", *TRANSLATED, "--metrics", "bleu")
+    assert [names for names, _ in loaded] == [["m1"], ["m2"]]
+    assert result["runs"][0]["members"] == ["m1", "m2", "odd"]
+    assert "--runs needs --source FILE" in fails(capsys, "--runs", "run", "odd", "--reference", "ref")
+
+
+@pytest.mark.usefixtures("files")
+def test_a_damaged_model_is_noticed_before_another_translates(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Translator, "translate", lambda *_: pytest.fail("a model translated"))
+    said = fails(capsys, "--model", "a=m1", "--model", "b=m2", *TRANSLATED, "--device", "cpu")
+    assert "m1" in said
+
+
+# -------------------------------------------------------------------------------------------------------------- COMET
+
+
+def test_comet_is_a_metric_among_the_others(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with install(files, monkeypatch) as model:
+        comet = ["--comet", str(model), "--source", "src", "--metrics", "bleu", "--device", "cpu"]
+        result = numbers(capsys, "--hypotheses", "old", "new", "--reference", "ref", "ref2", *comet, *FEW)
+        assert list(result["signatures"]) == ["bleu", "comet"]
+        assert result["signatures"]["comet"].startswith("nrefs:1|model:model.ckpt|sha256:")
+        assert result["systems"][1]["scores"]["comet"]["score"] > result["systems"][0]["scores"]["comet"]["score"]
+        assert 0 < result["significance"][0]["p_values"]["new"]["comet"] <= 1
+        assert main(["--hypotheses", "new", "--reference", "ref", *comet]) == 0
+        assert "COMET" in capsys.readouterr().out
+        assert main(["--hypotheses", "new", "--reference", "ref", "ref2", *comet]) == 0
+        assert "COMET compares with one reference: here with ref, the first" in capsys.readouterr().err
+
+
+# ----------------------------------------------------------------------------------------------------------- mistakes
+
+
+def test_all_line_counts_are_shown_at_once(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "odd").write_text("one\n", encoding="utf-8")
+    (files / "ref2").write_text("one\n" * 7, encoding="utf-8")
+    assert fails(capsys, "--hypotheses", "old", "odd", "--reference", "ref", "ref2") == (
+        "nmt-eval: error: --hypotheses old has 3 lines, --hypotheses odd has 1 lines, --reference ref has 3 lines, and "
+        "--reference ref2 has 7 lines: line i of all of them must be of the same sentence\n"
+    )
+
+
+def test_a_reference_of_empty_lines(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "ref").write_text("\n \n\n", encoding="utf-8")
+    (files / "ref2").write_text("", encoding="utf-8")
+    said = fails(capsys, "--hypotheses", "old", "--reference", "ref", "ref2")
+    assert "--reference ref: all lines are empty, so there is nothing to compare with" in said
+    assert "--reference ref2: the file is empty" in said
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("arguments", "messages"),
+    [
+        ("--hypotheses old ./old --reference ref", ["2 systems are called old; give them different names: NAME=PATH"]),
+        ("--hypotheses a=old a=new --reference ref", ["2 systems are called a"]),
+        ("--hypotheses a=b/c --reference ref", ["--hypotheses: b/c: no such file"]),
+        ("--hypotheses old new --reference ref ref", ["--reference ref is given more than once"]),
+        (
+            "--hypotheses old --runs old new --reference ref",
+            ["--hypotheses and --runs exclude each other", "2 systems"],
+        ),
+        ("--runs old --reference ref", ["--runs old: a mean and a standard deviation need two runs"]),
+        ("--runs m1 m2 --reference ref", ["--runs needs --source FILE"]),
+        (
+            "--runs old new --reference ref --significance bootstrap",
+            ["--significance has no effect with --runs: seeds of a system are not tested against each other"],
+        ),
+        ("--hypotheses old --reference ref --significance bootstrap", ["--significance needs several systems"]),
+        (
+            "--hypotheses old new --reference ref --significance bs,randomization,bs",
+            ["--significance: given 'bs'; allowed: bootstrap, randomization, none"],
+        ),
+        (
+            "--hypotheses old new --reference ref --significance bootstrap,bootstrap",
+            ["--significance: bootstrap is given more than once"],
+        ),
+        (
+            "--hypotheses old new --reference ref --resamples 0 --trials 1.5 --significance bootstrap,randomization",
+            ["--resamples 0: allowed: a whole number, at least 1", "--trials 1.5: allowed: a whole number, at least 1"],
+        ),
+        (
+            "--hypotheses old --reference ref --resamples 7 --trials 7",
+            ["--resamples has an effect only with", "--trials has an effect only with --significance randomization"],
+        ),
+        (
+            "--hypotheses old --reference ref --fail-below 101",
+            ["--fail-below 101: allowed: a BLEU score, a number from"],
+        ),
+        ("--hypotheses old --reference ref --fail-below nan", ["--fail-below nan: allowed"]),
+        (
+            "--hypotheses old --reference ref --fail-below 7 --metrics ter",
+            ["--fail-below is about BLEU, which --metrics ter leaves out"],
+        ),
+        ("--hypotheses old --reference ref --comet ref2", ["--comet needs --source FILE", "--comet ref2: there is no"]),
+        (
+            "--model a=m1 --model m2 --source src --reference ref",
+            ["--model: give all models a name, or none"],
+        ),
+        (
+            "--model a=m1 --model b=m2 --source src --reference ref --output o",
+            ["--output has an effect only with one system"],
+        ),
+        ("--model a=m1 --source src --reference ref --ensemble logits", ["--ensemble has an effect only with several"]),
+        ("--hypotheses old new --reference ref --json new", ["--json new: would overwrite --hypotheses new"]),
+    ],
+)
+def test_mistakes(
+    arguments: str,
+    messages: list[str],
+    files: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with install(files, monkeypatch):
+        said = fails(capsys, *arguments.split())
+    assert [message for message in messages if message not in said] == []
+    assert len(said.splitlines()) == len(messages) + (len(messages) > 1)
+
+
+@pytest.mark.usefixtures("files")
+def test_what_is_no_seed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("SACREBLEU_SEED", "x")
+    assert "SACREBLEU_SEED=x: allowed" in fails(capsys, "--hypotheses", "old", "new", "--reference", "ref")
+    assert main(["--hypotheses", "old", "--reference", "ref"]) == 0  # needs none

@@ -1,0 +1,278 @@
+"""Intervals and p-values are those of sacreBLEU's own command; the rest can be checked by hand."""
+
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import TER
+
+from nmt.errors import UserError
+from nmt.evaluation.comparison import Comparison, Interval, Measure, SentenceScores, compare, resampling_seed
+from nmt.evaluation.metrics import METRICS, corpus_scores
+
+SYSTEMS = {
+    "old": [
+        "A cat sat on a mat.",
+        "Dogs don't bark, they sing.",
+        "Yes, of course.",
+        "the man go to house",
+        "Two girls play in the park.",
+        "A train leaves",
+        "Nobody reads a long book.",
+    ],
+    "new": [
+        "The cat sat on the mat.",
+        "Dogs do not sing, they bark.",
+        "Yes, of course!",
+        "The man goes to the house.",
+        "Two girls are playing in a park.",
+        "The train is leaving now.",
+        "Nobody reads long books.",
+    ],
+    "odd": ["", "Dogs sing.", "No.", "The man goes home.", "Park girls two play.", "A train leaves.", "Books."],
+}
+REFERENCES = [
+    [
+        "The cat sat on the mat.",
+        "Dogs don't sing, they bark.",
+        "Yes, of course.",
+        "The man goes to the house.",
+        "Two girls are playing in the park.",
+        "The train is leaving.",
+        "Nobody reads long books.",
+    ],
+    [
+        "A cat was sitting on the mat.",
+        "Dogs do not sing; they bark!",
+        "Certainly.",
+        "The man is going home.",
+        "Two girls play in a park.",
+        "A train leaves now.",
+        "No one reads a long book.",
+    ],
+]
+# The command as it is, but for numbers of NumPy, such as the mean of TER, which version 2.6.0 cannot print as JSON.
+SACREBLEU = """
+import json
+from sacrebleu.sacrebleu import main
+json.JSONEncoder.default = lambda self, number: float(number)
+main()
+"""
+METHODS = {"bootstrap": ("--paired-bs", "bs", 53), "randomization": ("--paired-ar", "ar", 211)}
+
+
+@pytest.fixture(scope="module")
+def both() -> Comparison:
+    """All systems, metrics, and methods, with two references."""
+    return compare(
+        SYSTEMS,
+        REFERENCES,
+        metrics=tuple(METRICS),
+        methods=("bootstrap", "randomization"),
+        resamples=METHODS["bootstrap"][2],
+        trials=METHODS["randomization"][2],
+    )
+
+
+def sacrebleu(folder: Path, *options: str) -> list[dict[str, Any]]:
+    """What `sacrebleu reference0 reference1 -i old new odd` and these options print as JSON."""
+    for name, lines in [*SYSTEMS.items(), *((f"reference{i}", lines) for i, lines in enumerate(REFERENCES))]:
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    command = [sys.executable, "-c", SACREBLEU, "reference0", "reference1", "--input", *SYSTEMS, "--format", "json"]
+    done = subprocess.run([*command, *options], cwd=folder, check=True, stdout=subprocess.PIPE)
+    rows: list[dict[str, Any]] = json.loads(done.stdout)
+    return rows
+
+
+@pytest.mark.parametrize(("method", "chrf", "order"), [("bootstrap", "chrf", "0"), ("randomization", "chrf++", "2")])
+def test_figures_equal_those_of_sacrebleus_command(
+    method: str, chrf: str, order: str, both: Comparison, tmp_path: Path
+) -> None:
+    """Not approximately; the command's JSON has every digit. Its chrF is one of the two at a time."""
+    option, _, samples = METHODS[method]
+    count = [option, f"{option}-n", str(samples)]
+    rows = sacrebleu(tmp_path, *count, "--chrf-word-order", order, "--metrics", "bleu", "chrf", "ter")
+
+    (test,) = (test for test in both.significance if test.method == method)
+    assert (test.baseline, test.samples, test.seed) == ("old", samples, 12345)
+    assert [row["system"] for row in rows] == ["Baseline: old", "new", "odd"]
+    for system, row in zip(both.systems, rows, strict=True):
+        for metric in ("bleu", chrf, "ter"):
+            theirs = row[METRICS[metric].title]
+            assert system.scores[metric].score == theirs["score"]
+            assert test.p_values.get(system.name, {}).get(metric) == theirs["p_value"]
+            if method == "bootstrap":
+                assert system.scores[metric].interval == Interval(theirs["mean"], theirs["ci"])
+    counted = [p_value for p_values in test.p_values.values() for p_value in p_values.values()]
+    assert any(1 / (samples + 1) < p_value < 1 for p_value in counted)  # or the figures would prove little
+
+
+def test_signatures_are_those_of_sacrebleu(both: Comparison) -> None:
+    plain = {
+        name: score.signature
+        for name, score in corpus_scores(SYSTEMS["old"], REFERENCES[0], metrics=tuple(METRICS)).items()
+    }
+    for name, measure in both.measures.items():
+        assert measure.signature == plain[name].replace("nrefs:1", "nrefs:2")
+        assert (measure.title, measure.better) == METRICS[name][:2]
+        for test in both.significance:
+            _, code, samples = METHODS[test.method]
+            signed = measure.signature.replace("nrefs:2", f"nrefs:2|{code}:{samples}|seed:12345")
+            assert test.signatures[name] == signed
+
+
+def test_intervals_without_a_test_are_the_same(both: Comparison) -> None:
+    alone = compare({"new": SYSTEMS["new"]}, REFERENCES, intervals=True, resamples=METHODS["bootstrap"][2])
+    assert alone.systems[0].scores == {name: both.systems[1].scores[name] for name in ("bleu", "chrf", "ter")}
+    assert alone.significance == ()
+    interval = alone.systems[0].scores["bleu"].interval
+    assert interval is not None
+    assert interval.lower < interval.mean < interval.upper
+    assert interval.upper - interval.lower == pytest.approx(2 * interval.half_width)
+
+
+def test_one_system_has_the_scores_that_it_has_alone() -> None:
+    comparison = compare({"new": SYSTEMS["new"]}, REFERENCES[:1], lowercase=True, tokenize="char")
+    scores = corpus_scores(SYSTEMS["new"], REFERENCES[0], lowercase=True, tokenize="char")
+    (system,) = comparison.systems
+    assert {name: score.score for name, score in system.scores.items()} == {
+        name: score.score for name, score in scores.items()
+    }
+    assert {name: measure.signature for name, measure in comparison.measures.items()} == {
+        name: score.signature for name, score in scores.items()
+    }
+    assert {score.interval for score in system.scores.values()} == {None}
+    assert (comparison.sentences, comparison.source, system.hypotheses) == (7, None, SYSTEMS["new"])
+
+
+def test_the_best_is_what_has_the_most_or_the_fewest_edits(both: Comparison) -> None:
+    assert both.best("bleu") == both.best("ter") == {"new"}
+    twins = compare({"a": SYSTEMS["new"], "b": SYSTEMS["odd"], "c": SYSTEMS["new"]}, REFERENCES, metrics=["ter"])
+    assert twins.best("ter") == {"a", "c"}
+
+
+def test_a_system_that_is_the_baseline_again_does_not_differ() -> None:
+    twins = compare(
+        {"a": SYSTEMS["new"], "b": SYSTEMS["new"]},
+        REFERENCES,
+        methods=["bootstrap", "randomization"],
+        resamples=13,
+        trials=17,
+    )
+    for test in twins.significance:
+        assert {round(p_value, 6) for p_value in test.p_values["b"].values()} <= {
+            round(1 / 14, 6),
+            round(1 / 18, 6),
+            1.0,
+        }
+
+
+def test_seeds_have_a_mean_and_a_sample_standard_deviation() -> None:
+    """Edits per 100 words of the reference: none of 4, 1 of 4, and 2 of 4, so 0, 25, and 50."""
+    systems = {"x": ["a b c d"], "other": ["e e e e"], "y": ["a b c e"], "z": ["a b e e"]}
+    comparison = compare(systems, [["a b c d"]], metrics=["ter"], runs={"mine": ["x", "y", "z"]})
+    (runs,) = comparison.runs
+    assert (runs.name, runs.members) == ("mine", ("x", "y", "z"))
+    assert runs.mean["ter"] == pytest.approx(25)
+    assert runs.deviation["ter"] == pytest.approx(25)
+    assert runs.deviation["ter"] == statistics.stdev([0, 25, 50])
+
+
+def test_sentences_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+    before = TER._extract_corpus_statistics
+    calls: list[int] = []
+    monkeypatch.setattr(TER, "_extract_corpus_statistics", lambda *both: (calls.append(1), before(*both))[1])
+    compare(
+        SYSTEMS,
+        REFERENCES,
+        metrics=["ter"],
+        methods=["bootstrap", "randomization"],
+        resamples=3,
+        trials=5,
+        begin=lambda: begun.append(1),
+    )
+    assert len(calls) == 3
+    assert len(begun) == 3 * 7
+
+
+# --------------------------------------------------------------------------------- metrics that are computed elsewhere
+
+LEARNED = SentenceScores(
+    measure=Measure(title="COMET", better="higher", signature="model:x"),
+    scores={"old": [50.0, 60, 70, 80, 90, 40, 30], "new": [55.0, 65, 75, 85, 90, 45, 42], "odd": [0.0] * 7},
+)
+
+
+def test_a_mean_of_sentence_scores_is_tested_as_the_others_are() -> None:
+    comparison = compare(
+        SYSTEMS,
+        REFERENCES,
+        metrics=["bleu"],
+        others={"comet": LEARNED},
+        methods=["bootstrap", "randomization"],
+        resamples=53,
+        trials=211,
+    )
+    assert list(comparison.measures) == ["bleu", "comet"]
+    assert comparison.measures["comet"] == LEARNED.measure
+    assert comparison.systems[0].scores["comet"].score == 60
+    bootstrap, randomization = comparison.significance
+    assert bootstrap.p_values["odd"]["comet"] == 1 / 54
+    # The same in NumPy: resamples of the sentences with sacreBLEU's seed.
+    rows = np.random.default_rng(12345).choice(7, size=(53, 7))
+    old, new = (np.array(LEARNED.scores[name], dtype=np.float32)[rows].mean(axis=1) for name in ("old", "new"))
+    differences = np.abs(new - old)
+    extreme = (differences - differences.mean() > np.mean(LEARNED.scores["new"]) - 60).sum()
+    assert bootstrap.p_values["new"]["comet"] == (extreme + 1) / 54
+    interval = comparison.systems[0].scores["comet"].interval
+    assert interval is not None
+    assert interval.mean == pytest.approx(old.mean(), rel=1e-6)
+    # Every swap of a better with a worse sentence makes the difference smaller, and one in 64 leaves it as it is.
+    assert randomization.p_values["new"]["comet"] < 0.1
+
+
+# --------------------------------------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("systems", "references"),
+    [({}, [["a"]]), ({"x": ["a"]}, []), ({"x": ["a"]}, [["a"], ["a", "b"]]), ({"x": []}, [[]])],
+)
+def test_what_cannot_be_scored_is_a_mistake_of_the_caller(
+    systems: dict[str, list[str]], references: list[list[str]]
+) -> None:
+    with pytest.raises(ValueError, match=r"systems and \d references, lines: "):
+        compare(systems, references)
+
+
+def test_a_single_system_has_nothing_to_differ_from() -> None:
+    with pytest.raises(ValueError, match="a single system"):
+        compare({"x": ["a"]}, [["a"]], methods=["bootstrap"])
+
+
+@pytest.fixture
+def seed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    return lambda text: monkeypatch.setenv("SACREBLEU_SEED", text)
+
+
+def test_the_seed_is_sacrebleus(seed: Any) -> None:
+    seed("7")
+    (seven,) = compare(SYSTEMS, REFERENCES, metrics=["bleu"], methods=["bootstrap"], resamples=53).significance
+    assert seven.seed == 7
+    assert "|bs:53|seed:7|" in seven.signatures["bleu"]
+    seed("None")
+    assert resampling_seed() is None
+
+
+@pytest.mark.parametrize("text", ["", "0", "-3", "1.5", "x", "٣", "1" * 30])
+def test_what_is_no_seed(text: str, seed: Any) -> None:
+    seed(text)
+    with pytest.raises(UserError, match=r"^SACREBLEU_SEED=.*: allowed: a whole number, at least 1, or none"):
+        compare(SYSTEMS, REFERENCES, intervals=True)

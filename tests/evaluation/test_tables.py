@@ -1,0 +1,262 @@
+"""Tables and JSON show the figures unchanged, in 80 columns, and say in words what they mean."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from nmt.evaluation.comparison import Comparison, Interval, Measure, Runs, Significance, System, SystemScore
+from nmt.evaluation.tables import json_object, table
+
+MEASURES = {
+    "bleu": Measure(title="BLEU", better="higher", signature="nrefs:1|tok:13a"),
+    "chrf": Measure(title="chrF2", better="higher", signature="nrefs:1|nc:6"),
+    "ter": Measure(title="TER", better="lower", signature="nrefs:1|tok:tercom"),
+}
+HOW: Mapping[str, Any] = {"tokenize": "13a", "lowercase": False}
+
+
+def compared(
+    scores: Mapping[str, Mapping[str, tuple[float, Interval | None]]], sentences: int = 7, **more: Any
+) -> Comparison:
+    """A comparison with these scores and intervals, by system and metric."""
+    systems = tuple(
+        System(
+            name=name,
+            hypotheses=["x"] * sentences,
+            scores={
+                metric: SystemScore(score=score, interval=interval) for metric, (score, interval) in by_metric.items()
+            },
+        )
+        for name, by_metric in scores.items()
+    )
+    measures = {metric: MEASURES[metric] for metric in systems[0].scores}
+    references = (["y"] * sentences,)
+    missing: dict[str, Any] = {"source": None, "significance": (), "runs": ()}
+    return Comparison(measures=measures, systems=systems, references=references, **{**missing, **more})
+
+
+ONE = {"hyp": {"bleu": (27.304, None), "chrf": (100.00000000000004, None), "ter": (131.125, None)}}
+
+
+def test_one_system_has_a_line_for_each_metric_that_says_which_way_is_better() -> None:
+    assert table(compared(ONE)).splitlines() == [
+        "metric   score  better  signature",
+        "BLEU     27.30  higher  nrefs:1|tok:13a",
+        "chrF2   100.00  higher  nrefs:1|nc:6",
+        "TER     131.12  lower   nrefs:1|tok:tercom",
+        "7 sentences",
+    ]
+    assert table(compared(ONE, sentences=1)).endswith("\n1 sentence")
+
+
+def test_intervals_of_one_system() -> None:
+    comparison = compared({"hyp": {"bleu": (27.304, Interval(27.25, 1.125)), "ter": (131.125, Interval(130.5, 10.25))}})
+    assert table(comparison).splitlines()[:3] == [
+        "metric   score    95% interval  better  signature",
+        "BLEU     27.30    27.25 ± 1.12  higher  nrefs:1|tok:13a",
+        "TER     131.12  130.50 ± 10.25  lower   nrefs:1|tok:tercom",
+    ]
+    assert json_object(comparison, **HOW)["ter"] == {
+        "score": 131.125,
+        "interval": {"mean": 130.5, "half_width": 10.25},
+        "signature": "nrefs:1|tok:tercom",
+    }
+
+
+def test_json_of_one_system() -> None:
+    numbers = json_object(compared(ONE), **HOW)
+    assert numbers == {
+        "bleu": {"score": 27.304, "signature": "nrefs:1|tok:13a"},
+        "chrf": {"score": 100.0, "signature": "nrefs:1|nc:6"},
+        "ter": {"score": 131.125, "signature": "nrefs:1|tok:tercom"},
+        "sentences": 7,
+        "tokenize": "13a",
+        "lowercase": False,
+    }
+    json.dumps(numbers)
+
+
+# ------------------------------------------------------------------------------------------------------ several systems
+
+SEVERAL = {
+    "old": {"bleu": (27.304, Interval(27.25, 1.125)), "ter": (55.5, Interval(55.625, 2.0))},
+    "new": {"bleu": (28.5, Interval(28.375, 1.25)), "ter": (55.0, Interval(54.875, 2.0))},
+    "odd": {"bleu": (3.0, Interval(2.875, 0.25)), "ter": (97.25, Interval(97.125, 2.5))},
+}
+BOOTSTRAP = Significance(
+    method="bootstrap",
+    baseline="old",
+    samples=1000,
+    seed=12345,
+    signatures={"bleu": "nrefs:1|bs:1000|seed:12345|tok:13a", "ter": "nrefs:1|bs:1000|seed:12345|tok:tercom"},
+    p_values={"new": {"bleu": 0.011988, "ter": 0.3333333333}, "odd": {"bleu": 0.000999, "ter": 0.000999}},
+)
+RANDOMIZATION = Significance(
+    method="randomization",
+    baseline="old",
+    samples=10_000,
+    seed=12345,
+    signatures={"bleu": "nrefs:1|ar:10000|seed:12345|tok:13a", "ter": "nrefs:1|ar:10000|seed:12345|tok:tercom"},
+    p_values={"new": {"bleu": 0.0501, "ter": 0.31}, "odd": {"bleu": 0.0001, "ter": 0.0001}},
+)
+
+
+def test_systems_are_compared_metric_by_metric_and_in_words() -> None:
+    assert (
+        table(compared(SEVERAL, significance=(BOOTSTRAP,)))
+        == """\
+BLEU, higher is better  score   diff.  95% interval  p (boot.)
+  old                   27.30          27.25 ± 1.12
+* new                   28.50   +1.20  28.38 ± 1.25     0.0120
+  odd                    3.00  -24.30   2.88 ± 0.25     0.0010
+
+TER, lower is better    score   diff.  95% interval  p (boot.)
+  old                   55.50          55.62 ± 2.00
+* new                   55.00   -0.50  54.88 ± 2.00     0.3333
+  odd                   97.25  +41.75  97.12 ± 2.50     0.0010
+
+* the best.
+diff.: the difference from old, the baseline.
+95% interval: where the scores of 95% of the bootstrap's resamples of the
+  sentences lie.
+p: how probable a difference from the baseline at least as large would be if the
+  two systems were equally good; p (boot.) is by paired bootstrap resampling
+  with 1,000 resamples, seed 12345, as the sacrebleu command has it. A p of 0.05
+  or more does not show that two systems are equal, and of 20 comparisons of
+  equal systems about one has a smaller one.
+new is better than old in BLEU (p < 0.05); in TER the difference may be chance.
+odd is worse than old in BLEU and TER (p < 0.05).
+
+BLEU nrefs:1|tok:13a
+TER nrefs:1|tok:tercom
+7 sentences"""
+    )
+
+
+def test_a_difference_is_significant_if_all_tests_say_so() -> None:
+    lines = table(compared(SEVERAL, significance=(BOOTSTRAP, RANDOMIZATION))).splitlines()
+    assert lines[0].split("  ")[-2:] == ["p (boot.)", "p (rand.)"]
+    assert lines[2].split()[-2:] == ["0.0120", "0.0501"]
+    assert "new: in BLEU and TER the difference may be chance." in lines
+    assert "odd is worse than old in BLEU and TER (p < 0.05)." in lines
+
+
+def test_no_line_is_longer_than_80_columns_and_long_names_keep_both_ends() -> None:
+    names = {
+        "runs/one/very/long/folder/of/experiments/first.de": "old",
+        "runs/one/very/long/folder/of/experiments/second.de": "new",
+    }
+    scores = {
+        name: {"bleu": (100.0, Interval(99.99, 10.01)), "ter": (123.45, Interval(123.45, 12.34))} for name in names
+    }
+    tests = [
+        Significance(
+            method=test.method,
+            baseline=next(iter(names)),
+            samples=test.samples,
+            seed=None,
+            signatures=test.signatures,
+            p_values={[*names][1]: test.p_values["new"]},
+        )
+        for test in (BOOTSTRAP, RANDOMIZATION)
+    ]
+    shown = table(compared(scores, significance=tuple(tests)))
+    assert max(map(len, shown.splitlines())) <= 80
+    first, second = shown.splitlines()[1:3]
+    assert first.startswith("* runs/one")
+    assert "first.de " in first
+    assert "second.de " in second
+    assert "seed none" in shown
+
+
+def test_a_name_cannot_disturb_the_terminal() -> None:
+    shown = table(compared({"a\x1b[2J\n": SEVERAL["old"], "b\udc80": SEVERAL["new"]}))
+    assert "\x1b" not in shown
+    shown.encode("utf-8")
+
+
+def test_without_tests_there_is_no_p() -> None:
+    scores = {name: {"bleu": (by_metric["bleu"][0], None)} for name, by_metric in SEVERAL.items()}
+    lines = table(compared(scores)).splitlines()
+    assert lines[0] == "BLEU, higher is better  score   diff."
+    assert lines[5:7] == ["* the best.", "diff.: the difference from old, the baseline."]
+    assert len(lines) == 10
+
+
+def test_equal_systems_are_both_the_best_and_nothing_is_said_of_them() -> None:
+    test = Significance(
+        method="bootstrap", baseline="a", samples=3, seed=1, signatures={}, p_values={"b": {"ter": 0.0196}}
+    )
+    shown = table(compared({"a": {"ter": (55.0, None)}, "b": {"ter": (55.0, None)}}, significance=(test,)))
+    assert [line[0] for line in shown.splitlines()[1:3]] == ["*", "*"]
+    assert "b: in TER the difference may be chance." in shown
+
+
+def test_json_of_several_systems() -> None:
+    numbers = json_object(compared(SEVERAL, significance=(BOOTSTRAP,)), **HOW)
+    assert list(numbers) == [
+        "systems",
+        "signatures",
+        "significance",
+        "references",
+        "sentences",
+        "tokenize",
+        "lowercase",
+    ]
+    assert numbers["systems"][2] == {
+        "name": "odd",
+        "scores": {
+            "bleu": {"score": 3.0, "interval": {"mean": 2.875, "half_width": 0.25}},
+            "ter": {"score": 97.25, "interval": {"mean": 97.125, "half_width": 2.5}},
+        },
+    }
+    assert numbers["signatures"] == {"bleu": "nrefs:1|tok:13a", "ter": "nrefs:1|tok:tercom"}
+    assert numbers["significance"] == [
+        {
+            "method": "bootstrap",
+            "baseline": "old",
+            "samples": 1000,
+            "seed": 12345,
+            "signatures": BOOTSTRAP.signatures,
+            "p_values": {"new": {"bleu": 0.011988, "ter": 0.333333}, "odd": {"bleu": 0.000999, "ter": 0.000999}},
+        }
+    ]
+    assert (numbers["references"], numbers["sentences"]) == (1, 7)
+    json.dumps(numbers)
+
+
+# -------------------------------------------------------------------------------------------------------------- seeds
+
+SEEDS = {
+    name: {"bleu": (bleu, None)} for name, bleu in {"s1": 27.0, "s2": 28.0, "s3": 29.0, "t1": 30.0, "t2": 31.0}.items()
+}
+MINE = Runs(name="mine", members=("s1", "s2", "s3"), mean={"bleu": 28.0}, deviation={"bleu": 1.0})
+YOURS = Runs(name="yours", members=("t1", "t2"), mean={"bleu": 30.5}, deviation={"bleu": 0.70710678})
+
+
+def test_runs_have_a_mean_and_a_standard_deviation() -> None:
+    assert table(compared(SEEDS, runs=(MINE, YOURS))).splitlines() == [
+        "BLEU, higher is better  score  s.d.",
+        "  s1                    27.00",
+        "  s2                    28.00",
+        "  s3                    29.00",
+        "  mine, mean of 3       28.00  1.00",
+        "  t1                    30.00",
+        "  t2                    31.00",
+        "* yours, mean of 2      30.50  0.71",
+        "",
+        "* the best.",
+        "s.d.: the sample standard deviation of the scores of the runs (divided by their",
+        "  number less one).",
+        "",
+        "BLEU nrefs:1|tok:13a",
+        "7 sentences",
+    ]
+    assert "*" not in table(compared({name: SEEDS[name] for name in MINE.members}, runs=(MINE,)))
+
+
+def test_json_of_runs() -> None:
+    assert json_object(compared(SEEDS, runs=(MINE, YOURS)), **HOW)["runs"] == [
+        {"name": "mine", "members": ["s1", "s2", "s3"], "mean": {"bleu": 28.0}, "standard_deviation": {"bleu": 1.0}},
+        {"name": "yours", "members": ["t1", "t2"], "mean": {"bleu": 30.5}, "standard_deviation": {"bleu": 0.707107}},
+    ]

@@ -1,0 +1,140 @@
+"""There are warnings about a text if, and only if, it calls for them."""
+
+import gzip
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.evaluation.text_warnings import text_warnings
+
+RAW = ["Two dogs, one cat.", "A man eats soup.", "Three women sing."]
+TOKENISED = ["Two dogs , one cat .", "A man eats soup .", "Three women sing ."]
+
+
+def warned(hypotheses: Sequence[str], references: Sequence[str], **options: Any) -> list[str]:
+    return text_warnings({"hypotheses": hypotheses}, {"references": references}, **options)
+
+
+@pytest.mark.parametrize("tokenize", ["13a", "intl", "char"])
+def test_raw_text_has_no_warning(tokenize: str) -> None:
+    assert warned(RAW, RAW, tokenize=tokenize) == []
+
+
+def test_tokenised_text_has_no_warning_without_tokenisation() -> None:
+    assert warned(TOKENISED, TOKENISED, tokenize="none") == []
+
+
+def test_tokenised_text_is_warned_of_on_the_side_that_has_it() -> None:
+    (warning,) = warned(RAW, TOKENISED, tokenize="13a")
+
+    assert warning.startswith("100% of the references look tokenized")
+    assert "--tokenize none" in warning
+
+
+def test_escapes_of_a_tokeniser_are_recognised() -> None:
+    (warning,) = warned(["The dog &apos;s well @-@ worn toy"], RAW[:1], tokenize="13a")
+
+    assert warning.startswith("100% of the hypotheses look tokenized")
+
+
+def test_ellipses_decimals_and_few_odd_lines_are_not_tokenised_text() -> None:
+    lines = ["Well ... no.", "It costs .5 or 3.50 now.", "He said ,well, no.", "A typo here .", *RAW]
+
+    assert warned(lines, lines, tokenize="13a") == []
+
+
+def test_untokenised_text_is_warned_of_without_tokenisation() -> None:
+    hypotheses, references = warned(RAW, ["他们 唱歌。"] * 3, tokenize="none")
+
+    assert hypotheses.startswith("100% of the hypotheses look untokenized")
+    assert references.startswith("100% of the references look untokenized")
+    assert "--tokenize 13a" in hypotheses
+
+
+@pytest.mark.parametrize("pieces", ["▁Two ▁do gs", "Two do@@ gs", "Two dogs sin@@"])
+@pytest.mark.parametrize("tokenize", ["13a", "none"])
+def test_subwords_are_warned_of_under_every_tokenisation(pieces: str, tokenize: str) -> None:
+    (warning,) = warned([pieces], ["Two dogs sing"], tokenize=tokenize)
+
+    assert warning.startswith("100% of the hypotheses look split into subwords")
+
+
+def test_an_address_is_not_a_subword() -> None:
+    assert warned(["Write to me@@home.org."], RAW[:1], tokenize="13a") == []
+
+
+def test_empty_lines_are_counted() -> None:
+    assert warned(["", "A man.", " "], ["Two dogs.", "A man.", ""], tokenize="13a") == [
+        "2 of 3 hypotheses are empty",
+        "1 of 3 references is empty",
+    ]
+
+
+def test_lowercased_hypotheses_against_cased_references() -> None:
+    lower = [line.lower() for line in RAW]
+
+    (warning,) = warned(lower, RAW, tokenize="13a")
+    assert "--lowercase" in warning
+    assert warned(lower, RAW, tokenize="13a", lowercase=True) == []
+    assert warned(lower, lower, tokenize="13a") == []
+    assert warned(["他们唱歌"] * 7, ["他们唱歌"] * 6 + ["他们在 Berlin"], tokenize="zh") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "fitting"),
+    [
+        ("multi30k/raw/test_2016_flickr.de.gz", "13a"),
+        ("multi30k/raw/test_2017_flickr.fr.gz", "13a"),
+        ("multi30k/tok/test_2017_flickr.lc.norm.tok.en.gz", "none"),
+        ("wmt_news10k/test.de.gz", "none"),
+    ],
+)
+def test_real_corpora_are_told_apart(shared_data: Path, name: str, fitting: str) -> None:
+    path = shared_data / name
+    lines = gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
+
+    assert warned(lines, lines, tokenize=fitting) == []
+    assert len(warned(lines, lines, tokenize="none" if fitting == "13a" else "13a")) == 2
+
+
+def test_long_lines_are_warned_of_where_ter_is_wanted() -> None:
+    """sacreBLEU's TER took 6 s for a line of 200 words and a minute for one of 800."""
+    long, short = "word " * 800, "Two dogs"
+    (warning,) = warned([short, long], [short, long], tokenize="none")
+    assert warning.startswith("line 2 has 800 words: TER")
+    assert "--metrics bleu,chrf leaves it out" in warning
+    (warning,) = warned(["word " * 200] * 5, ["word " * 230] * 5, tokenize="none")
+    assert warning.startswith("5 lines have up to 230 words: TER")
+    assert warned([short, long], [short, long], tokenize="none", metrics=("bleu", "chrf")) == []
+    assert warned([short, long], [long, short], tokenize="none") == []  # nothing to move in a short line
+    assert warned(["word " * 200] * 4, ["word " * 200] * 4, tokenize="none") == []
+
+
+def test_no_warning_is_about_a_metric_that_is_left_out() -> None:
+    assert warned(TOKENISED, TOKENISED, tokenize="13a", metrics=("chrf",)) == []
+    lower = [line.lower() for line in RAW]
+    assert len(warned(lower, RAW, tokenize="13a", metrics=("bleu",))) == 1
+    assert warned(lower, RAW, tokenize="13a", metrics=("ter",)) == []
+
+
+def test_several_systems_and_references_are_told_apart() -> None:
+    lower = [line.lower() for line in RAW]
+    systems = {"hypotheses of old": RAW, "hypotheses of new": lower, "hypotheses of odd": TOKENISED}
+    references = {"references of r1": lower, "references of r2": [*RAW[:2], ""]}
+
+    warnings = text_warnings(systems, references, tokenize="13a")
+
+    assert [warning.partition(" (such")[0].partition(":")[0] for warning in warnings] == [
+        "100% of the hypotheses of odd look tokenized",
+        "1 of 3 references of r2 is empty",
+        "the hypotheses of new have no capital letters but the references do",
+    ]
+
+
+def test_the_longest_reference_counts_for_ter() -> None:
+    long, short = "word " * 800, "two dogs"
+    for references in ({"r1": [short], "r2": [long]}, {"r1": [long], "r2": [short]}):
+        (warning,) = text_warnings({"hypotheses": [long]}, references, tokenize="none")
+        assert warning.startswith("line 1 has 800 words: TER")
