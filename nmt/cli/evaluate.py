@@ -1,8 +1,8 @@
 """nmt-eval: score files of translations, or translate with models and score; or score word alignments; or draw
 learning curves.
 
-Wiring only: files → sentences → (translators) → `compare` → table or JSON. All mistakes are reported at once, before a
-model is loaded.
+Wiring only: files → sentences → (translators) → `compare` → table, JSON, page. All mistakes are reported at once,
+before a model is loaded.
 """
 
 if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl-C works during them
@@ -13,7 +13,7 @@ if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl
 import argparse
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from nmt.cli.evaluate_alignments import (
     read_alignments_request,
 )
 from nmt.cli.evaluate_curves import draw_curves, read_curves_request
+from nmt.cli.evaluate_report import ReportRequest, read_report_request
 from nmt.cli.models import read_models
 from nmt.cli.options import SEARCH, number_in, read_alignment_step, read_how
 from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
@@ -55,13 +56,13 @@ MODEL_ONLY = (
     *SEARCH,
     "replace_unknown",
     "dictionary",
-    "alignment_step",
     "ensemble",
     "precision",
     "shortlist",
     "output",
 )
-COMET_TOO = ("source", "device")  # have no effect on it either, except for COMET
+# Have no effect on it either, except for these
+EXCEPT = {"source": ("comet", "report"), "device": ("comet", "attention_model"), "alignment_step": ("attention_model",)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +82,7 @@ class Request:
     fail_below: float | None
     output: str | None
     json: str | None
+    report: ReportRequest | None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,7 +95,8 @@ def _command(arguments: Sequence[str] | None) -> int:
     if options.curves is not None:
         draw_curves(checked(read_curves_request(options, unwanted=_given(options, but=("curves", "output")))))
         return 0
-    if any(getattr(options, name) is not None for name in ABOUT_ALIGNMENTS):
+    alone = set(ABOUT_ALIGNMENTS) - ({"gold_alignments"} if options.report is not None else set())
+    if any(getattr(options, name) is not None for name in alone):
         unwanted = _given(options, but=(*ABOUT_ALIGNMENTS, "output", "json"))
         evaluate_alignments(checked(read_alignments_request(options, unwanted=unwanted)))
         return 0
@@ -104,7 +107,7 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
     systems = yield from read_systems(options)
     yield from _contradictions(options, systems)
     how = yield from read_how(vars(options))
-    how["alignment_step"] = yield from read_alignment_step(vars(options), users=("replace_unknown",))
+    how["alignment_step"] = yield from read_alignment_step(vars(options), users=("replace_unknown", "report"))
     metrics = yield from caught(partial(chosen_metrics, options.metrics), None)
     if options.tokenize is not None:
         yield from caught(partial(check_tokenizer, options.tokenize), None)
@@ -126,11 +129,17 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
     references = yield from _read_references(options.reference or ())
     others = [*systems.files, ("--source", options.source), ("--dictionary", options.dictionary)]
     others += [("--comet", options.comet), *(("--reference", path) for path in references)]
+    report = yield from read_report_request(options, systems)
+    others += report.files if report is not None else []
     outputs = {"standard output": STANDARD, "--output": options.output, "--json": options.json}
+    outputs["--report"] = None if options.report == STANDARD else options.report
     yield from check_outputs(outputs, others=others)
     counted = [(one.option, one.path, one.lines) for one in systems.candidates if one.models is None]
     counted += [("--source", options.source, source), *(("--reference", *both) for both in references.items())]
-    yield from unequal_counts([(option, path, len(lines)) for option, path, lines in counted if lines])
+    counts = [(option, path, len(lines)) for option, path, lines in counted if lines]
+    if report is not None and report.gold_path is not None and report.gold:
+        counts.append(("--gold-alignments", report.gold_path, len(report.gold)))
+    yield from unequal_counts(counts)
     return Request(
         systems=systems,
         references=references,
@@ -145,6 +154,7 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
         fail_below=fail_below,
         output=options.output,
         json=options.json,
+        report=report,
     )
 
 
@@ -183,9 +193,10 @@ def _contradictions(options: argparse.Namespace, systems: Systems) -> Iterator[s
         for name in MODEL_ONLY:
             if getattr(options, name) is not None:
                 yield f"{option_name(name)} has an effect only with --model"
-        for name in COMET_TOO:
-            if getattr(options, name) is not None and options.comet is None:
-                yield f"{option_name(name)} has an effect only with --model, or with --comet"
+        for name, others in EXCEPT.items():
+            if getattr(options, name) is not None and not any(getattr(options, other) for other in others):
+                users = ", or with ".join(map(option_name, ("model", *others)))
+                yield f"{option_name(name)} has an effect only with {users}"
 
 
 def _given(options: argparse.Namespace, *, but: Collection[str]) -> list[str]:
@@ -196,16 +207,22 @@ def _given(options: argparse.Namespace, *, but: Collection[str]) -> list[str]:
 
 
 def _evaluate(request: Request) -> int:
-    comparison = _compared(request)
+    translators = _loaded(request)
+    comparison = _compared(request, translators)
     numbers = json_object(comparison, **request.scoring)
     write_report(request.json, table(comparison), numbers)
+    if request.report is not None:
+        from nmt.cli.report_page import write_page  # only here: it imports what everyday scores do not need
+
+        step = request.how["alignment_step"]
+        write_page(request.report, comparison, **request.scoring, translators=translators, alignment_step=step)
     return TOO_LOW if _told_too_low(request, comparison) else 0
 
 
-def _compared(request: Request) -> Comparison:
+def _compared(request: Request, translators: Mapping[str, "Translator"]) -> Comparison:
     on_gpu = request.device is not None and request.device.type == "cuda"
     comet = load_comet(request.comet, on_gpu=on_gpu) if request.comet is not None else None
-    systems = _translated(request)
+    systems = _translated(request, translators)
     if request.output:
         write_text(request.output, "".join(f"{line}\n" for lines in systems.values() for line in lines))
     references = [*request.references.values()]
@@ -216,6 +233,7 @@ def _compared(request: Request) -> Comparison:
         scores = {name: comet.scores(request.source, lines, references[0]) for name, lines in systems.items()}
         others["comet"] = SentenceScores(measure=comet.measure, scores=scores)
     total = len(systems) * len(references[0])
+    sampling = replace(request.sampling, intervals=request.sampling.intervals or request.report is not None)
     with (
         enough_memory(SAMPLES, what=" for the samples"),
         sentences_watched(total, tell=partial(_slow, request, systems)) as begin,
@@ -226,7 +244,7 @@ def _compared(request: Request) -> Comparison:
             source=request.source or None,
             metrics=request.metrics,
             **request.scoring,
-            **asdict(request.sampling),
+            **asdict(sampling),
             others=others,
             runs=request.systems.runs,
             begin=begin,
@@ -234,13 +252,23 @@ def _compared(request: Request) -> Comparison:
 
 
 @enough_memory(MEMORY)
-def _translated(request: Request) -> dict[str, Sequence[str]]:
-    """The translations of each system. All models are loaded before the first translates: one may be damaged."""
+def _loaded(request: Request) -> dict[str, "Translator"]:
+    """The model of each system that has one, or whose attention is shown: all before the first translates, for one may
+    be damaged."""
     candidates = request.systems.candidates
     translators = {one.name: one.models.load() for one in candidates if one.models is not None}
+    if request.report is not None and request.report.attention_model is not None:
+        shared = request.report.attention_model.load()
+        translators |= {one.name: shared for one in candidates if one.models is None}
+    return translators
+
+
+@enough_memory(MEMORY)
+def _translated(request: Request, translators: Mapping[str, "Translator"]) -> dict[str, Sequence[str]]:
+    """The translations of each system."""
     return {
-        one.name: _translations(translators[one.name], request, one.name) if one.name in translators else one.lines
-        for one in candidates
+        one.name: one.lines if one.models is None else _translations(translators[one.name], request, one.name)
+        for one in request.systems.candidates
     }
 
 

@@ -110,7 +110,7 @@ def test_mistakes(model: Path, source: Path, tmp_path: Path, capsys: Capture) ->
     assert "  - --dictionary has an effect only with --model" in messages
     given = ("--model", model, "--source", source, "--reference", source)
     (message,) = refused(capsys, evaluate.main, *given, "--alignment-step", "next")
-    assert message == "nmt-eval: error: --alignment-step has an effect only with --replace-unknown"
+    assert message == "nmt-eval: error: --alignment-step has an effect only with --replace-unknown or --report"
 
 
 def test_a_model_without_attention(tiny: Path, source: Path, tmp_path: Path, train: Train, capsys: Capture) -> None:

@@ -88,6 +88,11 @@ class Browser:
     def resize(self, width: int, height: int) -> None:
         self._do("/window/rect", width=width, height=height)
 
+    def prefer(self, scheme: str) -> None:
+        """Have the system prefer light or dark."""
+        media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        self._do("/goog/cdp/execute", cmd="Emulation.setEmulatedMedia", params=media)
+
     def console(self) -> list[str]:
         """What the page, or the browser about it, has written since the last time."""
         return [entry["message"] for entry in self._do("/se/log", type="browser")]

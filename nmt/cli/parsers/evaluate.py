@@ -109,6 +109,8 @@ def parser() -> Parser:
     chance.add_argument("--resamples", metavar="N", help=f"of the bootstrap (default: {RESAMPLES:,})")
     chance.add_argument("--trials", metavar="N", help=f"of approximate randomization (default: {TRIALS:,})")
 
+    _add_report_options(made.add_argument_group("a page to look at"))
+
     translation = made.add_argument_group("translation, with --model")
     add_search_options(translation)
     add_unknown_word_options(translation)
@@ -132,6 +134,29 @@ def parser() -> Parser:
     return made
 
 
+def _add_report_options(group: argparse._ActionsContainer) -> None:
+    group.add_argument(
+        "--report",
+        metavar="FILE",
+        help="write an HTML page that opens without a network: scores with intervals, by length and by rare words, "
+        "where systems differ most, and every sentence, with --source and the attention of the models if given",
+    )
+    group.add_argument(
+        "--training-text",
+        type=Path,
+        metavar="FILE",
+        help="for --report: text of the target language, usually that of training, in which the words of the reference "
+        "are counted to tell how rare they are (default: the reference itself)",
+    )
+    group.add_argument(
+        "--attention-model",
+        type=Path,
+        metavar="PATH",
+        help="for --report: the model whose attention is shown for translations that come from files (those that a "
+        "model makes here show its own): what it looks at in --source when it is made to write them",
+    )
+
+
 def _add_alignment_score_options(group: argparse._ActionsContainer) -> None:
     """Add the options for alignments alone; --output and --json serve translations, too."""
     group.add_argument(
@@ -145,7 +170,8 @@ def _add_alignment_score_options(group: argparse._ActionsContainer) -> None:
         "--gold-alignments",
         type=Path,
         metavar="FILE",
-        help="the right alignments: s-t is a sure link, spt (or s?t) a possible one, counted from 0",
+        help="the right alignments: s-t is a sure link, spt (or s?t) a possible one, counted from 0; with --report, "
+        "those of --source and --reference, with which the attention of the models is compared",
     )
     group.add_argument(
         "--reverse-alignments",

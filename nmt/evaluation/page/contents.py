@@ -1,0 +1,263 @@
+"""What the report says: the figures of its tables, and the data from which the browser makes the list of sentences.
+
+It knows the outcome of a comparison, attention that is packed already, and alignment scores; it knows no models, no
+files and no HTML.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple
+
+from nmt.evaluation import buckets, sentences
+from nmt.evaluation.alignments import AlignmentScores
+from nmt.evaluation.comparison import Comparison
+from nmt.evaluation.metrics import METRICS
+from nmt.evaluation.page.texts import in_browser, shown
+from nmt.evaluation.sentences import Share
+from nmt.symbols import END, PIECES
+
+LISTED = 10_000  # sentences that the list has, the first ones
+LONGEST_WORD = 40  # characters of a rare word
+METRICS_BY_GROUP = ("bleu", "chrf")
+
+
+class Row(NamedTuple):
+    """A line of a table: a value for each system, and one for the references; None where there is none."""
+
+    title: str
+    about: str
+    values: list[float | None]
+    reference: float | None
+
+
+class Group(NamedTuple):
+    """Sentences that are alike, and their scores by metric and system."""
+
+    label: str
+    size: int
+    scores: dict[str, list[float]]
+
+
+class Grouping(NamedTuple):
+    """All sentences in groups."""
+
+    title: str
+    about: str
+    unit: str  # what the labels count
+    groups: list[Group]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contents:
+    """What the template needs."""
+
+    comparison: Comparison
+    letters: list[str]  # of the systems
+    titles: dict[str, str]  # of METRICS_BY_GROUP
+    groupings: list[Grouping]
+    habits: list[Row]
+    notes: list[str]
+    data: dict[str, Any]  # for script.js
+
+
+def contents(
+    comparison: Comparison,
+    *,
+    tokenize: str,
+    lowercase: bool,
+    attention: Mapping[str, Sequence[str | None]] | None = None,
+    alignments: Mapping[str, AlignmentScores] | None = None,
+    training: Iterable[str] | None = None,
+) -> Contents:
+    """The report of a comparison; `tokenize` and `lowercase` as it was made with.
+
+    `attention`: for systems with a model, by name, the `packed` weights of each translation, or None. `alignments`: for
+    such systems the scores of their alignments of the references. `training`: lines of the target language in which
+    the words of the references are counted, instead of in the references themselves.
+    """
+    systems = comparison.systems
+    references = comparison.references[0]
+    words = [sentences.words(line) for line in references]
+    words_of = [[sentences.words(line) for line in candidate.hypotheses] for candidate in systems]
+    counted = references if training is None else training
+    counts = sentences.frequencies(counted, chain.from_iterable(chain(words, *words_of)))
+    rarest = [sentences.rarest(line, counts) for line in words]
+    lengths = words if comparison.source is None else [sentences.words(line) for line in comparison.source]
+    metrics = {name: METRICS[name].build(tokenize, lowercase, lambda: None) for name in METRICS_BY_GROUP}
+    scored = {
+        name: [buckets.Scored(metric, candidate.hypotheses, comparison.references) for candidate in systems]
+        for name, metric in metrics.items()
+    }
+    by_length = buckets.by_length([len(line) for line in lengths])
+    by_frequency = buckets.by_frequency([None if word is None else word[1] for word in rarest])
+    side = "reference" if comparison.source is None else "source"
+    text = "references" if training is None else "training text"
+    groupings = [
+        _grouping(f"By {side} length", f"Words of the {side}; punctuation is not counted.", "words", by_length, scored),
+        _grouping(
+            "By the rarest word of the reference",
+            f"How often that word of the reference which is rarest in the {text} occurs there; case is ignored.",
+            "occurrences",
+            by_frequency,
+            scored,
+        ),
+    ]
+    repeated = [[sentences.repetition(line) for line in lines] for lines in words_of]
+    unknown = [[sentences.unknown(line) for line in candidate.hypotheses] for candidate in systems]
+    ratios = [of_system.statistics[:, :2] for of_system in scored["bleu"]]
+    return Contents(
+        comparison=comparison,
+        letters=[letter(index) for index in range(len(systems))],
+        titles={name: METRICS[name].title for name in METRICS_BY_GROUP},
+        groupings=groupings,
+        habits=[
+            Row(
+                "Length ratio",
+                "Tokens of the translations, as BLEU counts them, for each token of the closest references.",
+                [_ratio(*ratio.sum(axis=0).tolist()) for ratio in ratios],
+                1.0,
+            ),
+            Row(
+                "Repetition",
+                "Pairs of neighboring words that are one word twice, or that stood in the sentence before, in percent.",
+                [_percent(sentences.total(shares)) for shares in repeated],
+                _percent(sentences.total(map(sentences.repetition, words))),
+            ),
+            Row(
+                "Unknown words",
+                "Words with a mark for what the vocabulary lacks (⁇ or <unk>), in percent.",
+                [_percent(sentences.total(shares)) for shares in unknown],
+                _percent(sentences.total(map(sentences.unknown, references))),
+            ),
+            *_unseen(words_of, words, counts if training is not None else None),
+            *_alignment_errors(alignments or {}, [candidate.name for candidate in systems]),
+        ],
+        notes=_notes(comparison, attention or {}),
+        data={
+            "end": PIECES[END],
+            "metrics": [{"title": METRICS[name].title, "key": name} for name in METRICS_BY_GROUP],
+            "source": None if comparison.source is None else _texts(comparison.source[:LISTED]),
+            **_marked(comparison),
+            "lengths": [len(line) for line in lengths[:LISTED]],
+            "lengthOf": side,
+            "rarest": [None if word is None else [word[0][:LONGEST_WORD], word[1]] for word in rarest[:LISTED]],
+            "groupings": [_places(made, len(references)) for made in (by_length, by_frequency)],
+            "systems": [
+                {
+                    "letter": letter(index),
+                    "name": shown(candidate.name).text,
+                    "scores": {
+                        name: [round(score, 1) for score in scored[name][index].sentences(LISTED)]
+                        for name in METRICS_BY_GROUP
+                    },
+                    "ratios": [_ratio(*ratio) for ratio in ratios[index][:LISTED].tolist()],
+                    "repeated": [share.part for share in repeated[index][:LISTED]],
+                    "unknown": [share.part for share in unknown[index][:LISTED]],
+                    "attention": list((attention or {}).get(candidate.name, ()))[:LISTED] or None,
+                }
+                for index, candidate in enumerate(systems)
+            ],
+        },
+    )
+
+
+def letter(index: int) -> str:
+    """What stands for a system where its name is too long: A, B, …, Z, then 27, 28, …"""
+    return chr(ord("A") + index) if index < 26 else str(index + 1)
+
+
+def _grouping(
+    title: str, about: str, unit: str, groups: Sequence[buckets.Bucket], scored: Mapping[str, Sequence[buckets.Scored]]
+) -> Grouping:
+    return Grouping(
+        title,
+        about,
+        unit,
+        [
+            Group(
+                bucket.label,
+                len(bucket.indices),
+                {name: [candidate.of(bucket.indices) for candidate in systems] for name, systems in scored.items()},
+            )
+            for bucket in groups
+        ],
+    )
+
+
+def _places(groups: Sequence[buckets.Bucket], count: int) -> dict[str, Any]:
+    """The labels of the groups, and the group of each sentence, -1 for none."""
+    places = [-1] * count
+    for place, bucket in enumerate(groups):
+        for index in bucket.indices:
+            places[index] = place
+    return {"labels": [bucket.label for bucket in groups], "of": places[:LISTED]}
+
+
+def _unseen(
+    translations: Sequence[Sequence[Sequence[str]]], references: Sequence[Sequence[str]], counts: dict[str, int] | None
+) -> list[Row]:
+    if counts is None:
+        return []
+    shares = [
+        _percent(sentences.total(sentences.unseen(line, counts) for line in lines))
+        for lines in (*translations, references)
+    ]
+    return [Row("New words", "Words that never occur in the training text, in percent.", shares[:-1], shares[-1])]
+
+
+def _alignment_errors(alignments: Mapping[str, AlignmentScores], names: Sequence[str]) -> list[Row]:
+    if not alignments:
+        return []
+    scores = [alignments.get(name) for name in names]
+    about = (
+        "Links of the attention of a model that is made to write the reference, against gold alignments, in percent."
+    )
+    return [Row("Alignment error rate", about, [None if one is None else 100 * one.error_rate for one in scores], None)]
+
+
+def _ratio(translation: int, reference: int) -> float | None:
+    return round(translation / reference, 3) if reference else None
+
+
+def _percent(share: Share) -> float | None:
+    return None if share.rate is None else 100 * share.rate
+
+
+def _texts(lines: Sequence[str]) -> dict[str, Any]:
+    """Texts to be shown; by place, how many characters were omitted."""
+    cut = [shown(line) for line in lines]
+    omitted = {str(place): text.omitted for place, text in enumerate(cut) if text.omitted}
+    return {"texts": [text.text for text in cut], "omitted": omitted}
+
+
+def _marked(comparison: Comparison) -> dict[str, Any]:
+    """The references, with the words that no system wrote marked, and the translations, with those of no reference."""
+    sides = [[_texts(lines[:LISTED]) for lines in comparison.references]]
+    sides.append([_texts(candidate.hypotheses[:LISTED]) for candidate in comparison.systems])
+    for column in chain(*sides):
+        column["marks"] = []
+    for place in range(min(comparison.sentences, LISTED)):
+        lines = [[column["texts"][place] for column in side] for side in sides]
+        for side, texts, marked in zip(sides, lines, sentences.differing(lines[0], lines[1]), strict=True):
+            for column, text, marks in zip(side, texts, marked, strict=True):
+                column["marks"].append(in_browser(text, marks))
+    return {"references": sides[0], "translations": sides[1]}
+
+
+def _notes(comparison: Comparison, attention: Mapping[str, Sequence[str | None]]) -> list[str]:
+    notes = []
+    if comparison.sentences > LISTED:
+        notes.append(
+            f"The list has the first {LISTED:,} of {comparison.sentences:,} sentences; scores and tables are of all."
+        )
+    for candidate in comparison.systems:
+        without = sum(one is None for one in attention.get(candidate.name, ())[:LISTED])
+        if without:
+            notes.append(
+                f"{without:,} translations of {candidate.name} are shown without attention: blank, too long, or beyond "
+                "what fits on a page."
+            )
+    if len(comparison.references) > 1:
+        notes.append("Lengths and rare words are those of the first reference.")
+    return notes

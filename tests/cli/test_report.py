@@ -1,0 +1,117 @@
+"""nmt-eval --report from its arguments to the page; the model's weights are set by hand, so its attention is known."""
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.cli.evaluate import main
+from tests.known_model import save_known_model
+
+SOURCE, TARGET = ["the", "dog", "runs"], ["rennt", "der", "Hund"]
+LINKS = [(2, 0), (0, 1), (1, 2)]
+WEIGHTS = [[0, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 0]]
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder, also the working folder: src, ref, good and bad, train, gold, and the model m."""
+    texts = {
+        "src": ["the dog runs", "the dog", ""],
+        "ref": ["rennt der Hund", "der Hund", "nichts"],
+        "good": ["rennt der Hund", "der Hund", "nichts"],
+        "bad": ["der der Hund", "Hund " * 300, "</script>"],
+        "train": ["der Hund", "der Kater rennt"],
+        "gold": ["2-0 0-1 1-2", "0-0 1-1", ""],
+    }
+    for name, lines in texts.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    save_known_model(tmp_path / "m", SOURCE, TARGET, LINKS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def written(*arguments: str) -> tuple[str, dict[str, Any]]:
+    """The page that the command writes, and its data."""
+    assert main([*arguments, "--report", "page.html", "--metrics", "bleu,chrf"]) == 0
+    text = Path("page.html").read_text(encoding="utf-8")
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text)
+    return text, json.loads(data)
+
+
+def unpacked(text: str, columns: int) -> list[list[float]]:
+    """The weights that `attention.packed` packed, to two decimals."""
+    weights: list[float] = []
+    run = iter(base64.b64decode(text))
+    for byte in run:
+        weights += [round(byte / 255, 2)] if byte else [0.0] * next(run)
+    return [weights[begin : begin + columns] for begin in range(0, len(weights), columns)]
+
+
+@pytest.mark.usefixtures("files")
+def test_files_without_a_model(capsys: pytest.CaptureFixture[str]) -> None:
+    text, data = written("--hypotheses", "good", "bad", "--reference", "ref", "--resamples", "50")
+    assert [system["name"] for system in data["systems"]] == ["good", "bad"]
+    assert data["source"] is None
+    assert [system["attention"] for system in data["systems"]] == [None, None]
+    assert "By reference length" in text
+    assert "p = " in text
+    assert "BLEU" in capsys.readouterr().out  # the table, as without a page
+
+
+@pytest.mark.usefixtures("files")
+def test_attention_of_a_model_for_files() -> None:
+    text, data = written(
+        *("--hypotheses", "good", "bad", "--source", "src", "--reference", "ref", "--significance", "none"),
+        *("--attention-model", "m", "--training-text", "train", "--gold-alignments", "gold", "--device", "cpu"),
+    )
+    good, bad = (system["attention"] for system in data["systems"])
+    assert unpacked(good[0], 4) == WEIGHTS
+    assert good[2] is None  # a blank source
+    assert bad[0] is not None
+    assert bad[1] is None  # too long
+    assert data["rarest"] == [["rennt", 1], ["Hund", 1], ["nichts", 0]]
+    assert "Alignment error rate" in text
+    assert "–100.00</small>" in text  # an interval, though there is no test
+    assert "2 translations of bad are shown without attention" in text
+
+
+@pytest.mark.usefixtures("files")
+def test_a_model_that_translates() -> None:
+    _, data = written("--model", "m", "--source", "src", "--reference", "ref", "--beam-size", "1", "--device", "cpu")
+    (system,) = data["systems"]
+    assert data["translations"][0]["texts"][0] == "rennt der Hund"
+    assert unpacked(system["attention"][0], 4) == WEIGHTS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ("--training-text train", "--training-text has an effect only with --report"),
+        ("--attention-model m", "--attention-model has an effect only with --report"),
+        ("--source src", "--source has an effect only with --model, or with --comet, or with --report"),
+        ("--report -", "--report -: standard output has the scores; give a file"),
+        ("--report ref", "--report ref: would overwrite --reference ref; give another name"),
+        ("--report train --training-text train", "--report train: would overwrite --training-text train"),
+        ("--report nowhere/page.html", "--report nowhere/page.html: there is no folder nowhere"),
+        ("--report page.html --attention-model m", "--attention-model needs --source FILE"),
+        ("--report page.html --attention-model none --source src", "none: no such model file or run folder"),
+        ("--report page.html --training-text none", "none: no such file"),
+        ("--report page.html --gold-alignments gold", "--gold-alignments with --report needs a model"),
+        ("--report page.html --alignments gold", "--report has no effect on alignments"),
+    ],
+)
+def test_mistakes(files: Path, capsys: pytest.CaptureFixture[str], arguments: str, expected: str) -> None:
+    assert main(["--hypotheses", "good", "--reference", "ref", *arguments.split()]) == 2
+    assert expected in capsys.readouterr().err
+    assert not (files / "page.html").exists()
+
+
+def test_line_counts(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "gold").write_text("0-0\n", encoding="utf-8")
+    arguments = ["--hypotheses", "good", "--reference", "ref", "--source", "src", "--report", "page.html"]
+    assert main([*arguments, "--attention-model", "m", "--gold-alignments", "gold"]) == 2
+    assert "--gold-alignments gold has 1 lines" in capsys.readouterr().err
