@@ -46,7 +46,7 @@ def plot_curves(runs: Mapping[str, Sequence[Record]], file: IO[bytes], *, form: 
     height = len(rows) * _HEIGHT + legend
     layout = ConstrainedLayoutEngine(rect=(0.0, 0.0, 1.0, 1 - legend / height))
     figure = Figure(figsize=(2 * _WIDTH, height), dpi=_DOTS, layout=layout)
-    panels = figure.subplots(len(rows), 2, sharey="row", squeeze=False)
+    panels = figure.subplots(len(rows), 2, sharex="col", sharey="row", squeeze=False)
     lines = []
     for number, records in enumerate(runs.values()):
         style: dict[str, Any] = {"color": f"C{number % _COLORS}", "linewidth": 1.2}
