@@ -43,6 +43,7 @@ WAIT = 0.005  # seconds that the first of a few lines waits for others
 MOST_CHARACTERS = 16_000  # translated together: two of nmt-translate's batches, or a second or two on a CPU
 RETRY = 5  # seconds after which a client may try again
 DIGITS = 4  # of a weight of an alignment
+MOST_REASONS = 20  # that a refusal tells
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
@@ -108,7 +109,9 @@ class Service:
             request = checked(read_request(fields, self.models, self.limits))
             documents = checked(_documents(request))
         except UserError as error:
-            raise HTTPException(400, "; ".join(error.messages)) from None
+            more = len(error.messages) - MOST_REASONS
+            reasons = [*error.messages[:MOST_REASONS], *([f"and {more} more"] if more > 0 else [])]
+            raise HTTPException(400, "; ".join(reasons)) from None
         self.metrics.characters += sum(map(len, request.texts))
         left = began + self.limits.seconds - time.monotonic()
         return _answer(await self._answered(http, request, documents, left))

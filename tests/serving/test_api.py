@@ -203,6 +203,16 @@ def test_all_mistakes_are_told_at_once(client: Client) -> None:
     assert '"xx" → "de"' in refused(response, 400)
 
 
+def test_of_very_many_mistakes_the_first_are_told(start: Served) -> None:
+    """A subtitle file of broken times would be answered with five times its size."""
+    times = "00:00:01,000 -> 00:00:02\n" * 150
+    answer = start(limits=Limits()).post("/translate", {**RIGHT, "q": times, "format": "srt"})
+    why = refused(answer, 400)
+    assert why.count("; expected times") == 20
+    assert "q, line 20: " in why
+    assert why.endswith("; and 130 more")
+
+
 @pytest.mark.parametrize(
     ("content", "kind", "why"),
     [
