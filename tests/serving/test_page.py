@@ -127,6 +127,9 @@ def test_what_the_page_says_when_it_cannot(browser: Browser, models: Backwards) 
 
 
 def test_right_to_left(browser: Browser) -> None:
+    browser.type("#source", "one")
+    browser.until("return document.querySelector('#read').hidden == false")
+    browser.run("document.querySelector('#source').value = ''")
     browser.run("document.querySelector('#pair').selectedIndex = 1")
     browser.type("#source", ARABIC)
     browser.until(f"{TARGET} == arguments[0]", " ".join(word[::-1] for word in ARABIC.split()))

@@ -114,9 +114,8 @@ function highlight(row, sources) {
 }
 
 function showTarget(source, text, alignments) {
+  clear(); // also what a former answer had and this one has not
   const target = element("target");
-  target.replaceChildren();
-  target.classList.remove("old");
   if (!alignments) {
     target.textContent = text;
     return;
