@@ -58,7 +58,7 @@ CHAPTERS = {
     "Results": ["docs/results", "docs/attention_table", "docs/performance", "docs/reliability", "docs/security"],
     "Contribute": ["CONTRIBUTING", "docs/adding-attention"],
 }
-"""The navigation; a document that is missing here is a warning, and so an error."""
+"""The navigation; a document that is missing here comes last, under "More"."""
 
 myst_heading_anchors = 6
 nitpick_ignore_regex = [("py:.*", ".*")]  # types of PyTorch and others, whose documentation is not read here
@@ -94,7 +94,9 @@ def setup(app: Sphinx) -> None:
 
 def add_navigation(app: Sphinx, name: str, source: list[str]) -> None:
     if name == root_doc:
-        for caption, documents in CHAPTERS.items():
+        listed = {root_doc}.union(*CHAPTERS.values())
+        others = sorted(name for name in app.env.found_docs - listed if not name.startswith("docs/api/"))
+        for caption, documents in [*CHAPTERS.items(), *([("More", others)] if others else [])]:
             source[0] += "\n".join(["", "```{toctree}", ":hidden:", f":caption: {caption}", "", *documents, "```", ""])
 
 
