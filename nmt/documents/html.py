@@ -37,6 +37,7 @@ UNTRANSLATED = _names(
 )
 ATTRIBUTES = ("alt", "placeholder", "title")  # that are translated
 SEPARATING = (UNTRANSLATED | {"br", "embed", "img", "input"}) - {"script", "style"}  # words on both sides are two
+SEPARATORS = ("|", "/", "·", "•", "›", "»", "→")  # of links in a menu
 # Start tags that end an open element of these names
 ENDED = {
     "dd": ("dd", "dt"),
@@ -143,7 +144,7 @@ class HtmlDocument:
         for attribute in token.attributes:
             if attribute.name in ATTRIBUTES and _has_letters(attribute.value):
                 values.append(_Value(attribute.start, attribute.stop, len(self.lines)))
-                self.lines.append(" ".join(attribute.value.split()))
+                self.lines.append(" ".join(_without_hyphens(attribute.value).split()))
         if values:
             self._values[token.start] = values
 
@@ -157,16 +158,23 @@ class HtmlDocument:
         self._read_part(parts[begun:])
 
     def _begins_text(self, parts: Sequence[Token], index: int) -> bool:
-        """Whether an inline tag begins a text: of two line breaks the second, which make a paragraph, and a link right
-        behind another one, as in a menu."""
+        """Whether a text begins inside a flow: at the second of two line breaks, which make a paragraph, and at a link
+        right behind another one, or what separates the two, as in a menu."""
         token, before = parts[index], parts[index - 1]
         if token.name == "br":
             blank = before.kind == TEXT and not self._has_words(before)
             return parts[max(index - 1 - blank, 0)].name == "br"
+        if self._separates(parts, index) or self._separates(parts, index - 1):
+            return True
         if (before.kind, before.name, token.kind, token.name) != (END, "a", START, "a"):
             return False
         inside = (*parts[max(index - 2, 0) : index - 1], *parts[index + 1 : index + 2])
         return len(inside) == 2 and all(part.kind == TEXT and _has_letters(self._decoded(part)) for part in inside)
+
+    def _separates(self, parts: Sequence[Token], index: int) -> bool:
+        """Whether it is a sign between two links."""
+        around = [(part.kind, part.name) for part in parts[max(index - 1, 0) : index + 2]]
+        return around == [(END, "a"), (TEXT, ""), (START, "a")] and self._decoded(parts[index]).strip() in SEPARATORS
 
     def _read_part(self, parts: Sequence[Token]) -> None:
         flow = _Flow(list(parts), partners(parts), [])
@@ -282,7 +290,7 @@ class HtmlDocument:
         return place
 
     def _decoded(self, token: Token) -> str:
-        return unescape(self.html[token.start : token.stop])
+        return _without_hyphens(unescape(self.html[token.start : token.stop]))
 
 
 class _Elements:
@@ -323,6 +331,11 @@ class _Elements:
         name, _ = self._open.pop()
         self._names[name] -= 1
         return name
+
+
+def _without_hyphens(text: str) -> str:
+    """The text without soft hyphens, which vocabularies lack, and which say where words of another language break."""
+    return text.replace("\u00ad", "")
 
 
 def _is_space(character: str) -> bool:
