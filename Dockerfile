@@ -9,6 +9,7 @@ FROM python:3.12-slim
 WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY nmt ./nmt
+COPY configs ./configs
 # From PyTorch's own index pip takes the build without CUDA, which is a gigabyte instead of six.
 RUN pip install --no-cache-dir --constraint constraints.txt --extra-index-url https://download.pytorch.org/whl/cpu \
         '.[serve]' \

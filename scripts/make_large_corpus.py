@@ -5,11 +5,11 @@
     python scripts/make_large_corpus.py --pairs 10000000 --output data/large
 
 A line joins two or three sentences, and its translation joins their translations in the same order. A sentence is a
-caption of Multi30k's training set or a sentence of the grammar in make_synthetic_corpus.py, with equal probability;
+caption of Multi30k's training set or a sentence of the grammar in nmt/data/synthetic.py, with equal probability;
 there are billions of combinations, so nearly all lines are distinct. Pairs are written as they are drawn, so memory
 does not grow with their number; the same options give the same bytes. A model learns little from it beyond Multi30k.
 
-The script needs only the standard library; the package never imports it.
+The package never imports the script.
 """
 
 import argparse
@@ -23,9 +23,9 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find its neighbors when run as a file
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find the package when run as a file
 
-from scripts.make_synthetic_corpus import make_pairs, positive
+from nmt.data.synthetic import make_pairs
 
 CAPTIONS = Path(__file__).resolve().parent.parent / "data" / "multi30k"
 SENTENCES = 30_000  # of the grammar: about as many as there are captions
@@ -68,6 +68,12 @@ def grammar_sentences(count: int) -> list[Pair]:
 
 def _text(words: Sequence[str]) -> str:
     return " ".join(words).replace(" .", ".").replace(" ,", ",")
+
+
+def positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)
 
 
 def write_pairs(pairs: Iterator[Pair], count: int, folder: Path, name: str, *, packed: bool) -> None:

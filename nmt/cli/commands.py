@@ -14,6 +14,7 @@ from nmt.cli.parsers import evaluate as evaluate_options
 from nmt.cli.parsers import score as score_options
 from nmt.cli.parsers import serve as serve_options
 from nmt.cli.parsers import shortlist as shortlist_options
+from nmt.cli.parsers import synthetic as synthetic_options
 from nmt.cli.parsers import train as train_options
 from nmt.cli.parsers import translate as translate_options
 from nmt.cli.parsers.parser import Parser
@@ -67,6 +68,12 @@ def _load_shortlist() -> Main:
     return main
 
 
+def _load_synthetic() -> Main:
+    from nmt.cli.synthetic import main
+
+    return main
+
+
 COMMANDS = {
     "nmt-train": Command(train_options.parser, _load_train, "train a model from one configuration file"),
     "nmt-translate": Command(translate_options.parser, _load_translate, "translate text, line by line"),
@@ -75,6 +82,9 @@ COMMANDS = {
     "nmt-serve": Command(serve_options.parser, _load_serve, "answer requests over HTTP, and show a page"),
     "nmt-shortlist": Command(
         shortlist_options.parser, _load_shortlist, "learn which words may translate which, for faster translation"
+    ),
+    "nmt-synthetic": Command(
+        synthetic_options.parser, _load_synthetic, "write the small corpus that the demo learns from"
     ),
 }
 

@@ -23,6 +23,7 @@ evaluate = partial(_start, "nmt-eval")
 score = partial(_start, "nmt-score")
 serve = partial(_start, "nmt-serve")
 shortlist = partial(_start, "nmt-shortlist")
+synthetic = partial(_start, "nmt-synthetic")
 
 
 def nmt() -> int:

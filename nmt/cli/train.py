@@ -64,7 +64,7 @@ def _command(arguments: Sequence[str] | None) -> int | None:
         return None
     try:
         if options.config is None:
-            raise UserError("--config FILE is missing; configs/ has examples")
+            raise UserError("--config FILE is missing; --list-configs lists examples")
         request = checked(read_request(options))
         with _explained(request.output):
             if not request.dry_run:

@@ -20,6 +20,7 @@ from nmt.config.yaml_text import KeyPath
 from nmt.data.corpus import nothing_at
 from nmt.errors import Checking, UserError, caught, checked
 from nmt.evaluation.metrics import check_tokenizer
+from nmt.examples import data, examples
 from nmt.models.combinations import model_problems
 from nmt.training.finetuning import Origin, inherited, load_origin
 from nmt.training.optim import steering_metrics
@@ -57,15 +58,16 @@ def read_request(options: argparse.Namespace) -> Checking[Request]:
     if options.resume and options.overwrite:
         yield "--resume and --overwrite contradict each other: continue the run, or begin another"
     start = _Start(options.init_from, resumed=options.resume, output=options.output)
+    source = _configuration(options.config)
     try:
-        checks: list[Check] = [model_problems, _metric_problems, _missing_files, _tokenizer_problem]
+        checks: list[Check] = [model_problems, _metric_problems, source.missing_files, _tokenizer_problem]
         checks += [start.freeze_problem, start.embedding_problems]
-        config = load_config(options.config, options.overrides, checks, start.inherit)
+        config = load_config(source.path, options.overrides, checks, start.inherit, folder=source.folder)
     finally:
         yield from start.problems
     return Request(
         config=config,
-        config_path=options.config,
+        config_path=source.path,
         origin=start.origin,
         device=device,
         output=_run_folder(options.output, config),
@@ -96,13 +98,40 @@ def _metric_problems(config: Config) -> Iterator[Problem]:
     yield from unknown_names(config.training, {"metric": steering_metrics()}, ("training",))
 
 
-def _missing_files(config: Config) -> Iterator[Problem]:
-    """Files of the corpora that are not there."""
-    pairs: dict[KeyPath, ParallelFiles] = {("data", "train", i): pair for i, pair in enumerate(config.data.train)}
-    for place, pair in {**pairs, ("data", "valid"): config.data.valid}.items():
-        for key, path in pair:
-            if path is not None and (missing := nothing_at(path)):
-                yield Problem((*place, key), missing)
+@dataclass(frozen=True, kw_only=True)
+class _Source:
+    """The file of a configuration, and the folder that paths in it are relative to."""
+
+    path: Path
+    folder: Path
+    is_example: bool
+
+    def missing_files(self, config: Config) -> Iterator[Problem]:
+        """Files of the corpora that are not there, and where an example has its own from."""
+        pairs: dict[KeyPath, ParallelFiles] = {("data", "train", i): pair for i, pair in enumerate(config.data.train)}
+        files = {
+            (*place, key): path
+            for place, pair in {**pairs, ("data", "valid"): config.data.valid}.items()
+            for key, path in pair
+            if path is not None
+        }
+        problems = [Problem(place, missing) for place, path in files.items() if (missing := nothing_at(path))]
+        if problems and self.is_example:
+            hint = f"the example's files are not in this folder; its header says: {shorten(data(self.path), 200)}"
+            yield Problem(("data",), hint)
+        yield from problems
+
+
+def _configuration(given: Path) -> _Source:
+    """The file that --config names: a file, or an example, whose paths then begin in the current folder.
+
+    Those of a clone's configs/demo.yaml, such as ../data/synthetic/train.en, lead to the clone's data/, and those of
+    the example demo to data/ in the current folder, wherever the example was installed.
+    """
+    example = examples().get(str(given))
+    if example is None or (given.exists() and not given.is_dir()):
+        return _Source(path=given, folder=given.parent, is_example=False)
+    return _Source(path=example, folder=Path.cwd() / "configs", is_example=True)
 
 
 def _tokenizer_problem(config: Config) -> Iterator[Problem]:

@@ -17,6 +17,7 @@ from nmt.config.problems import Problem, in_words
 from nmt.config.schema import Config
 from nmt.config.yaml_text import LONGEST_TEXT, Document, KeyPath, YamlError, read_yaml, write_yaml
 from nmt.errors import UserError, nearest
+from nmt.examples import examples
 
 Check = Callable[[Config], Iterable[Problem]]
 
@@ -68,8 +69,11 @@ def load_config(
     overrides: Sequence[str] = (),
     checks: Sequence[Check] = (),
     inherit: Callable[[Config], Inheritance] = Inheritance,
+    *,
+    folder: Path | None = None,
 ) -> Config:
-    """Read a configuration file; paths in it are relative to its folder, paths in `overrides` to the current one.
+    """Read a configuration file; paths in it are relative to `folder`, by default its own, and paths in `overrides` to
+    the current one.
 
     `overrides` are "KEY=VALUE" with VALUE in YAML. `checks` are further checks between keys, or against what only the
     caller knows, such as the names of the attention scores; they run whatever else is wrong. `inherit` completes the
@@ -78,7 +82,7 @@ def load_config(
     name = str(path)
     document = _document(_text(path), name)
     tree, applied, refused = apply_overrides(document.value, overrides)
-    config, problems, doubtful = check_keys(tree, path.parent)
+    config, problems, doubtful = check_keys(tree, path.parent if folder is None else folder)
     if config is not None:
         config, differing, unknown = inherit(config)
         contradicting = list(_independent(differing, doubtful))
@@ -186,9 +190,13 @@ def _text(path: Path) -> str:
             content = file.read(LONGEST_TEXT + 1)  # bounded, for a file may have no end
     except FileNotFoundError as error:
         names = [sibling.name for sibling in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []
-        name = nearest(path.name, names)
-        hint = f"; nearest: {path.parent / name}" if name else ""
-        raise UserError(f"{path}: no such configuration file{hint}") from error
+        if sibling := nearest(path.name, names):
+            hint = f"nearest: {path.parent / sibling}"
+        elif example := nearest(path.stem, list(examples())):
+            hint = f"nearest of the examples: {example}"
+        else:
+            hint = "nmt-train --list-configs lists examples"
+        raise UserError(f"{path}: no such configuration file; {hint}") from error
     except IsADirectoryError as error:
         raise UserError(f"{path}: this is a folder; expected a YAML configuration file") from error
     except (OSError, ValueError) as error:  # ValueError: a null byte in the name

@@ -55,7 +55,7 @@ def answer(function: str, *arguments: str) -> tuple[list[str], str]:
 
 
 VERSOIN = "--versoin: unknown; did you mean --version?"
-FUNCTIONS = ("train", "translate", "evaluate", "score", "serve", "shortlist")
+FUNCTIONS = ("train", "translate", "evaluate", "score", "serve", "shortlist", "synthetic")
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -112,8 +112,8 @@ def test_nmt_lists_the_commands() -> None:
     ("arguments", "told"),
     [
         (["tranlsate"], "tranlsate: unknown command; did you mean translate?"),
-        (["dance"], "dance: unknown command; choose one of train, translate, eval, score, serve, shortlist"),
-        ([], "a command is missing; choose one of train, translate, eval, score, serve, shortlist"),
+        (["dance"], "dance: unknown command; choose one of train, translate, eval, score, serve, shortlist, synthetic"),
+        ([], "a command is missing; choose one of train, translate, eval, score, serve, shortlist, synthetic"),
     ],
 )
 def test_a_wrong_command(arguments: list[str], told: str) -> None:

@@ -281,7 +281,9 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     with pytest.raises(UserError, match=r"dmo.yaml: no such configuration file; nearest: .*demo.yaml"):
         load_config(tmp_path / "dmo.yaml")
-    with pytest.raises(UserError, match=r"away/x.yaml: no such configuration file$"):
+    with pytest.raises(
+        UserError, match=r"away/x.yaml: no such configuration file; nmt-train --list-configs lists examples$"
+    ):
         load_config(tmp_path / "away" / "x.yaml")
     with pytest.raises(UserError, match="this is a folder"):
         load_config(tmp_path)

@@ -1,9 +1,11 @@
 """The options of nmt-train."""
 
+import argparse
 from pathlib import Path
 
 from nmt.cli.common import DEVICES
 from nmt.cli.parsers.parser import Parser
+from nmt.examples import description, examples
 
 PROGRAM = "nmt-train"
 MINUTES = "30"  # of waiting for another process, which may be scoring a long line
@@ -18,7 +20,13 @@ def parser() -> Parser:
         "diverged, 128 + N stopped by signal N, once training has begun with the state saved, 1 a failure of the "
         "program. Several processes: torchrun --nproc-per-node N -m nmt.cli.train and these options.",
     )
-    made.add_argument("--config", type=Path, metavar="FILE", help="the configuration, a YAML file; required")
+    made.add_argument(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="the configuration, required: a YAML file, or the name of an example, whose data are looked for in data/",
+    )
+    made.add_argument("--list-configs", action=_ListConfigs, nargs=0, help="list the examples and exit")
     made.add_argument(
         "--set",
         action="append",
@@ -49,3 +57,17 @@ def parser() -> Parser:
     )
     made.add_argument("--print-schema", action="store_true", help="print the JSON schema of the configuration and exit")
     return made
+
+
+class _ListConfigs(argparse.Action):
+    """Print the examples and exit, as --version does."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        files = examples()
+        width = max(map(len, files), default=0)
+        for name, path in files.items():
+            print(f"{name:{width}}  {description(path)}")
+        if not files:
+            parser.error("no examples are installed beside the package")
+        print(f"\nEach is a file with comments: {next(iter(files.values())).parent}")
+        parser.exit()

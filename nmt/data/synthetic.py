@@ -1,0 +1,685 @@
+"""A small English-German corpus with gold word alignments from a hand-written grammar, for demos and tests.
+
+The tables below are the lexicon; `Clause` and `Sentence` represent meaning; `translate` turns a sentence into English,
+German and the links between their words, deterministically: the same English always has the same German. Only the
+`draw_…` functions are random. The German shows what makes this language pair hard to align word by word: gender, case,
+adjective endings, plurals, verb-second order, separable verbs, and verbs at the end of a clause.
+
+It knows nothing about models, and no command but nmt-synthetic needs it.
+"""
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from nmt.files import written_atomically
+
+# --------------------------------------------------------------------------------------------------- lexicon
+
+# English singular, plural; gender; German singular, plural; class
+NOUN_TABLE = """
+man        men         m  Mann        Männer        person
+woman      women       f  Frau        Frauen        person
+child      children    n  Kind        Kinder        person
+girl       girls       n  Mädchen     Mädchen       person
+friend     friends     m  Freund      Freunde       person
+teacher    teachers    m  Lehrer      Lehrer        person
+doctor     doctors     m  Arzt        Ärzte         person
+singer     singers     f  Sängerin    Sängerinnen   person
+king       kings       m  König       Könige        person
+queen      queens      f  Königin     Königinnen    person
+mother     mothers     f  Mutter      Mütter        person
+father     fathers     m  Vater       Väter         person
+sister     sisters     f  Schwester   Schwestern    person
+brother    brothers    m  Bruder      Brüder        person
+uncle      uncles      m  Onkel       Onkel         person
+aunt       aunts       f  Tante       Tanten        person
+dog        dogs        m  Hund        Hunde         animal
+cat        cats        f  Katze       Katzen        animal
+horse      horses      n  Pferd       Pferde        animal
+cow        cows        f  Kuh         Kühe          animal
+bird       birds       m  Vogel       Vögel         animal
+pig        pigs        n  Schwein     Schweine      animal
+book       books       n  Buch        Bücher        text
+letter     letters     m  Brief       Briefe        text
+newspaper  newspapers  f  Zeitung     Zeitungen     text
+poem       poems       n  Gedicht     Gedichte      text
+apple      apples      m  Apfel       Äpfel         food
+cake       cakes       m  Kuchen      Kuchen        food
+egg        eggs        n  Ei          Eier          food
+potato     potatoes    f  Kartoffel   Kartoffeln    food
+banana     bananas     f  Banane      Bananen       food
+door       doors       f  Tür         Türen         opening
+window     windows     n  Fenster     Fenster       opening
+box        boxes       f  Kiste       Kisten        opening
+bottle     bottles     f  Flasche     Flaschen      opening
+bag        bags        f  Tasche      Taschen       opening
+car        cars        n  Auto        Autos         thing
+table      tables      m  Tisch       Tische        thing
+chair      chairs      m  Stuhl       Stühle        thing
+lamp       lamps       f  Lampe       Lampen        thing
+ball       balls       m  Ball        Bälle         thing
+cup        cups        f  Tasse       Tassen        thing
+hat        hats        m  Hut         Hüte          thing
+coat       coats       m  Mantel      Mäntel        thing
+shirt      shirts      n  Hemd        Hemden        thing
+key        keys        m  Schlüssel   Schlüssel     thing
+flower     flowers     f  Blume       Blumen        thing
+picture    pictures    n  Bild        Bilder        thing
+garden     gardens     m  Garten      Gärten        place
+kitchen    kitchens    f  Küche       Küchen        place
+house      houses      n  Haus        Häuser        place
+school     schools     f  Schule      Schulen       place
+park       parks       m  Park        Parks         place
+city       cities      f  Stadt       Städte        place
+forest     forests     m  Wald        Wälder        place
+hotel      hotels      n  Hotel       Hotels        place
+bridge     bridges     f  Brücke      Brücken       surface
+street     streets     f  Straße      Straßen       surface
+mountain   mountains   m  Berg        Berge         surface
+roof       roofs       n  Dach        Dächer        surface
+"""
+
+# English, German, classes of nouns that it can describe
+ADJECTIVE_TABLE = """
+old        alt         person,animal,text,opening,thing,place,surface
+young      jung        person,animal
+small      klein       person,animal,text,food,opening,thing,place,surface
+big        groß        person,animal,text,food,opening,thing,place,surface
+beautiful  schön       person,animal,text,thing,place,surface
+new        neu         text,opening,thing,place,surface
+red        rot         food,opening,thing,surface
+green      grün        food,opening,thing,surface
+black      schwarz     animal,opening,thing
+white      weiß        animal,opening,thing
+good       gut         person,animal,text,food
+tired      müde        person,animal
+happy      glücklich   person,animal
+friendly   freundlich  person,animal
+strong     stark       person,animal
+sick       krank       person,animal
+rich       reich       person
+poor       arm         person
+"""
+
+# English base, third person, participle; German infinitive with "|" after a separable prefix, third person (of the
+# verb without its prefix), participle, auxiliary of the perfect; subjects; object case and classes; further phrase
+VERB_TABLE = """
+see     sees     seen     sehen      sieht     gesehen     haben  living  acc  any       -
+find    finds    found    finden     findet    gefunden    haben  living  acc  any       -
+hear    hears    heard    hören      hört      gehört      haben  living  acc  living    -
+love    loves    loved    lieben     liebt     geliebt     haben  person  acc  living    -
+draw    draws    drawn    zeichnen   zeichnet  gezeichnet  haben  person  acc  goods     -
+visit   visits   visited  besuchen   besucht   besucht     haben  person  acc  living    -
+ask     asks     asked    fragen     fragt     gefragt     haben  person  acc  person    -
+help    helps    helped   helfen     hilft     geholfen    haben  person  dat  living    -
+thank   thanks   thanked  danken     dankt     gedankt     haben  person  dat  person    -
+call    calls    called   an|rufen   ruft      angerufen   haben  person  acc  person    -
+invite  invites  invited  ein|laden  lädt      eingeladen  haben  person  acc  person    -
+open    opens    opened   auf|machen macht     aufgemacht  haben  person  acc  opening   for
+close   closes   closed   zu|machen  macht     zugemacht   haben  person  acc  opening   for
+buy     buys     bought   kaufen     kauft     gekauft     haben  person  acc  goods     for
+sell    sells    sold     verkaufen  verkauft  verkauft    haben  person  acc  goods     -
+carry   carries  carried  tragen     trägt     getragen    haben  person  acc  goods     for
+fetch   fetches  fetched  ab|holen   holt      abgeholt    haben  person  acc  goods     for
+eat     eats     eaten    essen      isst      gegessen    haben  living  acc  food      -
+read    reads    read     lesen      liest     gelesen     haben  person  acc  text      for
+write   writes   written  schreiben  schreibt  geschrieben haben  person  acc  text      for
+sleep   sleeps   slept    schlafen   schläft   geschlafen  haben  living  -    -         -
+play    plays    played   spielen    spielt    gespielt    haben  living  -    -         with
+laugh   laughs   laughed  lachen     lacht     gelacht     haben  person  -    -         with
+work    works    worked   arbeiten   arbeitet  gearbeitet  haben  person  -    -         with
+dance   dances   danced   tanzen     tanzt     getanzt     haben  person  -    -         with
+run     runs     run      laufen     läuft     gelaufen    sein   living  -    -         with
+arrive  arrives  arrived  an|kommen  kommt     angekommen  sein   living  -    -         with
+know    knows    known    wissen     weiß      gewusst     haben  person  -    -         that
+think   thinks   thought  denken     denkt     gedacht     haben  person  -    -         that
+say     says     said     sagen      sagt      gesagt      haben  person  -    -         that
+"""
+
+CLASSES = {
+    "person": ("person",),
+    "living": ("person", "animal"),
+    "any": ("person", "animal", "text", "food", "opening", "thing", "place", "surface"),
+    "opening": ("opening",),
+    "goods": ("text", "food", "thing"),
+    "food": ("food",),
+    "text": ("text",),
+    "-": (),
+}
+
+# English subject and object form; German nominative, accusative, dative; row of the forms below
+PRONOUN_TABLE = """
+I     me    ich  mich  mir    0
+he    him   er   ihn   ihm    1
+she   her   sie  sie   ihr    1
+we    us    wir  uns   uns    2
+they  them  sie  sie   ihnen  2
+"""
+
+# Finite forms that no rule gives: first person singular, third person singular, plural
+ENGLISH_FINITE = {"be": ("am", "is", "are"), "have": ("have", "has", "have"), "do": ("do", "does", "do")}
+GERMAN_FINITE = {
+    "sein": ("bin", "ist", "sind"),
+    "haben": ("habe", "hat", "haben"),
+    "wissen": ("weiß", "weiß", "wissen"),
+}
+# English modal: its finite forms, the German finite forms
+MODALS = {
+    "can": (("can", "can", "can"), ("kann", "kann", "können")),
+    "must": (("must", "must", "must"), ("muss", "muss", "müssen")),
+    "want": (("want", "wants", "want"), ("will", "will", "wollen")),
+}
+
+# English: stem in German; "der" words always have an ending, "ein" words sometimes, the others never
+DETERMINERS = {
+    "the": ("", "der"),  # irregular: DEFINITE below
+    "this": ("dies", "der"),
+    "a": ("ein", "ein"),
+    "my": ("mein", "ein"),
+    "his": ("sein", "ein"),
+    "our": ("unser", "ein"),
+    "two": ("zwei", "number"),
+    "three": ("drei", "number"),
+    "": ("", "none"),
+}
+SINGULAR_DETERMINERS = ("the",) * 6 + ("a",) * 4 + ("this", "my", "his", "our")
+PLURAL_DETERMINERS = ("the",) * 6 + ("",) * 2 + ("this", "my", "his", "our", "two", "three")
+SPECIFIC_DETERMINERS = ("the", "this", "my", "his", "our")  # after the others, "not" would become "kein"
+
+# Columns: masculine, feminine, neuter, plural
+GENDERS = ("m", "f", "n", "p")
+DEFINITE = {
+    "nom": ("der", "die", "das", "die"),
+    "acc": ("den", "die", "das", "die"),
+    "dat": ("dem", "der", "dem", "den"),
+}
+STRONG = {"nom": ("er", "e", "es", "e"), "acc": ("en", "e", "es", "e"), "dat": ("em", "er", "em", "en")}
+WEAK = {"nom": ("e", "e", "e", "en"), "acc": ("en", "e", "e", "en"), "dat": ("en", "en", "en", "en")}
+
+# English, German word for word, whether it goes with the perfect (nobody says "has seen it tomorrow")
+TIMES = {
+    "today": ("heute", True),
+    "tomorrow": ("morgen", False),
+    "now": ("jetzt", False),
+    "every day": ("jeden Tag", False),
+    "on Monday": ("am Montag", False),
+    "on Sunday": ("am Sonntag", False),
+}
+FREQUENCIES = {"often": "oft", "always": "immer", "sometimes": "manchmal", "rarely": "selten"}
+PREPOSITIONS = {
+    "in": ("in", "dat"),
+    "on": ("auf", "dat"),
+    "behind": ("hinter", "dat"),
+    "with": ("mit", "dat"),
+    "for": ("für", "acc"),
+}
+CONJUNCTIONS = {"because": "weil", "when": "wenn", "while": "während"}
+
+MOST_SENTENCES = 200_000  # far below what the grammar can say, and still fast to draw
+SHORTEST, LONGEST = 3, 16
+
+
+class Noun(NamedTuple):
+    english: str
+    english_plural: str
+    gender: str
+    german: str
+    german_plural: str
+    kind: str
+
+
+class Adjective(NamedTuple):
+    english: str
+    german: str
+    kinds: tuple[str, ...]
+
+
+class Verb(NamedTuple):
+    english: str
+    english_third: str
+    english_participle: str
+    infinitive: str
+    german_third: str
+    german_participle: str
+    auxiliary: str
+    subjects: str
+    case: str
+    objects: str
+    further: str
+
+    @property
+    def prefix(self) -> str:
+        """What a separable verb leaves at the end of a main clause; empty for other verbs."""
+        return self.infinitive.rpartition("|")[0]
+
+    def english_finite(self, person: int) -> str:
+        regular = (self.english, self.english_third, self.english)
+        return ENGLISH_FINITE.get(self.english, regular)[person]
+
+    def german_finite(self, person: int) -> str:
+        """Without the prefix."""
+        infinitive = self.infinitive.rpartition("|")[2]
+        return GERMAN_FINITE.get(infinitive, (infinitive.removesuffix("n"), self.german_third, infinitive))[person]
+
+
+class Pronoun(NamedTuple):
+    english: str
+    english_object: str
+    nominative: str
+    accusative: str
+    dative: str
+    person: str
+
+
+def rows(table: str) -> list[list[str]]:
+    return [line.split() for line in table.strip().splitlines()]
+
+
+NOUNS = {row[0]: Noun(*row) for row in rows(NOUN_TABLE)}
+ADJECTIVES = {row[0]: Adjective(row[0], row[1], tuple(row[2].split(","))) for row in rows(ADJECTIVE_TABLE)}
+VERBS = {row[0]: Verb(*row) for row in rows(VERB_TABLE)}
+PRONOUNS = {row[0]: Pronoun(*row) for row in rows(PRONOUN_TABLE)}
+BE = Verb("be", "is", "been", "sein", "ist", "gewesen", "sein", "any", "-", "-", "-")
+
+
+# ------------------------------------------------------------------------------------------- what a sentence says
+
+
+class NounPhrase(NamedTuple):
+    determiner: str  # a key of DETERMINERS
+    noun: Noun
+    plural: bool = False
+    adjective: Adjective | None = None
+
+
+Nominal = NounPhrase | Pronoun
+
+
+class PrepositionalPhrase(NamedTuple):
+    preposition: str  # a key of PREPOSITIONS
+    phrase: NounPhrase
+
+
+class Clause(NamedTuple):
+    """One finite verb with everything that belongs to it.
+
+    `form` is "present", "perfect" or a modal; `adverb` a key of TIMES or FREQUENCIES; `first` what precedes the
+    subject: "" (nothing), "adverb" or "phrase". A predicate adjective goes with BE, an object with a transitive verb.
+    """
+
+    subject: Nominal
+    verb: Verb
+    object: Nominal | None = None
+    predicate: Adjective | None = None
+    phrase: PrepositionalPhrase | None = None
+    adverb: str = ""
+    form: str = "present"
+    negated: bool = False
+    first: str = ""
+
+
+class Sentence(NamedTuple):
+    """A main clause, perhaps with a subordinate one after it or, if `led`, before it.
+
+    `conjunction` is "that" or a key of CONJUNCTIONS.
+    """
+
+    main: Clause
+    conjunction: str = ""
+    subordinate: Clause | None = None
+    led: bool = False
+
+
+# ---------------------------------------------------------------------------------- from meaning to both languages
+
+
+class English:
+    """A source word, compared by identity, so that German can point to it before its position is known."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+class German(NamedTuple):
+    text: str
+    sources: tuple[English, ...]  # the English words it comes from, at least one
+
+
+class Phrase(NamedTuple):
+    english: list[English]
+    german: list[German]
+
+
+class Pair(NamedTuple):
+    english: tuple[str, ...]
+    german: tuple[str, ...]
+    alignment: tuple[tuple[int, int], ...]  # (source position, target position), from 0, sorted
+
+
+NOTHING = Phrase([], [])
+
+
+def word_for_word(english: str, german: str) -> Phrase:
+    sources = [English(word) for word in english.split()]
+    return Phrase(sources, [German(word, (source,)) for word, source in zip(german.split(), sources, strict=True)])
+
+
+def person_of(nominal: Nominal) -> int:
+    """The row of the finite forms: 0 for I, 1 for the third person singular, 2 for the plural."""
+    if isinstance(nominal, Pronoun):
+        return int(nominal.person)
+    return 2 if nominal.plural else 1
+
+
+def decline_determiner(determiner: str, case: str, column: int) -> tuple[str, str]:
+    """The German determiner and the adjective ending after it: weak if the determiner marks the case, else strong."""
+    stem, declension = DETERMINERS[determiner]
+    strong, weak = STRONG[case][column], WEAK[case][column]
+    if determiner == "the":
+        return DEFINITE[case][column], weak
+    without_ending = (case, GENDERS[column]) in (("nom", "m"), ("nom", "n"), ("acc", "n"))
+    if declension == "der" or (declension == "ein" and not without_ending):
+        return stem + strong, weak
+    return stem, strong
+
+
+def decline_noun(noun: Noun, case: str, plural: bool) -> str:
+    if not plural:
+        return noun.german
+    takes_n = case == "dat" and not noun.german_plural.endswith(("n", "s"))
+    return noun.german_plural + ("n" if takes_n else "")
+
+
+def english_determiner(phrase: NounPhrase) -> str:
+    following = phrase.adjective.english if phrase.adjective else phrase.noun.english
+    if phrase.determiner == "a" and following[0] in "aeiou":
+        return "an"
+    return "these" if phrase.determiner == "this" and phrase.plural else phrase.determiner
+
+
+def translate_noun_phrase(phrase: NounPhrase, case: str) -> Phrase:
+    """Determiner, adjective and noun, one English word for one German word."""
+    column = GENDERS.index("p" if phrase.plural else phrase.noun.gender)
+    determiner, ending = decline_determiner(phrase.determiner, case, column)
+    english, german = [english_determiner(phrase)], [determiner]
+    if phrase.adjective:
+        english.append(phrase.adjective.english)
+        german.append(phrase.adjective.german.removesuffix("e") + ending)
+    english.append(phrase.noun.english_plural if phrase.plural else phrase.noun.english)
+    german.append(decline_noun(phrase.noun, case, phrase.plural))
+    return word_for_word(" ".join(english), " ".join(german))
+
+
+def translate_nominal(nominal: Nominal, case: str) -> Phrase:
+    if isinstance(nominal, NounPhrase):
+        return translate_noun_phrase(nominal, case)
+    german = {"nom": nominal.nominative, "acc": nominal.accusative, "dat": nominal.dative}[case]
+    return word_for_word(nominal.english if case == "nom" else nominal.english_object, german)
+
+
+def translate_prepositional_phrase(phrase: PrepositionalPhrase) -> Phrase:
+    """Preposition and noun phrase; "in dem" becomes "im", which then comes from both English words."""
+    german, case = PREPOSITIONS[phrase.preposition]
+    preposition = English(phrase.preposition)
+    inner = translate_noun_phrase(phrase.phrase, case)
+    words = [German(german, (preposition,)), *inner.german]
+    if german == "in" and words[1].text == "dem":
+        words[:2] = [German("im", (preposition, *words[1].sources))]
+    return Phrase([preposition, *inner.english], words)
+
+
+def translate_adverb(adverb: str) -> Phrase:
+    return word_for_word(adverb, TIMES[adverb][0] if adverb in TIMES else FREQUENCIES.get(adverb, ""))
+
+
+class VerbGroup(NamedTuple):
+    english: list[English]
+    finite: German
+    rest: list[German]  # at the end of the German clause: prefix, participle or infinitive
+    negation: list[German]
+
+
+def translate_verbs(clause: Clause, between: list[English]) -> VerbGroup:
+    """The verbs of a clause; `between` is the adverb that English puts between them."""
+    verb, person = clause.verb, person_of(clause.subject)
+    negation = [German("nicht", (English("not"),))] if clause.negated else []
+    adverb_or_not = between + [source for word in negation for source in word.sources]
+    if clause.form == "present":
+        english, sources, main = finite_verb(verb.english, verb.english_finite(person), adverb_or_not, clause)
+        rest = [German(verb.prefix, (main,))] if verb.prefix else []
+        return VerbGroup(english, German(verb.german_finite(person), sources), rest, negation)
+    if clause.form == "perfect":
+        auxiliary, participle = English(ENGLISH_FINITE["have"][person]), English(verb.english_participle)
+        finite = German(GERMAN_FINITE[verb.auxiliary][person], (auxiliary,))
+        rest = [German(verb.german_participle, (participle,))]
+        return VerbGroup([auxiliary, *adverb_or_not, participle], finite, rest, negation)
+    english_forms, german_forms = MODALS[clause.form]
+    english, sources, _ = finite_verb(clause.form, english_forms[person], adverb_or_not, clause)
+    infinitive = [English(word) for word in (("to", verb.english) if clause.form == "want" else (verb.english,))]
+    rest = [German(verb.infinitive.replace("|", ""), tuple(infinitive))]
+    return VerbGroup([*english, *infinitive], German(german_forms[person], sources), rest, negation)
+
+
+def finite_verb(
+    base: str, finite: str, adverb_or_not: list[English], clause: Clause
+) -> tuple[list[English], tuple[English, ...], English]:
+    """The English words of a simple finite verb, those that the German finite verb comes from, and the verb itself.
+
+    "be", "can" and "must" precede an adverb or "not"; other verbs follow an adverb, and "not" needs "do".
+    """
+    verb = English(finite)
+    if base in ("be", "can", "must"):
+        return [verb, *adverb_or_not], (verb,), verb
+    if not clause.negated:
+        return [*adverb_or_not, verb], (verb,), verb
+    auxiliary, verb = English(ENGLISH_FINITE["do"][person_of(clause.subject)]), English(base)
+    return [auxiliary, *adverb_or_not, verb], (auxiliary, verb), verb
+
+
+def verbs_at_end(clause: Clause, verbs: VerbGroup) -> list[German]:
+    """The verbs of a subordinate clause: the finite one last, and separable verbs in one word."""
+    if clause.form == "present" and clause.verb.prefix:
+        return [German(clause.verb.prefix + verbs.finite.text, verbs.finite.sources)]
+    return [*verbs.rest, verbs.finite]
+
+
+def translate_clause(clause: Clause, *, order: str) -> Phrase:
+    """A clause in German `order`: "second" (main), "first" (main, after another clause) or "final" (subordinate)."""
+    subject = translate_nominal(clause.subject, "nom")
+    thing = translate_nominal(clause.object, clause.verb.case) if clause.object else NOTHING
+    phrase = translate_prepositional_phrase(clause.phrase) if clause.phrase else NOTHING
+    predicate = word_for_word(clause.predicate.english, clause.predicate.german) if clause.predicate else NOTHING
+    adverb = translate_adverb(clause.adverb)
+    verbs = translate_verbs(clause, adverb.english if clause.adverb in FREQUENCIES else [])
+
+    opening = {"": NOTHING, "adverb": adverb, "phrase": phrase}[clause.first]
+    english = [*opening.english, *subject.english, *verbs.english, *thing.english, *predicate.english]
+    english += [] if clause.first == "phrase" else phrase.english
+    english += adverb.english if clause.adverb in TIMES and clause.first != "adverb" else []
+
+    moved = [] if clause.first == "phrase" else phrase.german
+    time = [] if clause.first == "adverb" else adverb.german
+    objects = [*thing.german, *time] if isinstance(clause.object, Pronoun) else [*time, *thing.german]
+    middle = [*objects, *verbs.negation, *moved, *predicate.german]
+    if order == "final":
+        return Phrase(english, [*subject.german, *middle, *verbs_at_end(clause, verbs)])
+    if order == "first" or clause.first:
+        return Phrase(english, [*opening.german, verbs.finite, *subject.german, *middle, *verbs.rest])
+    return Phrase(english, [*subject.german, verbs.finite, *middle, *verbs.rest])
+
+
+def translate(sentence: Sentence) -> Pair:
+    """Both sides of a sentence, and the links between their words."""
+    stop = word_for_word(".", ".")
+    main = translate_clause(sentence.main, order="first" if sentence.led else "second")
+    if sentence.subordinate is None:
+        return finish([main, stop])
+    subordinate = translate_clause(sentence.subordinate, order="final")
+    conjunction = word_for_word(sentence.conjunction, {**CONJUNCTIONS, "that": "dass"}[sentence.conjunction])
+    if sentence.led:
+        return finish([conjunction, subordinate, word_for_word(",", ","), main, stop])
+    comma = German(",", tuple(conjunction.english))  # German sets it off; English has only the conjunction
+    return finish([main, Phrase(conjunction.english, [comma, *conjunction.german]), subordinate, stop])
+
+
+def finish(phrases: Sequence[Phrase]) -> Pair:
+    """Join the phrases, capitalize the first words, and number the words to write down the links."""
+    sources = [word for phrase in phrases for word in phrase.english]
+    targets = [word for phrase in phrases for word in phrase.german]
+    position = {source: number for number, source in enumerate(sources)}
+    links = sorted((position[source], number) for number, word in enumerate(targets) for source in word.sources)
+    return Pair(capitalize([word.text for word in sources]), capitalize([word.text for word in targets]), tuple(links))
+
+
+def capitalize(words: Sequence[str]) -> tuple[str, ...]:
+    return (words[0][0].upper() + words[0][1:], *words[1:])
+
+
+# ------------------------------------------------------------------------------------------------------- chance
+
+Choice = TypeVar("Choice")
+
+
+def pick(chance: random.Random, choices: Sequence[Choice]) -> Choice:
+    """One of `choices`. Built on random(), the only method whose numbers Python promises to keep between versions."""
+    return choices[int(chance.random() * len(choices))]
+
+
+def draw_noun_phrase(chance: random.Random, kinds: Sequence[str]) -> NounPhrase:
+    noun = pick(chance, [noun for noun in NOUNS.values() if noun.kind in kinds])
+    plural = chance.random() < 0.3
+    determiner = pick(chance, PLURAL_DETERMINERS if plural else SINGULAR_DETERMINERS)
+    fitting = [adjective for adjective in ADJECTIVES.values() if noun.kind in adjective.kinds]
+    return NounPhrase(determiner, noun, plural, pick(chance, fitting) if chance.random() < 0.3 else None)
+
+
+def draw_subject(chance: random.Random, kinds: Sequence[str]) -> Nominal:
+    if "person" in kinds and chance.random() < 0.25:
+        return pick(chance, [PRONOUNS["I"], *PRONOUNS.values()])  # "I" twice: it has verb forms of its own
+    return draw_noun_phrase(chance, kinds)
+
+
+def draw_object(chance: random.Random, verb: Verb, subject: Nominal) -> Nominal | None:
+    kinds = CLASSES[verb.objects]
+    if not kinds:
+        return None
+    if "person" in kinds and chance.random() < 0.2:
+        speakers = ("I", "we") if subject in (PRONOUNS["I"], PRONOUNS["we"]) else ()  # not "I see me"
+        return pick(chance, [pronoun for pronoun in PRONOUNS.values() if pronoun.english not in speakers])
+    return draw_noun_phrase(chance, kinds)
+
+
+def draw_phrase(chance: random.Random, verb: Verb) -> PrepositionalPhrase:
+    if verb.further in ("with", "for") and chance.random() < 0.4:
+        return PrepositionalPhrase(verb.further, draw_noun_phrase(chance, CLASSES["person"]))
+    phrase = draw_noun_phrase(chance, ("place", "surface"))
+    inside = "on" if phrase.noun.kind == "surface" else "in"
+    return PrepositionalPhrase(pick(chance, (inside, inside, "behind")), phrase)
+
+
+def may_be_negated(clause: Clause) -> bool:
+    """Whether "nicht" just before the last verbs negates the clause.
+
+    "must not" is not "müssen", "not a" is "kein", and "nicht" would precede a frequency adverb or a phrase.
+    """
+    specific = not isinstance(clause.object, NounPhrase) or clause.object.determiner in SPECIFIC_DETERMINERS
+    return specific and clause.form != "must" and clause.adverb not in FREQUENCIES and clause.phrase is None
+
+
+def draw_clause(chance: random.Random, verb: Verb, *, brief: bool = False, may_open: bool = False) -> Clause:
+    """A clause around `verb`; `brief` leaves out adverbs and phrases, `may_open` lets one of them come first."""
+    if verb is BE:
+        return draw_description(chance, brief)
+    subject = draw_subject(chance, CLASSES[verb.subjects])
+    clause = Clause(subject, verb, draw_object(chance, verb, subject))
+    if verb.further != "that":
+        clause = clause._replace(form=pick(chance, ("present",) * 4 + ("perfect",) * 2 + tuple(MODALS)))
+    if not brief and verb.further != "that" and chance.random() < 0.35:
+        clause = clause._replace(phrase=draw_phrase(chance, verb))
+    if not brief and chance.random() < 0.4:
+        times = [time for time, (_, with_perfect) in TIMES.items() if with_perfect or clause.form != "perfect"]
+        clause = clause._replace(adverb=pick(chance, pick(chance, (times, times, list(FREQUENCIES)))))
+    if may_open and clause.adverb in TIMES and chance.random() < 0.6:
+        clause = clause._replace(first="adverb")
+    elif may_open and clause.phrase and clause.phrase.preposition not in ("with", "for") and chance.random() < 0.3:
+        clause = clause._replace(first="phrase")
+    return clause._replace(negated=may_be_negated(clause) and chance.random() < 0.2)
+
+
+def draw_description(chance: random.Random, brief: bool) -> Clause:
+    """Somebody or something is described: the only case in which German adjectives have no ending."""
+    subject = draw_subject(chance, CLASSES["any"])
+    kind = "person" if isinstance(subject, Pronoun) else subject.noun.kind
+    used = None if isinstance(subject, Pronoun) else subject.adjective
+    fitting = [adjective for adjective in ADJECTIVES.values() if kind in adjective.kinds and adjective != used]
+    adverb = pick(chance, list(FREQUENCIES)) if not brief and chance.random() < 0.15 else ""
+    clause = Clause(subject, BE, predicate=pick(chance, fitting), adverb=adverb)
+    return clause._replace(negated=may_be_negated(clause) and chance.random() < 0.25)
+
+
+def draw_sentence(chance: random.Random) -> Sentence:
+    usual = [verb for verb in VERBS.values() if verb.further != "that"] + [BE] * 3
+    kind = chance.random()
+    if kind < 0.78:
+        return Sentence(draw_clause(chance, pick(chance, usual), may_open=True))
+    subordinate = draw_clause(chance, pick(chance, usual), brief=chance.random() < 0.8)
+    if kind < 0.85:
+        speaking = [verb for verb in VERBS.values() if verb.further == "that"]
+        return Sentence(draw_clause(chance, pick(chance, speaking), may_open=True), "that", subordinate)
+    led = kind > 0.93
+    main = draw_clause(chance, pick(chance, usual), brief=chance.random() < 0.8, may_open=not led)
+    return Sentence(main, pick(chance, list(CONJUNCTIONS)), subordinate, led)
+
+
+def make_pairs(count: int, seed: int) -> list[Pair]:
+    """`count` pairs with distinct English, in an order that does not depend on their probability."""
+    chance = random.Random(seed)
+    distinct: dict[tuple[str, ...], Pair] = {}
+    while len(distinct) < count:
+        pair = translate(draw_sentence(chance))
+        if all(SHORTEST <= len(side) <= LONGEST for side in (pair.english, pair.german)):
+            distinct.setdefault(pair.english, pair)
+    # Common short sentences are drawn early; a new order spreads them evenly over train, valid and test.
+    return [pair for _, pair in sorted((chance.random(), pair) for pair in distinct.values())]
+
+
+# -------------------------------------------------------------------------------------------------------- files
+
+
+def write_corpus(folder: Path, sizes: Mapping[str, int], seed: int) -> list[Pair]:
+    """Write NAME.en, NAME.de and NAME.align for every name in `sizes`, with that many pairs; return all pairs.
+
+    A line is a sentence with single spaces between words; an alignment is in the Pharaoh format, source-target, from 0.
+    The folder is created if it is missing. Raises OSError.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    pairs = make_pairs(sum(sizes.values()), seed)
+    rest = iter(pairs)
+    for name, size in sizes.items():
+        _write_split(folder, name, list(islice(rest, size)))
+    return pairs
+
+
+def _write_split(folder: Path, name: str, pairs: Sequence[Pair]) -> None:
+    _write_lines(folder / f"{name}.en", (" ".join(pair.english) for pair in pairs))
+    _write_lines(folder / f"{name}.de", (" ".join(pair.german) for pair in pairs))
+    links = (" ".join(f"{source}-{target}" for source, target in pair.alignment) for pair in pairs)
+    _write_lines(folder / f"{name}.align", links)
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    with written_atomically(path) as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def describe(pairs: Sequence[Pair]) -> str:
+    """How many words the sentences have, in a line."""
+    sides = (("English", [pair.english for pair in pairs]), ("German", [pair.german for pair in pairs]))
+    parts = []
+    for language, side in sides:
+        words = [word for sentence in side for word in sentence]
+        parts.append(f"{language}: {len(set(words))} distinct words, {len(words) / len(side):.1f} per sentence")
+    return "; ".join(parts)

@@ -1,0 +1,91 @@
+"""--list-configs, and --config with the name of an example: which file is read, and where its paths lead."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.cli import synthetic, train
+from nmt.config import load_config
+from nmt.examples import data, description, examples
+from tests.conftest import ROOT
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def errors(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What nmt-train says when it refuses the arguments."""
+    assert train.main([*arguments, "--device", "cpu"]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    return told.err
+
+
+def test_examples_are_listed_with_what_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        train.main(["--list-configs"])
+    assert not end.value.code
+    lines = capsys.readouterr().out.splitlines()
+    names = [line.split()[0] for line in lines[:-2]]
+    assert names == sorted(path.stem for path in (ROOT / "configs").glob("*.yaml"))
+    demo = (
+        "A small model on a synthetic corpus: all the way from one YAML file to a scored translation, on the CPU of a "
+    )
+    assert f"{'demo':{max(map(len, names))}}  {demo}laptop." in lines
+    assert lines[-1].endswith(f" {ROOT / 'configs'}")
+
+
+@pytest.mark.parametrize("path", examples().values(), ids=lambda path: path.name)
+def test_headers_have_a_description_and_data(path: Path) -> None:
+    assert 50 < len(description(path)) < 250
+    assert description(path).endswith(".")
+    assert len(data(path)) > 20
+    assert ": " not in data(path)[:10], "not the next part of the header"
+
+
+def test_an_example_reads_and_writes_in_the_current_folder(elsewhere: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert synthetic.main(["--train", "200", "--valid", "5", "--test", "1"]) == 0
+    changes = ["--set", "training.max_updates=1", "--set", "subwords.size=100"]
+    assert train.main(["--config", "demo", *changes, "--device", "cpu"]) == 0
+    config = load_config(elsewhere / "runs" / "demo" / "config.yaml")
+    assert config.data.train[0].source == elsewhere / "data" / "synthetic" / "train.en"
+    assert (elsewhere / "runs" / "demo" / "best.safetensors").is_file()
+    assert sorted(path.name for path in elsewhere.iterdir()) == ["data", "runs"]
+    capfd.readouterr()
+
+
+def test_without_its_data_an_example_says_what_makes_them(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
+    lines = errors(capsys, "--config", "demo").splitlines()
+    assert len(lines) == 6
+    assert lines[1].endswith(
+        "configs/demo.yaml, line 10: data: the example's files are not in this folder; its header says: "
+        "data/synthetic, which the command nmt-synthetic makes"
+    )
+    assert f"data.train.0.source: {elsewhere / 'data' / 'synthetic' / 'train.en'}: " in lines[2]
+    (elsewhere / "configs").mkdir()
+    (elsewhere / "configs" / "demo.yaml").write_bytes(examples()["demo"].read_bytes())
+    assert len(errors(capsys, "--config", "configs/demo.yaml").splitlines()) == 5, "only the files, if it is no example"
+
+
+def test_a_file_wins_over_an_example_and_a_folder_does_not(capsys: pytest.CaptureFixture[str], elsewhere: Path) -> None:
+    (elsewhere / "demo").mkdir()
+    assert "the example's files are not in this folder" in errors(capsys, "--config", "demo")
+    (elsewhere / "demo").rmdir()
+    (elsewhere / "demo").write_text("name: mine")
+    assert "demo, line 1: data: missing" in errors(capsys, "--config", "demo")
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("demoo", "demoo: no such configuration file; nearest of the examples: demo"),
+        ("configs/multi30k_en_de.yaml", "no such configuration file; nearest of the examples: multi30k_en_de"),
+        ("Multi30k-en-de", "Multi30k-en-de: no such configuration file; nearest of the examples: multi30k_en_de"),
+        ("zebra", "zebra: no such configuration file; nmt-train --list-configs lists examples"),
+    ],
+)
+def test_a_name_that_nothing_has(capsys: pytest.CaptureFixture[str], given: str, told: str) -> None:
+    assert errors(capsys, "--config", given).endswith(f"{told}\n")

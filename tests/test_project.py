@@ -1,0 +1,75 @@
+"""What others join by says the same as the project: workflow, hooks, citation, forms, and the versions of linters."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from nmt import __version__
+from tests.conftest import ROOT
+
+PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def read(path: str) -> Any:
+    return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
+
+
+def test_the_workflow_runs_what_ci_runs_on_every_supported_python() -> None:
+    (job,) = read(".github/workflows/check.yml")["jobs"].values()
+    supported = re.findall(r'"Programming Language :: Python :: (3\.\d+)"', PROJECT)
+    assert job["strategy"]["matrix"]["python"] == supported
+    least, beyond = re.findall(r'^requires-python = ">=(3\.\d+),<3\.(\d+)"', PROJECT, re.MULTILINE)[0]
+    assert (supported[0], supported[-1]) == (least, f"3.{int(beyond) - 1}")
+    assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
+    assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
+    (python,) = (step["with"] for step in job["steps"] if "setup-python" in step.get("uses", ""))
+    assert python["cache"] == "pip"
+    assert all((ROOT / file).is_file() for file in python["cache-dependency-path"].split())
+
+
+def test_hooks_are_the_linters_of_make_check() -> None:
+    """`make check` begins with them, so that they have its versions, which constraints.txt alone has."""
+    (repository,) = read(".pre-commit-config.yaml")["repos"]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    (linters,) = re.findall(r"^check: (.*) ##", makefile, re.MULTILINE)
+    assert [hook["entry"] for hook in repository["hooks"]] == [f"make {target}" for target in linters.split()]
+    assert [hook["pass_filenames"] for hook in repository["hooks"]] == [False, False]
+    constraints = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+    assert all(re.search(rf"^{linter}==", constraints, re.MULTILINE) for linter in ("ruff", "mypy"))
+
+
+def test_the_citation_is_of_this_project() -> None:
+    """The schema's own checks are cffconvert's, which is not needed for a few fixed keys."""
+    citation = read("CITATION.cff")
+    (name,) = re.findall(r'^name = "(.*)"', PROJECT, re.MULTILINE)
+    (license_,) = re.findall(r'^license = "(.*)"', PROJECT, re.MULTILINE)
+    (author,) = re.findall(r'^authors = \[\{ name = "(.*)" \}\]', PROJECT, re.MULTILINE)
+    assert (citation["title"], citation["version"], citation["license"]) == (name, __version__, license_)
+    assert citation["authors"] == [{"name": author}]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").replace("\n  ", " ")
+    for reference in citation["references"]:
+        assert reference["title"] in readme
+        assert reference["url"] in readme
+    (address,) = re.findall(r'^Source = "(.*)"', PROJECT, re.MULTILINE) or [None]
+    assert citation.get("repository-code") == address, "the public address is in both, or in neither"
+
+
+def test_forms_ask_for_what_they_need() -> None:
+    forms = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
+    assert len(forms) == 2
+    for path in forms:
+        form = read(str(path.relative_to(ROOT)))
+        assert form.keys() == {"name", "description", "labels", "body"}
+        assert {part["type"] for part in form["body"]} <= {"markdown", "textarea"}
+        asked = [part for part in form["body"] if part["type"] != "markdown"]
+        assert len({part["id"] for part in asked}) == len(asked)
+        assert any(part.get("validations") == {"required": True} for part in asked)
+
+
+def test_links_of_the_policies_lead_somewhere() -> None:
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    for file, place in re.findall(r"\]\(([^)#:]+)(?:#([^)]+))?\)", text):
+        headings = re.findall(r"^#+ (.*)$", (ROOT / Path(file)).read_text(encoding="utf-8"), re.MULTILINE)
+        assert not place or place in {re.sub(r"\W+", "-", heading.lower()) for heading in headings}
