@@ -9,7 +9,7 @@ SOURCES := nmt scripts benchmarks examples tests docs notebooks
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo docs notebooks format lint types test slow check torture fuzz mutants soak bench table data clean
+.PHONY: help setup demo docs notebooks format lint types test slow check commands torture fuzz mutants soak bench table data clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ slow: $(READY) ## Run only the slow proofs, which train models for minutes
 
 check: lint types ## Run everything that must pass: lint, types, the fast tests, and the slow proofs; prints coverage
 	$(PYTEST) --cov
+
+commands: $(READY) ## Run the commands of all documents as they are written, with a demo of its own; half an hour
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.documented
 
 torture: $(READY) ## Try to break it with kills, full disks, and flipped bits at every moment; half an hour, resumes where it stopped
 	$(BIN)/python -m tests.torture

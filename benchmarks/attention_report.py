@@ -250,7 +250,7 @@ def _how(scored: Mapping[str, Scored], example: Training) -> str:
     )
     return f"""## How to reproduce
 
-```
+```bash
 make data
 pip install -c constraints.txt -e '.[plots]'
 python -m benchmarks.attention_table            # every row; resumes where it stopped
@@ -260,7 +260,7 @@ python -m benchmarks.attention_table --report-only
 
 These commands train and score one row, here {example.row.name}, with OMP_NUM_THREADS as in the line about the machine:
 
-```
+```bash
 {commands}
 ```"""
 

@@ -33,7 +33,7 @@ One YAML file describes one experiment; [`configs/`](../configs) has complete on
 **Mistakes.** Unknown keys, wrong types, values out of range, repeated keys, contradictions between keys and options
 that would have no effect are reported all at once, before any work begins:
 
-```
+```text
 nmt-train: 4 problems:
   - my.yaml, line 9: model.decoder.hiden_size: unknown key; nearest: hidden_size; allowed here: type, cell, \
 hidden_size, layers, residual, input_feeding, attentional_activation, order, output_size, layer_normalisation, \
@@ -57,7 +57,7 @@ for. If there are more than 100 mistakes, the first 100 are reported.
 is YAML, so it can replace a whole section. Items of lists are named by their index. Relative paths are relative to the
 current folder, as everywhere on the command line.
 
-```
+```bash
 nmt-train --config my.yaml --set model.decoder.hidden_size=512 --set 'training.schedule={name: plateau, patience: 1}' \\
     --set data.train.0.source=other.en
 ```
@@ -68,7 +68,7 @@ absolute paths. It is a configuration file like any other and trains the same mo
 **Editors** complete and check keys with [`configs/schema.json`](../configs/schema.json), which is also the output of
 `nmt-train --print-schema`. With the YAML language server, make this the first line of a file in `configs/`:
 
-```
+```yaml
 # yaml-language-server: $schema=schema.json
 ```
 """

@@ -4,6 +4,7 @@ and keys of docs/models.md; and the score of docs/adding-attention.md works as t
 import ast
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,13 +26,11 @@ from nmt.models.initial_state import INITIAL_STATES
 from nmt.models.memory import all_steps
 from nmt.models.scopes import SCOPES, GlobalScope
 from nmt.models.scores import SCORES, Score
+from tests.conftest import ROOT, make_synthetic_corpus
+from tests.documented import DOCUMENTS, ELSEWHERE, Block, blocks, commands, commands_of, lay_out
 from tests.oracle import equations
+from tests.random_model import save_random_model
 
-ROOT = Path(__file__).resolve().parent.parent
-DOCUMENTS = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "data/README.md", "notebooks/README.md")),
-    *(ROOT / "docs").glob("*.md"),
-]
 PARSERS = {program: command.parser() for program, command in COMMANDS.items()}
 
 
@@ -43,24 +42,94 @@ def test_links_and_figures(path: Path) -> None:
         assert target.startswith("https://") or (path.parent / target).exists(), target
 
 
-def commands() -> Iterator[tuple[str, str]]:
+def command_lines() -> Iterator[tuple[str, str]]:
     """Every command line of ours in the documents and in the headers of the configurations."""
-    for path in [*DOCUMENTS, *(ROOT / "configs").glob("*.yaml")]:
+    ours = "|".join(PARSERS)
+    for path in DOCUMENTS:
+        for command in commands(path):
+            line = command.text.replace("\\\n", " ")
+            yield from ((path.name, found) for found in re.findall(rf"(?:^|\| |\.venv/bin/)((?:{ours}) [^>]*)", line))
+    for path in (ROOT / "configs").glob("*.yaml"):
         text = re.sub(r"\\\n[# ]*", " ", path.read_text(encoding="utf-8"))
-        for line in re.findall(
-            r"^(?:[#$ ]|Command:)*((?:\.venv/bin/)?nmt-(?:train|translate|eval|score|serve|shortlist) -.*)$",
-            text,
-            re.MULTILINE,
-        ):
-            yield path.name, line.partition("  #")[0]
+        for line in re.findall(rf"^#(?: Command:)? *((?:{ours}) -.*)$", text, re.MULTILINE):
+            yield path.name, line
 
 
-@pytest.mark.parametrize(("document", "line"), list(commands()))
+@pytest.mark.parametrize(("document", "line"), list(command_lines()))
 def test_commands_have_the_options_that_they_show(document: str, line: str) -> None:
-    program, *arguments = shlex.split(line)
-    known, unknown = PARSERS[Path(program).name].parse_known_args(arguments)
+    program, *arguments = shlex.split(line, comments=True)
+    if "--list-configs" in arguments:  # which would list them
+        return
+    known, unknown = PARSERS[program].parse_known_args(arguments)
     assert known is not None
     assert not unknown, f"{document}: {line}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_blocks_say_what_they_are_so_that_no_command_is_overlooked(path: Path) -> None:
+    for block in blocks(path.read_text(encoding="utf-8")):
+        assert block.language in ("bash", "console", "json", "python", "text", "yaml"), f"line {block.line}"
+        if block.language == "text":
+            assert not re.search(r"^(nmt|make|python|pip|nmt-\w+) [^|]*$", block.text, re.MULTILINE), (
+                f"line {block.line}"
+            )
+
+
+def test_whatever_is_not_run_has_a_reason_that_is_still_needed() -> None:
+    listed = [command for path in DOCUMENTS for command in commands(path)]
+    assert {command.elsewhere for command in listed} == {None, *ELSEWHERE}
+    assert len([command for command in listed if command.elsewhere is None]) > 40
+    assert len([command for command in listed if command.is_short]) > 20
+
+
+def test_commands_of_a_block() -> None:
+    block = Block("bash", "a --shard 2/4 \\\n  b\n\n# what follows\n…\nc  # d\n", 10)
+    assert [(command.line, command.text) for command in commands_of(block, "page")] == [
+        (10, "a --shard 2/4 \\\n  b"),
+        (14, "a --shard 3/4 \\\n  b"),
+        (14, "a --shard 4/4 \\\n  b"),
+        (15, "c  # d"),
+    ]
+    shown = Block("console", "$ a\nits output\n$ b\n", 1)
+    assert [command.text for command in commands_of(shown, "page")] == ["a", "b"]
+
+
+@pytest.fixture(scope="module")
+def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what documents speak of, where a tiny model with random weights is the demo's."""
+    folder = tmp_path_factory.mktemp("stock")
+    (folder / "runs" / "demo").mkdir(parents=True)
+    save_random_model(folder / "runs" / "demo" / "best.safetensors")
+    make_synthetic_corpus(folder / "data" / "synthetic", train=40, valid=5, test=5)
+    lay_out(folder)
+    return folder
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if any(command.is_short for command in commands(path))])
+def test_short_commands_run(path: Path, stock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In their order, and in this process where they are ours."""
+    folder = tmp_path / "here"
+    shutil.copytree(stock, folder, symlinks=True)
+    monkeypatch.chdir(folder)
+    for command in commands(path):
+        if command.is_short:
+            assert run_here(command.text, monkeypatch) == 0, f"{command.document}, line {command.line}: {command.text}"
+
+
+def run_here(text: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Run a command, with what is piped into it; returns its exit code."""
+    feeding, _, program = text.replace("\\\n", " ").rpartition(" | ")
+    if program.split()[0] not in PARSERS:
+        return subprocess.run(["bash", "-c", text], cwd=Path.cwd(), check=False).returncode
+    name, *arguments = shlex.split(program, comments=True)
+    with open("fed", "w+", encoding="utf-8") as fed:
+        subprocess.run(["bash", "-c", feeding], stdout=fed, check=True)
+        fed.seek(0)
+        monkeypatch.setattr(sys, "stdin", fed)
+        try:
+            return COMMANDS[name].load()(arguments)
+        except SystemExit as end:  # of an option such as --list-configs
+            return int(end.code or 0)
 
 
 def test_contributors_are_shown_tests_and_names_that_exist() -> None:
@@ -123,7 +192,7 @@ def test_commands_are_installed() -> None:
 
 
 def test_commands_are_found() -> None:
-    assert len(list(commands())) >= 10
+    assert len(list(command_lines())) >= 60
 
 
 # --------------------------------------------------------------------------------------------------- docs/models.md
@@ -194,16 +263,15 @@ def test_keys_of_the_model_are_in_the_document() -> None:
 # ----------------------------------------------------------------------------------------- docs/adding-attention.md
 
 
-def blocks(text: str, language: str) -> list[str]:
-    """The fenced blocks of a language, "" for commands."""
-    every = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    return [block for name, block in every if name == language]
+def texts(language: str) -> list[str]:
+    """The blocks of the page in a language."""
+    return [block.text for block in blocks(ADDING) if block.language == language]
 
 
 @pytest.fixture
 def distance(monkeypatch: pytest.MonkeyPatch) -> type[Score]:
     """The example's class, as if it stood in nmt/models/scores.py, and in its SCORES."""
-    (code,) = (block for block in blocks(ADDING, "python") if block.startswith("class "))
+    (code,) = (block for block in texts("python") if block.startswith("class "))
     assert '"distance": DistanceScore,' in ADDING
     namespace = dict(vars(scores))
     exec(code, namespace)
@@ -223,7 +291,7 @@ def test_scores_are_in_the_file_that_is_named(document: str) -> None:
 @pytest.mark.usefixtures("distance")
 def test_the_test_of_the_example() -> None:
     """With its own imports, and those of the file that it goes to."""
-    (code,) = (block for block in blocks(ADDING, "python") if "def test_" in block)
+    (code,) = (block for block in texts("python") if "def test_" in block)
     namespace: dict[str, Any] = {"torch": torch, "nn": nn}
     exec(code, namespace)
     namespace["test_distance_by_hand"]()
@@ -232,7 +300,7 @@ def test_the_test_of_the_example() -> None:
 def test_the_example_in_numpy(distance: type[Score]) -> None:
     """Class and NumPy agree, weights sum to 1 over the real positions, and padding is not read."""
     torch.manual_seed(3)
-    (code,) = (block for block in blocks(ADDING, "python") if "asked" in block)
+    (code,) = (block for block in texts("python") if "asked" in block)
     namespace = dict(vars(equations))
     exec(code, namespace)
     plain = namespace["distance"]
@@ -260,9 +328,9 @@ def test_the_example_in_numpy(distance: type[Score]) -> None:
 def test_the_example_trains(distance: type[Score], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page's three commands, on a smaller corpus and for a few updates."""
     monkeypatch.chdir(tmp_path)
-    (configuration,) = blocks(ADDING, "yaml")
+    (configuration,) = texts("yaml")
     Path("my.yaml").write_text(configuration, encoding="utf-8")
-    script, training, evaluation = next(block for block in blocks(ADDING, "") if "nmt-eval" in block).splitlines()
+    script, training, evaluation = next(block for block in texts("bash") if "nmt-eval" in block).splitlines()
     program, *arguments = shlex.split(script)
     assert program == "python"
     arguments[0] = str(ROOT / arguments[0])

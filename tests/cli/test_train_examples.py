@@ -75,7 +75,7 @@ def test_a_file_wins_over_an_example_and_a_folder_does_not(capsys: pytest.Captur
     assert "the example's files are not in this folder" in errors(capsys, "--config", "demo")
     (elsewhere / "demo").rmdir()
     (elsewhere / "demo").write_text("name: mine")
-    assert "demo, line 1: data: missing" in errors(capsys, "--config", "demo")
+    assert "demo: data: this key is missing" in errors(capsys, "--config", "demo")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,273 @@
+"""The commands in the documents: which there are, what becomes of them, and a run of them all, as they are written.
+
+    python -m tests.documented                              # make commands
+    python -m tests.documented docs/serving.md --demo RUN   # one document, with RUN, a run folder, as the demo
+
+A command stands in a fenced block of bash, or behind "$ " in one of console. Those of a document run in their order, in
+a copy of the repository that has a trained demo, and the files that documents speak of (`lay_out`). A YAML block whose
+first line is a comment with a file's name is written to that file. A server runs until its port is wanted by another
+one, or to the end of its document. `tests/test_documents.py` runs the short commands, with a tiny model.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nmt.config import load_config
+from tests.conftest import ROOT
+
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "data/README.md", "notebooks/README.md")),
+    *sorted(ROOT.glob("docs/*.md")),
+]
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
+SHOWN = 20  # lines of a command that fails
+PATIENCE = 1800  # seconds for a command, 60 of these for a server to answer
+
+# What is run only when it is asked for, by name: which commands, and why. The first that fits counts.
+ELSEWHERE = {
+    "network": (r"pip(-audit)? |make (setup|data)\b|get_multi30k", "downloads something"),
+    "page": (
+        r"adding-attention.*(nmt-|pytest)",
+        "needs the class that the page writes: tests/test_documents.py runs it",
+    ),
+    "suites": (r"make (test|check|torture)\b|-m tests\.", "the tests themselves"),
+    "slurm": (r"sbatch ", "needs Slurm"),
+    "docker": (r"docker ", "needs Docker"),
+    "multi30k": (r"multi30k|benchmarks\.attention_table", "needs Multi30k, and minutes to hours"),
+    "measures": (r"benchmarks[/.]", "measures for minutes to hours"),
+    "scale": (r"examples/(ray_data|spark)", "needs the extra scale"),
+    "subword-nmt": (r"training.md.*(subword-nmt|--tokenize none)", "needs subword-nmt, a program of others"),
+}
+# Seconds are not enough, or a server is started.
+LONG = r"make |pytest|nmt-serve|torchrun|curl|examples/|nmt-train (?!--list-configs|--print-schema)"
+
+
+class Block(NamedTuple):
+    """A fenced block: its language, "" if it has none, its lines, and the number of the first one."""
+
+    language: str
+    text: str
+    line: int
+
+
+class Command(NamedTuple):
+    """A command as it is written, with the lines that it goes on over, and where."""
+
+    document: str
+    line: int
+    text: str
+
+    @property
+    def elsewhere(self) -> str | None:
+        """The name in ELSEWHERE; None if it can be run here."""
+        return next(
+            (name for name, (pattern, _) in ELSEWHERE.items() if re.search(pattern, f"{self.document}: {self.text}")),
+            None,
+        )
+
+    @property
+    def is_short(self) -> bool:
+        return self.elsewhere is None and not re.search(LONG, self.text)
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """The fenced blocks of a document."""
+    for match in FENCE.finditer(text):
+        indent, language, body = match.groups()
+        plain = re.sub(rf"^{indent}", "", body, flags=re.MULTILINE)
+        yield Block(language, plain, text.count("\n", 0, match.start()) + 2)
+
+
+def commands_of(block: Block, document: str) -> Iterator[Command]:
+    """The commands of a block; "…" stands for those that count on from the one before, as in --shard 2/8."""
+    text, before = block.text, ""
+    if block.language == "console":
+        text = "".join(line.removeprefix("$ ") if line.startswith("$ ") else "\n" for line in text.splitlines(True))
+    for match in re.finditer(r"^((?:.*\\\n)*.*)\n", text, re.MULTILINE):
+        written, line = match[1], block.line + text.count("\n", 0, match.start())
+        if written == "…":
+            last, count = map(int, re.findall(r"(\d+)/(\d+)", before)[0])
+            for number in range(last + 1, count + 1):
+                yield Command(document, line, before.replace(f"{last}/{count}", f"{number}/{count}"))
+        elif written and not written.startswith("#"):
+            before = written
+            yield Command(document, line, written)
+
+
+def commands(path: Path) -> list[Command]:
+    """The commands of a document, in their order."""
+    document = path.relative_to(ROOT).as_posix()
+    found = [block for block in blocks(path.read_text(encoding="utf-8")) if block.language in ("bash", "console")]
+    return [command for block in found for command in commands_of(block, document)]
+
+
+def named_files(text: str) -> dict[str, str]:
+    """The configurations that a document shows with their names, such as "# my.yaml"."""
+    found = [block.text for block in blocks(text) if block.language == "yaml"]
+    return {match[1]: block for block in found if (match := re.match(r"# (\w+\.yaml)\n", block))}
+
+
+# ------------------------------------------------------------------------------------------- what documents speak of
+
+
+def lay_out(folder: Path) -> None:
+    """Make the files that documents speak of, in a folder with runs/demo, which is every model, and data/synthetic."""
+    words = re.findall(r"[a-z]{2,}", " ".join(path.read_text(encoding="utf-8") for path in DOCUMENTS))
+    lines = [" ".join(words[start : start + 25]) for start in range(0, 25 * 440, 25)]
+    for name, part in (("train", lines[:400]), ("valid", lines[400:420]), ("test", lines[420:])):
+        _write(folder / f"{name}.en", part)
+        _write(folder / f"{name}.de", [line[::-1] for line in part])
+    shutil.copyfile(folder / "train.en", folder / "other.en")
+    _write(
+        folder / "huge.en", (folder / "data" / "synthetic" / "test.en").read_text(encoding="utf-8").splitlines()[:40]
+    )
+    _write(folder / "page.en", ["The old dog sleeps . Two men help a girl ."])
+    _write(folder / "page.html", ["<p>The old dog <b>sleeps</b> .</p>"])
+    _write(folder / "film.en.srt", ["1", "00:00:01,000 --> 00:00:02,500", "<i>The old dog sleeps .</i>", ""])
+    mine = named_files((ROOT / "README.md").read_text(encoding="utf-8"))["my.yaml"]
+    (folder / "my.yaml").write_text(mine, encoding="utf-8")
+    new = mine.replace("my_first_model", "new").replace("max_epochs: 15", "max_epochs: 1")
+    (folder / "new.yaml").write_text(new, encoding="utf-8")
+    size = load_config(folder / "my.yaml").model.embedding_size
+    for side in ("en", "de"):
+        known = sorted(set((folder / f"train.{side}").read_text(encoding="utf-8").split()))[:300]
+        _write(folder / f"vectors.{side}.txt", [f"{word} {' '.join(['0.1'] * size)}" for word in known])
+    (folder / "MODEL").symlink_to("runs/demo")
+    for name in ("my_first_model", "en-de", "de-en", "first_try"):
+        (folder / "runs" / name).symlink_to("demo")
+
+
+def _write(path: Path, lines: Sequence[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+# ----------------------------------------------------------------------------------------------------- running them
+
+
+class Servers:
+    """Those that a document has started, by their ports."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, subprocess.Popen[str]] = {}
+
+    def start(self, command: str, **options: Any) -> int:
+        """Start a server, and wait until it answers; returns 0, or the exit code of one that has ended."""
+        port = (re.findall(r"--port (\d+)", command) or ["5000"])[0]
+        self._stop(port)
+        self._running[port] = server = subprocess.Popen(["bash", "-c", f"exec {command}"], **options)
+        for _ in range(PATIENCE // 60):
+            if server.poll() is not None:
+                return server.returncode
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2).close()
+                return 0
+            except OSError:
+                time.sleep(2)
+        return 1
+
+    def stop(self) -> None:
+        for port in list(self._running):
+            self._stop(port)
+
+    def _stop(self, port: str) -> None:
+        if server := self._running.pop(port, None):
+            server.send_signal(signal.SIGTERM)
+            server.wait()
+
+
+def run_document(path: Path, folder: Path, *, wanted: Sequence[str]) -> int:
+    """Run the commands of a document in `folder`; print a line for each, and return how many failed."""
+    listed = commands(path)
+    for name, text in named_files(path.read_text(encoding="utf-8")).items():
+        (folder / name).write_text(text, encoding="utf-8")
+    if any(re.match(r"nmt-train --config my.yaml(?!.*--dry-run)", command.text) for command in listed):
+        (folder / "runs" / "my_first_model").unlink()  # the document makes it
+    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    environment["PATH"] = f"{folder / '.venv' / 'bin'}{os.pathsep}{environment['PATH']}"
+    failed, servers = 0, Servers()
+    for command in listed:
+        where = f"{command.document}:{command.line}"
+        if command.elsewhere not in (None, *wanted):
+            print(f"not run  {where}  {command.text}\n         ({ELSEWHERE[command.elsewhere][1]})", flush=True)
+            continue
+        started = time.perf_counter()
+        with tempfile.TemporaryFile("w+") as told:
+            options: dict[str, Any] = {"cwd": folder, "env": environment, "stdout": told, "stderr": told, "text": True}
+            if command.text.startswith("nmt-serve"):
+                code = servers.start(command.text, **options)
+            else:
+                shell = ["bash", "-o", "pipefail", "-ec", command.text]
+                code = subprocess.run(
+                    shell, **options, stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False
+                ).returncode
+            told.seek(0)
+            lines = told.read().splitlines()
+        seconds = time.perf_counter() - started
+        print(f"{f'{seconds:.0f} s' if not code else 'FAILED':7}  {where}  {command.text}", flush=True)
+        if code:
+            failed += 1
+            print(f"         exit code {code}", *lines[-SHOWN:], sep="\n         ", flush=True)
+    servers.stop()
+    return failed
+
+
+def copied(folder: Path) -> Path:
+    """Copy what a clone would have, with changes that are not committed, and link the environment that runs this."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
+    for name in filter(None, names):
+        if (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    (folder / ".venv").mkdir()
+    for part in Path(sys.prefix).iterdir():
+        if part.name != ".ready":
+            (folder / ".venv" / part.name).symlink_to(part)
+    (folder / ".venv" / ".ready").touch()  # newer than pyproject.toml, so that `make` leaves the environment alone
+    return folder
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.documented", description="Run the commands of the documents."
+    )
+    parser.add_argument("documents", nargs="*", type=Path, help="by default all")
+    parser.add_argument("--demo", type=Path, metavar="RUN", help="a run of configs/demo.yaml; by default one is made")
+    parser.add_argument("--with", nargs="+", choices=ELSEWHERE, default=[], dest="wanted", help="run these as well")
+    options = parser.parse_args()
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="commands-") as name:
+        base = copied(Path(name) / "base")
+        python = base / ".venv" / "bin" / "python"
+        demo = options.demo and options.demo.resolve()
+        if demo is None:
+            print("making the demo, which most documents speak of", flush=True)
+            subprocess.run(
+                [python, "scripts/demo.py"], cwd=base, check=True, env={**os.environ, "PYTHONPATH": str(base)}
+            )
+        else:
+            subprocess.run([python, "scripts/make_synthetic_corpus.py"], cwd=base, check=True)
+            shutil.copytree(demo, base / "runs" / "demo")
+        for path in [path.resolve() for path in options.documents] or DOCUMENTS:
+            folder = Path(name) / path.stem
+            shutil.copytree(base, folder, symlinks=True)
+            lay_out(folder)
+            failed += run_document(path, folder, wanted=options.wanted)
+            shutil.rmtree(folder)
+    print(f"{failed} commands failed" if failed else "every command that was run did what it says")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
