@@ -49,8 +49,8 @@ ELSEWHERE = {
     "scale": (r"examples/(ray_data|spark)", "needs the extra scale"),
     "subword-nmt": (r"training.md.*(subword-nmt|--tokenize none)", "needs subword-nmt, a program of others"),
 }
-# Seconds are not enough, or a server is started.
-LONG = r"make |pytest|nmt-serve|torchrun|curl|examples/|nmt-train (?!--list-configs|--print-schema)"
+# What takes more than a second, starts a server, or needs a clone.
+LONG = r"make |source |python |nmt-serve|torchrun|curl|examples/|nmt-train (?!--list-configs|--print-schema)"
 
 
 class Block(NamedTuple):
