@@ -50,7 +50,7 @@ ELSEWHERE = {
     "subword-nmt": (r"training.md.*(subword-nmt|--tokenize none)", "needs subword-nmt, a program of others"),
 }
 # What takes more than a second, starts a server, or needs a clone.
-LONG = r"make |source |python |nmt-serve|torchrun|curl|examples/|nmt-train (?!--list-configs|--print-schema)"
+LONG = r"^(make|source|python|\S*/python|nmt-serve|torchrun|curl) |nmt-train (?!--list-configs|--print-schema)"
 
 
 class Block(NamedTuple):
