@@ -41,7 +41,9 @@ ELSEWHERE = {
         r"adding-attention.*(nmt-|pytest)",
         "needs the class that the page writes: tests/test_documents.py runs it",
     ),
-    "suites": (r"make (test|check|torture)\b|-m tests\.", "the tests themselves"),
+    "suites": (r"make (test|check|torture|docs|notebooks)\b|-m tests\.|run_notebooks", "the tests themselves"),
+    "gpu": (r"--device cuda", "needs a GPU"),
+    "endless": (r": tensorboard", "runs until it is stopped"),
     "slurm": (r"sbatch ", "needs Slurm"),
     "docker": (r"docker ", "needs Docker"),
     "multi30k": (r"multi30k|benchmarks\.attention_table", "needs Multi30k, and minutes to hours"),
@@ -49,8 +51,11 @@ ELSEWHERE = {
     "scale": (r"examples/(ray_data|spark)", "needs the extra scale"),
     "subword-nmt": (r"training.md.*(subword-nmt|--tokenize none)", "needs subword-nmt, a program of others"),
 }
-# What takes more than a second, starts a server, or needs a clone.
-LONG = r"^(make|source|python|\S*/python|nmt-serve|torchrun|curl) |nmt-train (?!--list-configs|--print-schema)"
+# Our own that do not train, serve, or draw; not those of two documents, each of which needs what came before it.
+SHORT = (
+    r"(?!docs/(tutorial|evaluation)).*: ((echo|printf) .* \| )?"
+    r"(printf|nmt-(?!serve|.*--curves|train (?!--list-configs|--print-schema)))"
+)
 
 
 class Block(NamedTuple):
@@ -78,7 +83,7 @@ class Command(NamedTuple):
 
     @property
     def is_short(self) -> bool:
-        return self.elsewhere is None and not re.search(LONG, self.text)
+        return self.elsewhere is None and bool(re.match(SHORT, f"{self.document}: {self.text}"))
 
 
 def blocks(text: str) -> Iterator[Block]:
@@ -94,7 +99,8 @@ def commands_of(block: Block, document: str) -> Iterator[Command]:
     text, before = block.text, ""
     if block.language == "console":
         text = "".join(line.removeprefix("$ ") if line.startswith("$ ") else "\n" for line in text.splitlines(True))
-    for match in re.finditer(r"^((?:.*\\\n)*.*)\n", text, re.MULTILINE):
+    whole = r"for .*\n(?:.*\n)*?done|.*<<'(\w+)'\n(?:.*\n)*?\2|(?:.*\\\n)*.*"
+    for match in re.finditer(rf"^({whole})\n", text, re.MULTILINE):
         written, line = match[1], block.line + text.count("\n", 0, match.start())
         if written == "…":
             last, count = map(int, re.findall(r"(\d+)/(\d+)", before)[0])
@@ -129,6 +135,8 @@ def lay_out(folder: Path) -> None:
         _write(folder / f"{name}.en", part)
         _write(folder / f"{name}.de", [line[::-1] for line in part])
     shutil.copyfile(folder / "train.en", folder / "other.en")
+    for name in ("test.out", "old.out"):
+        shutil.copyfile(folder / "test.de", folder / name)
     _write(
         folder / "huge.en", (folder / "data" / "synthetic" / "test.en").read_text(encoding="utf-8").splitlines()[:40]
     )

@@ -83,6 +83,9 @@ def test_whatever_is_not_run_has_a_reason_that_is_still_needed() -> None:
 
 
 def test_commands_of_a_block() -> None:
+    loop, here = "for a in b; do\n  c\ndone", "cat > d <<'END'\ne\nEND"
+    block = Block("bash", f"{loop}\n{here}\nf\n", 1)
+    assert [command.text for command in commands_of(block, "page")] == [loop, here, "f"]
     block = Block("bash", "a --shard 2/4 \\\n  b\n\n# what follows\n…\nc  # d\n", 10)
     assert [(command.line, command.text) for command in commands_of(block, "page")] == [
         (10, "a --shard 2/4 \\\n  b"),
@@ -102,6 +105,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save_random_model(folder / "runs" / "demo" / "best.safetensors")
     make_synthetic_corpus(folder / "data" / "synthetic", train=40, valid=5, test=5)
     lay_out(folder)
+    shutil.copyfile(folder / "data" / "synthetic" / "test.de", folder / "runs" / "demo" / "test.de")
     return folder
 
 
