@@ -122,7 +122,7 @@ def test_short_commands_run(path: Path, stock: Path, tmp_path: Path, monkeypatch
 
 def run_here(text: str, monkeypatch: pytest.MonkeyPatch) -> int:
     """Run a command, with what is piped into it; returns its exit code."""
-    feeding, _, program = text.replace("\\\n", " ").rpartition(" | ")
+    feeding, _, program = re.sub(r"\\\n|  +# .*", " ", text).rpartition(" | ")
     if program.split()[0] not in PARSERS:
         return subprocess.run(["bash", "-c", text], cwd=Path.cwd(), check=False).returncode
     name, *arguments = shlex.split(program, comments=True)
