@@ -119,4 +119,4 @@ def test_the_report_in_the_documentation_is_real(messages: Callable[..., list[st
     documentation = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     snippet = "name: my\n\n\n\n\n\nmodel:\n  decoder:\n    hiden_size: 512\n    dropout: 1.2\n\ntraining:\n"
     given = messages(snippet + "  max_epochs: 9\n  average_best: 3\n", "training.batch_size=big")
-    assert f"\n```\n{describe('nmt-train', UserError(*given))}\n```\n" in documentation
+    assert f"\n```text\n{describe('nmt-train', UserError(*given))}\n```\n" in documentation
