@@ -135,7 +135,7 @@ def lay_out(folder: Path) -> None:
         _write(folder / f"{name}.en", part)
         _write(folder / f"{name}.de", [line[::-1] for line in part])
     shutil.copyfile(folder / "train.en", folder / "other.en")
-    for name in ("test.out", "old.out"):
+    for name in ("test.out", "new.out", "old.out"):
         shutil.copyfile(folder / "test.de", folder / name)
     _write(
         folder / "huge.en", (folder / "data" / "synthetic" / "test.en").read_text(encoding="utf-8").splitlines()[:40]
@@ -152,7 +152,7 @@ def lay_out(folder: Path) -> None:
         known = sorted(set((folder / f"train.{side}").read_text(encoding="utf-8").split()))[:300]
         _write(folder / f"vectors.{side}.txt", [f"{word} {' '.join(['0.1'] * size)}" for word in known])
     (folder / "MODEL").symlink_to("runs/demo")
-    for name in ("my_first_model", "en-de", "de-en", "first_try"):
+    for name in ("my_first_model", "en-de", "de-en", "first_try", "a", "b", "new", "seed1", "seed2", "seed3"):
         (folder / "runs" / name).symlink_to("demo")
 
 
@@ -256,21 +256,19 @@ def main() -> int:
     options = parser.parse_args()
     failed = 0
     with tempfile.TemporaryDirectory(prefix="commands-") as name:
-        base = copied(Path(name) / "base")
-        python = base / ".venv" / "bin" / "python"
-        demo = options.demo and options.demo.resolve()
-        if demo is None:
+        folder, stock = Path(name) / "clone", Path(name) / "stock"  # always the same clone: runs record its paths
+        python = copied(folder) / ".venv" / "bin" / "python"
+        if options.demo is None:
             print("making the demo, which most documents speak of", flush=True)
-            subprocess.run(
-                [python, "scripts/demo.py"], cwd=base, check=True, env={**os.environ, "PYTHONPATH": str(base)}
-            )
+            environment = {**os.environ, "PYTHONPATH": str(folder)}
+            subprocess.run([python, "scripts/demo.py"], cwd=folder, check=True, env=environment)
         else:
-            subprocess.run([python, "scripts/make_synthetic_corpus.py"], cwd=base, check=True)
-            shutil.copytree(demo, base / "runs" / "demo")
+            subprocess.run([python, "scripts/make_synthetic_corpus.py"], cwd=folder, check=True)
+            shutil.copytree(options.demo, folder / "runs" / "demo")
+        lay_out(folder)
+        folder.rename(stock)
         for path in [path.resolve() for path in options.documents] or DOCUMENTS:
-            folder = Path(name) / path.stem
-            shutil.copytree(base, folder, symlinks=True)
-            lay_out(folder)
+            shutil.copytree(stock, folder, symlinks=True)
             failed += run_document(path, folder, wanted=options.wanted)
             shutil.rmtree(folder)
     print(f"{failed} commands failed" if failed else "every command that was run did what it says")
