@@ -44,13 +44,13 @@ def main() -> None:
     for name in ("--model", "--input", "--output"):
         parser.add_argument(name, type=Path, required=True)
     parser.add_argument("--workers", type=int, default=2)
-    given = parser.parse_args()
-    translator = Translator.load(given.model)
+    options = parser.parse_args()
+    translator = Translator.load(options.model)
     with (
-        get_context("spawn").Pool(given.workers, initializer=begin, initargs=(translator,)) as pool,
-        given.output.open("w", encoding="utf-8", newline="\n") as file,
+        get_context("spawn").Pool(options.workers, initializer=begin, initargs=(translator,)) as pool,
+        options.output.open("w", encoding="utf-8", newline="\n") as file,
     ):
-        for translations in pool.imap(translate, tasks(given.input)):  # in order
+        for translations in pool.imap(translate, tasks(options.input)):  # in order
             file.writelines(f"{text}\n" for text in translations)
 
 

@@ -38,21 +38,21 @@ def main() -> None:
     for name in ("--model", "--input", "--output"):
         parser.add_argument(name, type=Path, required=True)
     parser.add_argument("--workers", type=int, default=2)
-    given = parser.parse_args()
+    options = parser.parse_args()
 
-    with given.input.open(encoding="utf-8", newline="\n") as file:
+    with options.input.open(encoding="utf-8", newline="\n") as file:
         rows = [{"line": number, "text": line.removesuffix("\n")} for number, line in enumerate(file)]
     translated = (
         ray.data.from_items(rows)
         .map_batches(
             Translate,
-            fn_constructor_args=(Translator.load(given.model),),
+            fn_constructor_args=(Translator.load(options.model),),
             batch_size=LINES,
-            compute=ray.data.ActorPoolStrategy(size=given.workers),
+            compute=ray.data.ActorPoolStrategy(size=options.workers),
         )
         .sort("line")
     )
-    with given.output.open("w", encoding="utf-8", newline="\n") as file:
+    with options.output.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{row['translation']}\n" for row in translated.iter_rows())
 
 

@@ -25,8 +25,8 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     for name in ("--model", "--input", "--output"):
         parser.add_argument(name, type=Path, required=True)
-    given = parser.parse_args()
-    translator = Translator.load(given.model)
+    options = parser.parse_args()
+    translator = Translator.load(options.model)
 
     def translate(batches: Iterable[Any]) -> Iterator[Any]:
         torch.set_num_threads(1)  # what a task is given by default
@@ -34,11 +34,11 @@ def main() -> None:
             yield batch.assign(translation=[best.text for best, *_ in translator.translate(batch["text"])])
 
     spark = SparkSession.builder.appName("translate").getOrCreate()
-    with given.input.open(encoding="utf-8", newline="\n") as file:
+    with options.input.open(encoding="utf-8", newline="\n") as file:
         rows = [(number, line.removesuffix("\n")) for number, line in enumerate(file)]
     frame = spark.createDataFrame(rows, "line long, text string").repartitionByRange(len(rows) // LINES + 1, "line")
     translated = frame.mapInPandas(translate, "line long, text string, translation string").sort("line")
-    with given.output.open("w", encoding="utf-8", newline="\n") as file:
+    with options.output.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{row['translation']}\n" for row in translated.toLocalIterator())
     spark.stop()
 

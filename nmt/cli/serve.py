@@ -61,8 +61,8 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
     how = yield from read_how(values)
     yield from missing({"--model [PAIR=]PATH": (options.model, "a model file, or the folder of a run")})
     pairs, paths = [], []
-    for given in options.model or ():
-        pair, path = _paired(given)
+    for text in options.model or ():
+        pair, path = _paired(text)
         pairs.append(pair)
         paths.append(path)
     computing = {"device": options.device, "precision": options.precision, "ensemble": None}
@@ -91,16 +91,16 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
     )
 
 
-def _paired(given: str) -> tuple[Pair | None, Path]:
-    match = _PAIRED.fullmatch(given)
+def _paired(text: str) -> tuple[Pair | None, Path]:
+    match = _PAIRED.fullmatch(text)
     if match is None:
-        return None, Path(given)
+        return None, Path(text)
     return Pair(match[1] or match[3], match[2] or match[4]), Path(match[5])
 
 
-def _read_glossaries(given: Sequence[str], *, models: int) -> Checking[list[tuple[Pair | None, Glossary]]]:
+def _read_glossaries(texts: Sequence[str], *, models: int) -> Checking[list[tuple[Pair | None, Glossary]]]:
     glossaries = []
-    for text in given:
+    for text in texts:
         pair, path = _paired(text)
         if pair is None and models > 1:
             yield f"--glossary {path}: say for which of the models it is, as in --glossary en-de={path}"
@@ -169,8 +169,8 @@ def _serve(request: Request) -> None:
 def _glossaries(request: Request, pairs: Sequence[Pair]) -> Checking[dict[Pair, Glossary]]:
     """The glossary of each pair that has one."""
     glossaries: dict[Pair, Glossary] = {}
-    for given, glossary in request.glossaries:
-        pair = given or pairs[0]
+    for named, glossary in request.glossaries:
+        pair = named or pairs[0]
         if pair not in pairs:
             yield f"--glossary: no model translates {pair}"
         if pair in glossaries:

@@ -34,7 +34,7 @@ def block_of(request: Request, translator: Translator) -> Block:
     assert request.source is not None
     assert request.shard is not None
     texts = request.texts()
-    facts = facts_of(request.given, request.models.paths)
+    facts = facts_of(request.command, request.models.paths)
     sizes = list(translator.together(read_lines(request.source), request.options))
     batch_tokens = request.options.decoding(translator.decoding).batch_tokens
     return Block(

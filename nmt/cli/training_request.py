@@ -122,15 +122,15 @@ class _Source:
         yield from problems
 
 
-def _configuration(given: Path) -> _Source:
+def _configuration(path: Path) -> _Source:
     """The file that --config names: a file, or an example, whose paths then begin in the current folder.
 
     Those of a clone's configs/demo.yaml, such as ../data/synthetic/train.en, lead to the clone's data/, and those of
     the example demo to data/ in the current folder, wherever the example was installed.
     """
-    example = examples().get(str(given))
-    if example is None or (given.exists() and not given.is_dir()):
-        return _Source(path=given, folder=given.parent, is_example=False)
+    example = examples().get(str(path))
+    if example is None or (path.exists() and not path.is_dir()):
+        return _Source(path=path, folder=path.parent, is_example=False)
     return _Source(path=example, folder=Path.cwd() / "configs", is_example=True)
 
 

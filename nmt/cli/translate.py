@@ -131,7 +131,7 @@ def _job(request: Request, parts: PartsRequest, block: Block | None) -> Job:
         lines=(request.lines or 0) if block is None else block.lines,
         outputs=request.files,
         texts=request.texts() if block is None else block.texts,
-        facts=facts_of(request.given, request.models.paths) if block is None else block.facts,
+        facts=facts_of(request.command, request.models.paths) if block is None else block.facts,
         chunk_lines=parts.chunk_lines,
         resume=parts.resume,
     )

@@ -57,7 +57,7 @@ class Request:
     flush: bool
     parts: PartsRequest | None  # None: translate in one piece
     shard: Shard | None  # None: translate the whole text
-    given: Options  # what the command was given, with the names of the shard's outputs
+    command: Options  # what the command was given, with the names of the shard's outputs
 
     @property
     def files(self) -> dict[str, str]:
@@ -152,7 +152,7 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
         flush=options.flush,
         parts=parts,
         shard=shard,
-        given=values,
+        command=values,
     )
 
 
@@ -161,9 +161,9 @@ def _of_lines_alone(options: argparse.Namespace, team: Team) -> Checking[None]:
     if team.size > 1:
         yield f"--format {options.format} is one whole document, for one process; start it without torchrun"
     yield from caught(partial(checked_language, "en"), None)  # whether there is what cuts texts into sentences
-    given = {name for name, value in vars(options).items() if value not in (None, False)}
+    used = {name for name, value in vars(options).items() if value not in (None, False)}
     for name in (*BESIDE, "n_best", "scores", "flush", "resume", "chunk_lines", "shard", *ALIGNMENTS):
-        if name in given:
+        if name in used:
             yield f"{option_name(name)} goes with --format text alone; --format {options.format} is one whole document"
 
 
@@ -193,11 +193,11 @@ def _read_diversity(text: str, n_best: int) -> Checking[float]:
     return 0.0
 
 
-def _read_split_sentences(given: bool | str | None) -> Checking[bool | str]:
-    if given is None:
+def _read_split_sentences(language: bool | str | None) -> Checking[bool | str]:
+    if language is None:
         return False
-    yield from caught(partial(checked_language, given if isinstance(given, str) else "en"), None)
-    return given
+    yield from caught(partial(checked_language, language if isinstance(language, str) else "en"), None)
+    return language
 
 
 def _count(path: Path | None) -> int | None:

@@ -76,8 +76,8 @@ def plot_curves(runs: Mapping[str, Sequence[Record]], file: IO[bytes], *, form: 
 def _points(records: Sequence[Record], split: str, by: str, name: str) -> "tuple[Numbers, Numbers]":
     """Where the measurements of a quantity are, in updates or minutes, and what they are; only finite ones."""
     places = [(record.get(by), record.get(name)) for record in records if record["split"] == split]
-    found = np.array([pair for pair in places if None not in pair], dtype=np.float64).reshape(-1, 2)
-    return found[:, 0] / (60.0 if by == "seconds" else 1.0), found[:, 1]
+    known = np.array([pair for pair in places if None not in pair], dtype=np.float64).reshape(-1, 2)
+    return known[:, 0] / (60.0 if by == "seconds" else 1.0), known[:, 1]
 
 
 def _thinned(*sides: "Numbers") -> "list[Numbers]":

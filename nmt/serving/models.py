@@ -29,12 +29,12 @@ def loaded(
     """A translator for each pair of languages, that of the model's configuration where none is given."""
     translators: dict[Pair, Translator] = {}
     paths: dict[Pair, Path] = {}
-    for path, given in models:
+    for path, named in models:
         translator = yield from caught(partial(Translator.load, path, device=device, precision=precision), None)
         if translator is None:
             continue
         source, target = translator.languages
-        pair = given or Pair(source or "", target or "")
+        pair = named or Pair(source or "", target or "")
         if pair in paths:
             yield f"{paths[pair]} and {path} both translate {pair}; give one of them, or other languages as in en-de="
         paths[pair], translators[pair] = path, translator

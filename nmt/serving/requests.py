@@ -108,18 +108,18 @@ def read_request(fields: Mapping[str, Any], models: "Served", limits: Limits) ->
     )
 
 
-def _texts(given: object, limits: Limits) -> Checking[list[str]]:
+def _texts(value: object, limits: Limits) -> Checking[list[str]]:
     """The texts of q, without those that may not be translated."""
-    if given is None:
+    if value is None:
         yield "q is missing: a text, or a list of texts"
         return []
-    texts = given if isinstance(given, list) else [given]
+    texts = value if isinstance(value, list) else [value]
     if len(texts) > limits.texts:
         yield f"q has {len(texts)} texts; at most {limits.texts} are translated at once"
         return []
     right = []
     for number, text in enumerate(texts, 1):
-        which = f"text {number} of q" if isinstance(given, list) else "q"
+        which = f"text {number} of q" if isinstance(value, list) else "q"
         if not isinstance(text, str):
             yield f"{which} is {shown(text)}; it must be a text"
         elif len(text) > limits.characters:
@@ -150,8 +150,8 @@ def _pair(fields: Mapping[str, Any], models: "Served") -> Checking[Pair | None]:
     codes = {name: fields.get(name) for name in ("source", "target")}
     for name, code in codes.items():
         if not isinstance(code, str) or not code:
-            given = "missing" if code in (None, "") else shown(code)
-            yield f"{name} is {given}: the code of a language, such as {models.pairs[0].source}"
+            value = "missing" if code in (None, "") else shown(code)
+            yield f"{name} is {value}: the code of a language, such as {models.pairs[0].source}"
     source, target = codes["source"], codes["target"]
     if not (isinstance(source, str) and source and isinstance(target, str) and target):
         return None
@@ -169,31 +169,31 @@ def _pair(fields: Mapping[str, Any], models: "Served") -> Checking[Pair | None]:
     return None
 
 
-def _format(given: object) -> Checking[Format]:
+def _format(value: object) -> Checking[Format]:
     for name in FORMATS:
-        if given == name:
+        if value == name:
             return name
-    if given not in (None, ""):
-        yield f"format is {shown(given)}; it must be one of {', '.join(FORMATS)}"
+    if value not in (None, ""):
+        yield f"format is {shown(value)}; it must be one of {', '.join(FORMATS)}"
     return "text"
 
 
-def _alternatives(given: object) -> Checking[int]:
-    number = int(given) if isinstance(given, str) and given.isascii() and given.isdigit() and len(given) < 9 else given
+def _alternatives(value: object) -> Checking[int]:
+    number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 9 else value
     if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
         return number
-    if given not in (None, ""):
-        yield f"alternatives is {shown(given)}; it must be a whole number, at least 0"
+    if value not in (None, ""):
+        yield f"alternatives is {shown(value)}; it must be a whole number, at least 0"
     return 0
 
 
-def _alignments(given: object) -> Checking[bool]:
+def _alignments(value: object) -> Checking[bool]:
     words = {None: False, "": False, "false": False, "true": True}
-    if isinstance(given, bool):
-        return given
-    if given is None or (isinstance(given, str) and given in words):
-        return words[given]
-    yield f"alignments is {shown(given)}; it must be true or false"
+    if isinstance(value, bool):
+        return value
+    if value is None or (isinstance(value, str) and value in words):
+        return words[value]
+    yield f"alignments is {shown(value)}; it must be true or false"
     return False
 
 

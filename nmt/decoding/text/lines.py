@@ -7,9 +7,9 @@ from nmt.data.corpus import excerpt
 from nmt.errors import Checking, UserError
 
 
-def one_text(given: Mapping[str, object]) -> Checking[None]:
+def one_text(fields: Mapping[str, object]) -> Checking[None]:
     """Yield which arguments, by name, are one text; it would be read as one text for each of its characters."""
-    for name, texts in given.items():
+    for name, texts in fields.items():
         if isinstance(texts, str | bytes | bytearray):
             text = texts if isinstance(texts, str) else texts.decode("utf-8", "replace")
             yield f"{name} is one text, and must be a list of texts, one for each line: [{excerpt(text)}]"
