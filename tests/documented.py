@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from nmt.config import load_config
+from nmt.models.model_file import load_model, save_model
 from tests.conftest import ROOT
 
 DOCUMENTS = [
@@ -152,8 +153,13 @@ def lay_out(folder: Path) -> None:
         known = sorted(set((folder / f"train.{side}").read_text(encoding="utf-8").split()))[:300]
         _write(folder / f"vectors.{side}.txt", [f"{word} {' '.join(['0.1'] * size)}" for word in known])
     (folder / "MODEL").symlink_to("runs/demo")
-    for name in ("my_first_model", "en-de", "de-en", "first_try", "a", "b", "new", "seed1", "seed2", "seed3"):
+    for name in ("my_first_model", "en-de", "first_try", "a", "b", "new", "seed1", "seed2", "seed3"):
         (folder / "runs" / name).symlink_to("demo")
+    model = load_model(folder / "runs" / "demo" / "best.safetensors")
+    back = model.config.data.model_copy(update={"source_language": "de", "target_language": "en"})
+    model = model._replace(config=model.config.model_copy(update={"data": back}))
+    (folder / "runs" / "de-en").mkdir()
+    save_model(folder / "runs" / "de-en" / "best.safetensors", model)
 
 
 def _write(path: Path, lines: Sequence[str]) -> None:
