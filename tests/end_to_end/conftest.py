@@ -124,13 +124,23 @@ def assert_same_state(left: Path, right: Path) -> None:
 
 def shown(run: Path) -> dict[str, list[tuple[int, Any]]]:
     """The steps and values of each tag that TensorBoard has of a run, as they are in its files."""
-    everything = {"scalars": 0, "images": 0, "tensors": 0}
-    board = EventAccumulator(str(run / "tensorboard"), purge_orphaned_data=False, size_guidance=everything)
-    board.Reload()
+    board = _board(run)
     tags = board.Tags()
-    scalars = [tag for tag in tags["scalars"] if tag.rpartition("/")[2] not in TIMES]
-    values = {tag: [(event.step, event.value) for event in board.Scalars(tag)] for tag in sorted(scalars)}
     images = {tag: [(event.step, event.encoded_image_string) for event in board.Images(tag)] for tag in tags["images"]}
     others = {tag: [(event.step, event.tensor_proto) for event in board.Tensors(tag)] for tag in tags["tensors"]}
-    assert {tag.partition("/")[0] for tag in (*images, *others)} == {"attention", "translation", "train", "_hparams_"}
-    return {**values, **images, **others}
+    kinds = {tag.partition("/")[0] for tag in (*images, *others)}
+    assert kinds - {"attention"} == {"translation", "train", "_hparams_"}  # empty translations have no attention
+    return {**scalars(run), **images, **others}
+
+
+def scalars(run: Path) -> dict[str, list[tuple[int, float]]]:
+    """The numbers alone, which can be made again from metrics.jsonl."""
+    board = _board(run)
+    tags = [tag for tag in board.Tags()["scalars"] if tag.rpartition("/")[2] not in TIMES]
+    return {tag: [(event.step, event.value) for event in board.Scalars(tag)] for tag in sorted(tags)}
+
+
+def _board(run: Path) -> EventAccumulator:
+    everything = {"scalars": 0, "images": 0, "tensors": 0}
+    board = EventAccumulator(str(run / "tensorboard"), purge_orphaned_data=False, size_guidance=everything)
+    return board.Reload()

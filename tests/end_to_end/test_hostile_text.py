@@ -31,7 +31,7 @@ KINDS = {
     "words": {"type": "word", "size": 24},
 }
 EXTRA = 150  # MB of memory that hostile lines may take beyond ordinary ones: a few lines of 10,000 pieces are in memory
-MANY = 4_000  # lines of the slow proofs
+MANY = 2_500  # lines of the slow proofs
 TRANSLATE = """
 import re, sys
 from pathlib import Path
