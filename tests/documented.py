@@ -33,6 +33,7 @@ DOCUMENTS = [
 ]
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 SHOWN = 20  # lines of a command that fails
+ENDING = 60  # seconds for a server to end
 PATIENCE = 1800  # seconds for a command, 60 of these for a server to answer
 
 # What is run only when it is asked for, by name: which commands, and why. The first that fits counts.
@@ -197,7 +198,12 @@ class Servers:
     def _stop(self, port: str) -> None:
         if server := self._running.pop(port, None):
             server.send_signal(signal.SIGTERM)
-            server.wait()
+            try:
+                server.wait(ENDING)
+            except subprocess.TimeoutExpired:
+                server.kill()
+                server.wait()
+                print(f"         the server on port {port} did not end within {ENDING} seconds", flush=True)
 
 
 def run_document(path: Path, folder: Path, *, wanted: Sequence[str]) -> int:
