@@ -216,30 +216,35 @@ def run_document(path: Path, folder: Path, *, wanted: Sequence[str]) -> int:
     environment = {**os.environ, "PYTHONPATH": str(folder)}
     environment["PATH"] = f"{folder / '.venv' / 'bin'}{os.pathsep}{environment['PATH']}"
     failed, servers = 0, Servers()
-    for command in listed:
-        where = f"{command.document}:{command.line}"
-        if command.elsewhere not in (None, *wanted):
-            print(f"not run  {where}  {command.text}\n         ({ELSEWHERE[command.elsewhere][1]})", flush=True)
-            continue
-        started = time.perf_counter()
-        with tempfile.TemporaryFile("w+") as told:
-            options: dict[str, Any] = {"cwd": folder, "env": environment, "stdout": told, "stderr": told, "text": True}
-            if command.text.startswith("nmt-serve"):
-                code = servers.start(command.text, **options)
-            else:
-                shell = ["bash", "-o", "pipefail", "-ec", command.text]
-                code = subprocess.run(
-                    shell, **options, stdin=subprocess.DEVNULL, timeout=PATIENCE, check=False
-                ).returncode
-            told.seek(0)
-            lines = told.read().splitlines()
-        seconds = time.perf_counter() - started
-        print(f"{f'{seconds:.0f} s' if not code else 'FAILED':7}  {where}  {command.text}", flush=True)
-        if code:
-            failed += 1
-            print(f"         exit code {code}", *lines[-SHOWN:], sep="\n         ", flush=True)
-    servers.stop()
+    try:
+        for command in listed:
+            where = f"{command.document}:{command.line}"
+            if command.elsewhere not in (None, *wanted):
+                print(f"not run  {where}  {command.text}\n         ({ELSEWHERE[command.elsewhere][1]})", flush=True)
+                continue
+            started = time.perf_counter()
+            code, lines = _run(command.text, servers, cwd=folder, env=environment)
+            seconds = time.perf_counter() - started
+            print(f"{f'{seconds:.0f} s' if not code else 'FAILED':7}  {where}  {command.text}", flush=True)
+            if code:
+                failed += 1
+                print(f"         exit code {code}", *lines[-SHOWN:], sep="\n         ", flush=True)
+    finally:
+        servers.stop()
     return failed
+
+
+def _run(text: str, servers: Servers, **options: Any) -> tuple[int, list[str]]:
+    """Run a command, 124 if it takes too long, or start a server; returns the exit code and what it wrote."""
+    with tempfile.TemporaryFile("w+") as told:
+        options |= {"stdin": subprocess.DEVNULL, "stdout": told, "stderr": told, "text": True}
+        if text.startswith("nmt-serve"):
+            code = servers.start(text, **options)
+        else:
+            shell = ["timeout", str(PATIENCE), "bash", "-o", "pipefail", "-ec", text]
+            code = subprocess.run(shell, **options, check=False).returncode
+        told.seek(0)
+        return code, told.read().splitlines()
 
 
 def copied(folder: Path) -> Path:
