@@ -1,4 +1,4 @@
-"""What `make check` measures: the lines and branches that the fast tests run, not those of the slow proofs."""
+"""What `make coverage` measures: the lines and branches that the fast tests run, not those of the slow proofs."""
 
 import sys
 
