@@ -130,12 +130,15 @@ def shown(run: Path) -> dict[str, list[tuple[int, Any]]]:
     others = {tag: [(event.step, event.tensor_proto) for event in board.Tensors(tag)] for tag in tags["tensors"]}
     kinds = {tag.partition("/")[0] for tag in (*images, *others)}
     assert kinds - {"attention"} == {"translation", "train", "_hparams_"}  # empty translations have no attention
-    return {**scalars(run), **images, **others}
+    return {**_scalars(board), **images, **others}
 
 
 def scalars(run: Path) -> dict[str, list[tuple[int, float]]]:
     """The numbers alone, which can be made again from metrics.jsonl."""
-    board = _board(run)
+    return _scalars(_board(run))
+
+
+def _scalars(board: EventAccumulator) -> dict[str, list[tuple[int, float]]]:
     tags = [tag for tag in board.Tags()["scalars"] if tag.rpartition("/")[2] not in TIMES]
     return {tag: [(event.step, event.value) for event in board.Scalars(tag)] for tag in sorted(tags)}
 

@@ -17,20 +17,6 @@ SOURCE, TARGET = ["the", "house", "$5$"], ["Haus", "da"]
 WEIGHTS = np.array([[0.1, 0.7, 0.2], [0.6, 0.0, 0.4]])
 
 
-@pytest.fixture
-def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """Collects every figure that is saved, without preventing it from being saved."""
-    saved: list[Figure] = []
-    save = Figure.savefig
-
-    def savefig(self: Figure, *arguments: Any, **options: Any) -> None:
-        saved.append(self)
-        save(self, *arguments, **options)
-
-    monkeypatch.setattr(Figure, "savefig", savefig)
-    return saved
-
-
 def drawn(source: list[str], target: list[str], weights: np.ndarray, fonts: Fonts | None = None) -> Image.Image:
     file = io.BytesIO()
     plot_alignment(source, target, weights, file, fonts=fonts or Fonts())

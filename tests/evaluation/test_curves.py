@@ -22,20 +22,6 @@ RUN = [
 ]
 
 
-@pytest.fixture
-def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """Collects every figure that is saved, without preventing it from being saved."""
-    saved: list[Figure] = []
-    save = Figure.savefig
-
-    def savefig(self: Figure, *arguments: Any, **options: Any) -> None:
-        saved.append(self)
-        save(self, *arguments, **options)
-
-    monkeypatch.setattr(Figure, "savefig", savefig)
-    return saved
-
-
 def points(axes: Any) -> list[list[tuple[float, float]]]:
     return [list(zip(*line.get_data(), strict=True)) for line in axes.lines]
 
