@@ -18,8 +18,8 @@ from nmt.models.stepwise import LARGEST_AREA, stepwise_log_probability
 from nmt.ops.loss import perplexity
 from nmt.training.distributed import ALONE, Processes
 from nmt.training.divergence import Diverged
+from nmt.training.objective import batch_loss
 from nmt.training.samples import Sample
-from nmt.training.update import batch_loss
 
 
 class Validation(NamedTuple):

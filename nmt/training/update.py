@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
@@ -17,45 +17,15 @@ from nmt.config.schema import TrainingConfig
 from nmt.data.batching import Batch
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.computing import Computing, computing, native_bfloat16
-from nmt.ops.guidance import guided_loss
-from nmt.ops.loss import smoothed_cross_entropy
-from nmt.ops.masks import length_mask
 from nmt.ops.memory import out_of_memory
 from nmt.training.distributed import ALONE, Processes
+from nmt.training.objective import BatchLoss, training_loss
 
 
 def chosen_computing(config: TrainingConfig, device: torch.device) -> Computing:
     """The kernels and the precision that the configuration asks for on this device."""
     rounds = config.precision == "bfloat16" or (config.precision == "auto" and native_bfloat16(device))
     return Computing(config.kernels != "plain", torch.bfloat16 if rounds else torch.float32)
-
-
-class BatchLoss(NamedTuple):
-    """The losses of a batch, each summed over its target tokens, in nats."""
-
-    objective: Tensor  # to be minimised
-    nll: Tensor  # the negative log-likelihood, without gradient
-    guided: Tensor | None = None  # the guided loss, without gradient; None: the batch has no alignments
-
-
-def batch_loss(model: Seq2Seq, batch: Batch, *, smoothing: float, guidance: float = 0.0) -> BatchLoss:
-    """The losses of a batch; the objective is the smoothed one plus `guidance` times the guided one."""
-    outputs = model(batch.source, batch.source_lengths, batch.target_input)
-    mask = length_mask(batch.target_lengths, batch.target_output.size(1))
-    loss, nll = smoothed_cross_entropy(
-        outputs.vectors[mask], model.output_weight, batch.target_output[mask], smoothing=smoothing
-    )
-    if batch.links is None:
-        return BatchLoss(loss, nll)
-    guided = guided_loss(outputs.weights, *batch.links)
-    return BatchLoss(loss + guidance * guided, nll, guided.detach())
-
-
-def _training_loss(model: Seq2Seq, batch: Batch, config: TrainingConfig) -> BatchLoss:
-    guided = config.guided_alignment
-    if guided is None:
-        return batch_loss(model, batch, smoothing=config.label_smoothing)
-    return batch_loss(model, batch, smoothing=config.label_smoothing, guidance=guided.weight)
 
 
 class UpdateResult(NamedTuple):
@@ -141,7 +111,7 @@ def _backward_in_memory(
 
 
 def _backward(model: Seq2Seq, batch: Batch, share: float, config: TrainingConfig) -> BatchLoss:
-    loss = _training_loss(model, batch, config)
+    loss = training_loss(model, batch, config)
     (loss.objective / share).backward()
     return loss._replace(objective=loss.objective.detach())
 
@@ -176,7 +146,7 @@ class Parallel:
 
 
 class _TrainingLoss(nn.Module):
-    """`_training_loss` as a module; of an empty share it is 0, with gradients that are 0."""
+    """`training_loss` as a module; of an empty share it is 0, with gradients that are 0."""
 
     def __init__(self, model: Seq2Seq, config: TrainingConfig) -> None:
         super().__init__()
@@ -184,7 +154,7 @@ class _TrainingLoss(nn.Module):
 
     def forward(self, batch: Batch | None) -> BatchLoss:
         if batch is not None:
-            return _training_loss(self.model, batch, self.config)
+            return training_loss(self.model, batch, self.config)
         nothing = torch.stack([weight.sum() * 0.0 for weight in self.model.parameters() if weight.requires_grad]).sum()
         return BatchLoss(nothing, nothing)
 
@@ -193,7 +163,7 @@ def _unread(model: Seq2Seq, example: Batch, config: TrainingConfig) -> list[nn.P
     """The weights whose gradient is None; random states stay as they are."""
     device = model.output_weight.device
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
-        _training_loss(model, example.to(device), config).objective.backward()
+        training_loss(model, example.to(device), config).objective.backward()
     unread = [parameter for parameter in model.parameters() if parameter.requires_grad and parameter.grad is None]
     model.zero_grad(set_to_none=True)
     return unread

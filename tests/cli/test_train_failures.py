@@ -18,7 +18,7 @@ from nmt.models.model_file import load_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.averaging import whole_checkpoints
 from nmt.training.checkpoint import State, read_state
-from nmt.training.update import BatchLoss, batch_loss
+from nmt.training.objective import BatchLoss, batch_loss
 from nmt.training.update import update as real_update
 from tests.end_to_end.conftest import assert_same
 
@@ -134,7 +134,7 @@ def not_a_number_with_pair(row: int, monkeypatch: pytest.MonkeyPatch) -> None:
         factor = math.nan if row in batch.indices else 1.0
         return BatchLoss(losses.objective * factor, losses.nll * factor)
 
-    monkeypatch.setattr("nmt.training.update.batch_loss", broken)
+    monkeypatch.setattr("nmt.training.objective.batch_loss", broken)
 
 
 def stops_at(update: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from nmt.decoding.forced import forced_decoding
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.beam import beam_search
 from nmt.errors import UserError
-from nmt.training.update import batch_loss
+from nmt.training.objective import batch_loss
 from tests.decoding.conftest import DECODERS, network
 
 SOURCES = [[4, 5, 6, 7], [8], [9, 10, 11, 12, 4, 5, 6], [], [7, 7]]

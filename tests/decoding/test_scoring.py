@@ -8,7 +8,7 @@ from nmt.data.subwords import Vocabularies
 from nmt.decoding import scoring
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.scoring import Scored, score
-from nmt.training.update import batch_loss
+from nmt.training.objective import batch_loss
 from tests.decoding.conftest import network
 
 

@@ -12,7 +12,8 @@ from nmt.config.schema import TrainingConfig
 from nmt.data.alignments import piece_links
 from nmt.data.batching import PieceLinks, make_batch
 from nmt.data.words import PieceWords
-from nmt.training.update import batch_loss, update
+from nmt.training.objective import batch_loss
+from nmt.training.update import update
 from tests.oracle.cases import ATTENDING, FACTORS, FIRST
 from tests.oracle.equations import Model, Vector
 from tests.oracle.losses import cross_entropy, guidance, guided

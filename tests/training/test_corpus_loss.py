@@ -14,7 +14,7 @@ from nmt.data.batching import make_batch, plan_batches
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training import corpus_loss as module
 from nmt.training.corpus_loss import corpus_loss, plan_validation
-from nmt.training.update import batch_loss
+from nmt.training.objective import batch_loss
 
 DECODERS = ({"type": "luong"}, {"type": "luong", "input_feeding": False}, {"type": "conditional_gru", "cell": "gru"})
 

@@ -12,8 +12,9 @@ from nmt.data.batching import Batch, PieceLinks, make_batch
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.corpus_loss import corpus_loss
 from nmt.training.divergence import Diverged
+from nmt.training.objective import BatchLoss, batch_loss
 from nmt.training.optim import build_optimizer
-from nmt.training.update import BatchLoss, batch_loss, update
+from nmt.training.update import update
 
 SIZES = {"embedding_size": 3, "encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 5}}
 
@@ -145,7 +146,7 @@ def test_batches_that_memory_does_not_hold_are_halved(
         computed.append(len(batch.indices))
         return batch_loss(model, batch, smoothing=smoothing)
 
-    monkeypatch.setattr("nmt.training.update.batch_loss", short_of_memory)
+    monkeypatch.setattr("nmt.training.objective.batch_loss", short_of_memory)
     result = update(model, build_optimizer(model.parameters(), config), group, rate=0.5, config=config)
     assert (whole.parts, result.parts) == (2, len(sizes))
     assert computed[-len(sizes) :] == sizes
@@ -158,7 +159,7 @@ def test_one_sentence_that_memory_does_not_hold_is_an_error(model: Seq2Seq, monk
     def never(*_: Any, **__: Any) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
 
-    monkeypatch.setattr("nmt.training.update.batch_loss", never)
+    monkeypatch.setattr("nmt.training.objective.batch_loss", never)
     config = training()
     with pytest.raises(RuntimeError, match="can't allocate memory"):
         update(model, build_optimizer(model.parameters(), config), batches(), rate=1.0, config=config)
@@ -257,7 +258,7 @@ def test_guided_batches_that_memory_does_not_hold_are_halved(model: Seq2Seq, mon
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 12345 bytes.")
         return batch_loss(model, batch, smoothing=smoothing, guidance=guidance)
 
-    monkeypatch.setattr("nmt.training.update.batch_loss", short_of_memory)
+    monkeypatch.setattr("nmt.training.objective.batch_loss", short_of_memory)
     result = update(model, build_optimizer(model.parameters(), config), group, rate=0.5, config=config)
     assert (whole.parts, result.parts) == (3, 4)
     assert result.guided == pytest.approx(whole.guided, rel=1e-12)

@@ -1,0 +1,45 @@
+"""What training minimizes: the loss of one batch.
+
+It knows a model, a batch and the configuration; it knows no optimizer and no other process. A new objective is a
+function that gives a `BatchLoss`, and a branch of `training_loss`.
+"""
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+from nmt.config.schema import TrainingConfig
+from nmt.data.batching import Batch
+from nmt.models.seq2seq import Seq2Seq
+from nmt.ops.guidance import guided_loss
+from nmt.ops.loss import smoothed_cross_entropy
+from nmt.ops.masks import length_mask
+
+
+class BatchLoss(NamedTuple):
+    """The losses of a batch, each summed over its target tokens, in nats."""
+
+    objective: Tensor  # to be minimised
+    nll: Tensor  # the negative log-likelihood, without gradient
+    guided: Tensor | None = None  # the guided loss, without gradient; None: the batch has no alignments
+
+
+def batch_loss(model: Seq2Seq, batch: Batch, *, smoothing: float, guidance: float = 0.0) -> BatchLoss:
+    """The losses of a batch; the objective is the smoothed one plus `guidance` times the guided one."""
+    outputs = model(batch.source, batch.source_lengths, batch.target_input)
+    mask = length_mask(batch.target_lengths, batch.target_output.size(1))
+    loss, nll = smoothed_cross_entropy(
+        outputs.vectors[mask], model.output_weight, batch.target_output[mask], smoothing=smoothing
+    )
+    if batch.links is None:
+        return BatchLoss(loss, nll)
+    guided = guided_loss(outputs.weights, *batch.links)
+    return BatchLoss(loss + guidance * guided, nll, guided.detach())
+
+
+def training_loss(model: Seq2Seq, batch: Batch, config: TrainingConfig) -> BatchLoss:
+    """The losses of a batch whose objective is what `config` asks for."""
+    guided = config.guided_alignment
+    if guided is None:
+        return batch_loss(model, batch, smoothing=config.label_smoothing)
+    return batch_loss(model, batch, smoothing=config.label_smoothing, guidance=guided.weight)
