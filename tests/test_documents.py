@@ -136,6 +136,21 @@ def run_here(text: str, monkeypatch: pytest.MonkeyPatch) -> int:
             return int(end.code or 0)
 
 
+def test_the_program_that_compares(
+    stock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The one of docs/evaluation.md, with as many sentences, old and new, as the table and the page then say."""
+    for name in ("test.en", "test.de", "old.out", "new.out"):
+        shutil.copyfile(stock / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    listed = blocks((ROOT / "docs" / "evaluation.md").read_text(encoding="utf-8"))
+    (program,) = (block.text for block in listed if block.language == "python")
+    exec(program, {})
+    sentences = len(Path("test.en").read_text(encoding="utf-8").splitlines())
+    assert f"{sentences} sentences" in capsys.readouterr().out
+    assert f"{sentences} sentences" in Path("report.html").read_text(encoding="utf-8")
+
+
 def test_contributors_are_shown_tests_and_names_that_exist() -> None:
     """In CONTRIBUTING.md's table: files are there, tests are in theirs, and what has a capital or _ is defined."""
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

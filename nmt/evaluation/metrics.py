@@ -29,7 +29,7 @@ def _bleu(tokenize: str, lowercase: bool, name: str = "tokenize") -> BLEU:
     if tokenize not in TOKENIZERS:
         raise UserError(f"{name}: {unknown_choice(tokenize, TOKENIZERS)}")
     try:
-        # force: sacreBLEU's notice about tokenized text would repeat the warnings of report.py.
+        # force: sacreBLEU's notice about tokenized text would repeat those of text_warnings.py.
         return BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
     except Exception as error:  # tokenizers raise all kinds: RuntimeError, URLError, LockException
         if tokenize == "ja-mecab":
