@@ -112,6 +112,8 @@ def write_index(app: Sphinx, exception: Exception | None) -> None:
 def as_restructured_text(app: Sphinx, what: str, name: str, thing: object, options: Any, lines: list[str]) -> None:
     """In the place of `lines`: `names` in backticks as code, what is indented as it stands, all other marks as text."""
     text = "\n".join(lines).strip("\n")
+    if what == "class" and re.match(r"Create (new instance of|a new model by parsing) ", text):
+        text = ""  # what Python and pydantic say of the constructor of any tuple and any section
     if what == "attribute" and (not text or text.startswith("Alias for field number")):
         text = comment_of_field(name)
     result: list[str] = []
