@@ -15,6 +15,8 @@ from nmt.config.schema import (
     TRAINED_SUBWORDS,
     VOCABULARIES,
     Config,
+    DecoderConfig,
+    EncoderConfig,
     HalvingSchedule,
     PlateauSchedule,
     SubwordsConfig,
@@ -193,9 +195,17 @@ def _dropout(config: Config) -> Iterator[Problem]:
             keys = [f"model.{name}.dropout", f"model.{name}.output_dropout"]
             message = f"true has no effect without dropout; remove it, or set {' or '.join(keys)}"
             yield _problem(f"model.{name}.locked_dropout", message, *keys)
+    if config.training.r_drop is not None and not any(map(_drops, (config.model.encoder, decoder))):
+        message = "has no effect without dropout, for both passes are then the same; remove it, or set dropout"
+        yield _problem("training.r_drop", message, "model.encoder", "model.decoder")
     if decoder.fed_dropout and not decoder.input_feeding:
         message = f"{decoder.fed_dropout} has no effect with input_feeding: false, which feeds nothing; remove it"
         yield _problem("model.decoder.fed_dropout", message, "model.decoder.input_feeding")
+
+
+def _drops(part: EncoderConfig | DecoderConfig) -> bool:
+    others = (part.fed_dropout, part.attentional_dropout) if isinstance(part, DecoderConfig) else ()
+    return any((part.dropout, part.output_dropout, part.word_dropout, *others))
 
 
 def _length_of_training(config: Config) -> Iterator[Problem]:

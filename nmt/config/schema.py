@@ -501,6 +501,12 @@ class GuidedAlignment(Section):
     with the alignments, both for each target token."""
 
 
+class RDrop(Section):
+    weight: PositiveFloat = 5.0
+    """α of Liang et al., who use 5 for translation: α/4 times both divergences of the two distributions of a target
+    token is added to the mean of their cross-entropies."""
+
+
 class EarlyStopping(Section):
     metric: Metric = "bleu"
     """The validation metric to watch."""
@@ -576,6 +582,9 @@ class TrainingConfig(Section):
     """Share of the target probability that is spread evenly over the vocabulary."""
     guided_alignment: GuidedAlignment | None = None
     """Pull the attention to the alignments of the training corpus (Chen et al. 2016); null: off."""
+    r_drop: RDrop | None = None
+    """R-Drop (Liang et al. 2021): every batch is computed twice, with different dropout masks, and the two
+    distributions of each target word are pulled together; null: off."""
     gradient_clip_norm: PositiveFloat | None = None
     """Gradients with a larger norm are scaled down to this norm; null: off."""
     normalise_by: Literal["tokens", "sentences", "none"] = "tokens"

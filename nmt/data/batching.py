@@ -37,6 +37,11 @@ class PieceLinks(NamedTuple):
         first, last = torch.searchsorted(self.rows, torch.tensor([rows.start, rows.stop], device=self.rows.device))
         return PieceLinks(self.rows[first:last] - rows.start, *(part[first:last] for part in self[1:]))
 
+    def doubled(self, rows: int) -> "PieceLinks":
+        """The links of all `rows` rows, and then the same links of as many rows after them."""
+        again = PieceLinks(self.rows + rows, *self[1:])
+        return PieceLinks(*(torch.cat(parts) for parts in zip(self, again, strict=True)))
+
     def to(self, device: torch.device | str) -> "PieceLinks":
         """The same links with their tensors on the device."""
         return PieceLinks(*(part.to(device) for part in self))
@@ -82,6 +87,12 @@ class Batch(NamedTuple):
         if rows == 1:
             return [self]
         return [self._rows(slice(0, rows // 2)), self._rows(slice(rows // 2, rows))]
+
+    def doubled(self) -> "Batch":
+        """All its pairs, and then the same pairs again."""
+        twice = (torch.cat((tensor, tensor)) for tensor in self[:4])
+        links = None if self.links is None else self.links.doubled(len(self.indices))
+        return Batch(*twice, np.tile(self.indices, 2), links)
 
     def _rows(self, rows: slice) -> "Batch":
         source_lengths, target_lengths = self.source_lengths[rows], self.target_lengths[rows]

@@ -5,12 +5,22 @@ With logits x = W h over V words, target y and smoothing ε (Szegedy et al. 2016
     nll  = log Σ_v exp(x_v) - x_y
     loss = (1 - ε) · nll + ε · (log Σ_v exp(x_v) - mean_v x_v)
 
-Both functions take `vectors` (tokens, size), `weight` (vocabulary, size) and `targets` (tokens,), and return two sums
+The functions take `vectors` (tokens, size), `weight` (vocabulary, size) and `targets` (tokens,), and return two sums
 over the tokens, in nats: the smoothed loss, to be minimized, and the plain negative log-likelihood, to be reported
 (without gradient).
+
+R-Drop (Liang et al. 2021, arXiv 2106.14448) has two vectors for each token, of passes with different dropout masks,
+and so two distributions p and q, which it pulls together; `vectors` is then (tokens, 2, size):
+
+    nll  = (nll_p + nll_q) / 2
+    loss = (loss_p + loss_q) / 2 + α/4 · (KL(p ‖ q) + KL(q ‖ p)),        KL(p ‖ q) = Σ_v p_v log(p_v / q_v)
+
+That is half of their loss, with their α: they add the two passes up, and this is the mean.
 """
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,7 +31,7 @@ from torch.nn import functional
 from nmt.ops.computing import fused, rounded
 from nmt.ops.products import add_product, fast_products
 
-CHUNK = 128  # tokens; the logits of a chunk are then 4 MB for 8,000 words, about what a processor's cache holds
+CHUNK = 128  # rows, an even number; the logits of a chunk are then 4 MB for 8,000 words, about what a cache holds
 GROUP = 1 << 24  # tokens × vocabulary; the weight's gradient is written once for so many, and takes them of all chunks
 
 
@@ -41,9 +51,39 @@ def smoothed_cross_entropy(
     """The same sums, chunk by chunk with their gradient in one pass; of it at most GROUP values are held at a time."""
     if not fused():
         return smoothed_cross_entropy_plain(vectors, weight, targets, smoothing=smoothing)
+    return _in_chunks(vectors, weight, targets, partial(_sums_and_gradient, smoothing=smoothing))
+
+
+def r_drop_cross_entropy_plain(
+    vectors: Tensor, weight: Tensor, targets: Tensor, *, smoothing: float, alpha: float
+) -> tuple[Tensor, Tensor]:
+    """The reference for R-Drop, `vectors` (tokens, 2, size)."""
+    loss, nll = smoothed_cross_entropy_plain(
+        vectors.flatten(0, 1), weight, targets.repeat_interleave(2), smoothing=smoothing
+    )
+    first, second = functional.linear(vectors, weight).log_softmax(dim=-1).unbind(dim=1)
+    there = functional.kl_div(second, first, reduction="sum", log_target=True)
+    back = functional.kl_div(first, second, reduction="sum", log_target=True)
+    return loss / 2 + alpha / 4 * (there + back), nll / 2
+
+
+def r_drop_cross_entropy(
+    vectors: Tensor, weight: Tensor, targets: Tensor, *, smoothing: float, alpha: float
+) -> tuple[Tensor, Tensor]:
+    """The same sums chunk by chunk; the two rows of a token are in one chunk, next to each other."""
+    if not fused():
+        return r_drop_cross_entropy_plain(vectors, weight, targets, smoothing=smoothing, alpha=alpha)
+    sums = partial(_r_drop_sums_and_gradient, smoothing=smoothing, alpha=alpha)
+    return _in_chunks(vectors.flatten(0, 1), weight, targets.repeat_interleave(2), sums)
+
+
+def _in_chunks(
+    vectors: Tensor, weight: Tensor, targets: Tensor, sums: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]]
+) -> tuple[Tensor, Tensor]:
+    """The two sums of all the rows `vectors`; `sums` gives those of some logits and targets, and the gradient."""
     # Asked here, because inside an autograd function gradients are always off, and its inputs always seem to need them.
     wanted_gradients = tuple(torch.is_grad_enabled() and tensor.requires_grad for tensor in (vectors, weight))
-    loss, nll = _ChunkedCrossEntropy.apply(vectors, weight, targets, smoothing, wanted_gradients)
+    loss, nll = _ChunkedCrossEntropy.apply(vectors, weight, targets, sums, wanted_gradients)
     return loss, nll
 
 
@@ -61,8 +101,38 @@ def _sums_and_gradient(logits: Tensor, targets: Tensor, smoothing: float) -> tup
     return loss, nll, gradient
 
 
+def _r_drop_sums_and_gradient(
+    logits: Tensor, targets: Tensor, smoothing: float, alpha: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The same of R-Drop; rows 2i and 2i + 1 of `logits` and `targets` belong to token i.
+
+    With r = log p - log q, the logits x of p have, besides half of what cross-entropy gives them, the gradient
+
+        α/4 · (p · (r - KL(p ‖ q)) + p - q)
+    """
+    values, right, share = logits.log_softmax(dim=1), targets.unsqueeze(1), alpha / 4
+    nll = -values.gather(1, right).sum() / 2
+    loss = nll
+    if smoothing:
+        loss = (1.0 - smoothing) * nll - smoothing * values.sum() / (2 * logits.size(1))
+    ratio = values[0::2] - values[1::2]
+    probabilities, gradient = values.exp_(), torch.empty_like(values)
+    first, second = probabilities[0::2], probabilities[1::2]
+    sides = ((first, second, gradient[0::2], share), (second, first, gradient[1::2], -share))
+    for mine, other, of_mine, signed in sides:
+        divergence = signed * torch.mul(mine, ratio, out=of_mine).sum(dim=1, keepdim=True)
+        loss = loss + divergence.sum()
+        torch.add(0.5 + share - divergence, ratio, alpha=signed, out=of_mine).mul_(mine).sub_(other, alpha=share)
+    if smoothing:
+        gradient.sub_(smoothing / (2 * logits.size(1)))
+    gradient.scatter_add_(1, right, gradient.new_full(right.shape, (smoothing - 1.0) / 2))
+    return loss, nll, gradient
+
+
 class _ChunkedCrossEntropy(torch.autograd.Function):
-    """dloss/dx = softmax(x) - (1 - ε) · onehot(y) - ε / V, so dloss/dh = Wᵀ dx and dloss/dW = Σ_tokens dx hᵀ."""
+    """From a gradient dx of the logits x = W h follow dloss/dh = Wᵀ dx and dloss/dW = Σ_tokens dx hᵀ. That of the
+    smoothed loss is dx = softmax(x) - (1 - ε) · onehot(y) - ε / V.
+    """
 
     @staticmethod
     def forward(
@@ -70,7 +140,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         vectors: Tensor,
         weight: Tensor,
         targets: Tensor,
-        smoothing: float,
+        sums: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]],
         wanted_gradients: tuple[bool, bool],
     ) -> tuple[Tensor, Tensor]:
         matrix, count = rounded(weight), len(vectors)
@@ -88,7 +158,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
                     here = slice(first + begin, min(first + begin + CHUNK, count))
                     real = here.stop - here.start
                     logits = (rows[begin : begin + CHUNK] @ matrix.t()).to(vectors.dtype)
-                    some_loss, some_nll, for_logits = _sums_and_gradient(logits[:real], targets[here], smoothing)
+                    some_loss, some_nll, for_logits = sums(logits[:real], targets[here])
                     loss += some_loss
                     nll += some_nll
                     if gradients is None:

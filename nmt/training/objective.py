@@ -12,7 +12,7 @@ from nmt.config.schema import TrainingConfig
 from nmt.data.batching import Batch
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.guidance import guided_loss
-from nmt.ops.loss import smoothed_cross_entropy
+from nmt.ops.loss import r_drop_cross_entropy, smoothed_cross_entropy
 from nmt.ops.masks import length_mask
 
 
@@ -37,9 +37,30 @@ def batch_loss(model: Seq2Seq, batch: Batch, *, smoothing: float, guidance: floa
     return BatchLoss(loss + guidance * guided, nll, guided.detach())
 
 
+def r_drop_loss(model: Seq2Seq, batch: Batch, *, smoothing: float, alpha: float, guidance: float = 0.0) -> BatchLoss:
+    """The losses of a batch whose pairs are computed twice, with different dropout masks (Liang et al. 2021).
+
+    The objective is the mean of both smoothed losses, plus α/4 of the divergences KL(p ‖ q) + KL(q ‖ p) of both
+    distributions of each target token (see `nmt.ops.loss`), plus `guidance` times the mean of both guided losses; `nll`
+    and `guided` are means, too. Both passes are one, of a batch twice as large.
+    """
+    twice = batch.doubled()
+    outputs = model(twice.source, twice.source_lengths, twice.target_input)
+    mask = length_mask(batch.target_lengths, batch.target_output.size(1))
+    vectors = outputs.vectors.unflatten(0, (2, -1)).permute(1, 2, 0, 3)[mask]  # (tokens, 2, output_size)
+    loss, nll = r_drop_cross_entropy(
+        vectors, model.output_weight, batch.target_output[mask], smoothing=smoothing, alpha=alpha
+    )
+    if twice.links is None:
+        return BatchLoss(loss, nll)
+    guided = guided_loss(outputs.weights, *twice.links) / 2
+    return BatchLoss(loss + guidance * guided, nll, guided.detach())
+
+
 def training_loss(model: Seq2Seq, batch: Batch, config: TrainingConfig) -> BatchLoss:
     """The losses of a batch whose objective is what `config` asks for."""
-    guided = config.guided_alignment
-    if guided is None:
-        return batch_loss(model, batch, smoothing=config.label_smoothing)
-    return batch_loss(model, batch, smoothing=config.label_smoothing, guidance=guided.weight)
+    guided, smoothing = config.guided_alignment, config.label_smoothing
+    guidance = {} if guided is None else {"guidance": guided.weight}
+    if config.r_drop is not None:
+        return r_drop_loss(model, batch, smoothing=smoothing, alpha=config.r_drop.weight, **guidance)
+    return batch_loss(model, batch, smoothing=smoothing, **guidance)

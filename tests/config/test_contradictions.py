@@ -170,6 +170,7 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "model.decoder.fed_dropout",
             "0.1 has no effect with input_feeding: false",
         ),
+        (training("r_drop: {weight: 5}"), "training.r_drop", "has no effect without dropout"),
         # guided alignment
         (ALIGNED % "", "data.train.0.alignments", "has no effect, because training.guided_alignment is null"),
         (

@@ -10,9 +10,10 @@ import torch
 from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.data.batching import Batch, PieceLinks, make_batch
 from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.ops.computing import computing
 from nmt.training.corpus_loss import corpus_loss
 from nmt.training.divergence import Diverged
-from nmt.training.objective import BatchLoss, batch_loss
+from nmt.training.objective import BatchLoss, batch_loss, r_drop_loss
 from nmt.training.optim import build_optimizer
 from nmt.training.update import update
 
@@ -287,3 +288,74 @@ def test_guided_updates_in_bfloat16(model: Seq2Seq) -> None:
     assert results[0].gradient_norm != results[1].gradient_norm
     assert results[1].gradient_norm == pytest.approx(results[0].gradient_norm, rel=0.02)
     assert results[1].guided == pytest.approx(results[0].guided, rel=0.02)
+
+
+# --------------------------------------------------------------------------------------------------------------- R-Drop
+
+R_DROP = {"label_smoothing": 0.1, "r_drop": {"weight": 5.0}}
+
+
+def dropping() -> Seq2Seq:
+    """The usual model, with dropout of every kind."""
+    torch.manual_seed(0)
+    rates = {"dropout": 0.3, "output_dropout": 0.2, "word_dropout": 0.1}
+    sizes = {key: {**value, **rates} if isinstance(value, dict) else value for key, value in SIZES.items()}
+    return build_model(ModelConfig.model_validate(sizes), source_size=11, target_size=13).double().train()
+
+
+def test_r_drop_without_dropout_is_the_usual_loss(model: Seq2Seq) -> None:
+    """Both passes are then the same, whatever the padding: so are loss, guided loss, and gradient."""
+    usual, results = copy.deepcopy(model), []
+    for each, settings in ((model, {**GUIDED, **R_DROP}), (usual, GUIDED)):
+        config = training(**settings)
+        optimizer = build_optimizer(each.parameters(), config)
+        results.append(update(each, optimizer, aligned_batches(), rate=0.5, config=config))
+    assert results[0] == pytest.approx(results[1], rel=1e-12)
+    for found, expected in zip(model.parameters(), usual.parameters(), strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernels", ["fused", "plain"])
+def test_r_drop_objective(kernels: str) -> None:
+    """(mean of the smoothed losses + 5/4 × both divergences) / 9 tokens, sentence by sentence."""
+    model = dropping()
+    reference, config = copy.deepcopy(model), training(**R_DROP, kernels=kernels)
+    torch.manual_seed(5)
+    total, nll, apart = torch.zeros((), dtype=torch.float64), 0.0, 0.0
+    for batch in batches():
+        rows = len(batch.indices)
+        twice = (torch.cat((part, part)) for part in (batch.source, batch.source_lengths, batch.target_input))
+        with computing(fused=kernels == "fused"):
+            said = torch.log_softmax(reference(*twice).vectors @ reference.output_weight.T, dim=-1)
+        for row, (length, target) in enumerate(zip(batch.target_lengths.tolist(), batch.target_output, strict=True)):
+            p, q = said[row, :length], said[row + rows, :length]
+            right = torch.stack([each.gather(1, target[:length].unsqueeze(1)).sum() for each in (p, q)]).sum()
+            every = (p.sum() + q.sum()) / 13
+            divergences = (p.exp() * (p - q)).sum() + (q.exp() * (q - p)).sum()
+            total = total - (0.9 * right + 0.1 * every) / 2 + 5.0 / 4 * divergences
+            nll, apart = nll - right.item() / 2, apart + divergences.item()
+    (total / 9).backward()
+    torch.manual_seed(5)
+    result = update(model, build_optimizer(model.parameters(), config), batches(), rate=0.5, config=config)
+    assert apart > 1e-3
+    assert (result.loss, result.tokens) == (pytest.approx(nll, rel=1e-12), 9)
+    for name, parameter in model.named_parameters():
+        before = dict(reference.named_parameters())[name]
+        torch.testing.assert_close(parameter, before - 0.5 * before.grad, rtol=0, atol=1e-12)
+
+
+def test_r_drop_batches_that_memory_does_not_hold_are_halved(model: Seq2Seq, monkeypatch: pytest.MonkeyPatch) -> None:
+    reference, config = copy.deepcopy(model), training(**R_DROP)
+    whole = update(reference, build_optimizer(reference.parameters(), config), batches(), rate=0.5, config=config)
+
+    def short_of_memory(model: Seq2Seq, batch: Batch, *, smoothing: float, alpha: float) -> BatchLoss:
+        if len(batch.indices) > 1:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 12345 bytes.")
+        return r_drop_loss(model, batch, smoothing=smoothing, alpha=alpha)
+
+    monkeypatch.setattr("nmt.training.objective.r_drop_loss", short_of_memory)
+    result = update(model, build_optimizer(model.parameters(), config), batches(), rate=0.5, config=config)
+    assert (whole.parts, result.parts) == (2, 3)
+    assert result.loss == pytest.approx(whole.loss, rel=1e-12)
+    for found, expected in zip(model.parameters(), reference.parameters(), strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
