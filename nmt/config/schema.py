@@ -507,6 +507,11 @@ class RDrop(Section):
     token is added to the mean of their cross-entropies."""
 
 
+class MovingAverageConfig(Section):
+    decay: float = Field(default=0.999, gt=0.0, lt=1.0)
+    """d of θ' ← d θ' + (1 - d) θ; after t updates it is at most (1 + t) / (10 + t)."""
+
+
 class EarlyStopping(Section):
     metric: Metric = "bleu"
     """The validation metric to watch."""
@@ -590,6 +595,8 @@ class TrainingConfig(Section):
     normalise_by: Literal["tokens", "sentences", "none"] = "tokens"
     """What the summed loss of an update is divided by: its target tokens, its sentences, or nothing (none). The sum's
     gradient grows with batch_size and accumulate, and gradient_clip_norm is compared with that."""
+    moving_average: MovingAverageConfig | None = None
+    """Validate and keep, in the place of the weights θ, their moving average θ' over the updates; null: off."""
     freeze: list[Literal["embeddings", "encoder", "decoder"]] = []
     """Parts of the model that keep the weights of --init-from."""
     keep_best: CountOrZero = 1

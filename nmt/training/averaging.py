@@ -1,7 +1,7 @@
 """The average of several checkpoints of one run, weight by weight, even if some of their files are damaged or gone."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import torch
@@ -49,11 +49,16 @@ def _why_left_out(path: Path, update: int, weights: Mapping[str, Tensor]) -> str
     return None
 
 
+def with_average(model: nn.Module, paths: Sequence[Path]) -> AbstractContextManager[None]:
+    """Run the block with the average of the model files `paths` in `model`; then it has its last weights again."""
+    return with_weights(model, average_weights(paths))
+
+
 @contextmanager
-def with_average(model: nn.Module, paths: Sequence[Path]) -> Iterator[None]:
-    """Run the block with the average of the model files `paths` in `model`; then it has its own weights again."""
+def with_weights(model: nn.Module, weights: Mapping[str, Tensor]) -> Iterator[None]:
+    """Run the block with these weights in `model`; then it has its last weights again, bit for bit."""
     last = {name: weight.clone() for name, weight in model.state_dict().items()}
-    model.load_state_dict(average_weights(paths))
+    model.load_state_dict(weights)
     try:
         yield
     finally:

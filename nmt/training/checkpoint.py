@@ -1,11 +1,11 @@
 """The state that a run resumes from: one file with weights, optimizer, random states and progress.
 
-It has all weights of the model, the optimizer's state by the position of each parameter, and one JSON object with
-everything that is not a tensor. No pickle is written or read.
+It has all weights of the model, their moving average where there is one, the optimizer's state by the position of each
+parameter, and one JSON object with everything that is not a tensor. No pickle is written or read.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,13 +56,16 @@ def write_state(
     optimizer: Optimizer,
     numbers: dict[str, Any],
     random_states: Sequence[dict[str, Tensor]],
+    average: Mapping[str, Tensor] | None = None,
     former: Path | None = None,
 ) -> None:
     """Save all that training needs to continue bit for bit, so that a crash leaves the old file or the new one.
 
-    `random_states` has what `random_state` returns in each process. `former`: what the old file is then called.
+    `random_states` has what `random_state` returns in each process. `average`: the moving average of the weights, by
+    their names. `former`: what the old file is then called.
     """
     tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
+    tensors.update({f"average.{name}": tensor for name, tensor in (average or {}).items()})
     for index, values in optimizer.state_dict()["state"].items():
         # A value that is None (SGD's momentum, when there is none) is not stored, and absent again after `restore`.
         present = {name: value for name, value in values.items() if value is not None}
@@ -81,23 +84,35 @@ def read_state(path: Path) -> State:
         raise DamagedFile(f"{path}: damaged, training cannot resume from it ({error})") from error
 
 
-def restore(state: State, *, model: nn.Module, optimizer: Optimizer, rank: int = 0) -> None:
-    """Put weights, optimizer state and the random states of process `rank` back where `write_state` found them.
+def restore(
+    state: State,
+    *,
+    model: nn.Module,
+    optimizer: Optimizer,
+    average: Mapping[str, Tensor] | None = None,
+    rank: int = 0,
+) -> None:
+    """Put weights, their average, optimizer state and the random states of process `rank` back where `write_state`
+    found them.
 
     A process that did not exist when the state was saved has no random states. Versions for one process saved them
     without a rank. Raises DamagedFile when the state belongs to another model or optimizer.
     """
     try:
-        _restore(state, model, optimizer, rank)
+        _restore(state, model, optimizer, average or {}, rank)
     except (KeyError, ValueError, RuntimeError) as error:
         raise DamagedFile(f"{state.path}: damaged, training cannot resume from it ({str(error)[:300]})") from error
 
 
-def _restore(state: State, model: nn.Module, optimizer: Optimizer, rank: int) -> None:
+def _restore(state: State, model: nn.Module, optimizer: Optimizer, average: Mapping[str, Tensor], rank: int) -> None:
     weights = with_prefix(state.tensors, "model.")
     for name, weight in model.state_dict().items():
         _check_like(f"model.{name}", weights[name], weight)
     model.load_state_dict(weights)
+    averages = with_prefix(state.tensors, "average.")
+    for name, weight in average.items():
+        _check_like(f"average.{name}", averages[name], weight)
+        weight.copy_(averages[name])
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     moments: dict[int, dict[str, Tensor]] = {}
     for name, tensor in with_prefix(state.tensors, "optimizer.").items():

@@ -21,6 +21,7 @@ from nmt.ops.products import onednn_is_exact
 from nmt.training.checkpoint import State, random_state, read_state, restore, seed_process, write_state
 from nmt.training.distributed import Processes
 from nmt.training.divergence import Diverged, not_finite
+from nmt.training.moving_average import MovingAverage
 from nmt.training.optim import Schedule
 from nmt.training.progress import Progress
 from nmt.training.records import Log, Records
@@ -39,8 +40,13 @@ class SavedStates:
     schedule: Schedule
     data: str  # a fingerprint of the corpora and vocabularies
     processes: Processes
+    average: MovingAverage | None = field(default=None, init=False)  # of the model's weights
     update: int | None = field(default=None, init=False)  # of the newest state
     _kept: set[int] = field(default_factory=set, init=False)  # the updates whose checkpoints the newest state needs
+
+    def __post_init__(self) -> None:
+        if (settings := self.config.training.moving_average) is not None:
+            self.average = MovingAverage(self.model, settings.decay)
 
     def start(self, state: State | None, log: Log) -> Progress:
         """Put back what `state` holds, and return how far the run had come; None: the run begins.
@@ -58,7 +64,8 @@ class SavedStates:
                 f"{self.folder.path}: the corpus files or subword models are no longer those that this run began "
                 "with; put them back to resume it, or give another --output"
             )
-        restore(state, model=self.model, optimizer=self.optimizer, rank=rank)
+        average = self.average and self.average.weights
+        restore(state, model=self.model, optimizer=self.optimizer, average=average, rank=rank)
         saved, present = state.numbers["surroundings"], self._surroundings()
         if saved["threads"] != present["threads"] and saved.get("processes", 1) == present["processes"]:
             torch.set_num_threads(saved["threads"])  # another number of processes changes the last bits anyway
@@ -101,6 +108,7 @@ class SavedStates:
             optimizer=self.optimizer,
             numbers=numbers,
             random_states=random_states,
+            average=self.average and self.average.weights,
             former=self.folder.previous_state_path,
         )
         former, self._kept = self._kept, progress.kept(self.config.training)

@@ -130,6 +130,8 @@ class Trainer:
         rate = self.settings.optimizer.learning_rate * factor
         result = update(self.model, self.optimizer, group, rate=rate, config=self.settings, parallel=self.parallel)
         progress.update, progress.rate = progress.update + 1, rate
+        if self.states.average is not None and result.is_finite:
+            self.states.average.follow(progress.update - progress.skipped)
         where = place(group, progress, self.processes)
         self.place = f"after {where}"
         if result.parts > len(group):
@@ -172,8 +174,17 @@ class Trainer:
         self.log(readable(record))
 
     def _validate(self) -> None:
-        """Score the model, and let the score steer the rate, the checkpoints and the end of training."""
+        """Score the model, and let the score steer the rate, the checkpoints and the end of training.
+
+        Where there is a moving average of its weights, the model has that, also in its files.
+        """
         self._save()  # so that an interruption from here on loses nothing
+        average = self.states.average
+        with nullcontext() if average is None else average.in_model():
+            self._score_and_keep()
+        self._save()
+
+    def _score_and_keep(self) -> None:
         began = time.perf_counter()
         metrics, samples = self._scored()
         progress = self.progress
@@ -190,7 +201,6 @@ class Trainer:
             self._write_model(self.folder.checkpoint_path(progress.update), metrics)
         if is_best:
             self._write_model(self.folder.best_path, metrics)
-        self._save()
 
     def _scored(self) -> Validation:
         """What validation says of the model. A signal ends it at once; several processes leave together, before an

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from nmt.config import Config
 from nmt.config.allowed import stand_in, whole_schema
-from nmt.config.schema import PlateauSchedule
-from nmt.errors import UserError
+from nmt.config.schema import MovingAverageConfig, PlateauSchedule
+from nmt.errors import DamagedFile, UserError
 from nmt.tensor_file import write_tensors
 from nmt.training.checkpoint import read_state, seed_process
 from nmt.training.distributed import ALONE, Processes
@@ -350,3 +350,30 @@ def test_a_file_of_another_kind_in_place_of_the_newest_stays(folder: RunFolder, 
     way_out = f"; without this file the run goes on from {folder.previous_state_path}, the state before"
     assert str(raised.value).endswith(way_out) is previous
     assert folder.state_path.read_bytes() == before
+
+
+# ------------------------------------------------------------------------------------------------------ moving average
+
+AVERAGING = CONFIG.model_copy(
+    update={"training": CONFIG.training.model_copy(update={"moving_average": MovingAverageConfig(decay=0.9)})}
+)
+
+
+def test_the_moving_average_and_the_last_weights_are_restored(folder: RunFolder) -> None:
+    model = Model(3, 2)
+    writing = replace(states(folder, model=model), config=AVERAGING)
+    averages = {name: weight.clone() for name, weight in model.state_dict().items()}
+    nn.init.normal_(model.weight)
+    writing.write(Progress(update=4), RECORDS, where="")
+    again, _, log = resumed(folder, config=AVERAGING)
+    assert again.average is not None
+    assert not warnings(log)
+    assert torch.equal(again.model.state_dict()["weight"], model.weight)
+    assert not torch.equal(model.weight, averages["weight"])
+    assert all(torch.equal(again.average.weights[name], weight) for name, weight in averages.items())
+
+
+def test_a_state_without_the_average_that_the_run_has(folder: RunFolder) -> None:
+    write_two(folder)
+    with pytest.raises(DamagedFile, match=r"state\.safetensors: damaged, training cannot resume from it \('weight'"):
+        resumed(folder, config=AVERAGING)

@@ -1,0 +1,85 @@
+"""Training with another objective, or with other weights validated, as a user runs it: what is kept, what resumes."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.models.model_file import load_model
+from nmt.training.checkpoint import read_state
+from nmt.training.update import UpdateResult, update
+from tests.end_to_end.conftest import assert_same
+
+Train = Callable[..., int]
+
+
+def stops_at(number: int, patch: pytest.MonkeyPatch) -> None:
+    """Let the run end before that update, as if the disk were full."""
+    updates: list[int] = []
+
+    def failing(*arguments: Any, **keywords: Any) -> UpdateResult:
+        updates.append(1)
+        if len(updates) == number:
+            raise OSError(28, "No space left on device")
+        return update(*arguments, **keywords)
+
+    patch.setattr("nmt.training.trainer.update", failing)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ("training.moving_average={decay: 0.9}", "training.keep_best=2", "training.average_best=2"),
+        ("training.r_drop={weight: 5}", "training.accumulate=2", "training.label_smoothing=0.1"),
+    ],
+)
+def test_an_interrupted_training_resumes_exactly(
+    tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch, changes: tuple[str, ...]
+) -> None:
+    """From a state that was saved within an epoch."""
+    settings = (*changes, "training.max_epochs=2", "training.save_every=2 updates")
+    assert train(tiny, tmp_path / "whole", *settings) == 0
+    with monkeypatch.context() as patch:
+        stops_at(8, patch)
+        assert train(tiny, tmp_path / "halves", *settings) == 2
+    assert train(tiny, tmp_path / "halves", *settings, "--resume") == 0
+    assert_same(tmp_path / "whole", tmp_path / "halves")
+
+
+def test_the_moving_average_is_what_is_kept(
+    tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over all updates but the second, which is skipped; training goes on from the last weights."""
+    after: list[torch.Tensor] = []
+
+    def watched(model: Any, *arguments: Any, **keywords: Any) -> UpdateResult:
+        if not after:
+            after.append(model.output_weight.detach().double().clone())
+        if len(after) == 2 and len(skipped) == 0:
+            skipped.append(1)
+            return UpdateResult(float("nan"), 7, 1.0, 1)
+        result = update(model, *arguments, **keywords)
+        after.append(model.output_weight.detach().double().clone())
+        return result
+
+    skipped: list[int] = []
+    monkeypatch.setattr("nmt.training.trainer.update", watched)
+    settings = ("training.moving_average={decay: 0.6}", "training.max_epochs=1", "training.skip_non_finite=1")
+    assert train(tiny, tmp_path / "run", *settings) == 0
+    expected, *later = after
+    assert len(later) == 8
+    for t, weight in enumerate(later, start=1):
+        d = min(0.6, (1 + t) / (10 + t))
+        expected = d * expected + (1 - d) * weight
+    state = read_state(tmp_path / "run" / "state.safetensors").tensors
+    (name,) = [
+        name
+        for name, tensor in state.items()
+        if name.startswith("model.") and tensor.shape == later[-1].shape and torch.equal(tensor.double(), later[-1])
+    ]
+    kept = state[name.replace("model.", "average.", 1)]
+    torch.testing.assert_close(kept.double(), expected, rtol=1e-5, atol=1e-6)
+    best = load_model(tmp_path / "run" / "best.safetensors").weights
+    assert torch.equal(best[name.removeprefix("model.")], kept)

@@ -1,0 +1,53 @@
+"""The moving average of weights: its equation by hand and in NumPy, and the model around it."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from nmt.training.moving_average import MovingAverage
+
+
+def test_the_first_updates_by_hand() -> None:
+    """d_1 = 2 / 11; for t = 2 it would be 3 / 12, more than d = 0.2."""
+    model = nn.Linear(1, 1, bias=False).double()
+    nn.init.constant_(model.weight, 11.0)
+    average = MovingAverage(model, 0.2)
+    nn.init.constant_(model.weight, 22.0)
+    average.follow(1)
+    assert average.weights["weight"].item() == pytest.approx(2 / 11 * 11 + 9 / 11 * 22)
+    nn.init.constant_(model.weight, 30.0)
+    average.follow(2)
+    assert average.weights["weight"].item() == pytest.approx(0.2 * 20 + 0.8 * 30)
+
+
+def test_the_equation_in_numpy() -> None:
+    """d = 0.9 is reached at t = 80."""
+    draws = np.random.default_rng(0).normal(size=(101, 3, 2))
+    model = nn.Linear(2, 3, bias=False).double()
+    model.weight.data.copy_(torch.from_numpy(draws[0]))
+    average, expected = MovingAverage(model, 0.9), draws[0]
+    for t in range(1, 101):
+        model.weight.data.copy_(torch.from_numpy(draws[t]))
+        average.follow(t)
+        d = min(0.9, (1 + t) / (10 + t))
+        expected = d * expected + (1 - d) * draws[t]
+    torch.testing.assert_close(average.weights["weight"], torch.from_numpy(expected), rtol=0, atol=1e-12)
+
+
+def test_the_average_is_in_the_model_for_a_while() -> None:
+    model = nn.Linear(2, 3)
+    average = MovingAverage(model, 0.9)
+    first = {name: weight.clone() for name, weight in model.state_dict().items()}
+    nn.init.normal_(model.weight)
+    last = model.weight.detach().clone()
+
+    def interrupted() -> None:
+        with average.in_model():
+            assert torch.equal(model.weight, first["weight"])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert torch.equal(model.weight, last)
+    assert all(torch.equal(average.weights[name], weight) for name, weight in first.items())
