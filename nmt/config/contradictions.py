@@ -30,7 +30,7 @@ def contradictions(config: Config) -> Iterator[Problem]:
     """Every problem between keys."""
     subwords = (_existing_models, _trained_models, _sampling)
     model = (_tied_embeddings, _pretrained_embeddings, _directions, _residual, _dropout)
-    training = (_length_of_training, _updates, _guided_alignment, _checkpoints)
+    training = (_length_of_training, _updates, _word_replacement, _guided_alignment, _checkpoints)
     for check in (_data, *subwords, *model, *training, _decoding):
         yield from check(config)
 
@@ -257,6 +257,12 @@ def _updates(config: Config) -> Iterator[Problem]:
             "shuffled_by_part has no effect without training.sort_pairs, which makes the parts; set it, or shuffled"
         )
         yield _problem("training.batch_order", message, "training.sort_pairs")
+
+
+def _word_replacement(config: Config) -> Iterator[Problem]:
+    rates = config.training.word_replacement
+    if rates is not None and not (rates.source or rates.target):
+        yield _problem("training.word_replacement", "replaces nothing; set source, target or both, or remove it")
 
 
 def _guided_alignment(config: Config) -> Iterator[Problem]:

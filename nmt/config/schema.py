@@ -507,6 +507,13 @@ class RDrop(Section):
     token is added to the mean of their cross-entropies."""
 
 
+class WordReplacement(Section):
+    source: Probability = 0.0
+    """Probability that a piece of the source becomes a random one."""
+    target: Probability = 0.0
+    """Probability that a previous piece that the decoder reads becomes a random one; what it has to predict stays."""
+
+
 class MovingAverageConfig(Section):
     decay: float = Field(default=0.999, gt=0.0, lt=1.0)
     """d of θ' ← d θ' + (1 - d) θ; after t updates it is at most (1 + t) / (10 + t)."""
@@ -590,6 +597,8 @@ class TrainingConfig(Section):
     r_drop: RDrop | None = None
     """R-Drop (Liang et al. 2021): every batch is computed twice, with different dropout masks, and the two
     distributions of each target word are pulled together; null: off."""
+    word_replacement: WordReplacement | None = None
+    """In training, random pieces in the place of some that are read, as in SwitchOut (Wang et al. 2018); null: off."""
     gradient_clip_norm: PositiveFloat | None = None
     """Gradients with a larger norm are scaled down to this norm; null: off."""
     normalise_by: Literal["tokens", "sentences", "none"] = "tokens"

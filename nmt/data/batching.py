@@ -59,11 +59,12 @@ class Batch(NamedTuple):
     target_lengths: Tensor  # (batch,) int64, pieces and END: the tokens to predict
     indices: Indices  # (batch,) rows of the corpus
     links: PieceLinks | None = None  # of a corpus with alignments
+    fed: Tensor | None = None  # (batch, target_length), what the decoder reads if that is not the target
 
     @property
     def target_input(self) -> Tensor:
-        """The decoder's input, (batch, target_length): BEGIN and the pieces."""
-        return self.target[:, :-1]
+        """The decoder's input, (batch, target_length): BEGIN and the pieces, or `fed`."""
+        return self.target[:, :-1] if self.fed is None else self.fed
 
     @property
     def target_output(self) -> Tensor:
@@ -92,20 +93,23 @@ class Batch(NamedTuple):
         """All its pairs, and then the same pairs again."""
         twice = (torch.cat((tensor, tensor)) for tensor in self[:4])
         links = None if self.links is None else self.links.doubled(len(self.indices))
-        return Batch(*twice, np.tile(self.indices, 2), links)
+        fed = None if self.fed is None else torch.cat((self.fed, self.fed))
+        return Batch(*twice, np.tile(self.indices, 2), links, fed)
 
     def _rows(self, rows: slice) -> "Batch":
         source_lengths, target_lengths = self.source_lengths[rows], self.target_lengths[rows]
         source = self.source[rows, : int(source_lengths.max())]
         target = self.target[rows, : int(target_lengths.max()) + 1]
         links = None if self.links is None else self.links.of_rows(rows)
-        return Batch(source, source_lengths, target, target_lengths, self.indices[rows], links)
+        fed = None if self.fed is None else self.fed[rows, : target.size(1) - 1]
+        return Batch(source, source_lengths, target, target_lengths, self.indices[rows], links, fed)
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch with its tensors on the device."""
         source, source_lengths, target, target_lengths = (tensor.to(device) for tensor in self[:4])
         links = None if self.links is None else self.links.to(device)
-        return Batch(source, source_lengths, target, target_lengths, self.indices, links)
+        fed = None if self.fed is None else self.fed.to(device)
+        return Batch(source, source_lengths, target, target_lengths, self.indices, links, fed)
 
 
 def plan_batches(

@@ -14,6 +14,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.guidance import guided_loss
 from nmt.ops.loss import r_drop_cross_entropy, smoothed_cross_entropy
 from nmt.ops.masks import length_mask
+from nmt.training.word_replacement import with_replaced_words
 
 
 class BatchLoss(NamedTuple):
@@ -61,6 +62,9 @@ def training_loss(model: Seq2Seq, batch: Batch, config: TrainingConfig) -> Batch
     """The losses of a batch whose objective is what `config` asks for."""
     guided, smoothing = config.guided_alignment, config.label_smoothing
     guidance = {} if guided is None else {"guidance": guided.weight}
+    if config.word_replacement is not None:
+        sizes = (model.source_embedding.num_embeddings, model.target_embedding.num_embeddings)
+        batch = with_replaced_words(batch, config.word_replacement, sizes=sizes)
     if config.r_drop is not None:
         return r_drop_loss(model, batch, smoothing=smoothing, alpha=config.r_drop.weight, **guidance)
     return batch_loss(model, batch, smoothing=smoothing, **guidance)

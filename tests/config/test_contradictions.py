@@ -171,6 +171,7 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "0.1 has no effect with input_feeding: false",
         ),
         (training("r_drop: {weight: 5}"), "training.r_drop", "has no effect without dropout"),
+        (training("word_replacement: {}"), "training.word_replacement", "replaces nothing; set source, target or both"),
         # guided alignment
         (ALIGNED % "", "data.train.0.alignments", "has no effect, because training.guided_alignment is null"),
         (
