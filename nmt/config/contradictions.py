@@ -195,7 +195,7 @@ def _dropout(config: Config) -> Iterator[Problem]:
             keys = [f"model.{name}.dropout", f"model.{name}.output_dropout"]
             message = f"true has no effect without dropout; remove it, or set {' or '.join(keys)}"
             yield _problem(f"model.{name}.locked_dropout", message, *keys)
-    if config.training.r_drop is not None and not any(map(_drops, (config.model.encoder, decoder))):
+    if config.training.r_drop is not None and not (_drops(config.model.encoder) or _drops(decoder)):
         message = "has no effect without dropout, for both passes are then the same; remove it, or set dropout"
         yield _problem("training.r_drop", message, "model.encoder", "model.decoder")
     if decoder.fed_dropout and not decoder.input_feeding:

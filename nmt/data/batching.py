@@ -91,10 +91,10 @@ class Batch(NamedTuple):
 
     def doubled(self) -> "Batch":
         """All its pairs, and then the same pairs again."""
-        twice = (torch.cat((tensor, tensor)) for tensor in self[:4])
+        source, source_lengths, target, target_lengths = (torch.cat((tensor, tensor)) for tensor in self[:4])
         links = None if self.links is None else self.links.doubled(len(self.indices))
         fed = None if self.fed is None else torch.cat((self.fed, self.fed))
-        return Batch(*twice, np.tile(self.indices, 2), links, fed)
+        return Batch(source, source_lengths, target, target_lengths, np.tile(self.indices, 2), links, fed)
 
     def _rows(self, rows: slice) -> "Batch":
         source_lengths, target_lengths = self.source_lengths[rows], self.target_lengths[rows]

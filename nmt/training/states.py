@@ -4,12 +4,13 @@ It knows what a state says about a run, and the run's files; `checkpoint` writes
 """
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.optim import Optimizer
 
 from nmt.config import Config
@@ -64,8 +65,7 @@ class SavedStates:
                 f"{self.folder.path}: the corpus files or subword models are no longer those that this run began "
                 "with; put them back to resume it, or give another --output"
             )
-        average = self.average and self.average.weights
-        restore(state, model=self.model, optimizer=self.optimizer, average=average, rank=rank)
+        restore(state, model=self.model, optimizer=self.optimizer, average=self._averages, rank=rank)
         saved, present = state.numbers["surroundings"], self._surroundings()
         if saved["threads"] != present["threads"] and saved.get("processes", 1) == present["processes"]:
             torch.set_num_threads(saved["threads"])  # another number of processes changes the last bits anyway
@@ -108,11 +108,15 @@ class SavedStates:
             optimizer=self.optimizer,
             numbers=numbers,
             random_states=random_states,
-            average=self.average and self.average.weights,
+            average=self._averages,
             former=self.folder.previous_state_path,
         )
         former, self._kept = self._kept, progress.kept(self.config.training)
         self.folder.remove_checkpoints(former | self._kept)
+
+    @property
+    def _averages(self) -> Mapping[str, Tensor] | None:
+        return None if self.average is None else self.average.weights
 
     def _mend_best(self, progress: Progress, log: Log) -> None:
         """Restore the best model from its checkpoint, which has the same bytes, if it cannot be read.
