@@ -34,6 +34,12 @@ class DamagedFile(UserError):
     """A file is not what was written: cut short, overwritten, or with a flipped bit."""
 
 
+def first_of(texts: Sequence[str], most: int, *, before: str = "and ", after: str = "") -> list[str]:
+    """The first texts of many, `most` of them, and then how many more there are: with `before`, "3 more", `after`."""
+    others = len(texts) - most
+    return [*texts[:most], *([f"{before}{others:,} more{after}"] if others > 0 else [])]
+
+
 def nearest(value: object, names: Sequence[str]) -> str | None:
     """The most similar of `names`, if one is similar enough to be meant."""
     lower = {name.lower(): name for name in names}

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from nmt.errors import UserError
+from nmt.errors import UserError, first_of
 
 Link = tuple[int, int]  # source word, target word
 Links = Collection[Link]
@@ -62,8 +62,7 @@ def read_gold(lines: Iterable[str], *, name: str) -> list[Gold]:
 
 def few_of(problems: list[str], *, name: str) -> list[str]:
     """The problems of the lines called `name`, one for each; of many the first, and how many more lines there are."""
-    more = [f"{name}: {len(problems) - 5} more lines are malformed"] if len(problems) > 5 else []
-    return [*problems[:5], *more]
+    return first_of(problems, 5, before=f"{name}: ", after=" lines are malformed")
 
 
 def _marked_lines(lines: Iterable[str], name: str, *, allowed: str, expected: str) -> list[list[tuple[str, Link]]]:

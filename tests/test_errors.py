@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.errors import Checking, UserError, caught, checked
+from nmt.errors import Checking, UserError, caught, checked, first_of
 
 
 def read_number(text: str) -> Checking[int]:
@@ -51,3 +51,10 @@ def test_a_mistake_that_is_raised_ends_the_checks_and_comes_last() -> None:
     with pytest.raises(UserError) as error:
         checked(read())
     assert error.value.messages == ("zero", "one", "two")
+
+
+def test_of_many_the_first_are_told() -> None:
+    assert first_of(["a", "b", "c"], 3) == ["a", "b", "c"]
+    assert first_of(["a", "b", "c"], 2) == ["a", "b", "and 1 more"]
+    many = first_of(["x"] * 1235, 1, before="{}: ", after=" lines are malformed")
+    assert many == ["x", "{}: 1,234 more lines are malformed"]

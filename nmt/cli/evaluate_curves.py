@@ -14,7 +14,7 @@ from typing import Literal, cast
 
 from nmt.cli.outputs import check_outputs, opened_for_writing
 from nmt.cli.parsers.evaluate import PROGRAM
-from nmt.errors import Checking, UserError, caught
+from nmt.errors import Checking, UserError, caught, first_of
 from nmt.evaluation.alignment_plot import check_plots
 from nmt.evaluation.curves import names, plot_curves
 from nmt.evaluation.measurements import FILE, Record, measurements
@@ -83,8 +83,8 @@ def _read(folder: Path, warnings: list[str]) -> list[Record]:
         what = "no line of it can be read" if damaged else "the run has not measured anything yet"
         raise UserError(f"{path}: has no measurements; {what}")
     if damaged:
-        which = ", ".join(map(str, damaged[:_MOST])) + (f" and {len(damaged) - _MOST} more" * (len(damaged) > _MOST))
-        warnings.append(f"{path}: line {which}: no measurement; the others are drawn")
+        which = f"line{'s' if len(damaged) > 1 else ''} {', '.join(first_of([*map(str, damaged)], _MOST))}"
+        warnings.append(f"{path}: {which}: no measurement; the others are drawn")
     return records
 
 

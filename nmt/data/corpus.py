@@ -23,7 +23,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import IO, Any
 
-from nmt.errors import Checking, UserError, caught, checked, nearest
+from nmt.errors import Checking, UserError, caught, checked, first_of, nearest
 
 LONGEST_LINE = 1 << 22  # bytes without the line end: a million characters of any kind
 LARGEST_TEXT = 1 << 26  # bytes of a document, which is read at once
@@ -298,7 +298,5 @@ def excerpt(text: str) -> str:
 
 def refuse_malformed(path: Path | str, problems: Sequence[str]) -> None:
     """Raise UserError with the problems of a file's lines, or the first of many, if there are any."""
-    more = len(problems) - _MOST_MESSAGES
-    rest = [f"{path}: {more:,} more lines are malformed"] if more > 0 else []
     if problems:
-        raise UserError(*problems[:_MOST_MESSAGES], *rest)
+        raise UserError(*first_of(problems, _MOST_MESSAGES, before=f"{path}: ", after=" lines are malformed"))

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from nmt.errors import UserError
+from nmt.errors import UserError, first_of
 from nmt.files import first_foreign_name, written_atomically
 from nmt.jobs.records import (
     JOB,
@@ -143,7 +143,7 @@ class Parts:
                 told.append(f"{damage}; lines {first + 1:,} to {first + count:,} are translated again")
                 for kind in (RECORD, *self.outputs):
                     self.part(chunk, kind).unlink(missing_ok=True)
-        return told if len(told) <= MOST_TOLD else [*told[:MOST_TOLD], f"… and {len(told) - MOST_TOLD:,} more parts"]
+        return first_of(told, MOST_TOLD, after=" parts")
 
     def _recorded(self, chunk: int) -> Mapping[str, Content]:
         """The recorded contents of a finished chunk. Raises Damaged if the record does not fit the job."""

@@ -15,7 +15,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from nmt.errors import Checking, UserError, checked
+from nmt.errors import Checking, UserError, checked, first_of
 from nmt.files import written_atomically
 from nmt.jobs.records import Content, Damaged, Facts, check, digest_of, is_content, is_count, read_content, read_json
 
@@ -218,5 +218,4 @@ def _copying(records: Sequence[Record], outputs: Files, wholes: Mapping[str, IO[
 
 def _listed(shards: Sequence[Shard]) -> str:
     """Shards as they are named in options, and of many the first."""
-    more = "" if len(shards) <= MOST_TOLD else f" … and {len(shards) - MOST_TOLD:,} more"
-    return ", ".join(map(str, shards[:MOST_TOLD])) + more
+    return ", ".join(first_of([*map(str, shards)], MOST_TOLD))

@@ -26,7 +26,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nmt.documents.document import Document, read_document
-from nmt.errors import Checking, UserError, caught, checked
+from nmt.errors import Checking, UserError, caught, checked, first_of
 from nmt.serving.batching import Batcher, QueueFull
 from nmt.serving.languages import name_of
 from nmt.serving.limits import Limits, Rates, is_allowed
@@ -109,9 +109,7 @@ class Service:
             request = checked(read_request(fields, self.models, self.limits))
             documents = checked(_documents(request))
         except UserError as error:
-            more = len(error.messages) - MOST_REASONS
-            reasons = [*error.messages[:MOST_REASONS], *([f"and {more} more"] if more > 0 else [])]
-            raise HTTPException(400, "; ".join(reasons)) from None
+            raise HTTPException(400, "; ".join(first_of(error.messages, MOST_REASONS))) from None
         self.metrics.characters += sum(map(len, request.texts))
         left = began + self.limits.seconds - time.monotonic()
         return _answer(await self._answered(http, request, documents, left))

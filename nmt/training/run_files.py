@@ -10,7 +10,7 @@ from os.path import lexists
 from pathlib import Path
 
 from nmt.config import dump_config, parse_config
-from nmt.errors import UserError
+from nmt.errors import UserError, first_of
 from nmt.evaluation.measurements import FILE, measurement
 from nmt.models.model_file import BEST
 
@@ -85,8 +85,7 @@ def at_stake(path: Path, *, begun: bool, text: str) -> list[str]:
 
 def listed(names: list[str], most: int = 3) -> str:
     """The first of the names, and how many more there are."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(first_of(names, most))
 
 
 def check_kinds(path: Path) -> None:

@@ -56,8 +56,8 @@ def test_a_damaged_line_is_told(capsys: Capture) -> None:
     assert main(["--curves", "first/run", "--output", "curves.png"]) == 0
     (warning,) = messages(capsys)
     assert warning == (
-        f"nmt-eval: warning: {Path('first/run/metrics.jsonl')}: line 3, 4, 5 and 2 more: no measurement; the others "
-        "are drawn"
+        f"nmt-eval: warning: {Path('first/run/metrics.jsonl')}: lines 3, 4, 5, and 2 more: no measurement; the "
+        "others are drawn"
     )
     assert Path("curves.png").exists()
 

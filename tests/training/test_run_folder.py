@@ -285,7 +285,7 @@ def test_what_is_overwritten_is_told_in_a_line(tmp_path: Path) -> None:
     (path / "notes.txt").touch()
     with RunFolder.open(path, config(), resume=False, overwrite=True) as folder:
         shown = ", ".join(f"checkpoints/update-{number:08d}.safetensors" for number in range(10))
-        assert folder.overwrite() == f"overwriting {path}: removed {shown} and 2 more; left alone notes.txt"
+        assert folder.overwrite() == f"overwriting {path}: removed {shown}, and 2 more; left alone notes.txt"
 
 
 def test_the_model_to_start_from_is_not_overwritten(tmp_path: Path) -> None:
