@@ -38,7 +38,13 @@ if TYPE_CHECKING:
     from nmt.serving.models import Served
 
 PAGE = Path(__file__).with_name("page")
-FILES = {"/": "index.html", "/style.css": "style.css", "/script.js": "script.js", "/icon.svg": "icon.svg"}
+FILES = {
+    "/": PAGE / "index.html",
+    "/pages.css": PAGE.parents[1] / "pages.css",  # the colors of the other page, too
+    "/style.css": PAGE / "style.css",
+    "/script.js": PAGE / "script.js",
+    "/icon.svg": PAGE / "icon.svg",
+}
 WAIT = 0.005  # seconds that the first of a few lines waits for others
 MOST_CHARACTERS = 16_000  # translated together: two of nmt-translate's batches, or a second or two on a CPU
 RETRY = 5  # seconds after which a client may try again
@@ -214,7 +220,7 @@ def application(service: Service, *, origins: Sequence[str] = ()) -> Starlette:
         Route("/frontend/settings", service.settings),
         Route("/health", service.health),
         Route("/metrics", service.show_metrics),
-        *(Route(path, _file(PAGE / name)) for path, name in FILES.items()),
+        *(Route(path, _file(file)) for path, file in FILES.items()),
     ]
     paths = {route.path for route in routes}
     middleware = [Middleware(_Watched, service=service, paths=paths)]

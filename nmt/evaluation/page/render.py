@@ -17,6 +17,7 @@ from nmt.evaluation.page.contents import Contents
 from nmt.symbols import END, PIECES
 
 FOLDER = Path(__file__).parent
+COMMON, STYLE, SCRIPT = FOLDER.parents[1] / "pages.css", FOLDER / "style.css", FOLDER / "script.js"
 
 
 def page(contents: Contents) -> str:
@@ -25,7 +26,8 @@ def page(contents: Contents) -> str:
         autoescape=True, loader=FileSystemLoader(FOLDER), undefined=StrictUndefined, keep_trailing_newline=True
     )
     environment.policies["json.dumps_function"] = _dumps
-    style, script = ((FOLDER / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
+    common, style, script = (path.read_text(encoding="utf-8") for path in (COMMON, STYLE, SCRIPT))
+    style = f"{common}{style}"
     scores = [
         score
         for grouping in contents.groupings

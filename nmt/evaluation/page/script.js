@@ -36,6 +36,7 @@ function badge(number) {
 
 const round = (value) => value.toFixed(1);
 const plural = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+const lineOf = (index) => `Line ${(index + 1).toLocaleString("en")}`;
 const wordsOf = (text) => text.match(/[^ ]+/g) || [];
 
 // ------------------------------------------------------------------------------------------------------- one sentence
@@ -94,6 +95,13 @@ function weightsOf(number, index) {
   return Array.from({ length: flat.length / columns }, (_, row) => flat.slice(row * columns, (row + 1) * columns));
 }
 
+// One word of a text is a button that Tab leads to; arrow keys make another one it, so that the text reads as a text.
+function reachable(word) {
+  word.tabIndex = 0;
+  word.setAttribute("role", "button");
+  word.setAttribute("aria-haspopup", "dialog");
+}
+
 function translation(number, index) {
   const system = systems[number];
   const heard = attended(number, index);
@@ -102,7 +110,7 @@ function translation(number, index) {
     parts[0].classList.add("heard", `s${number % 6}`);
     Object.assign(parts[0].dataset, { system: number, index });
     const first = parts[0].querySelector(".word");
-    if (first) first.tabIndex = 0;
+    if (first) reachable(first);
   }
   const facts = metrics.map(({ title, key }) => `${title} ${round(system.scores[key][index])}`);
   const differing = translations[number].marks[index].length / 2;
@@ -114,7 +122,7 @@ function translation(number, index) {
     const button = make("button", "link", "attention");
     button.type = "button";
     Object.assign(button.dataset, { map: number, index });
-    button.setAttribute("aria-label", `All attention weights of line ${index + 1}, system ${system.letter}`);
+    button.setAttribute("aria-label", `All attention weights: ${lineOf(index)}, system ${system.letter}`);
     line.append(" · ", button);
   }
   return make("dd", "", ...parts, line);
@@ -123,7 +131,7 @@ function translation(number, index) {
 function sentence(index, heading = "h3", shown = systems.keys()) {
   const made = make("li", "sentence");
   made.dataset.line = index + 1;
-  const head = make("div", "head", make(heading, "", `Line ${(index + 1).toLocaleString("en")}`));
+  const head = make("div", "head", make(heading, "", lineOf(index)));
   const about = make("p", "facts", plural(data.lengths[index], `${data.lengthOf} word`));
   if (data.rarest[index]) {
     const [word, times] = data.rarest[index];
@@ -175,7 +183,7 @@ function show(word) {
   word.classList.add("spoken");
   sources.forEach((one, place) => {
     if (weights[place] < FAINT) return;
-    one.style.backgroundColor = `color-mix(in srgb, var(--accent) ${Math.round(12 + 60 * weights[place])}%, transparent)`;
+    one.style.backgroundColor = `color-mix(in srgb, var(--weight) ${Math.round(15 + 85 * weights[place])}%, transparent)`;
     one.dataset.percent = Math.round(100 * weights[place]);
     one.classList.toggle("chosen", weights[place] === strongest);
   });
@@ -209,8 +217,8 @@ function openMap(number, index, here) {
     const row = make("tr", place === here ? "here" : "", head);
     for (const weight of weights[place] || []) {
       const percent = Math.round(100 * weight);
-      const cell = make("td", weight > 0.5 ? "strong" : "", percent ? String(percent) : "");
-      if (percent) cell.style.backgroundColor = `color-mix(in srgb, var(--accent) ${percent}%, var(--track))`;
+      const cell = make("td", "", percent ? String(percent) : "");
+      if (percent) cell.style.backgroundColor = `color-mix(in srgb, var(--weight) ${percent}%, var(--track))`;
       row.append(cell);
     }
     body.append(row);
@@ -218,7 +226,7 @@ function openMap(number, index, here) {
   table.append(make("thead", "", top), body);
   const shown = document.querySelector(`.sentence[data-line="${index + 1}"] .source`);
   table.dir = shown ? getComputedStyle(shown).direction : "ltr";
-  element("map-title").replaceChildren(`Line ${index + 1}: attention of `, badge(number), " ");
+  element("map-title").replaceChildren(`${lineOf(index)}: attention of `, badge(number), " ");
   element("map-title").append(make("bdi", "", systems[number].name));
   element("map-table").replaceChildren(table);
   element("map").showModal();
@@ -227,8 +235,9 @@ function openMap(number, index, here) {
 function moved(event) {
   const word = event.target.closest(".heard .word");
   if (!word) return;
+  if (event.altKey || event.ctrlKey || event.metaKey) return; // the browser's, such as Alt+Left for the page before
   const text = word.closest(".heard");
-  if (event.key === "Enter") {
+  if (event.key === "Enter" || event.key === " ") {
     event.preventDefault();
     openMap(Number(text.dataset.system), Number(text.dataset.index), Number(word.dataset.place));
     return;
@@ -240,9 +249,9 @@ function moved(event) {
   const next = words[at + steps[event.key]];
   if (!next) return;
   event.preventDefault();
-  word.tabIndex = -1;
-  next.tabIndex = 0;
+  reachable(next);
   next.focus();
+  for (const name of ["tabindex", "role", "aria-haspopup"]) word.removeAttribute(name);
 }
 
 function listen() {
@@ -267,7 +276,9 @@ function listen() {
   });
   element("close").addEventListener("click", () => element("map").close());
   element("map").addEventListener("click", (event) => {
-    if (event.target === element("map")) element("map").close(); // beside it
+    const { left, right, top, bottom } = element("map").getBoundingClientRect();
+    const inside = event.clientX >= left && event.clientX <= right && event.clientY >= top && event.clientY <= bottom;
+    if (event.target === element("map") && !inside) element("map").close();
   });
 }
 
@@ -294,8 +305,8 @@ function define() {
   for (const [number, system] of systems.entries()) {
     const { letter } = system;
     const equal = (index) => references.some((one) => one.texts[index] === translations[number].texts[index]);
-    filters[`wrong${number}`] = [`${letter}: other than the reference`, (index) => !equal(index)];
-    filters[`right${number}`] = [`${letter}: as a reference`, equal];
+    filters[`wrong${number}`] = [`${letter}: differs from all references`, (index) => !equal(index)];
+    filters[`right${number}`] = [`${letter}: equals a reference`, equal];
     filters[`short${number}`] = [`${letter}: shorter than ${SHORT} × reference`, (index) => system.ratios[index] !== null && system.ratios[index] < SHORT];
     filters[`long${number}`] = [`${letter}: longer than ${LONG} × reference`, (index) => system.ratios[index] > LONG];
     filters[`repeated${number}`] = [`${letter}: with repetition`, (index) => system.repeated[index] > 0];
@@ -337,7 +348,7 @@ function choose() {
   chosen.sort((one, other) => sign * (one[0] - other[0]) || one[1] - other[1]);
   state.order = chosen.map(([, index]) => index);
   const all = plural(count, "sentence");
-  const some = chosen.length ? `${chosen.length.toLocaleString("en")} of ${all}` : "No sentence is like that.";
+  const some = chosen.length ? `${chosen.length.toLocaleString("en")} of ${all}` : "No sentence matches.";
   element("count").textContent = chosen.length === count ? all : some;
   element("clear").hidden = !(query || element("filter").value !== "all" || element("group").value);
   turn(0);

@@ -106,8 +106,8 @@ function highlight(row, sources) {
   const strongest = Math.max(...row, 0);
   sources.forEach((span, place) => {
     const weight = row[place] || 0;
-    const shade = Math.round(12 + 60 * weight);
-    span.style.backgroundColor = weight >= FAINT ? `color-mix(in srgb, var(--accent) ${shade}%, transparent)` : "";
+    const shade = Math.round(15 + 85 * weight);
+    span.style.backgroundColor = weight >= FAINT ? `color-mix(in srgb, var(--weight) ${shade}%, transparent)` : "";
     span.classList.toggle("chosen", weight > 0 && weight === strongest);
     span.title = weight >= FAINT ? `${Math.round(100 * weight)} %` : "";
   });

@@ -103,6 +103,21 @@ def test_attention(opened: Open) -> None:
     browser.click("#close")
 
 
+def test_a_word_is_a_button_that_is_heard(opened: Open) -> None:
+    """One word of a text at a time: a reader to whom all were buttons would hear no sentence."""
+    browser = opened(examples.small(), examples.attention())
+    assert browser.run("return getComputedStyle(document.querySelector('#said')).display") != "none"  # or it is silent
+    buttons = "return [...document.querySelectorAll('#list .heard [role=button]')].map((one) => one.textContent)"
+    assert browser.run(buttons) == ["der"]
+    browser.run("document.querySelector('#list .heard .word').focus()")
+    browser.press(RIGHT)
+    assert browser.run(buttons) == ["Hund"]
+    assert browser.run(SAID) == "Hund ← dog 80 %, runs 20 %"
+    browser.press(" ")
+    assert browser.run("return document.querySelector('#map').open") is True
+    browser.press(ESCAPE)
+
+
 def test_search_filter_and_order(opened: Open) -> None:
     browser = opened(examples.small())
     assert browser.run(LINES) == [1, 2, 3, 4]
@@ -111,7 +126,7 @@ def test_search_filter_and_order(opened: Open) -> None:
     browser.until(f"{COUNT} == '1 of 4 sentences'")
     assert browser.run(LINES) == [2]
     choose(browser, "#query", "nothing at all")
-    browser.until(f"{COUNT} == 'No sentence is like that.'")
+    browser.until(f"{COUNT} == 'No sentence matches.'")
     browser.click("#clear")
     assert browser.run(LINES) == [1, 2, 3, 4]
 
@@ -215,6 +230,12 @@ def test_right_to_left_narrow_and_dark(opened: Open) -> None:
     assert browser.run("return getComputedStyle(document.body).backgroundColor") != light
     browser.resize(400, 900)
     assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
+    ends = (
+        "return [...document.querySelectorAll('.groups thead th')].map((one) => { const range = document.createRange();"
+        "range.selectNodeContents(one); return [range.getBoundingClientRect(), one.getBoundingClientRect()]"
+        ".map((box) => box.right) })"
+    )
+    assert all(text <= cell for text, cell in browser.run(ends)), "a heading is wider than its column"
     picture(browser, "narrow_dark")
     browser.prefer("light")
 
