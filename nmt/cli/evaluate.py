@@ -12,8 +12,8 @@ if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl
 
 import argparse
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,15 +27,15 @@ from nmt.cli.evaluate_alignments import (
     read_alignments_request,
 )
 from nmt.cli.evaluate_curves import draw_curves, read_curves_request
-from nmt.cli.evaluate_report import ReportRequest, read_report_request
+from nmt.cli.evaluate_report import ReportRequest, check_attention, misplaced_links, read_report_request
 from nmt.cli.models import read_models
 from nmt.cli.options import SEARCH, number_in, read_alignment_step, read_how
 from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
 from nmt.cli.parsers.evaluate import PROGRAM, TOO_LOW, parser
 from nmt.cli.parsers.parser import option_name
-from nmt.cli.significance import Sampling, read_sampling
+from nmt.cli.significance import Resampling, read_resampling
 from nmt.cli.slow_sentences import sentences_watched
-from nmt.cli.systems import Systems, read_sentences, read_systems, unequal_counts
+from nmt.cli.systems import GIVEN_BY, Systems, read_sentences, read_systems, unequal_counts
 from nmt.errors import Checking, caught, checked
 from nmt.evaluation.comet_scores import check_comet, load_comet
 from nmt.evaluation.comparison import Comparison, SentenceScores, compare
@@ -76,7 +76,7 @@ class Request:
     how: Mapping[str, Any]  # what the translators are told
     metrics: Sequence[str]
     scoring: Mapping[str, Any]  # BLEU's tokenizer, and whether case is ignored
-    sampling: Sampling
+    resampling: Resampling
     comet: Path | None
     device: "torch.device | None"  # for COMET
     fail_below: float | None
@@ -93,11 +93,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _command(arguments: Sequence[str] | None) -> int:
     options = parser().parse_args(arguments)
     if options.curves is not None:
-        draw_curves(checked(read_curves_request(options, unwanted=_given(options, but=("curves", "output")))))
+        draw_curves(checked(read_curves_request(options, unwanted=_options_besides(options, "curves", "output"))))
         return 0
-    alone = set(ABOUT_ALIGNMENTS) - ({"gold_alignments"} if options.report is not None else set())
+    scores_systems = options.report is not None or any(getattr(options, name) for name in GIVEN_BY)
+    alone = set(ABOUT_ALIGNMENTS) - ({"gold_alignments"} if scores_systems else set())
     if any(getattr(options, name) is not None for name in alone):
-        unwanted = _given(options, but=(*ABOUT_ALIGNMENTS, "output", "json"))
+        unwanted = _options_besides(options, *ABOUT_ALIGNMENTS, "output", "json")
         evaluate_alignments(checked(read_alignments_request(options, unwanted=unwanted)))
         return 0
     return _evaluate(checked(_read_request(options)))
@@ -108,17 +109,9 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
     yield from _contradictions(options, systems)
     how = yield from read_how(vars(options))
     how["alignment_step"] = yield from read_alignment_step(vars(options), users=("replace_unknown", "report"))
-    metrics = yield from caught(partial(chosen_metrics, options.metrics), None)
-    if options.tokenize is not None:
-        yield from caught(partial(check_tokenizer, options.tokenize), None)
-        if metrics is not None and "bleu" not in metrics:
-            yield f"--tokenize has an effect only on BLEU, which --metrics {options.metrics} leaves out"
-    if options.lowercase and metrics == ["ter"]:
-        yield "--lowercase has no effect on TER, which ignores case always"
-    if options.fail_below is not None and metrics is not None and "bleu" not in metrics:
-        yield f"--fail-below is about BLEU, which --metrics {options.metrics} leaves out"
+    metrics = yield from _read_metrics(options)
     fail_below = yield from _read_fail_below(options.fail_below)
-    sampling = yield from read_sampling(options, systems)
+    resampling = yield from read_resampling(options, systems)
     if options.comet is not None:
         yield from caught(partial(check_comet, options.comet), None)
     computing = {**vars(options), "model": None, "ensemble": None}
@@ -139,6 +132,7 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
     counts = [(option, path, len(lines)) for option, path, lines in counted if lines]
     if report is not None and report.gold_path is not None and report.gold:
         counts.append(("--gold-alignments", report.gold_path, len(report.gold)))
+        yield from misplaced_links(report, source, next(iter(references.values()), []))
     yield from unequal_counts(counts)
     return Request(
         systems=systems,
@@ -146,9 +140,9 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
         source=source,
         source_path=options.source,
         how=how,
-        metrics=metrics or [],
+        metrics=metrics,
         scoring={"tokenize": options.tokenize or TOKENIZE, "lowercase": options.lowercase},
-        sampling=sampling,
+        resampling=resampling,
         comet=options.comet,
         device=device,
         fail_below=fail_below,
@@ -156,6 +150,22 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
         json=options.json,
         report=report,
     )
+
+
+def _read_metrics(options: argparse.Namespace) -> Checking[list[str]]:
+    """Read which metrics to compute, and whether the options about some of them have an effect."""
+    metrics = yield from caught(partial(chosen_metrics, options.metrics), list[str]())
+    if options.tokenize is not None:
+        yield from caught(partial(check_tokenizer, options.tokenize), None)
+    if metrics and "bleu" not in metrics:
+        left_out = f"BLEU, which --metrics {options.metrics} leaves out"
+        if options.fail_below is not None:
+            yield f"--fail-below is about {left_out}"
+        if options.tokenize is not None and options.report is None:  # whose groups have BLEU and chrF2 always
+            yield f"--tokenize has an effect only on {left_out}"
+    if options.lowercase and metrics == ["ter"] and options.report is None:
+        yield "--lowercase has no effect on TER, which ignores case always"
+    return metrics
 
 
 def _read_references(paths: Sequence[Path]) -> Checking[dict[Path, list[str]]]:
@@ -199,11 +209,11 @@ def _contradictions(options: argparse.Namespace, systems: Systems) -> Iterator[s
                 yield f"{option_name(name)} has an effect only with {users}"
 
 
-def _given(options: argparse.Namespace, *, but: Collection[str]) -> list[str]:
-    """The options on the command line, without those of these names."""
+def _options_besides(options: argparse.Namespace, *names: str) -> list[str]:
+    """The options whose values are not the usual ones, but for those that argparse has under these names."""
     usual = vars(parser().parse_args([]))
-    names = (name for name, value in vars(options).items() if value != usual[name])
-    return [option_name(name) for name in names if name not in but]
+    changed = (name for name, value in vars(options).items() if value != usual[name])
+    return [option_name(name) for name in changed if name not in names]
 
 
 def _evaluate(request: Request) -> int:
@@ -233,7 +243,6 @@ def _compared(request: Request, translators: Mapping[str, "Translator"]) -> Comp
         scores = {name: comet.scores(request.source, lines, references[0]) for name, lines in systems.items()}
         others["comet"] = SentenceScores(measure=comet.measure, scores=scores)
     total = len(systems) * len(references[0])
-    sampling = replace(request.sampling, intervals=request.sampling.intervals or request.report is not None)
     with (
         enough_memory(SAMPLES, what=" for the samples"),
         sentences_watched(total, tell=partial(_slow, request, systems)) as begin,
@@ -244,7 +253,7 @@ def _compared(request: Request, translators: Mapping[str, "Translator"]) -> Comp
             source=request.source or None,
             metrics=request.metrics,
             **request.scoring,
-            **asdict(sampling),
+            **asdict(request.resampling),
             others=others,
             runs=request.systems.runs,
             begin=begin,
@@ -260,6 +269,8 @@ def _loaded(request: Request) -> dict[str, "Translator"]:
     if request.report is not None and request.report.attention_model is not None:
         shared = request.report.attention_model.load()
         translators |= {one.name: shared for one in candidates if one.models is None}
+    if request.report is not None:
+        check_attention(request.report, translators)
     return translators
 
 

@@ -33,7 +33,8 @@ class Request:
 
 def read_alignments_request(options: argparse.Namespace, *, unwanted: Collection[str]) -> Checking[Request]:
     """Check the arguments and read the alignments. `unwanted`: the options that only concern translations."""
-    yield from (f"{option} has no effect on alignments; leave it out, or --alignments" for option in unwanted)
+    about = " and ".join(option_name(name) for name in ABOUT_ALIGNMENTS if getattr(options, name) is not None)
+    yield from (f"{option} has no effect on alignments; leave it out, or {about}" for option in unwanted)
     yield from _contradictions(options)
     paths = {option_name(name): getattr(options, name) for name in INPUTS}
     outputs = {"standard output": STANDARD, "--output": options.output, "--json": options.json}

@@ -1,18 +1,23 @@
 """The options of nmt-eval about its page: what is to be on it besides the scores, and what is wrong with that."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nmt.cli.models import Models, read_models
 from nmt.cli.options import read_whole
 from nmt.cli.outputs import STANDARD, Files
+from nmt.cli.parsers.parser import option_name
 from nmt.cli.systems import Systems
 from nmt.data.corpus import read_lines
-from nmt.errors import Checking, caught
-from nmt.pharaoh import Gold, read_gold
+from nmt.errors import Checking, UserError, caught
+from nmt.pharaoh import Gold, pharaoh, read_gold
+
+if TYPE_CHECKING:
+    from nmt.decoding.translator import Translator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +41,10 @@ class ReportRequest:
 def read_report_request(options: argparse.Namespace, systems: Systems) -> Checking[ReportRequest | None]:
     """Read what the page shows; None if there is to be none."""
     if options.report is None:
-        for option in ("--training-text", "--attention-model"):
-            if getattr(options, option[2:].replace("-", "_")) is not None:
-                yield f"{option} has an effect only with --report"
+        for name in ("training_text", "attention_model", "gold_alignments"):
+            if getattr(options, name) is not None:
+                also = ", or with --alignments" if name == "gold_alignments" else ""
+                yield f"{option_name(name)} has an effect only with --report{also}"
         return None
     yield from _contradictions(options, systems)
     models = None
@@ -55,6 +61,34 @@ def read_report_request(options: argparse.Namespace, systems: Systems) -> Checki
         gold_path=options.gold_alignments,
         gold=gold,
     )
+
+
+def misplaced_links(report: ReportRequest, source: Sequence[str], reference: Sequence[str]) -> Iterator[str]:
+    """What is wrong if gold links are of words that the sentences do not have, as where they are counted from 1."""
+    misplaced = []
+    for number, (gold, *sides) in enumerate(zip(report.gold, source, reference, strict=False), start=1):
+        counts = [len(line.split()) for line in sides]
+        for link in sorted(gold.possible):
+            if any(place >= count for place, count in zip(link, counts, strict=True)):
+                misplaced.append((number, link, counts))
+                break
+    if misplaced:
+        number, link, counts = misplaced[0]
+        yield (
+            f"--gold-alignments {report.gold_path}, line {number}: {pharaoh([link])} links words that are missing; "
+            f"there --source has {counts[0]} and --reference has {counts[1]}, counted from 0, with spaces between"
+            + (f"; {len(misplaced):,} lines are like this" if len(misplaced) > 1 else "")
+        )
+
+
+def check_attention(report: ReportRequest, translators: Mapping[str, "Translator"]) -> None:
+    """Raise UserError where attention was asked for, and the models, by system, have none."""
+    lacking = [one.scorer.without_attention for one in translators.values()]
+    if translators and all(lacking):
+        if report.attention_model is not None:
+            raise UserError(f"--attention-model {report.attention_model.paths[0]}: {lacking[0]}")
+        if report.gold:
+            raise UserError(f"--gold-alignments with --report needs a model whose attention aligns: {lacking[0]}")
 
 
 def _contradictions(options: argparse.Namespace, systems: Systems) -> Iterator[str]:

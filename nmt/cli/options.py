@@ -111,26 +111,29 @@ def read_alignment_step(
 
     `aligns`: whether words are aligned without them, as in documents.
     """
-    step, steps = options["alignment_step"], get_args(AlignmentStep)
-    if step is None:
-        return "this"
-    if not aligns and not any(options[name] for name in users):
-        yield f"--alignment-step has an effect only with {' or '.join(map(option_name, users))}"
-    if step not in steps:
-        yield f"--alignment-step {shlex.quote(step)}: unknown; choose one of {', '.join(steps)}"
-    return cast(AlignmentStep, step)
+    step = yield from _read_choice(options, "alignment_step", get_args(AlignmentStep), users=users, used=aligns)
+    return cast(AlignmentStep, step or "this")
 
 
 def read_end_links(options: Mapping[str, Any], *, aligns: bool = False) -> Checking[EndLinks]:
     """Read what to link a word to that attends to the end of the source; `aligns` as above."""
-    rule, rules = options["end_links"], get_args(EndLinks)
-    if rule is None:
-        return END_LINKS
-    if not aligns and options["alignments"] is None:
-        yield "--end-links has an effect only with --alignments"
-    if rule not in rules:
-        yield f"--end-links {shlex.quote(rule)}: unknown; choose one of {', '.join(rules)}"
-    return cast(EndLinks, rule)
+    rule = yield from _read_choice(options, "end_links", get_args(EndLinks), users=["alignments"], used=aligns)
+    return cast(EndLinks, rule or END_LINKS)
+
+
+def _read_choice(
+    options: Mapping[str, Any], name: str, choices: Sequence[str], *, users: Sequence[str], used: bool
+) -> Checking[str | None]:
+    """Read an option that has one of a few values; None if it is left out. It has an effect if it is `used` in any
+    case, or with one of the options `users`, by argparse's names."""
+    value: str | None = options[name]
+    if value is None:
+        return None
+    if not used and not any(options[user] for user in users):
+        yield f"{option_name(name)} has an effect only with {' or '.join(map(option_name, users))}"
+    if value not in choices:
+        yield f"{option_name(name)} {shlex.quote(value)}: unknown; choose one of {', '.join(choices)}"
+    return value
 
 
 def read_how(options: Mapping[str, Any]) -> Checking[dict[str, Any]]:

@@ -13,7 +13,7 @@ NO_TEST = "none"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sampling:
+class Resampling:
     """How chance is measured; the fields are arguments of `compare`."""
 
     methods: tuple[Method, ...]
@@ -22,7 +22,7 @@ class Sampling:
     trials: int
 
 
-def read_sampling(options: argparse.Namespace, systems: Systems) -> Checking[Sampling]:
+def read_resampling(options: argparse.Namespace, systems: Systems) -> Checking[Resampling]:
     """Read how to test the systems against the first one: by the bootstrap, unless told otherwise."""
     methods: tuple[Method, ...] = ()
     several = len(systems.candidates) > 1
@@ -36,15 +36,14 @@ def read_sampling(options: argparse.Namespace, systems: Systems) -> Checking[Sam
         methods = ("bootstrap",)
     resamples = yield from read_count("--resamples", options.resamples, least=1)
     trials = yield from read_count("--trials", options.trials, least=1)
-    if options.resamples is not None and "bootstrap" not in methods and not options.intervals:
-        yield "--resamples has an effect only with --significance bootstrap or --intervals"
+    intervals = options.intervals or options.report is not None
+    if options.resamples is not None and "bootstrap" not in methods and not intervals:
+        yield "--resamples has an effect only with --significance bootstrap, --intervals, or --report"
     if options.trials is not None and "randomization" not in methods:
         yield "--trials has an effect only with --significance randomization"
-    if methods or options.intervals:
+    if methods or intervals:
         yield from caught(resampling_seed, None)
-    return Sampling(
-        methods=methods, intervals=options.intervals, resamples=resamples or RESAMPLES, trials=trials or TRIALS
-    )
+    return Resampling(methods=methods, intervals=intervals, resamples=resamples or RESAMPLES, trials=trials or TRIALS)
 
 
 def _read_methods(text: str) -> Checking[tuple[Method, ...]]:

@@ -70,10 +70,12 @@ def read_systems(options: argparse.Namespace) -> Checking[Systems]:
         yield f"{' and '.join(kinds)} exclude each other: score files, translate with models and score, or score runs"
     entries = [_Entry("--hypotheses", name, [path], False) for name, path in map(_named, options.hypotheses or ())]
     entries += yield from _models(options.model or ())
-    entries += _seeds(options.runs or ())
+    entries += yield from _seeds(options.runs or ())
     names = _names(entries)
     for name, count in Counter(names).items():
-        if count > 1:
+        if count > 1 and entries[names.index(name)].seed_of is not None:
+            yield f"--runs {name} is given {count} times, and the seeds of a system are different runs"
+        elif count > 1:
             yield f"{count} systems are called {name}; give them different names: NAME=PATH"
     candidates, runs = [], dict[str, list[str]]()
     for name, entry in zip(names, entries, strict=True):
@@ -129,12 +131,14 @@ def _models(paths: Sequence[Path]) -> Checking[list[_Entry]]:
     return [_Entry("--model", name, group, True) for name, group in groups.items()]
 
 
-def _seeds(groups: Sequence[Sequence[str]]) -> list[_Entry]:
+def _seeds(groups: Sequence[Sequence[str]]) -> Checking[list[_Entry]]:
     """The runs of each system; a name before the first is that of the system."""
-    entries = []
+    entries = list[_Entry]()
     for number, (first, *others) in enumerate(groups, start=1):
         name, path = _named(first)
         seed_of = name or ("runs" if len(groups) == 1 else f"runs {number}")
+        if any(entry.seed_of == seed_of for entry in entries):
+            yield f"--runs {first}: another system is called {seed_of}; give it a different name, or add its runs there"
         entries += [_Entry("--runs", None, [one], _is_model(one), seed_of) for one in (path, *map(Path, others))]
     return entries
 

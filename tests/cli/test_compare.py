@@ -313,6 +313,11 @@ def test_a_reference_of_empty_lines(files: Path, capsys: pytest.CaptureFixture[s
         ),
         ("--runs old --reference ref", ["--runs old: a mean and a standard deviation need two runs"]),
         ("--runs m1 m2 --reference ref", ["--runs needs --source FILE"]),
+        ("--runs old old --reference ref", ["--runs old is given 2 times, and the seeds of a system are different"]),
+        (
+            "--runs a=old new --runs a=odd ref2 --reference ref",
+            ["--runs a=odd: another system is called a; give it a different name"],
+        ),
         (
             "--runs old new --reference ref --significance bootstrap",
             ["--significance has no effect with --runs: seeds of a system are not tested against each other"],

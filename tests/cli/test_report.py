@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from nmt.cli.evaluate import main
+from nmt.decoding.scorer import Scorer
+from nmt.decoding.translator import Translator
 from tests.known_model import save_known_model
 
 SOURCE, TARGET = ["the", "dog", "runs"], ["rennt", "der", "Hund"]
@@ -101,7 +103,8 @@ def test_a_model_that_translates() -> None:
         ("--report page.html --attention-model none --source src", "none: no such model file or run folder"),
         ("--report page.html --training-text none", "none: no such file"),
         ("--report page.html --gold-alignments gold", "--gold-alignments with --report needs a model"),
-        ("--report page.html --alignments gold", "--report has no effect on alignments"),
+        ("--report page.html --alignments gold", "--report has no effect on alignments; leave it out, or --alignments"),
+        ("--gold-alignments gold", "--gold-alignments has an effect only with --report, or with --alignments"),
     ],
 )
 def test_mistakes(files: Path, capsys: pytest.CaptureFixture[str], arguments: str, expected: str) -> None:
@@ -115,3 +118,52 @@ def test_line_counts(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--hypotheses", "good", "--reference", "ref", "--source", "src", "--report", "page.html"]
     assert main([*arguments, "--attention-model", "m", "--gold-alignments", "gold"]) == 2
     assert "--gold-alignments gold has 1 lines" in capsys.readouterr().err
+
+
+def test_gold_alignments_of_words_that_are_not_there(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As where they are counted from 1: scores of them would be wrong, and nobody would notice."""
+    (files / "gold").write_text("3-1 1-2\n1-1 2-2\n\n", encoding="utf-8")
+    arguments = ["--hypotheses", "good", "--reference", "ref", "--source", "src", "--report", "page.html"]
+    assert main([*arguments, "--attention-model", "m", "--gold-alignments", "gold"]) == 2
+    assert capsys.readouterr().err == (
+        "nmt-eval: error: --gold-alignments gold, line 1: 3-1 links words that are missing; there --source has 3 "
+        "and --reference has 3, counted from 0, with spaces between; 2 lines are like this\n"
+    )
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--hypotheses", "good", "--attention-model", "m"], "--attention-model m: it has none"),
+        (["--model", "m", "--gold-alignments", "gold"], "needs a model whose attention aligns: it has none"),
+    ],
+)
+def test_attention_of_a_model_without(
+    arguments: list[str], expected: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Scorer, "without_attention", "it has none")
+    monkeypatch.setattr(Translator, "translate", lambda *_: pytest.fail("it has translated, which may take hours"))
+    texts = ["--source", "src", "--reference", "ref", "--device", "cpu"]
+    assert main([*arguments, *texts, "--report", "page.html"]) == 2
+    assert expected in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("files")
+def test_options_that_concern_the_page_alone() -> None:
+    """It has intervals, and groups with BLEU and chrF2, though neither is in the table."""
+    few = ["--resamples", "7", "--tokenize", "char", "--lowercase", "--metrics", "ter"]
+    assert main(["--hypotheses", "good", "--reference", "ref", "--report", "page.html", *few]) == 0
+    text = Path("page.html").read_text(encoding="utf-8")
+    assert "–0.00</small>" in text
+    assert "BLEU" in text
+
+
+@pytest.mark.usefixtures("files")
+def test_what_is_no_seed_is_told_before_a_translation(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SACREBLEU_SEED", "x")
+    monkeypatch.setattr(Translator, "load", lambda *_, **__: pytest.fail("the model was loaded"))
+    assert main(["--model", "m", "--source", "src", "--reference", "ref", "--report", "page.html"]) == 2
+    assert "SACREBLEU_SEED=x: allowed" in capsys.readouterr().err
