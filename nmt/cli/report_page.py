@@ -42,14 +42,13 @@ def write_page(
     """Write the page. `translators`: by system, the model whose attention is shown."""
     attention: dict[str, list[str | None]] = {}
     errors: dict[int, AlignmentScores] = {}  # by model: several systems may have the same
-    left = MOST_WEIGHTS
     attentive = {name: one for name, one in translators.items() if not [*one.scorer.no_alignments()]}
     for candidate in comparison.systems:
         if candidate.name not in attentive:
             continue
         translator = attentive[candidate.name]
-        attention[candidate.name] = _attention(translator, comparison, candidate.hypotheses, alignment_step, left)
-        left -= sum(len(weights or "") for weights in attention[candidate.name])
+        most = MOST_WEIGHTS // len(attentive)
+        attention[candidate.name] = _attention(translator, comparison, candidate.hypotheses, alignment_step, most)
         if request.gold and id(translator) not in errors:
             scores = _forced(translator, comparison, comparison.references[0], alignment_step)
             links = [scored.alignment.links for scored in scores if scored.alignment is not None]
@@ -82,7 +81,9 @@ def _attention(
         if tuple(rows.shape) == (len(line.split()), len(source.split()) + 1):
             text = packed(rows.numpy())
             most -= len(text)
-            weights[place] = text if most >= 0 else None
+            if most < 0:
+                break
+            weights[place] = text
     return weights
 
 

@@ -59,29 +59,29 @@ def build_validation(
         hypotheses = [""] * len(sources)
         for other, texts in enumerate(processes.gather([best.text for best in mine])):
             hypotheses[other::size] = texts
-        shares = processes.gather([(place, mine[place // size].tokens) for place in places if place % size == rank])
+        shares = processes.gather([(place, mine[place // size].ids) for place in places if place % size == rank])
         scores = corpus_scores(
             hypotheses, references, tokenize=settings.tokenize, lowercase=settings.lowercase, metrics=steering
         )
         samples: list[Sample] = []
         if processes.is_first:
             lines = [(sources[place], references[place], hypotheses[place]) for place in places]
-            pieces = dict(chain.from_iterable(shares))
+            ids = dict(chain.from_iterable(shares))
             with enough_memory(advice, what=" for validation"):
-                samples = _samples(translator, lines, [pieces[place] for place in places])
+                samples = _samples(translator, lines, [ids[place] for place in places])
         return Validation({**metrics, **{name: score.score for name, score in scores.items()}}, samples)
 
     return validate
 
 
 def _samples(
-    translator: Translator, lines: Sequence[tuple[str, str, str]], translations: Sequence[Sequence[str]]
+    translator: Translator, lines: Sequence[tuple[str, str, str]], translations: Sequence[Sequence[int]]
 ) -> list[Sample]:
     """What is shown of source, reference and translation of some sentences: the attention with which the
-    `translations`, in pieces, are written when the model is made to write them again."""
+    `translations`, as the search wrote them, are written when the model is made to write them again."""
     source_subwords, target_subwords = translator.vocabularies
     sources = [source_subwords.encode(source) for source, _, _ in lines]
-    pairs = [(ids, target_subwords.ids(pieces)) for ids, pieces in zip(sources, translations, strict=True)]
+    pairs = list(zip(sources, translations, strict=True))
     aligns = translator.scorer.without_attention is None
     forced = forced_decoding(
         translator.scorer, pairs if aligns else [], batch_tokens=translator.decoding.batch_tokens, attention=True
@@ -91,10 +91,10 @@ def _samples(
         Sample(
             *texts,
             source_pieces=[*source_subwords.pieces(source), PIECES[END]],
-            target_pieces=pieces,
+            target_pieces=target_subwords.pieces(target),
             weights=None if attention is None else attention.numpy(),
         )
-        for texts, source, pieces, attention in zip(lines, sources, translations, weights, strict=True)
+        for texts, (source, target), attention in zip(lines, pairs, weights, strict=True)
     ]
 
 

@@ -243,10 +243,6 @@ class Subwords:
         """Return the text of each piece, with "▁" marking the start of a word."""
         return [self._processor.id_to_piece(int(token)) for token in ids]
 
-    def ids(self, pieces: Sequence[str]) -> list[int]:
-        """Return the id of each piece: the reverse of `pieces`."""
-        return [self._processor.piece_to_id(piece) for piece in pieces]
-
     def pieces_of_text(self, ids: Sequence[int]) -> list[str]:
         """`pieces`, without the "▁" of a piece that continues the one before it by its `joiner`."""
         pieces = self.pieces(ids)

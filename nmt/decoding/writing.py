@@ -37,6 +37,7 @@ class Translation(NamedTuple):
     tokens: list[str]  # the pieces of the translation
     alignment: list[Link] | None = None  # (source word, target word), from 0; None where it was not asked for
     soft_alignment: SoftAlignment | None = None  # how much each target word attends to each source word, likewise
+    ids: Sequence[int] = ()  # of the pieces
 
 
 class Written(NamedTuple):
@@ -155,10 +156,12 @@ class Writer:
         length = sum(len(hypothesis.tokens) + 1 for hypothesis in hypotheses)
         log_probability = sum(hypothesis.log_probability for hypothesis in hypotheses)
         supplement = sum(hypothesis.supplement for hypothesis in hypotheses)
+        ids = [token for hypothesis in hypotheses for token in hypothesis.tokens]
         translation = Translation(
             _joined_text(parts),
             log_probability / penalty(length, self.decoding.length_penalty) + supplement,
-            self.vocabularies.target.pieces([token for hypothesis in hypotheses for token in hypothesis.tokens]),
+            self.vocabularies.target.pieces(ids),
+            ids=ids,
         )
         alignments = [part.alignment for part in parts if part.alignment is not None]
         return _aligned(translation, joined(alignments)) if alignments else translation

@@ -55,7 +55,7 @@ class Board:
         folder.mkdir(exist_ok=True)
         files = sorted(path for path in folder.iterdir() if EVENTS.fullmatch(path.name) and path.is_file())
         former = _Former(chain.from_iterable(map(_events, files)))
-        self._metric, self._best, self._ended = metric, None, former.ended
+        self._metric, self._best = metric, None
         now = time.time()
         began = former.began or now
         path = folder / f"events.out.tfevents.{now:.6f}.{socket.gethostname()}.{os.getpid()}"
@@ -69,6 +69,7 @@ class Board:
             self.write(record, at=former.times.get((record["step"], record["split"])))
             if record["split"] == "valid" and record["step"] in former.shown:
                 self._add(former.shown[record["step"]])
+        self._ended = former.ended
         for path in files:
             path.unlink()
 
@@ -77,6 +78,7 @@ class Board:
 
         Those of the best validation so far are under best/name, too.
         """
+        self._ended = 0.0  # it goes on, if it had ended before
         numbers = {name: value for name, value in record.items() if name not in _NOT_SCALARS}
         values = summaries.scalars(record["split"], numbers)
         score = numbers.get(self._metric)

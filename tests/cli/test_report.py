@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from nmt.cli import report_page
 from nmt.cli.evaluate import main
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.translator import Translator
@@ -79,6 +80,20 @@ def test_attention_of_a_model_for_files() -> None:
     assert "Alignment error rate" in text
     assert "–100.00</small>" in text  # an interval, though there is no test
     assert "2 translations of bad are shown without attention" in text
+
+
+@pytest.mark.usefixtures("files")
+def test_systems_share_the_room_for_attention(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equally, for it is of use where two can be compared; and what has no room is not computed."""
+    arguments = ["--hypotheses", "good", "bad", "--source", "src", "--reference", "ref", "--significance", "none"]
+    arguments += ["--attention-model", "m", "--device", "cpu", "--resamples", "3"]
+    _, data = written(*arguments)
+    whole = [system["attention"] for system in data["systems"]]
+    room = max(len(weights[0]) for weights in whole)
+    monkeypatch.setattr(report_page, "MOST_WEIGHTS", 2 * room)
+    text, data = written(*arguments)
+    assert [system["attention"] for system in data["systems"]] == [[weights[0], None, None] for weights in whole]
+    assert "2 translations of good are shown without attention" in text
 
 
 @pytest.mark.usefixtures("files")

@@ -34,10 +34,11 @@ def test_buckets_without_norms_are_there() -> None:
 
 def test_many_norms_take_little_room() -> None:
     counts: dict[str, int] = {}
+    generator = random.Random(3)
     for _ in range(10_000):
-        count(counts, math.exp(random.Random(3).gauss(0, 1)))
+        count(counts, math.exp(generator.gauss(0, 1)))
     assert sum(counts.values()) == 10_000
-    assert len(counts) < 100
+    assert 50 < len(counts) < 100
 
 
 @pytest.mark.parametrize(

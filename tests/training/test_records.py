@@ -402,6 +402,11 @@ def test_hyperparameters_and_the_end(tmp_path: Path) -> None:
         ends.append(told(events, end).session_end_info)
     assert ends[0].status == 1  # success
     assert ends[0] == ends[1]
+    records = resumed(tmp_path, size, 1, validated=True)
+    records.write({**record(2, bleu=20.0), "split": "valid"})  # with more epochs
+    records.end(2)
+    records.close()
+    assert told(board(tmp_path), end).session_end_info.end_time_secs > ends[0].end_time_secs
 
 
 def test_damage_to_the_events_costs_only_what_is_behind_it(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ files and no HTML.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nmt.evaluation import buckets, sentences
 from nmt.evaluation.alignments import AlignmentScores
@@ -16,6 +16,10 @@ from nmt.evaluation.metrics import METRICS
 from nmt.evaluation.page.texts import in_browser, shown
 from nmt.evaluation.sentences import Share
 from nmt.symbols import END, PIECES
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 LISTED = 10_000  # sentences that the list has, the first ones
 LONGEST_WORD = 40  # characters of a rare word
@@ -76,95 +80,99 @@ def contents(
     such systems the scores of their alignments of the references. `training`: lines of the target language in which
     the words of the references are counted, instead of in the references themselves.
     """
-    systems = comparison.systems
-    references = comparison.references[0]
-    words = [sentences.words(line) for line in references]
-    words_of = [[sentences.words(line) for line in candidate.hypotheses] for candidate in systems]
-    counted = references if training is None else training
-    counts = sentences.frequencies(counted, chain.from_iterable(chain(words, *words_of)))
-    rarest = [sentences.rarest(line, counts) for line in words]
-    lengths = words if comparison.source is None else [sentences.words(line) for line in comparison.source]
-    metrics = {name: METRICS[name].build(tokenize, lowercase, lambda: None) for name in METRICS_BY_GROUP}
-    scored = {
-        name: [buckets.Scored(metric, candidate.hypotheses, comparison.references) for candidate in systems]
-        for name, metric in metrics.items()
-    }
-    by_length = buckets.by_length([len(line) for line in lengths])
-    by_frequency = buckets.by_frequency([None if word is None else word[1] for word in rarest])
-    side = "reference" if comparison.source is None else "source"
-    text = "references" if training is None else "training text"
-    groupings = [
-        _grouping(f"By {side} length", f"Words of the {side}; punctuation is not counted.", "words", by_length, scored),
-        _grouping(
-            "By the rarest word of the reference",
-            f"How often that word of the reference which is rarest in the {text} occurs there; case is ignored.",
-            "occurrences",
-            by_frequency,
-            scored,
-        ),
-    ]
-    repeated = [[sentences.repetition(line) for line in lines] for lines in words_of]
-    unknown = [[sentences.unknown(line) for line in candidate.hypotheses] for candidate in systems]
-    ratios = [of_system.statistics[:, :2] for of_system in scored["bleu"]]
+    counted = _counted(comparison, tokenize=tokenize, lowercase=lowercase, training=training)
     return Contents(
         comparison=comparison,
-        letters=[letter(index) for index in range(len(systems))],
+        letters=[letter(index) for index in range(len(comparison.systems))],
         titles={name: METRICS[name].title for name in METRICS_BY_GROUP},
-        groupings=groupings,
-        habits=[
-            Row(
-                "Length ratio",
-                "Tokens of the translations, as BLEU counts them, for each token of the closest references.",
-                [_ratio(*ratio.sum(axis=0).tolist()) for ratio in ratios],
-                1.0,
-            ),
-            Row(
-                "Repetition",
-                "Pairs of neighboring words that are one word twice, or that stood in the sentence before, in percent.",
-                [_percent(sentences.total(shares)) for shares in repeated],
-                _percent(sentences.total(map(sentences.repetition, words))),
-            ),
-            Row(
-                "Unknown words",
-                "Words with a mark for what the vocabulary lacks (⁇ or <unk>), in percent.",
-                [_percent(sentences.total(shares)) for shares in unknown],
-                _percent(sentences.total(map(sentences.unknown, references))),
-            ),
-            *_unseen(words_of, words, counts if training is not None else None),
-            *_alignment_errors(alignments or {}, [candidate.name for candidate in systems]),
-        ],
+        groupings=_groupings(counted),
+        habits=[*_habits(counted), *_alignment_errors(alignments or {}, [one.name for one in comparison.systems])],
         notes=_notes(comparison, attention or {}),
-        data={
-            "end": PIECES[END],
-            "metrics": [{"title": METRICS[name].title, "key": name} for name in METRICS_BY_GROUP],
-            "source": None if comparison.source is None else _texts(comparison.source[:LISTED]),
-            **_marked(comparison),
-            "lengths": [len(line) for line in lengths[:LISTED]],
-            "lengthOf": side,
-            "rarest": [None if word is None else [word[0][:LONGEST_WORD], word[1]] for word in rarest[:LISTED]],
-            "groupings": [_places(made, len(references)) for made in (by_length, by_frequency)],
-            "systems": [
-                {
-                    "letter": letter(index),
-                    "name": shown(candidate.name).text,
-                    "scores": {
-                        name: [round(score, 1) for score in scored[name][index].sentences(LISTED)]
-                        for name in METRICS_BY_GROUP
-                    },
-                    "ratios": [_ratio(*ratio) for ratio in ratios[index][:LISTED].tolist()],
-                    "repeated": [share.part for share in repeated[index][:LISTED]],
-                    "unknown": [share.part for share in unknown[index][:LISTED]],
-                    "attention": list((attention or {}).get(candidate.name, ()))[:LISTED] or None,
-                }
-                for index, candidate in enumerate(systems)
-            ],
+        data=_data(counted, attention or {}),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Counted:
+    """What is counted once, for tables and list: the words of the first reference and of each system's translations,
+    line by line, and the statistics of metrics."""
+
+    comparison: Comparison
+    words: list[list[str]]
+    written: list[list[list[str]]]
+    frequencies: dict[str, int]
+    in_training: bool  # where the frequencies were counted, instead of in the references
+    rarest: list[tuple[str, int] | None]
+    lengths: list[int]  # of sources, if there are any, else of references
+    by_length: list[buckets.Bucket]
+    by_frequency: list[buckets.Bucket]
+    scored: dict[str, list[buckets.Scored]]  # by metric, for each system
+    repeated: list[list[Share]]
+    unknown: list[list[Share]]
+
+    @property
+    def side(self) -> str:
+        """Whose lengths they are."""
+        return "reference" if self.comparison.source is None else "source"
+
+    @property
+    def ratios(self) -> "list[npt.NDArray[np.int64]]":
+        """For each system (lines, 2): the tokens of a translation and of its closest reference, as BLEU has them."""
+        return [of_system.statistics[:, :2] for of_system in self.scored["bleu"]]
+
+
+def _counted(comparison: Comparison, *, tokenize: str, lowercase: bool, training: Iterable[str] | None) -> _Counted:
+    references = comparison.references[0]
+    words = [sentences.words(line) for line in references]
+    written = [[sentences.words(line) for line in candidate.hypotheses] for candidate in comparison.systems]
+    counted_in = references if training is None else training
+    frequencies = sentences.frequencies(counted_in, chain.from_iterable(chain(words, *written)))
+    rarest = [sentences.rarest(line, frequencies) for line in words]
+    measured = words if comparison.source is None else [sentences.words(line) for line in comparison.source]
+    lengths = [len(line) for line in measured]
+    metrics = {name: METRICS[name].build(tokenize, lowercase, lambda: None) for name in METRICS_BY_GROUP}
+    return _Counted(
+        comparison=comparison,
+        words=words,
+        written=written,
+        frequencies=frequencies,
+        in_training=training is not None,
+        rarest=rarest,
+        lengths=lengths,
+        by_length=buckets.by_length(lengths),
+        by_frequency=buckets.by_frequency([None if word is None else word[1] for word in rarest]),
+        scored={
+            name: [buckets.Scored(metric, one.hypotheses, comparison.references) for one in comparison.systems]
+            for name, metric in metrics.items()
         },
+        repeated=[[sentences.repetition(line) for line in lines] for lines in written],
+        unknown=[[sentences.unknown(line) for line in candidate.hypotheses] for candidate in comparison.systems],
     )
 
 
 def letter(index: int) -> str:
     """What stands for a system where its name is too long: A, B, …, Z, then 27, 28, …"""
     return chr(ord("A") + index) if index < 26 else str(index + 1)
+
+
+def _groupings(counted: _Counted) -> list[Grouping]:
+    text = "training text" if counted.in_training else "references"
+    return [
+        _grouping(
+            f"By {counted.side} length",
+            f"Words of the {counted.side}; punctuation is not counted.",
+            "words",
+            counted.by_length,
+            counted.scored,
+        ),
+        _grouping(
+            "By the rarest word of the reference",
+            f"How often the rarest word of the reference occurs in the {text}; case is ignored.",
+            "occurrences",
+            counted.by_frequency,
+            counted.scored,
+        ),
+    ]
 
 
 def _grouping(
@@ -185,6 +193,68 @@ def _grouping(
     )
 
 
+def _habits(counted: _Counted) -> list[Row]:
+    """What the systems make longer, repeat, or do not know, and the same of the references."""
+    references = counted.comparison.references[0]
+    rows = [
+        Row(
+            "Length ratio",
+            "Tokens of the translations, as BLEU counts them, for each token of the closest references.",
+            [_ratio(*ratio.sum(axis=0).tolist()) for ratio in counted.ratios],
+            1.0,
+        ),
+        Row(
+            "Repetition",
+            "Pairs of neighboring words that are the same word twice, or were in the sentence before, in percent.",
+            [_percent(shares) for shares in counted.repeated],
+            _percent(map(sentences.repetition, counted.words)),
+        ),
+        Row(
+            "Unknown words",
+            "Words with a mark for what the vocabulary lacks (⁇ or <unk>), in percent.",
+            [_percent(shares) for shares in counted.unknown],
+            _percent(map(sentences.unknown, references)),
+        ),
+    ]
+    if counted.in_training:
+        *values, reference = (
+            _percent(sentences.unseen(line, counted.frequencies) for line in lines)
+            for lines in (*counted.written, counted.words)
+        )
+        rows.append(Row("New words", "Words that never occur in the training text, in percent.", values, reference))
+    return rows
+
+
+def _data(counted: _Counted, attention: Mapping[str, Sequence[str | None]]) -> dict[str, Any]:
+    """What script.js makes the list of sentences from."""
+    source = counted.comparison.source
+    return {
+        "end": PIECES[END],
+        "metrics": [{"title": METRICS[name].title, "key": name} for name in METRICS_BY_GROUP],
+        "source": None if source is None else _texts(source[:LISTED]),
+        **_marked(counted.comparison),
+        "lengths": counted.lengths[:LISTED],
+        "lengthOf": counted.side,
+        "rarest": [None if word is None else [word[0][:LONGEST_WORD], word[1]] for word in counted.rarest[:LISTED]],
+        "groupings": [_places(made, len(counted.lengths)) for made in (counted.by_length, counted.by_frequency)],
+        "systems": [
+            {
+                "letter": letter(index),
+                "name": shown(candidate.name).text,
+                "scores": {
+                    name: [round(score, 1) for score in counted.scored[name][index].sentences(LISTED)]
+                    for name in METRICS_BY_GROUP
+                },
+                "ratios": [_ratio(*ratio) for ratio in counted.ratios[index][:LISTED].tolist()],
+                "repeated": [share.part for share in counted.repeated[index][:LISTED]],
+                "unknown": [share.part for share in counted.unknown[index][:LISTED]],
+                "attention": list(attention.get(candidate.name, ()))[:LISTED] or None,
+            }
+            for index, candidate in enumerate(counted.comparison.systems)
+        ],
+    }
+
+
 def _places(groups: Sequence[buckets.Bucket], count: int) -> dict[str, Any]:
     """The labels of the groups, and the group of each sentence, -1 for none."""
     places = [-1] * count
@@ -192,18 +262,6 @@ def _places(groups: Sequence[buckets.Bucket], count: int) -> dict[str, Any]:
         for index in bucket.indices:
             places[index] = place
     return {"labels": [bucket.label for bucket in groups], "of": places[:LISTED]}
-
-
-def _unseen(
-    translations: Sequence[Sequence[Sequence[str]]], references: Sequence[Sequence[str]], counts: dict[str, int] | None
-) -> list[Row]:
-    if counts is None:
-        return []
-    shares = [
-        _percent(sentences.total(sentences.unseen(line, counts) for line in lines))
-        for lines in (*translations, references)
-    ]
-    return [Row("New words", "Words that never occur in the training text, in percent.", shares[:-1], shares[-1])]
 
 
 def _alignment_errors(alignments: Mapping[str, AlignmentScores], names: Sequence[str]) -> list[Row]:
@@ -220,8 +278,9 @@ def _ratio(translation: int, reference: int) -> float | None:
     return round(translation / reference, 3) if reference else None
 
 
-def _percent(share: Share) -> float | None:
-    return None if share.rate is None else 100 * share.rate
+def _percent(shares: Iterable[Share]) -> float | None:
+    rate = sentences.total(shares).rate
+    return None if rate is None else 100 * rate
 
 
 def _texts(lines: Sequence[str]) -> dict[str, Any]:
