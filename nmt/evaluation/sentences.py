@@ -122,7 +122,7 @@ def common_subsequence(one: Sequence[str], other: Sequence[str]) -> list[tuple[i
 
 
 def repetition(sentence_words: Sequence[str]) -> Share:
-    """Of the pairs of neighboring words, those that are one word twice, or that stood in the sentence before.
+    """Of the pairs of neighboring words, those that are one word twice, or that the sentence already had.
 
     Case is ignored. "the cat and the cat cat" has two of five: its second "the cat", and "cat cat".
     """

@@ -205,7 +205,7 @@ def _habits(counted: _Counted) -> list[Row]:
         ),
         Row(
             "Repetition",
-            "Pairs of neighboring words that are the same word twice, or were in the sentence before, in percent.",
+            "Pairs of neighboring words that are one word twice, or that the sentence already had, in percent.",
             [_percent(shares) for shares in counted.repeated],
             _percent(map(sentences.repetition, counted.words)),
         ),
