@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from nmt.evaluation.comparison import Comparison, compare
+from nmt.evaluation.page.attention import packed
 from nmt.evaluation.page.contents import contents
 from nmt.evaluation.page.render import page
 from tests.evaluation.page import examples
@@ -176,7 +177,7 @@ def test_ten_thousand_sentences(opened: Open, tmp_path: Path) -> None:
     row = [0.6, 0.1, 0.05, 0.05, 0.02]
     weights = [[row[min(abs(target - source), 4)] for source in range(14)] for target in range(13)]
     comparison = compare({"a": lines, "b": lines[::-1]}, [lines], source=lines, metrics=("bleu",))
-    one = examples.packed(weights)
+    one = packed(weights)
     browser = opened(comparison, {"a": [one] * 10_000, "b": [one] * 10_000})
     assert (tmp_path / "report.html").stat().st_size < 20_000_000
     assert 0 < browser.run("return performance.getEntriesByType('navigation')[0].loadEventEnd") < 3000
@@ -213,7 +214,7 @@ def test_right_to_left_narrow_and_dark(opened: Open) -> None:
         source=[examples.ARABIC],
         metrics=("bleu", "chrf"),
     )
-    browser = opened(comparison, {"one": [examples.packed(examples.WEIGHTS)]})
+    browser = opened(comparison, {"one": [packed(examples.WEIGHTS)]})
     for css in ("#list .source", "#list .heard"):
         assert browser.run("return getComputedStyle(document.querySelector(arguments[0])).direction", css) == "rtl"
     first = "#list .heard .word"
