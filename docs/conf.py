@@ -48,6 +48,7 @@ CHAPTERS = {
     ],
     "Use": [
         "docs/training",
+        "docs/fine-tuning",
         "docs/translating",
         "docs/evaluation",
         "docs/serving",

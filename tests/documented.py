@@ -137,6 +137,7 @@ def lay_out(folder: Path) -> None:
         _write(folder / f"{name}.en", part)
         _write(folder / f"{name}.de", [line[::-1] for line in part])
     shutil.copyfile(folder / "train.en", folder / "other.en")
+    shutil.copyfile(folder / "test.de", folder / "mono.de")
     for name in ("test.out", "new.out", "old.out"):
         shutil.copyfile(folder / "test.de", folder / name)
     _write(

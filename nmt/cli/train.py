@@ -27,6 +27,7 @@ from nmt.cli.parsers.train import PROGRAM, parser
 from nmt.cli.training_request import Request, read_request
 from nmt.cli.validation_metrics import build_validation
 from nmt.config import Config, dump_config, json_schema
+from nmt.data.mixing import mixture
 from nmt.data.preparation import Log, Prepared, prepare
 from nmt.data.subwords import Vocabularies
 from nmt.errors import ToldElsewhere, UserError, checked
@@ -207,7 +208,10 @@ def _run(
 
 def _prepare(request: Request, log: Log) -> Prepared:
     vocabularies = None if request.origin is None else request.origin.vocabularies
-    return prepare(request.config, cache=request.cache, log=log, vocabularies=vocabularies)
+    prepared = prepare(request.config, cache=request.cache, log=log, vocabularies=vocabularies)
+    for line in mixture(request.config.data.train, prepared.train.sizes):
+        log(line)
+    return prepared
 
 
 def _fingerprint(prepared: Prepared) -> str:

@@ -113,7 +113,7 @@ class _Source:
             (*place, key): path
             for place, pair in {**pairs, ("data", "valid"): config.data.valid}.items()
             for key, path in pair
-            if path is not None
+            if isinstance(path, Path)
         }
         problems = [Problem(place, missing) for place, path in files.items() if (missing := nothing_at(path))]
         if problems and self.is_example:

@@ -24,6 +24,7 @@ from nmt.config.schema import (
     existing_models,
 )
 from nmt.config.yaml_text import KeyPath
+from nmt.symbols import PIECES
 
 
 def contradictions(config: Config) -> Iterator[Problem]:
@@ -54,6 +55,10 @@ def _data(config: Config) -> Iterator[Problem]:
         if key != "data.valid" and (pair.source, pair.target) == (valid.source, valid.target):
             message = "these are the files of data.valid; validation needs sentences that are not trained on"
             yield _problem(key, message, key, "data.valid")
+    for index, files in enumerate(config.data.train):
+        if files.tag in PIECES:
+            message = f"{files.tag} is one of the special symbols {', '.join(PIECES)}; choose another, such as <BT>"
+            yield _problem(f"data.train.{index}.tag", message)
 
 
 def _existing_models(config: Config) -> Iterator[Problem]:

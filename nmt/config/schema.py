@@ -144,13 +144,26 @@ class ParallelFiles(Section):
     target word, counted from 0 in the text of these files; plain or .gz. Those of `data.valid` are only measured."""
 
 
+class TrainingFiles(ParallelFiles):
+    weight: float = Field(default=1.0, gt=0.0, le=1000.0)
+    """How often an epoch reads these pairs: 1 is once; 0.25 is a quarter of them, another quarter in every epoch; 2.5
+    is twice, and half of them once more."""
+    tag: str | None = Field(
+        default=None,
+        pattern=r"^<[^\s<>▁]{1,40}>$",
+        json_schema_extra={"$comment": "text such as <BT>: up to 40 characters in angle brackets, without white space"},
+    )
+    """A symbol that is put in front of every source sentence, such as <BT> for back-translations (Caswell et al. 2019);
+    it becomes a piece of the source vocabulary. null: none."""
+
+
 class DataConfig(Section):
     source_language: str = Field(min_length=1)
     """Name of the source language, such as en."""
     target_language: str = Field(min_length=1)
     """Name of the target language, such as de."""
-    train: list[ParallelFiles] = Field(min_length=1)
-    """Training corpus: one or more pairs of files, read one after the other."""
+    train: list[TrainingFiles] = Field(min_length=1)
+    """Training corpus: one or more pairs of files, which are mixed as their weights say."""
     valid: ParallelFiles
     """Validation corpus: scored during training, never trained on, never filtered."""
     max_length: Count = 100

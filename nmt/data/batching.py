@@ -14,6 +14,7 @@ from torch import Tensor
 
 from nmt.config.schema import BatchOrder, Config, Shuffle, SortBy, SubwordSampling
 from nmt.data.binarised import PairedIds
+from nmt.data.mixing import mixed_rows
 from nmt.data.subwords import Vocabularies
 from nmt.symbols import BEGIN, END, PAD
 
@@ -124,8 +125,9 @@ def plan_batches(
     batch_order: BatchOrder = "shuffled",
     seed: int,
     epoch: int,
+    rows: Indices | None = None,
 ) -> list[Indices]:
-    """Return the rows of each batch of an epoch, in training order: every row exactly once.
+    """Return the rows of each batch of an epoch, in training order: each of `rows`, or (None) every row exactly once.
 
     Pairs are shuffled, sorted by the lengths that `sort_by` names (see `_sort_keys`), with equal ones in their order so
     far, and cut into batches, whose order is `batch_order`. `sort_pairs` sorts only this many pairs, a part, at a time.
@@ -140,13 +142,16 @@ def plan_batches(
     """
     random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, epoch])))
     index_type = np.int32 if len(source_lengths) <= np.iinfo(np.int32).max else np.int64  # half, for millions of pairs
+    count = len(source_lengths) if rows is None else len(rows)
     if shuffle == "never":
-        order: Indices = np.arange(len(source_lengths), dtype=index_type)
+        order: Indices = np.arange(count, dtype=index_type)
     else:
         shuffling = random
         if shuffle == "once":
             shuffling = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 0])))
-        order = shuffling.permutation(len(source_lengths)).astype(index_type)
+        order = shuffling.permutation(count).astype(index_type)
+    if rows is not None:
+        order = rows[order]
     keys = _sort_keys(source_lengths, target_lengths, sort_by)
     plan: list[Indices] = []
     for part in [order] if sort_pairs is None else np.split(order, range(sort_pairs, len(order), sort_pairs)):
@@ -161,7 +166,9 @@ def plan_batches(
 
 
 def plan_epoch(corpus: PairedIds, config: Config, *, epoch: int) -> list[Indices]:
-    """Return the batches of a training epoch (counted from 0) as configured; see `plan_batches`."""
+    """Return the batches of a training epoch (counted from 0) as configured; see `plan_batches` and `mixed_rows`."""
+    weights = [files.weight for files in config.data.train]
+    shuffle = config.training.shuffle
     return plan_batches(
         corpus.source_lengths,
         corpus.target_lengths,
@@ -169,10 +176,11 @@ def plan_epoch(corpus: PairedIds, config: Config, *, epoch: int) -> list[Indices
         batch_by=config.training.batch_by,
         sort_by=config.training.sort_by,
         sort_pairs=config.training.sort_pairs,
-        shuffle=config.training.shuffle,
+        shuffle=shuffle,
         batch_order=config.training.batch_order,
         seed=config.seed,
         epoch=epoch,
+        rows=mixed_rows(corpus.sizes, weights, shuffle=shuffle, seed=config.seed, epoch=epoch),
     )
 
 

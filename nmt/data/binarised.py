@@ -99,6 +99,8 @@ class PairedIds:
                 raise ValueError(f"{META} is of format {meta['format']!r}, not {FORMAT}")
             self.report = CorpusReport(**meta["report"])
             self.pieces = tuple(map(int, meta["pieces"]))  # sizes of the vocabularies
+            # Pairs of each of the corpora that stand here one after the other; older folders tell only their sum.
+            self.sizes = tuple(map(int, meta.get("sizes", [self.report.kept])))
             self.has_text = "source.text" in meta["files"]
             self.has_alignments = f"{ALIGNMENT}.links" in meta["files"]
             with telling_damage(folder):
@@ -107,6 +109,8 @@ class PairedIds:
                 )
             for side in rows:
                 side.check(self.report.kept)
+            if sum(self.sizes) != self.report.kept:
+                raise ValueError("the corpora do not fill their rows")
         except (KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"{META} is not as it was written ({error!r})") from None
         self._source, self._target = rows[:2]

@@ -44,8 +44,11 @@ def binarise(
     filters: Filters | None,
     with_text: bool = False,
     alignments: Iterable[str] | None = None,
+    corpora: Sequence[int] | None = None,
 ) -> PairedIds:
     """Encode pairs of lines into `folder` and open it; the pairs are read once and never all in memory.
+
+    `corpora` says how many pairs come from each of several corpora, one after the other; None: all are from one.
 
     `filters` None keeps every pair, even empty ones. `with_text` also keeps the lines, for sampling segmentations.
     `alignments` are lines in Pharaoh format, one a pair, whose links are between words that the pair has.
@@ -61,8 +64,11 @@ def binarise(
             sides = SIDES if with_text else ()
             text_writers = [_RowsWriter(stack, partial, f"{side}.text", f"{side}.text_offsets", "u1") for side in sides]
             aligning = None if alignments is None else _Aligning(stack, partial, vocabularies, alignments)
+            ends = np.cumsum(corpora or [0])[:-1]  # of all corpora but the last
+            sizes = np.zeros(len(ends) + 1, dtype=np.int64)
             for texts, ids in _encoded(pairs, vocabularies):
                 kept, chunk_counts = _write_chunk(texts, ids, id_writers, text_writers, filters)
+                np.add.at(sizes, np.searchsorted(ends, counts["read"] + kept, side="right"), 1)
                 counts.update(chunk_counts)
                 if aligning is not None:
                     aligning.write(texts, kept)
@@ -76,6 +82,7 @@ def binarise(
             "id_type": id_type,
             "pieces": [subwords.size for subwords in vocabularies],
             "report": report._asdict(),
+            "sizes": sizes.tolist(),
             "files": {file.name: file.seal for rows in writers for file in rows.files},
         }
         write_sealed(partial / META, json.dumps(meta).encode())

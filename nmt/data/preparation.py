@@ -22,6 +22,7 @@ from nmt.config.schema import (
     Config,
     ParallelFiles,
     SubwordsConfig,
+    TrainingFiles,
     changed,
     existing_models,
 )
@@ -32,6 +33,7 @@ from nmt.data.corpus import check_corpora, digests, read_lines, read_pairs
 from nmt.data.sealed import discard, read_sealed, write_sealed
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import Checking, UserError, caught, checked
+from nmt.pharaoh import links_of_line, pharaoh
 
 _TRAINING_LINES = 1_000_000  # subword models are trained on at most about this many lines, evenly spread
 _RECIPE = 1  # of training subword models; part of the cache keys
@@ -55,7 +57,8 @@ class Prepared(NamedTuple):
 def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies | None = None) -> Prepared:
     """Check the corpora, train or load the subword models and encode both corpora, reusing whatever the cache has.
 
-    `vocabularies`, if given, replace the subword models, as for fine-tuning. `log` receives a line for each result.
+    `vocabularies`, if given, replace the subword models, as for fine-tuning; they must have the tags of the corpora,
+    and models that are trained or named get them. `log` receives a line for each result.
 
     Raises:
         UserError: with all problems of the corpora; or of the subword models; or when no pair is left.
@@ -63,8 +66,11 @@ def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies
     try:
         corpora = _checked([*config.data.train, config.data.valid], cache, log)
         train, valid = corpora[:-1], corpora[-1:]
+        train = [corpus._replace(tag=files.tag) for corpus, files in zip(train, config.data.train, strict=True)]
+        is_given = vocabularies is not None
         if vocabularies is None:
             vocabularies = _existing(config.subwords, log) or _trained(config.subwords, train, cache, log)
+        vocabularies = _with_tags(vocabularies, config.data.train, may_grow=not is_given, log=log)
         _check_sampling(config.subwords, vocabularies)
         filters = Filters(config.data.max_length, config.data.max_length_ratio)
         with_text = config.subwords.sampling is not None
@@ -88,6 +94,7 @@ class _Corpus(NamedTuple):
     digests: tuple[str, str]
     lines: int
     alignments: tuple[Path, str] | None  # path and hash
+    tag: str | None = None  # what is put in front of every source that is not blank
 
     @property
     def hashes(self) -> tuple[str, ...]:
@@ -99,7 +106,20 @@ class _Corpus(NamedTuple):
         if self.alignments is None:
             return repeat("", self.lines)
         path, digest = self.alignments
-        return read_lines(path, expected=digest)
+        lines = read_lines(path, expected=digest)
+        return lines if self.tag is None else map(_behind_tag, lines)
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """The pairs of lines to encode, with the tag."""
+        pairs = read_pairs(*self.paths, expected=self.digests)
+        if self.tag is None:
+            return pairs
+        return ((f"{self.tag} {source}" if source.strip() else source, target) for source, target in pairs)
+
+
+def _behind_tag(line: str) -> str:
+    """The links of a line to the words of a source that has got a tag in front."""
+    return pharaoh((source + 1, target) for source, target in links_of_line(line, place="an alignment"))
 
 
 def _reused(path: Path, read: Callable[[Path], Entry], log: Log) -> Entry | None:
@@ -258,6 +278,35 @@ def _rows(corpus: _Corpus, sides: Sequence[int]) -> Iterator[tuple[str, ...]]:
     return ((line,) for line in read_lines(corpus.paths[sides[0]], expected=corpus.digests[sides[0]]))
 
 
+def _with_tags(vocabularies: Vocabularies, train: Sequence[TrainingFiles], *, may_grow: bool, log: Log) -> Vocabularies:
+    """The vocabularies with the tags of the corpora among the source pieces.
+
+    Raises UserError for a tag that cannot be one, or, unless they `may_grow`, that is none of their pieces.
+    """
+    tags = list(dict.fromkeys(files.tag for files in train if files.tag is not None))
+    source, problems = vocabularies.source, []
+    for tag in tags:
+        place = f"data.train.{next(index for index, files in enumerate(train) if files.tag == tag)}.tag"
+        try:
+            grown = source.with_symbols([tag])
+        except ValueError as error:
+            problems.append(f"{place}: {error}")
+            continue
+        if grown is source:
+            continue
+        if not may_grow:
+            problems.append(f"{place}: {tag} is no symbol of the source vocabulary of the model to start from")
+        log(
+            f"subwords: {tag} added to the {'joint' if vocabularies.target is vocabularies.source else 'source'} pieces"
+        )
+        source = grown
+    if problems:
+        raise UserError(*problems)
+    if source is vocabularies.source:
+        return vocabularies
+    return Vocabularies(source, source if vocabularies.target is vocabularies.source else vocabularies.target)
+
+
 def _check_sampling(settings: SubwordsConfig, vocabularies: Vocabularies) -> None:
     if settings.sampling is None:
         return
@@ -284,7 +333,8 @@ def _encoded(
 ) -> PairedIds:
     models = [hashlib.blake2b(subwords.model, digest_size=20).hexdigest() for subwords in vocabularies]
     words = [_WORDS] if any(subwords.of_words for subwords in vocabularies) else []
-    key = _key([_ENCODING, [corpus.hashes for corpus in corpora], models, filters, with_text, *words])
+    tags = [[corpus.tag for corpus in corpora]] if any(corpus.tag for corpus in corpora) else []
+    key = _key([_ENCODING, [corpus.hashes for corpus in corpora], models, filters, with_text, *words, *tags])
     with_alignments = any(corpus.alignments for corpus in corpora)
     folder = cache / "ids" / key
 
@@ -293,14 +343,23 @@ def _encoded(
         contents = (tuple(subwords.size for subwords in vocabularies), with_text, with_alignments)
         if (ids.pieces, ids.has_text, ids.has_alignments) != contents:
             raise ValueError("made with other vocabularies")
+        if len(ids.sizes) != len(corpora):
+            raise ValueError("it does not say how many pairs of each corpus it has")
         return ids
 
     ids, how = _reused(folder, opened, log), "reused"
     if ids is None:
         began = time.monotonic()
-        pairs = chain.from_iterable(read_pairs(*corpus.paths, expected=corpus.digests) for corpus in corpora)
         lines = chain.from_iterable(corpus.alignment_lines() for corpus in corpora) if with_alignments else None
-        ids = binarise(pairs, folder, vocabularies=vocabularies, filters=filters, with_text=with_text, alignments=lines)
+        ids = binarise(
+            chain.from_iterable(corpus.pairs() for corpus in corpora),
+            folder,
+            vocabularies=vocabularies,
+            filters=filters,
+            with_text=with_text,
+            alignments=lines,
+            corpora=[corpus.lines for corpus in corpora],
+        )
         how = f"encoded in {time.monotonic() - began:.1f} s"
     log(f"{name}: {'; '.join(ids.report.lines())}; {how}")
     return ids

@@ -44,9 +44,11 @@ class Segmenter:
         """Read the pieces of a serialized model that `processor` has loaded.
 
         Raises:
-            ValueError: the model is not of type bpe or unigram, has user-defined symbols, or is damaged.
+            ValueError: the model is not of type bpe or unigram, has user-defined symbols that begin no word, or is
+                damaged.
         """
         self._processor = processor
+        self._symbols: dict[str, int] = {}  # words that are never cut
         self._pieces: dict[str, tuple[int, float]] = {}  # text: id, score
         self._bytes: dict[int, int] = {}
         settings = read_model(model)
@@ -61,6 +63,8 @@ class Segmenter:
         inside = any(WORD_START in piece[1:] for piece in self._pieces)
         pattern = ".{1,%d}" if inside else f"{WORD_START}?[^{WORD_START}]{{1,%d}}|{WORD_START}"
         self._words = re.compile(pattern % _LONGEST_WORD, re.DOTALL)
+        longest_first = sorted(self._symbols, key=len, reverse=True)
+        self._symbol = re.compile(f"({'|'.join(map(re.escape, longest_first))})") if self._symbols else None
         self._lattice = lru_cache(maxsize=_REMEMBERED)(self._build_lattice)
 
     def sample(self, text: str, *, alpha: float, nbest_size: int, random: Random) -> list[int]:
@@ -73,8 +77,11 @@ class Segmenter:
         if self._is_unigram and nbest_size != -1:
             return self._one_of_the_best(text, alpha, nbest_size, random)
         pieces: list[tuple[int, str]] = []
-        for word in self._words.findall(self._processor.normalize(text)):
-            pieces += self._walk(word, alpha, random) if self._is_unigram else self._merge(word, alpha, random)
+        for word in self._words_of(self._processor.normalize(text)):
+            if word in self._symbols:
+                pieces.append((self._symbols[word], word))
+            else:
+                pieces += self._walk(word, alpha, random) if self._is_unigram else self._merge(word, alpha, random)
         ids: list[int] = []
         for unknown, run in groupby(pieces, key=lambda piece: piece[0] == UNKNOWN):
             if not unknown:
@@ -84,6 +91,13 @@ class Segmenter:
             else:
                 ids.append(UNKNOWN)
         return ids
+
+    def _words_of(self, text: str) -> list[str]:
+        """The words that are segmented one by one, and the symbols, of a normalized text."""
+        if self._symbol is None:
+            return self._words.findall(text)
+        parts = self._symbol.split(text)
+        return [word for part in parts for word in ([part] if part in self._symbols else self._words.findall(part))]
 
     def _merge(self, word: str, dropout: float, random: Random) -> list[tuple[int, str]]:
         """BPE-dropout: make the best of the possible merges that are not skipped this time, until none is left."""
@@ -135,6 +149,9 @@ class Segmenter:
         if nbest_size <= 1:
             return list(self._processor.encode(text, out_type=int))
         best = self._processor.nbest_encode_as_ids(text, nbest_size)
+        if self._symbols:  # which the best one keeps whole
+            whole = [sum(number in self._symbols.values() for number in ids) for ids in best]
+            best = [ids for ids, count in zip(best, whole, strict=True) if count == whole[0]]
         scores = [alpha * sum(self._scores.get(number, 0.0) for number in ids) for ids in best]
         highest = max(scores)
         (chosen,) = random.choices(best, [math.exp(score - highest) for score in scores])
@@ -150,6 +167,8 @@ class Segmenter:
                 self._pieces[text] = (number, piece.score)
             elif kind == piece.BYTE:
                 self._bytes[int(text[1:-1], 16)] = number
+            elif kind == piece.USER_DEFINED and text.startswith(WORD_START) and WORD_START not in text[1:]:
+                self._symbols[text] = number
             elif kind == piece.USER_DEFINED:
                 raise ValueError(f"a subword model with user-defined symbols ({text!r}) cannot sample segmentations")
 

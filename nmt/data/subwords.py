@@ -17,7 +17,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 import sentencepiece
-from sentencepiece.sentencepiece_model_pb2 import TrainerSpec  # type: ignore[attr-defined]
+from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec  # type: ignore[attr-defined]
 from sentencepiece.sentencepiece_pb2 import SentencePieceText  # type: ignore[attr-defined]
 
 from nmt.config.schema import SubwordSampling, SubwordsConfig
@@ -135,6 +135,35 @@ class Subwords:
         """
         return Subwords(word_model(read_vocabulary(path), joiner))
 
+    def with_symbols(self, symbols: Iterable[str]) -> "Subwords":
+        """The model with each of these words as a piece that is never cut, such as <BT>; itself if it has them all.
+
+        New pieces come last, so all others keep their ids. A text gets the piece where a word of it begins with the
+        symbol, as its normalization leaves it.
+
+        Raises:
+            ValueError: normalization does not leave one word of a symbol.
+        """
+        model = read_model(self.model)
+        kinds = ModelProto.SentencePiece
+        pieces = {piece.piece: piece for piece in model.pieces}
+        has_changed = False
+        for symbol in symbols:
+            text = f"{WORD_START}{symbol}" if self.is_listed else self._processor.normalize(symbol)
+            word = text.removeprefix(WORD_START)
+            if not word or WORD_START in word or " " in word:
+                raise ValueError(f"normalization makes {text!r} of {symbol}, which is no word; choose another symbol")
+            if text in pieces:
+                if self.of_words or pieces[text].type == kinds.USER_DEFINED:
+                    continue
+                pieces[text].type = kinds.USER_DEFINED  # so that it wins over its parts
+            elif word in pieces and pieces[word].type == kinds.USER_DEFINED:
+                continue
+            else:
+                pieces[text] = model.pieces.add(piece=text, type=kinds.USER_DEFINED)
+            has_changed = True
+        return Subwords(model.SerializeToString()) if has_changed else self
+
     def encode(self, text: str) -> list[int]:
         """Return the ids of the best segmentation, without BEGIN and END; [] for blank text.
 
@@ -155,7 +184,7 @@ class Subwords:
         """Return a random segmentation of every text, a pure function of the texts, the settings and the seed.
 
         Raises:
-            ValueError: the model is not of type bpe or unigram, or has user-defined symbols.
+            ValueError: the model is not of type bpe or unigram, or has user-defined symbols that begin no word.
         """
         random = Random(seed)
         alpha, nbest_size = sampling.alpha, sampling.nbest_size

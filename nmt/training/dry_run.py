@@ -10,6 +10,7 @@ from torch import nn
 
 from nmt.config import Config
 from nmt.data.batching import Indices, batches, padding_share, plan_epoch
+from nmt.data.mixing import mixture
 from nmt.data.preparation import Prepared
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.optim import build_optimizer
@@ -24,6 +25,7 @@ def describe(config: Config, prepared: Prepared, model: Seq2Seq) -> Iterator[str
         pairs, *sides = corpus.report.lines()
         yield f"{name}: {pairs}"
         yield from (f"  {side}" for side in sides)
+    yield from mixture(config.data.train, prepared.train.sizes)
     yield from _samples(prepared)
     yield from parameters(model)
     plan = plan_epoch(prepared.train, config, epoch=0)

@@ -38,7 +38,9 @@ def test_every_key_says_in_words_what_it_allows() -> None:
     assert words["training.save_every"] == (
         'a whole number, at least 1, or text such as "1 epoch" or "500 updates", or null'
     )
-    assert words["data.train"] == "a list of at least 1, each item: a section with the keys source, target, alignments"
+    assert words["data.train"] == (
+        "a list of at least 1, each item: a section with the keys source, target, alignments, weight, tag"
+    )
     assert words["model.encoder.directions"] == "concatenate, sum"
     assert words["model.decoder.initial_state"] == "one of the initial states, such as final or mean"
 

@@ -501,3 +501,89 @@ def test_alignments_that_change_while_they_are_read(folder: Path, monkeypatch: p
     monkeypatch.setattr(preparation, "digests", changed_afterwards)
     with pytest.raises(UserError, match=r"train\.align: was changed while it was being read"):
         run(folder, **changes)
+
+
+# ------------------------------------------------------------------------------------------------------ several corpora
+
+
+def two_corpora(folder: Path, **second: Any) -> dict[str, Any]:
+    """The training files twice, the second time with these keys."""
+    files = {"source": str(folder / "train.en"), "target": str(folder / "train.de")}
+    return {"data__train": [files, {**files, **second}]}
+
+
+def test_the_pairs_that_are_kept_of_each_corpus(folder: Path) -> None:
+    (folder / "short.en").write_text("snow\n\n", encoding="utf-8")
+    (folder / "short.de").write_text("Schnee\nleer\n", encoding="utf-8")
+    short = {"source": str(folder / "short.en"), "target": str(folder / "short.de")}
+    files = two_corpora(folder)["data__train"][0]
+    prepared = run(folder, data__train=[short, files, short], data__max_length=50)
+    assert prepared.train.sizes == (1, 4, 1)
+    assert prepared.valid.sizes == (3,)
+
+
+def test_weights_need_no_other_ids(folder: Path) -> None:
+    first = run(folder, **two_corpora(folder))
+    log: list[str] = []
+    assert run(folder, log, **two_corpora(folder, weight=0.5)).train.folder == first.train.folder
+    assert all(line.endswith("reused") for line in log)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "char", "word"])
+@pytest.mark.parametrize("joint", [True, False])
+def test_tagged_sources(folder: Path, kind: str, joint: bool) -> None:
+    """The tag is the first piece of every source of its corpus, and the last one of the vocabulary."""
+    size = 30 if kind == "unigram" else 48
+    settings = {"subwords__type": kind, "subwords__size": size, "subwords__joint": joint, "data__max_length": 1000}
+    plain = run(folder, **two_corpora(folder), **settings)
+    prepared = run(folder, **two_corpora(folder, tag="<BT>"), **settings)
+    source, target = prepared.vocabularies
+    assert source.size == plain.vocabularies.source.size + 1
+    assert target.size == plain.vocabularies.target.size + joint
+    assert source.pieces([source.size - 1]) == ["▁<BT>"]
+    assert prepared.train.sizes == (5, 5)
+    for row in range(10):
+        tag = [source.size - 1] if row >= 5 else []
+        assert prepared.train.source(row).tolist() == [*tag, *plain.train.source(row).tolist()]
+        assert prepared.train.target(row).tolist() == plain.train.target(row).tolist()
+    assert prepared.train.folder != plain.train.folder
+    assert run(folder, **two_corpora(folder, tag="<BT>"), **settings).train.folder == prepared.train.folder
+
+
+def test_a_tag_in_a_vocabulary_file(folder: Path) -> None:
+    """It is added, unless it is one of the words."""
+    words = sorted({word for line in [*SOURCE, *TARGET] for word in line.split()})
+    sizes = []
+    for listed in (words, [*words, "<BT>"]):
+        (folder / "words").write_text("".join(f"{word}\n" for word in listed), encoding="utf-8")
+        prepared = run(folder, **two_corpora(folder, tag="<BT>"), subwords__vocabulary=folder / "words")
+        sizes.append(prepared.vocabularies.source.size)
+        assert prepared.vocabularies.source.pieces(prepared.train.source(5))[:2] == ["▁<BT>", "▁a"]
+    assert sizes == [4 + len(words) + 1] * 2
+
+
+def test_links_of_tagged_sources(folder: Path) -> None:
+    words = {"subwords__type": "word", "subwords__size": 60, "data__max_length": 50}
+    changes = with_alignments(folder, LINKS)
+    changes["data__train"][0]["tag"] = "<BT>"
+    prepared = run(folder, **changes, **words)
+    assert word_links(prepared, 0) == {("▁a", "▁ein"), ("▁small", "▁ein"), ("▁dog", "▁Hund"), ("▁runs", "▁läuft")}
+
+
+def test_sampled_sources_keep_their_tag(folder: Path) -> None:
+    changes = two_corpora(folder, tag="<BT>")
+    prepared = run(folder, **changes, subwords__sampling={"alpha": 0.5})
+    assert prepared.train.text(5) == (f"<BT> {SOURCE[0]}", TARGET[0])
+    assert prepared.train.text(0) == (SOURCE[0], TARGET[0])
+
+
+def test_a_tag_that_the_given_vocabulary_lacks(folder: Path) -> None:
+    plain = run(folder).vocabularies
+    tagged = config(folder, **two_corpora(folder, tag="<BT>"))
+    with pytest.raises(
+        UserError, match=r"^data\.train\.1\.tag: <BT> is no symbol of the source vocabulary of the model"
+    ):
+        prepare(tagged, cache=folder / "cache", log=[].append, vocabularies=plain)
+    joint = plain.source.with_symbols(["<BT>"])
+    prepared = prepare(tagged, cache=folder / "cache", log=[].append, vocabularies=Vocabularies(joint, joint))
+    assert prepared.vocabularies.source is joint

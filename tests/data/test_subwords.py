@@ -259,3 +259,51 @@ def test_a_word_model_has_one_unknown_piece_for_each_unknown_word() -> None:
     assert subwords.encode_batch([text, ""]) == [subwords.encode(text), []]
     assert [text[start:stop] for start, stop in subwords.spans(text)] == text.split()
     assert subwords.decode(subwords.encode(text)).count("⁇") == 3
+
+
+# ------------------------------------------------------------------------------------------------------------- symbols
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+@pytest.mark.parametrize(("kind", "size"), [("bpe", 90), ("unigram", 55), ("char", 500), ("word", 500)])
+def test_symbols_come_last_and_are_never_cut(kind: str, size: int, lowercase: bool) -> None:
+    plain = train(kind, size, lowercase=lowercase)
+    tagged = plain.with_symbols(["<BT>", "<2de>"])
+    first = plain.size
+    assert tagged.size == first + 2
+    assert tagged.pieces(range(first)) == plain.pieces(range(first))
+    for line in LINES:
+        assert tagged.encode(line) == plain.encode(line)
+        assert tagged.encode(f"<BT> {line}") == [first, *plain.encode(line)]
+        assert tagged.encode(f"<2de> {line}") == [first + 1, *plain.encode(line)]
+    assert tagged.spans("<BT> dog")[0] == (0, 4)
+    assert tagged.with_symbols(["<2de>"]) is tagged
+    assert first not in tagged.encode("x<BT> < BT >")
+
+
+def test_a_symbol_that_is_a_piece_already_keeps_its_id() -> None:
+    learned = train("bpe", 90)
+    (known,) = learned.ids(["▁dog"])
+    assert known != UNKNOWN
+    symbol = learned.with_symbols(["dog"])
+    assert symbol is not learned
+    assert (symbol.size, symbol.encode("dog runs")[0]) == (learned.size, known)
+    words = train("word", 500)
+    assert words.with_symbols(["dog"]) is words
+
+
+def test_a_symbol_that_normalization_takes_away() -> None:
+    with pytest.raises(ValueError, match="which is no word; choose another symbol"):
+        train().with_symbols(["\u200b"])
+
+
+@pytest.mark.parametrize(("kind", "size", "nbest_size"), [("bpe", 90, -1), ("unigram", 60, -1), ("unigram", 60, 5)])
+def test_sampled_text_keeps_its_symbols(kind: str, size: int, nbest_size: int) -> None:
+    tagged = train(kind, size).with_symbols(["<BT>", "<BTX>"])
+    sampling = SubwordSampling(alpha=0.9 if kind == "bpe" else 0.01, nbest_size=nbest_size)
+    for seed in range(20):
+        (ids,) = tagged.sample(["<BTX> the <BT> dog"], sampling=sampling, seed=seed)
+        pieces = tagged.pieces(ids)
+        assert pieces[0] == "▁<BTX>"
+        assert pieces.count("▁<BT>") == 1
+        assert tagged.decode(ids) == "<BTX> the <BT> dog"

@@ -1,0 +1,66 @@
+"""How several training corpora are mixed: how often an epoch reads the pairs of each, and which of them.
+
+Like the plan of the batches, what an epoch reads is a pure function of the corpora's sizes, their weights, the seed and
+the epoch, so a run that is resumed reads on where it stood. It knows rows; it knows no files and no batches.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.config.schema import Shuffle, TrainingFiles
+from nmt.errors import UserError
+
+
+def mixed_rows(
+    sizes: Sequence[int], weights: Sequence[float], *, shuffle: Shuffle, seed: int, epoch: int
+) -> npt.NDArray[np.integer] | None:
+    """Return the rows that an epoch reads of corpora with `sizes` rows, one after the other; None: every row once.
+
+    A corpus of n rows and weight w is read pass after pass, each a permutation π_k of its own (the order of the files
+    where `shuffle` is "never"), and epoch e takes what stands between ⌊e w n⌋ and ⌊(e + 1) w n⌋ of
+
+        π_0(0), …, π_0(n - 1), π_1(0), …, π_1(n - 1), π_2(0), …
+
+    So no row is read a second time before all others have been read once, in one epoch or over several.
+    """
+    if all(weight == 1.0 for weight in weights):
+        return None
+    parts: list[npt.NDArray[np.integer]] = []
+    first = 0
+    for corpus, (size, weight) in enumerate(zip(sizes, weights, strict=True)):
+        start, end = pairs_until(size, weight, epoch=epoch), pairs_until(size, weight, epoch=epoch + 1)
+        for number in range(start // max(size, 1), -(-end // max(size, 1))):
+            order: npt.NDArray[np.integer] = np.arange(size)
+            if shuffle != "never":
+                # With a spawn key, the seeds are others than those of `plan_batches` and of sampling.
+                order = np.random.Generator(
+                    np.random.PCG64(np.random.SeedSequence([seed], spawn_key=(corpus, number)))
+                ).permutation(size)
+            parts.append(first + order[max(start - number * size, 0) : end - number * size])
+        first += size
+    return np.concatenate(parts)
+
+
+def pairs_until(size: int, weight: float, *, epoch: int) -> int:
+    """How many pairs of a corpus with this size and weight are read before an epoch, counted from 0, begins."""
+    return math.floor(epoch * weight * size)
+
+
+def mixture(train: Sequence[TrainingFiles], sizes: Sequence[int]) -> list[str]:
+    """What an epoch reads of each training corpus with `sizes` pairs, in lines; none for one that is read as it is.
+
+    Raises UserError where an epoch might have no pair at all.
+    """
+    if all(files.weight * size < 1.0 for files, size in zip(train, sizes, strict=True)):
+        weights = ", ".join(f"{files.weight:g} × {size:,} pairs" for files, size in zip(train, sizes, strict=True))
+        raise UserError(f"data.train: an epoch would have no pair ({weights}); give a larger weight")
+    if len(train) == 1 and train[0].weight == 1.0 and train[0].tag is None:
+        return []
+    return [
+        f"an epoch reads {pairs_until(size, files.weight, epoch=1):,} pairs of {files.source}: weight "
+        f"{files.weight:g}, {size:,} pairs" + (f", tagged {files.tag}" if files.tag else "")
+        for files, size in zip(train, sizes, strict=True)
+    ]

@@ -1,0 +1,111 @@
+"""nmt-train on several corpora: weights and tags, what is told of them, resuming, and what is refused."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt.cli import translate
+from nmt.data.subwords import Subwords
+from nmt.models.model_file import load_model
+from tests.cli.test_train_finetuning import stop_at_validation, without
+
+Train = Callable[..., int]
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def mixed(tmp_path: Path, corpus: Path) -> str:
+    """The training corpus, and a quarter of as many back-translations in every epoch."""
+    files = f"source: {corpus / 'train.en'}, target: {corpus / 'train.de'}"
+    return f"data.train=[{{{files}}}, {{{files}, weight: 0.25, tag: <BT>}}]"
+
+
+def test_a_run_that_was_interrupted_reads_on(
+    tmp_path: Path, tiny: Path, mixed: str, train: Train, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """135 pairs an epoch: 12 batches of 12. The best model is that of a run without the interruption."""
+    assert train(tiny, tmp_path / "whole", mixed) == 0
+    told = capsys.readouterr().err
+    assert "an epoch reads 27 pairs of " in told
+    assert ": weight 0.25, 108 pairs, tagged <BT>" in told
+    assert "epoch 3: 12 batches" in told
+    with monkeypatch.context() as patch:
+        stop_at_validation(patch, 2)
+        assert train(tiny, tmp_path / "run", mixed) == 130
+    assert train(tiny, tmp_path / "run", mixed, "--resume") == 0
+    whole, run = (load_model(tmp_path / name) for name in ("whole", "run"))
+    assert (tmp_path / "run" / "best.safetensors").read_bytes() == (
+        tmp_path / "whole" / "best.safetensors"
+    ).read_bytes()
+    assert whole.sizes == run.sizes == (61, 61)
+    assert Subwords(run.source_subwords).pieces([60]) == ["▁<BT>"]
+
+
+def test_a_dry_run_tells_what_an_epoch_reads(
+    tmp_path: Path, tiny: Path, mixed: str, train: Train, capsys: Capture
+) -> None:
+    assert train(tiny, tmp_path / "run", mixed, "--dry-run") == 0
+    out = capsys.readouterr().out
+    assert "an epoch reads 108 pairs of " in out
+    assert "an epoch reads 27 pairs of " in out
+    assert "source: ▁<BT> ▁the " in out
+    assert "batches: 12 an epoch" in out
+
+
+def test_the_tag_is_for_whoever_writes_it(
+    tmp_path: Path, tiny: Path, mixed: str, train: Train, capsys: Capture
+) -> None:
+    """A line that is translated gets no tag by itself."""
+    assert train(tiny, tmp_path / "run", mixed, "training.max_updates=1") == 0
+    (tmp_path / "lines").write_text("the dog sees the cat .\n<BT> the dog sees the cat .\n", encoding="utf-8")
+    seen: dict[str, str] = {}
+    original = Subwords.encode
+
+    def encode(self: Subwords, text: str) -> list[int]:
+        ids = original(self, text)
+        seen[text] = self.pieces(ids)[0] if ids else ""
+        return ids
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Subwords, "encode", encode)
+        arguments = ["--model", tmp_path / "run", "--input", tmp_path / "lines", "--device", "cpu"]
+        assert translate.main([*map(str, arguments)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    assert {text: seen[text] for text in seen if "dog" in text} == {
+        "the dog sees the cat .": "▁the",
+        "<BT> the dog sees the cat .": "▁<BT>",
+    }
+
+
+def test_a_tag_that_the_first_model_does_not_know(
+    tmp_path: Path, tiny: Path, mixed: str, trained: Path, train: Train, capsys: Capture
+) -> None:
+    short = without(tiny, tmp_path / "short.yaml", "model", "subwords")
+    assert train(short, tmp_path / "run", mixed, "--init-from", trained) == 2
+    assert "data.train.1.tag: <BT> is no symbol of the source vocabulary of the model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("weight: 0", "data.train.0.weight: given 0; allowed: a number, more than 0 and at most 1,000"),
+        ("weight: often", "data.train.0.weight: given 'often'"),
+        ("tag: BT", "data.train.0.tag: given 'BT'"),
+        ("tag: <a b>", "data.train.0.tag: given '<a b>'"),
+        ("tag: </s>", "data.train.0.tag: </s> is one of the special symbols <pad>, <unk>, <s>, </s>; choose another"),
+        ("weight: 0.001", "data.train: an epoch would have no pair (0.001 × 108 pairs); give a larger weight"),
+    ],
+)
+def test_what_is_refused(
+    tmp_path: Path, tiny: Path, corpus: Path, train: Train, capsys: Capture, value: str, told: str
+) -> None:
+    files = f"source: {corpus / 'train.en'}, target: {corpus / 'train.de'}"
+    assert train(tiny, tmp_path / "run", f"data.train=[{{{files}, {value}}}]") == 2
+    assert told in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_validation_has_neither(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
+    assert train(tiny, tmp_path / "run", "data.valid.weight=2") == 2
+    assert "data.valid.weight=2: unknown key" in capsys.readouterr().err

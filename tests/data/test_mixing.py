@@ -1,0 +1,88 @@
+"""Which pairs an epoch reads of several corpora: as often as their weights say, all of them before any again."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nmt.config.schema import Shuffle, TrainingFiles
+from nmt.data.batching import plan_batches
+from nmt.data.mixing import mixed_rows, mixture
+from nmt.errors import UserError
+
+
+def epoch_rows(sizes: list[int], weights: list[float], epoch: int, *, shuffle: Shuffle = "every_epoch") -> list[int]:
+    rows = mixed_rows(sizes, weights, shuffle=shuffle, seed=3, epoch=epoch)
+    assert rows is not None
+    return [int(row) for row in rows]
+
+
+def files(weight: float = 1.0, tag: str | None = None, name: str = "a") -> TrainingFiles:
+    return TrainingFiles.model_validate({"source": f"{name}.en", "target": f"{name}.de", "weight": weight, "tag": tag})
+
+
+def test_weights_of_one_change_nothing() -> None:
+    assert mixed_rows([5, 7], [1.0, 1.0], shuffle="every_epoch", seed=3, epoch=0) is None
+
+
+def test_a_quarter_is_another_quarter_in_every_epoch() -> None:
+    parts = [epoch_rows([8, 3], [0.25, 1.0], epoch) for epoch in range(8)]
+    for epoch, rows in enumerate(parts):
+        assert sum(row < 8 for row in rows) == 2, epoch
+        assert sorted(row for row in rows if row >= 8) == [8, 9, 10]
+    for first in (0, 4):
+        assert sorted(row for rows in parts[first : first + 4] for row in rows if row < 8) == list(range(8))
+    assert parts[:4] != parts[4:]  # drawn anew
+
+
+@pytest.mark.parametrize("weight", [0.3, 1.0, 2.5, 3.0])
+def test_no_pair_is_read_twice_before_all_are_read(weight: float) -> None:
+    """After any number of epochs, no pair of 7 has been read more than once more often than another."""
+    counts: Counter[int] = Counter(dict.fromkeys(range(7), 0))
+    for epoch in range(9):
+        counts.update(row for row in epoch_rows([7, 2], [weight, 0.5], epoch) if row < 7)
+        assert counts.total() == int((epoch + 1) * weight * 7 + 1e-9)
+        assert max(counts.values()) - min(counts.values()) <= 1
+
+
+def test_in_the_order_of_the_files() -> None:
+    parts = [epoch_rows([4, 2], [0.5, 1.5], epoch, shuffle="never") for epoch in range(3)]
+    assert parts == [[0, 1, 4, 5, 4], [2, 3, 5, 4, 5], [0, 1, 4, 5, 4]]
+
+
+def test_another_seed_draws_others_and_no_epoch_depends_on_others() -> None:
+    first = mixed_rows([50], [0.5], shuffle="every_epoch", seed=3, epoch=5)
+    again = mixed_rows([50], [0.5], shuffle="every_epoch", seed=3, epoch=5)
+    other = mixed_rows([50], [0.5], shuffle="every_epoch", seed=4, epoch=5)
+    assert first is not None
+    assert again is not None
+    assert other is not None
+    assert first.tolist() == again.tolist()
+    assert sorted(first.tolist()) != sorted(other.tolist())
+
+
+def test_a_corpus_of_which_nothing_is_left() -> None:
+    assert sorted(epoch_rows([0, 3], [2.0, 1.0], 1)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("shuffle", ["every_epoch", "once", "never"])
+def test_batches_have_the_rows_of_the_epoch(shuffle: Shuffle) -> None:
+    rows = np.array([4, 1, 1, 0])
+    lengths = np.array([3, 1, 9, 9, 2])
+    settings: dict[str, Any] = {"batch_size": 3, "batch_by": "sentences", "shuffle": shuffle, "seed": 1, "epoch": 2}
+    plan = plan_batches(lengths, lengths, **settings, rows=rows)
+    assert sorted(sorted(batch.tolist()) for batch in plan) == [[0], [1, 1, 4]]  # by length: 1 1 2 3
+
+
+def test_what_is_told_of_an_epoch() -> None:
+    assert mixture([files()], [10]) == []
+    assert mixture([files(), files(0.25, "<BT>", "b")], [10, 1000]) == [
+        "an epoch reads 10 pairs of a.en: weight 1, 10 pairs",
+        "an epoch reads 250 pairs of b.en: weight 0.25, 1,000 pairs, tagged <BT>",
+    ]
+
+
+def test_an_epoch_without_pairs_is_refused() -> None:
+    with pytest.raises(UserError, match=r"^data\.train: an epoch would have no pair \(0\.25 × 3 pairs, 0\.5 × 1 pairs"):
+        mixture([files(0.25), files(0.5)], [3, 1])
