@@ -212,8 +212,9 @@ def run_document(path: Path, folder: Path, *, wanted: Sequence[str]) -> int:
     listed = commands(path)
     for name, text in named_files(path.read_text(encoding="utf-8")).items():
         (folder / name).write_text(text, encoding="utf-8")
-    if any(re.match(r"nmt-train --config my.yaml(?!.*--dry-run)", command.text) for command in listed):
-        (folder / "runs" / "my_first_model").unlink()  # the document makes it
+    for config, run in (("my.yaml", "my_first_model"), ("new.yaml", "new")):
+        if any(re.match(rf"nmt-train --config {config}(?!.*--dry-run)", command.text) for command in listed):
+            (folder / "runs" / run).unlink()  # the document makes it
     environment = {**os.environ, "PYTHONPATH": str(folder)}
     environment["PATH"] = f"{folder / '.venv' / 'bin'}{os.pathsep}{environment['PATH']}"
     failed, servers = 0, Servers()
@@ -289,7 +290,7 @@ def main() -> int:
             shutil.copytree(stock, folder, symlinks=True)
             failed += run_document(path, folder, wanted=options.wanted)
             shutil.rmtree(folder)
-    print(f"{failed} commands failed" if failed else "every command that was run did what it says")
+    print(f"failed: {failed} of the commands" if failed else "every command that was run did what it says")
     return 1 if failed else 0
 
 
