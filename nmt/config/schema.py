@@ -527,6 +527,15 @@ class WordReplacement(Section):
     """Probability that a previous piece that the decoder reads becomes a random one; what it has to predict stays."""
 
 
+class ScheduledSampling(Section):
+    probability: float = Field(default=0.25, gt=0.0, le=1.0)
+    """P, what the probability of a word of the model's own rises to."""
+    schedule: Literal["linear", "inverse_sigmoid"] = "linear"
+    """How it rises with the updates u. linear: P min(1, u / U). inverse_sigmoid: P (1 - U / (U + exp(u / U)))."""
+    updates: Count = 10_000
+    """U. linear: P is reached after so many. inverse_sigmoid: half of it, after U ln U."""
+
+
 class MovingAverageConfig(Section):
     decay: float = Field(default=0.999, gt=0.0, lt=1.0)
     """d of θ' ← d θ' + (1 - d) θ; after t updates it is at most (1 + t) / (10 + t)."""
@@ -612,6 +621,9 @@ class TrainingConfig(Section):
     distributions of each target word are pulled together; null: off."""
     word_replacement: WordReplacement | None = None
     """In training, random pieces in the place of some that are read, as in SwitchOut (Wang et al. 2018); null: off."""
+    scheduled_sampling: ScheduledSampling | None = None
+    """In training, the decoder reads words of its own in the place of some previous ones (Bengio et al. 2015), drawn in
+    a pass before; null: off."""
     gradient_clip_norm: PositiveFloat | None = None
     """Gradients with a larger norm are scaled down to this norm; null: off."""
     normalise_by: Literal["tokens", "sentences", "none"] = "tokens"

@@ -28,6 +28,7 @@ from nmt.training.gradient_norms import count
 from nmt.training.optim import better
 from nmt.training.progress import Progress, Window
 from nmt.training.records import Records, readable
+from nmt.training.scheduled_sampling import probability, with_own_words
 from nmt.training.states import SavedStates
 from nmt.training.update import Parallel, UpdateResult, chosen_computing, update
 
@@ -126,6 +127,7 @@ class Trainer:
     def _update(self, group: list[Batch | None], began: float) -> None:
         """One update and all counters that it moves; `began`: when its batches were asked for."""
         progress = self.progress
+        group = self._with_own_words(group)
         factor = self.schedule.factor(progress.update + 1, progress.epoch + 1)
         rate = self.settings.optimizer.learning_rate * factor
         result = update(self.model, self.optimizer, group, rate=rate, config=self.settings, parallel=self.parallel)
@@ -148,6 +150,14 @@ class Trainer:
         progress.seconds += seconds
         if progress.update % self.settings.log_every == 0 or progress.end(self.settings):
             self._report()
+
+    def _with_own_words(self, group: list[Batch | None]) -> list[Batch | None]:
+        """The batches of an update, with the model's words in them where sampling is scheduled."""
+        if (settings := self.settings.scheduled_sampling) is None:
+            return group
+        chance, device = probability(settings, self.progress.update), self.model.output_weight.device
+        with computing(*chosen_computing(self.settings, device)):
+            return [batch and with_own_words(self.model, batch.to(device), chance) for batch in group]
 
     def _skip(self, result: UpdateResult, where: str) -> None:
         """Count an update that was left out, or end training if there have been too many."""

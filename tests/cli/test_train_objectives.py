@@ -33,7 +33,10 @@ def stops_at(number: int, patch: pytest.MonkeyPatch) -> None:
     [
         ("training.moving_average={decay: 0.9}", "training.keep_best=2", "training.average_best=2"),
         ("training.r_drop={weight: 5}", "training.accumulate=2", "training.label_smoothing=0.1"),
-        ("training.word_replacement={source: 0.1, target: 0.2}",),
+        (
+            "training.word_replacement={source: 0.1, target: 0.2}",
+            "training.scheduled_sampling={probability: 0.5, updates: 10}",
+        ),
     ],
 )
 def test_an_interrupted_training_resumes_exactly(
