@@ -115,10 +115,14 @@ def test_a_client_that_does_not_read_is_not_waited_for(monkeypatch: pytest.Monke
     opened = listening("127.0.0.1", 0)
     options = {"program": "nmt-serve"}
     thread = Thread(target=nmt.serving.server.serve, args=(application(service), service, opened), kwargs=options)
+    opened.listen()  # the thread does so too, but perhaps not before the client connects
     thread.start()
     with socket.create_connection(opened.getsockname()) as client:
         client.sendall(b"GET /script.js HTTP/1.1\r\nhost: test\r\n\r\n" * 1000)
-        time.sleep(1)
+        answered, before = 0, -1
+        while not answered or answered > before:  # until no answer goes out any more
+            time.sleep(0.5)
+            answered, before = service.metrics.requests["/script.js", 200], answered
         service.stopping = True
         thread.join(60)
         assert not thread.is_alive()
