@@ -39,7 +39,7 @@ from nmt.models.model_file import LONGEST_SOURCE, ModelFile, longest_trained, sa
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.distributed import LostProcess, Processes, joined
 from nmt.training.dry_run import describe, parameters
-from nmt.training.finetuning import freeze
+from nmt.training.finetuning import freeze, parts
 from nmt.training.optim import build_optimizer, build_schedule, steering_metrics
 from nmt.training.pretrained import Pretrained, freeze_pretrained, read_pretrained, start_from
 from nmt.training.records import Records
@@ -177,7 +177,7 @@ def _run(
         folder=folder,
         config=config,
         model=model,
-        optimizer=build_optimizer(model.parameters(), config.training),
+        optimizer=build_optimizer(model.parameters(), config.training, parts(model)),
         schedule=build_schedule(config.training),
         data=_fingerprint(prepared),
         processes=processes,
@@ -216,7 +216,8 @@ def _prepare(request: Request, log: Log) -> Prepared:
 
 def _fingerprint(prepared: Prepared) -> str:
     """What the data was made from: the cache names folders by corpus files, subword models and filters."""
-    return f"{prepared.train.folder.name} {prepared.valid.folder.name}"
+    corpora = [prepared.train, prepared.valid, *(watched.ids for watched in prepared.watched)]
+    return " ".join(corpus.folder.name for corpus in corpora)
 
 
 def _model(request: Request, prepared: Prepared, pretrained: Pretrained | None) -> Seq2Seq:

@@ -61,7 +61,7 @@ def read_request(options: argparse.Namespace) -> Checking[Request]:
     source = _configuration(options.config)
     try:
         checks: list[Check] = [model_problems, _metric_problems, source.missing_files, _tokenizer_problem]
-        checks += [start.freeze_problem, start.embedding_problems]
+        checks += [start.freeze_problem, start.retain_problem, start.embedding_problems]
         config = load_config(source.path, options.overrides, checks, start.inherit, folder=source.folder)
     finally:
         yield from start.problems
@@ -109,6 +109,7 @@ class _Source:
     def missing_files(self, config: Config) -> Iterator[Problem]:
         """Files of the corpora that are not there, and where an example has its own from."""
         pairs: dict[KeyPath, ParallelFiles] = {("data", "train", i): pair for i, pair in enumerate(config.data.train)}
+        pairs |= {("data", "watch", i): pair for i, pair in enumerate(config.data.watch)}
         files = {
             (*place, key): path
             for place, pair in {**pairs, ("data", "valid"): config.data.valid}.items()
@@ -183,3 +184,9 @@ class _Start:
         if config.training.freeze and self._model is None:
             message = "needs --init-from; freezing weights that were never trained is of no use"
             yield Problem(("training", "freeze"), message, (("name",),) if self._resumed else ())
+
+    def retain_problem(self, config: Config) -> Iterator[Problem]:
+        """What is not to be forgotten must have been learned."""
+        if config.training.validation.retain is not None and self._model is None:
+            message = "needs --init-from; a model that has learned nothing has nothing to retain"
+            yield Problem(("training", "validation", "retain"), message, (("name",),) if self._resumed else ())

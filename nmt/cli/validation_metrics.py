@@ -5,44 +5,74 @@ It joins training and search, which know nothing of each other.
 
 from collections.abc import Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import torch
 
 from nmt.cli.common import enough_memory
 from nmt.config import Config
-from nmt.data.batching import read_batch
+from nmt.config.schema import ParallelFiles
+from nmt.data.batching import Indices, read_batch
+from nmt.data.binarised import PairedIds
 from nmt.data.corpus import read_lines
 from nmt.data.preparation import Prepared
+from nmt.data.subwords import Subwords
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.text.segments import longest_segment
 from nmt.decoding.translator import Translator
+from nmt.decoding.writing import Translation
 from nmt.evaluation.metrics import METRICS, corpus_scores
 from nmt.models.seq2seq import Seq2Seq
 from nmt.symbols import END, PIECES
 from nmt.training.corpus_loss import Validate, Validation, corpus_loss, plan_validation
 from nmt.training.distributed import ALONE, Processes
+from nmt.training.optim import watched_metric
 from nmt.training.samples import Sample, chosen
+
+
+class _Scored(NamedTuple):
+    """A corpus that every validation scores: the texts are read at the beginning, and kept."""
+
+    ids: PairedIds
+    sources: list[str]
+    references: list[str]
+    plan: list[Indices]
 
 
 def build_validation(
     config: Config, prepared: Prepared, device: torch.device, processes: Processes = ALONE
 ) -> Validate:
     """The function that returns loss, perplexity and BLEU of a model on `device`, and some translations with their
-    attention; the texts are read now, and kept.
+    attention; for watched corpora the same numbers by their names, such as old.bleu.
 
     Each of several processes does its share of the sentences, and has the metrics of all.
     """
-    settings = config.training.validation
-    files = (config.data.valid.source, config.data.valid.target)
-    sources, references = (
-        list(read_lines(path, expected=digest)) for path, digest in zip(files, prepared.valid_digests, strict=True)
-    )
-    references = [prepared.vocabularies.target.whole_words(line) for line in references]
-    valid = prepared.valid
+    settings, batch_tokens = config.training.validation, config.decoding.batch_tokens
+    subwords = prepared.vocabularies.target
+    valid = _scored(config.data.valid, prepared.valid, prepared.valid_digests, subwords, batch_tokens)
+    watched = {
+        name: _scored(files, ids, digests, subwords, batch_tokens)
+        for files, (name, ids, digests) in zip(config.data.watch, prepared.watched, strict=True)
+    }
     steering = [name for name, metric in METRICS.items() if metric.steers]
-    plan = plan_validation(valid, batch_tokens=config.decoding.batch_tokens)
-    places = chosen(valid.source_lengths, settings.samples)
+    places = chosen(valid.ids.source_lengths, settings.samples)
     advice = _advice(config, prepared)
+
+    def score(
+        model: Seq2Seq, translator: Translator, corpus: _Scored
+    ) -> tuple[dict[str, float], list[str], list[Translation]]:
+        """The metrics, the translations of all processes as texts, and those of this one."""
+        rank, size = processes.rank, processes.size
+        with enough_memory(advice, what=" for validation"):
+            metrics = corpus_loss(model, (read_batch(corpus.ids, rows) for rows in corpus.plan[rank::size]), processes)
+            mine = [best for best, *_ in translator.translate(corpus.sources[rank::size], beam_size=settings.beam_size)]
+        hypotheses = [""] * len(corpus.sources)
+        for other, texts in enumerate(processes.gather([best.text for best in mine])):
+            hypotheses[other::size] = texts
+        scores = corpus_scores(
+            hypotheses, corpus.references, tokenize=settings.tokenize, lowercase=settings.lowercase, metrics=steering
+        )
+        return {**metrics, **{name: score.score for name, score in scores.items()}}, hypotheses, mine
 
     def validate(model: Seq2Seq) -> Validation:
         translator = Translator(
@@ -52,26 +82,37 @@ def build_validation(
             device=device,
             longest_segment=longest_segment(config.data.max_length),  # as `Translator.load` has it
         )
+        metrics, hypotheses, mine = score(model, translator, valid)
         rank, size = processes.rank, processes.size
-        with enough_memory(advice, what=" for validation"):
-            metrics = corpus_loss(model, (read_batch(valid, rows) for rows in plan[rank::size]), processes)
-            mine = [best for best, *_ in translator.translate(sources[rank::size], beam_size=settings.beam_size)]
-        hypotheses = [""] * len(sources)
-        for other, texts in enumerate(processes.gather([best.text for best in mine])):
-            hypotheses[other::size] = texts
         shares = processes.gather([(place, mine[place // size].ids) for place in places if place % size == rank])
-        scores = corpus_scores(
-            hypotheses, references, tokenize=settings.tokenize, lowercase=settings.lowercase, metrics=steering
-        )
         samples: list[Sample] = []
         if processes.is_first:
-            lines = [(sources[place], references[place], hypotheses[place]) for place in places]
+            lines = [(valid.sources[place], valid.references[place], hypotheses[place]) for place in places]
             ids = dict(chain.from_iterable(shares))
             with enough_memory(advice, what=" for validation"):
                 samples = _samples(translator, lines, [ids[place] for place in places])
-        return Validation({**metrics, **{name: score.score for name, score in scores.items()}}, samples)
+        for name, corpus in watched.items():
+            numbers, *_ = score(model, translator, corpus)
+            metrics |= {watched_metric(name, metric): value for metric, value in numbers.items()}
+        return Validation(metrics, samples)
 
     return validate
+
+
+def _scored(
+    files: ParallelFiles,
+    ids: PairedIds,
+    digests: tuple[str, str] | tuple[None, None],
+    subwords: Subwords,
+    batch_tokens: int,
+) -> _Scored:
+    """The corpus of these files, which must have the `digests`."""
+    sources, references = (
+        list(read_lines(path, expected=digest))
+        for path, digest in zip((files.source, files.target), digests, strict=True)
+    )
+    references = [subwords.whole_words(line) for line in references]
+    return _Scored(ids, sources, references, plan_validation(ids, batch_tokens=batch_tokens))
 
 
 def _samples(
@@ -100,10 +141,13 @@ def _samples(
 
 def _advice(config: Config, prepared: Prepared) -> str:
     """What helps if there is not enough memory."""
-    source, target = prepared.valid.source_lengths.max(initial=0), prepared.valid.target_lengths.max(initial=0)
+    corpora = [(config.data.valid, prepared.valid)]
+    corpora += [(files, watched.ids) for files, watched in zip(config.data.watch, prepared.watched, strict=True)]
+    files, ids = max(corpora, key=lambda corpus: int(corpus[1].source_lengths.max(initial=0)))
+    source, target = ids.source_lengths.max(initial=0), ids.target_lengths.max(initial=0)
     beam_size = config.training.validation.beam_size
     return (
         f"lower decoding.batch_tokens ({config.decoding.batch_tokens})"
         f"{f' or training.validation.beam_size ({beam_size})' if beam_size > 1 else ''}, or shorten the longest lines "
-        f"of {config.data.valid.source} and {config.data.valid.target} ({source:,} and {target:,} pieces)"
+        f"of {files.source} and {files.target} ({source:,} and {target:,} pieces)"
     )

@@ -18,6 +18,7 @@ from nmt.config.schema import (
     DecoderConfig,
     EncoderConfig,
     HalvingSchedule,
+    ParallelFiles,
     PlateauSchedule,
     SubwordsConfig,
     changed,
@@ -32,7 +33,7 @@ def contradictions(config: Config) -> Iterator[Problem]:
     subwords = (_existing_models, _trained_models, _sampling)
     model = (_tied_embeddings, _pretrained_embeddings, _directions, _residual, _dropout)
     training = (_length_of_training, _updates, _word_replacement, _guided_alignment, _checkpoints)
-    for check in (_data, *subwords, *model, *training, _decoding):
+    for check in (_data, _watched, *subwords, *model, *training, _decoding):
         yield from check(config)
 
 
@@ -59,6 +60,19 @@ def _data(config: Config) -> Iterator[Problem]:
         if files.tag in PIECES:
             message = f"{files.tag} is one of the special symbols {', '.join(PIECES)}; choose another, such as <BT>"
             yield _problem(f"data.train.{index}.tag", message)
+
+
+def _watched(config: Config) -> Iterator[Problem]:
+    names = [files.name for files in config.data.watch]
+    for index, files in enumerate(config.data.watch):
+        if files.name in names[:index]:
+            message = f"{files.name} is the name of data.watch.{names.index(files.name)}, too; give each its own"
+            yield _problem(f"data.watch.{index}.name", message, "data.watch")
+    retain = config.training.validation.retain
+    if retain is not None and retain.corpus not in names:
+        there = f"there are {', '.join(names)}" if names else "there is none"
+        message = f"{retain.corpus} is no name of a corpus in data.watch; {there}"
+        yield _problem("training.validation.retain.corpus", message, "data.watch")
 
 
 def _existing_models(config: Config) -> Iterator[Problem]:
@@ -271,8 +285,10 @@ def _word_replacement(config: Config) -> Iterator[Problem]:
 
 
 def _guided_alignment(config: Config) -> Iterator[Problem]:
-    pairs = {f"data.train.{index}": pair for index, pair in enumerate(config.data.train)}
-    aligned = [key for key, pair in {**pairs, "data.valid": config.data.valid}.items() if pair.alignments is not None]
+    pairs: dict[str, ParallelFiles] = {f"data.train.{index}": pair for index, pair in enumerate(config.data.train)}
+    watched = {f"data.watch.{index}": pair for index, pair in enumerate(config.data.watch)}
+    scored: dict[str, ParallelFiles] = {"data.valid": config.data.valid, **watched}
+    aligned = [key for key, pair in {**pairs, **scored}.items() if pair.alignments is not None]
     guided = "training.guided_alignment"
     if config.training.guided_alignment is None:
         message = f"has no effect, because {guided} is null; set it, such as to {{weight: 1.0}}, or remove this"
@@ -296,6 +312,10 @@ def _checkpoints(config: Config) -> Iterator[Problem]:
     elif average > training.keep_best:
         message = f"{average} checkpoints are to be averaged, but keep_best: {training.keep_best} keeps fewer"
         yield _problem("training.average_best", message, "training.keep_best")
+    for part, factor in training.learning_rates:
+        if factor != 1.0 and part in training.freeze:
+            message = f"{factor:g} has no effect, because training.freeze names {part}; remove one of them"
+            yield _problem(f"training.learning_rates.{part}", message, "training.freeze")
     repeated = sorted({part for part in training.freeze if training.freeze.count(part) > 1})
     if repeated:
         yield _problem("training.freeze", f"{', '.join(repeated)} is given more than once")

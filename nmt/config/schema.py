@@ -157,6 +157,14 @@ class TrainingFiles(ParallelFiles):
     it becomes a piece of the source vocabulary. null: none."""
 
 
+class WatchedFiles(ParallelFiles):
+    name: str = Field(
+        pattern=r"^[A-Za-z][A-Za-z0-9_-]*$",
+        json_schema_extra={"$comment": 'text of letters, digits, "_" and "-" that begins with a letter'},
+    )
+    """What the measurements of this corpus are called: old.loss, old.bleu, … for the name old."""
+
+
 class DataConfig(Section):
     source_language: str = Field(min_length=1)
     """Name of the source language, such as en."""
@@ -166,6 +174,9 @@ class DataConfig(Section):
     """Training corpus: one or more pairs of files, which are mixed as their weights say."""
     valid: ParallelFiles
     """Validation corpus: scored during training, never trained on, never filtered."""
+    watch: list[WatchedFiles] = []
+    """Further validation corpora, such as of the text that a model was trained on before: scored and shown at every
+    validation, by their names. They choose nothing; see training.validation.retain."""
     max_length: Count = 100
     """Training pairs with more pieces than this on either side are dropped; the log says how many."""
     max_length_ratio: float | None = Field(default=None, ge=1.0)
@@ -508,6 +519,18 @@ class HalvingSchedule(Section):
     """At a cut, the rate is multiplied by this."""
 
 
+RateFactor = Annotated[float, Field(gt=0.0, le=1000.0)]
+
+
+class LearningRates(Section):
+    embeddings: RateFactor = 1.0
+    """Of the source and target embeddings, and of an output layer that is one with them."""
+    encoder: RateFactor = 1.0
+    """Of the encoder."""
+    decoder: RateFactor = 1.0
+    """Of the decoder with its initial state, the attention, and the output layer."""
+
+
 class GuidedAlignment(Section):
     weight: PositiveFloat = 1.0
     """The loss is the cross-entropy of the words plus this times the guided loss, the cross-entropy of the attention
@@ -556,9 +579,22 @@ class Divergence(Section):
     """Training fails after this many diverged validations in a row, or if its last validation has diverged."""
 
 
+class Retain(Section):
+    corpus: str
+    """The name of a corpus of data.watch."""
+    metric: Metric = "bleu"
+    """What is measured on it."""
+    tolerance: float = Field(ge=0.0, le=1e9)
+    """How much worse than at the start of training the metric may be."""
+
+
 class ValidationConfig(Section):
     metric: Metric = "bleu"
     """The metric that chooses the best checkpoints."""
+    retain: Retain | None = None
+    """What a fine-tuned model must not forget: a checkpoint that is too much worse on a watched corpus is never the
+    best, nor does it count as an improvement for early stopping. The first checkpoint is the model to start from.
+    null: nothing."""
     beam_size: BeamSize = 1
     """Beam size of the translations that validation scores; 1 is greedy search."""
     tokenize: Tokenizer = "13a"
@@ -631,6 +667,8 @@ class TrainingConfig(Section):
     gradient grows with batch_size and accumulate, and gradient_clip_norm is compared with that."""
     moving_average: MovingAverageConfig | None = None
     """Validate and keep, in the place of the weights θ, their moving average θ' over the updates; null: off."""
+    learning_rates: LearningRates = LearningRates()
+    """Factors on the learning rate of the parts of the model, such as 0.1 for what has been learned before."""
     freeze: list[Literal["embeddings", "encoder", "decoder"]] = []
     """Parts of the model that keep the weights of --init-from."""
     keep_best: CountOrZero = 1

@@ -45,6 +45,14 @@ Log = Callable[[str], None]
 Entry = TypeVar("Entry")
 
 
+class Watched(NamedTuple):
+    """A further validation corpus."""
+
+    name: str
+    ids: PairedIds
+    digests: tuple[str, str]  # of the files
+
+
 class Prepared(NamedTuple):
     """All the data of one training run."""
 
@@ -52,6 +60,7 @@ class Prepared(NamedTuple):
     train: PairedIds
     valid: PairedIds
     valid_digests: tuple[str, str] | tuple[None, None] = (None, None)  # of the files, for reading their text again
+    watched: Sequence[Watched] = ()
 
 
 def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies | None = None) -> Prepared:
@@ -64,8 +73,9 @@ def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies
         UserError: with all problems of the corpora; or of the subword models; or when no pair is left.
     """
     try:
-        corpora = _checked([*config.data.train, config.data.valid], cache, log)
-        train, valid = corpora[:-1], corpora[-1:]
+        corpora = _checked([*config.data.train, config.data.valid, *config.data.watch], cache, log)
+        count = len(config.data.train)
+        train, valid, watched = corpora[:count], corpora[count : count + 1], corpora[count + 1 :]
         train = [corpus._replace(tag=files.tag) for corpus, files in zip(train, config.data.train, strict=True)]
         is_given = vocabularies is not None
         if vocabularies is None:
@@ -79,6 +89,14 @@ def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies
             _encoded("training corpus", train, vocabularies, filters, with_text, cache, log),
             _encoded("validation corpus", valid, vocabularies, None, False, cache, log),
             valid[0].digests,
+            [
+                Watched(
+                    files.name,
+                    _encoded(f"watched corpus {files.name}", [corpus], vocabularies, None, False, cache, log),
+                    corpus.digests,
+                )
+                for files, corpus in zip(config.data.watch, watched, strict=True)
+            ],
         )
     except OSError as error:
         raise UserError(

@@ -28,7 +28,8 @@ def measurement(line: bytes) -> Record | None:
     if not isinstance(record, dict) or not line.endswith(b"\n"):
         return None
     step = record.get("step")
-    if record.get("split") not in _SPLITS or type(step) is not int or step < 1:
+    first = 1 if record.get("split") == "train" else 0  # a model may be validated before it is trained
+    if record.get("split") not in _SPLITS or type(step) is not int or step < first:
         return None
     fits = all(name.isprintable() and _is_number(value) for name, value in record.items() if name != "split")
     return record if fits else None

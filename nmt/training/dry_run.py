@@ -13,6 +13,7 @@ from nmt.data.batching import Indices, batches, padding_share, plan_epoch
 from nmt.data.mixing import mixture
 from nmt.data.preparation import Prepared
 from nmt.models.seq2seq import Seq2Seq
+from nmt.training.finetuning import parts
 from nmt.training.optim import build_optimizer
 from nmt.training.update import update
 
@@ -21,7 +22,8 @@ SAMPLES = 3
 
 def describe(config: Config, prepared: Prepared, model: Seq2Seq) -> Iterator[str]:
     """The report, line by line. It changes the model's weights and the random states."""
-    for name, corpus in (("training corpus", prepared.train), ("validation corpus", prepared.valid)):
+    watched = [(f"watched corpus {name}", ids) for name, ids, _ in prepared.watched]
+    for name, corpus in (("training corpus", prepared.train), ("validation corpus", prepared.valid), *watched):
         pairs, *sides = corpus.report.lines()
         yield f"{name}: {pairs}"
         yield from (f"  {side}" for side in sides)
@@ -72,7 +74,7 @@ def _largest_batch(config: Config, prepared: Prepared, model: Seq2Seq, plan: Seq
         seed=config.seed,
     )
     assert batch is not None  # one process has every row
-    optimizer = build_optimizer(model.parameters(), config.training)
+    optimizer = build_optimizer(model.parameters(), config.training, parts(model))
     model.train()
     with _peak_memory(model.output_weight.device) as peak:
         update(model, optimizer, [batch], rate=config.training.optimizer.learning_rate, config=config.training)

@@ -123,7 +123,7 @@ def _merged(new: BaseModel, old: BaseModel) -> BaseModel:
 
 
 def parts(model: Seq2Seq) -> dict[str, list[nn.Module]]:
-    """The parts that training.freeze names: they cover the whole model and share no weight.
+    """The parts that training.freeze and training.learning_rates name: they cover the whole model and share no weight.
 
     The decoder includes the initial state, the attention and the output layer, unless the embeddings are the output
     layer.

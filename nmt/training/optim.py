@@ -3,7 +3,7 @@
 A schedule is a factor on the configured learning rate; its state is a few numbers, saved with the checkpoint.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -14,10 +14,13 @@ from nmt.config.schema import (
     AdadeltaConfig,
     AdamConfig,
     HalvingSchedule,
+    LearningRates,
     PlateauSchedule,
+    Retain,
     SGDConfig,
     TrainingConfig,
     WarmupSchedule,
+    changed,
 )
 from nmt.errors import UserError
 from nmt.evaluation.metrics import METRICS
@@ -51,14 +54,42 @@ OPTIMIZERS: dict[str, Callable[[Iterable[nn.Parameter], Any], Optimizer]] = {
 }
 
 
-def build_optimizer(parameters: Iterable[nn.Parameter], config: TrainingConfig) -> Optimizer:
-    """The configured optimizer, for those of `parameters` that are not frozen."""
+RATE_FACTOR = "rate_factor"  # of a group of parameters: what the learning rate of every update is multiplied by
+
+
+def build_optimizer(
+    parameters: Iterable[nn.Parameter],
+    config: TrainingConfig,
+    parts: Mapping[str, Sequence[nn.Module]] | None = None,
+) -> Optimizer:
+    """The configured optimizer, for those of `parameters` that are not frozen.
+
+    `parts`, by the keys of training.learning_rates, have all parameters; they are needed where a factor is not 1.
+    """
     trained: list[Any] = [parameter for parameter in parameters if parameter.requires_grad]
     if config.optimizer.decayed == "matrices":
         vectors = [parameter for parameter in trained if parameter.dim() < 2]
         matrices = [parameter for parameter in trained if parameter.dim() > 1]
         trained = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
+    if parts is not None and changed(config.learning_rates, *type(config.learning_rates).model_fields):
+        trained = _with_factors(trained, config.learning_rates, parts)
     return OPTIMIZERS[config.optimizer.name](trained, config.optimizer)
+
+
+def _with_factors(
+    trained: Sequence[Any], rates: LearningRates, parts: Mapping[str, Sequence[nn.Module]]
+) -> list[dict[str, Any]]:
+    """The parameters, or groups of them, in groups that have one factor on the learning rate."""
+    groups: Sequence[dict[str, Any]] = trained if isinstance(trained[0], dict) else [{"params": trained}]
+    factors = {
+        parameter: factor for part, factor in rates for module in parts[part] for parameter in module.parameters()
+    }
+    split = []
+    for group in groups:
+        for factor in dict.fromkeys(factors[parameter] for parameter in group["params"]):
+            members = [parameter for parameter in group["params"] if factors[parameter] == factor]
+            split.append({**group, "params": members, RATE_FACTOR: factor})
+    return split
 
 
 def steering_metrics() -> list[str]:
@@ -76,6 +107,25 @@ def better(metric: str, new: float, old: float | None) -> bool:
     if new != new:
         return False
     return old is None or (new > old if higher_is_better(metric) else new < old)
+
+
+def watched_metric(corpus: str, metric: str) -> str:
+    """What the measurements of a validation call a metric of a watched corpus."""
+    return f"{corpus}.{metric}"
+
+
+def retains(metrics: Mapping[str, float], config: Retain | None, start: float | None) -> bool:
+    """Whether a validation shows no more loss on the watched corpus than it may, from what it was at the `start`.
+
+    With the metric m, its value m_0 at the start and the tolerance τ: m ≥ m_0 - τ, or m ≤ m_0 + τ where lower is
+    better. NaN never does. None: there is nothing to retain, or this is the start.
+    """
+    if config is None or start is None:
+        return True
+    value = metrics[watched_metric(config.corpus, config.metric)]
+    if higher_is_better(config.metric):
+        return value >= start - config.tolerance
+    return value <= start + config.tolerance
 
 
 class Schedule:

@@ -14,7 +14,7 @@ from nmt.errors import UserError
 from nmt.ops.loss import perplexity
 from nmt.training.distributed import Processes
 from nmt.training.gradient_norms import Counts
-from nmt.training.optim import better, higher_is_better
+from nmt.training.optim import better, higher_is_better, retains, watched_metric
 from nmt.training.update import UpdateResult
 
 MEANS = ("loss", "perplexity", "gradient_norm", "target_tokens_per_second", "padding_share")
@@ -72,6 +72,7 @@ class Progress:
     rate: float = 0.0  # the learning rate of the last update
     seconds: float = 0.0  # of training and validation, over all sittings
     validated: int = -1  # the update of the last validation
+    retained: float | None = None  # the metric of the watched corpus at the start, which limits what may be the best
     best: list[tuple[float, int]] = field(default_factory=list)  # (value, update), best first
     last: list[int] = field(default_factory=list)  # updates of the newest checkpoints, newest first
     stopping_best: float | None = None  # early stopping: the best value, and validations since
@@ -94,10 +95,14 @@ class Progress:
     def record(self, metrics: dict[str, float], config: TrainingConfig) -> bool:
         """Record a validation at the current update; returns whether it is the best so far.
 
-        Among equal values the earliest is the best.
+        Among equal values the earliest is the best. What forgets too much is never better than anything.
         """
         self.validated = self.update
-        value = metrics[config.validation.metric]
+        retain = config.validation.retain
+        is_good = retains(metrics, retain, self.retained)
+        if retain is not None and self.retained is None:
+            self.retained = metrics[watched_metric(retain.corpus, retain.metric)]
+        value = metrics[config.validation.metric] if is_good else math.nan
         is_best = better(config.validation.metric, value, self.best[0][0] if self.best else None)
         if value == value:
             self.best.append((value, self.update))
@@ -107,7 +112,7 @@ class Progress:
         self.last.insert(0, self.update)
         del self.last[config.keep_last :]
         if config.early_stopping is not None:
-            value = metrics[config.early_stopping.metric]
+            value = metrics[config.early_stopping.metric] if is_good else math.nan
             if better(config.early_stopping.metric, value, self.stopping_best):
                 self.stopping_best, self.stopping_waited = value, 0
             else:

@@ -44,7 +44,7 @@ class Records:
             folder / TENSORBOARD,
             _resumed(folder, state, self._digest, saved, log),
             hyperparameters=hyperparameters(config),
-            metric=config.training.validation.metric,
+            validation=config.training.validation,
         )
         self._file = open_refusing_links(self._path, "a", encoding="utf-8", newline="\n")
 
@@ -138,6 +138,11 @@ def readable(record: dict[str, Any]) -> str:
         "padding_share": "padding {:.1%}",
     }
     words.extend(text.format(record[name]) for name, text in formats.items() if name in record)
+    formats |= {"loss": "loss {:.4f}", "perplexity": "perplexity {:.2f}"}
+    for name in record:  # of a watched corpus
+        corpus, dot, metric = name.partition(".")
+        if dot:
+            words.append(f"{corpus}: {formats[metric].format(record[name])}")
     return " · ".join(filter(None, words))
 
 

@@ -65,7 +65,7 @@ def samples(shown: Sequence[Sample], fonts: Fonts | None) -> Iterator[Any]:
 
 def hyperparameters(config: Config) -> dict[str, bool | float | str]:
     """The keys of a configuration by which runs are compared, with dots between sections: all but names and files."""
-    of_data = {"source_language", "target_language", "train", "valid", "cache_folder"}
+    of_data = {"source_language", "target_language", "train", "valid", "watch", "cache_folder"}
     values = config.model_dump(mode="json", exclude={"name": True, "data": of_data})
     return dict(_leaves(values, ""))
 

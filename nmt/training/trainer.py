@@ -25,7 +25,7 @@ from nmt.training.averaging import whole_checkpoints, with_average
 from nmt.training.corpus_loss import Validate, Validation
 from nmt.training.divergence import Diverged, beyond_start, bound, place
 from nmt.training.gradient_norms import count
-from nmt.training.optim import better
+from nmt.training.optim import better, retains
 from nmt.training.progress import Progress, Window
 from nmt.training.records import Records, readable
 from nmt.training.scheduled_sampling import probability, with_own_words
@@ -90,6 +90,8 @@ class Trainer:
         if progress.position == 0:
             share = padding_share(plan, self.corpus.source_lengths, self.corpus.target_lengths)
             self.log(f"epoch {progress.epoch + 1}: {len(plan):,} batches, {share:.1%} padding")
+        if self.settings.validation.retain is not None and progress.validated < 0:  # what it was at the start
+            self._validate()
         groups = self._groups(plan)
         with closing(self.progress_bar(progress.epoch + 1, progress.position, len(plan))) as bar:
             while self._goes_on():
@@ -200,6 +202,12 @@ class Trainer:
         progress = self.progress
         progress.seconds += time.perf_counter() - began
         is_best = progress.record(metrics, self.settings)
+        retain = self.settings.validation.retain
+        if retain is not None and not retains(metrics, retain, progress.retained):
+            self.log(
+                f"not to be chosen: {retain.metric} of {retain.corpus} is more than {retain.tolerance:g} worse than at "
+                f"the start, {progress.retained:.4g}"
+            )
         progress.note_loss(metrics["loss"], bound(self.settings.divergence, self.pieces))
         self._record("valid", metrics)
         if self.records is not None:
@@ -260,7 +268,8 @@ class Trainer:
         with with_average(self.model, list(paths.values())):
             metrics, _ = self._scored()
             self._record("average", metrics)
-            wins = better(metric, metrics[metric], progress.best[0][0])
+            is_good = retains(metrics, self.settings.validation.retain, progress.retained)
+            wins = is_good and better(metric, metrics[metric], progress.best[0][0])
             if wins:
                 self._write_model(self.folder.best_path, metrics, average_of_updates=sorted(paths))
         verdict = "better, and now the best model" if wins else "no better than the best checkpoint"

@@ -20,6 +20,7 @@ from nmt.ops.computing import Computing, computing, native_bfloat16
 from nmt.ops.memory import out_of_memory
 from nmt.training.distributed import ALONE, Processes
 from nmt.training.objective import BatchLoss, training_loss
+from nmt.training.optim import RATE_FACTOR
 
 
 def chosen_computing(config: TrainingConfig, device: torch.device) -> Computing:
@@ -79,7 +80,7 @@ def update(
     result = UpdateResult(loss, int(tokens), float(norm), parts, *guided)
     if result.is_finite:
         for parameters in optimizer.param_groups:
-            parameters["lr"] = rate
+            parameters["lr"] = rate * parameters.get(RATE_FACTOR, 1.0)
         optimizer.step()
     return result
 

@@ -267,6 +267,12 @@ def test_frozen_parts_in_a_dry_run(tmp_path: Path, short: Path, trained: Path, t
     assert not (tmp_path / "run").exists()
 
 
+def test_a_frozen_part_has_no_rate(tmp_path: Path, short: Path, trained: Path, train: Train, capsys: Capture) -> None:
+    rates = "training.learning_rates={encoder: 0.5}"
+    assert train(short, tmp_path / "run", "training.freeze=[encoder]", rates, "--init-from", trained) == 2
+    assert "learning_rates.encoder: 0.5 has no effect, because training.freeze names encoder" in capsys.readouterr().err
+
+
 def test_nothing_left_to_train(tmp_path: Path, short: Path, trained: Path, train: Train, capsys: Capture) -> None:
     frozen = "training.freeze=[embeddings, encoder, decoder]"
     assert train(short, tmp_path / "run", frozen, "--init-from", trained) == 2
@@ -296,25 +302,26 @@ def test_resuming_needs_the_first_model_no_more(
     first = tmp_path / "first.safetensors"
     shutil.copy(trained / "best.safetensors", first)
     frozen = "training.freeze=[encoder]"
-    assert train(short, tmp_path / "whole", frozen, "--init-from", first) == 0
+    rates = "training.learning_rates={embeddings: 0.25}"
+    assert train(short, tmp_path / "whole", frozen, rates, "--init-from", first) == 0
     output = tmp_path / "run"
     with monkeypatch.context() as patch:
         stop_at_validation(patch, 2)
-        assert train(short, output, frozen, "--init-from", first) == 130
+        assert train(short, output, frozen, rates, "--init-from", first) == 130
     state = (output / "state.safetensors").read_bytes()
     capsys.readouterr()
 
     other = trained / "checkpoints" / "update-00000018.safetensors"
-    assert train(short, output, frozen, "--resume", "--init-from", other) == 2
+    assert train(short, output, frozen, rates, "--resume", "--init-from", other) == 2
     errors = capsys.readouterr().err
     assert f"--init-from {other}: the run in {output} did not start from this model but from {output}" in errors
     assert (output / "state.safetensors").read_bytes() == state
 
     with monkeypatch.context() as patch:
         stop_at_validation(patch, 2)
-        assert train(short, output, frozen, "--resume", "--init-from", first) == 130
+        assert train(short, output, frozen, rates, "--resume", "--init-from", first) == 130
     first.unlink()
-    assert train(short, output, frozen, "--resume") == 0
+    assert train(short, output, frozen, rates, "--resume") == 0
     assert "resuming after update 27" in capsys.readouterr().err
     for name in ("config.yaml", "best.safetensors"):
         assert (output / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

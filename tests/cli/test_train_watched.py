@@ -1,0 +1,102 @@
+"""nmt-train with watched corpora: what is measured of them, and how they limit what is chosen."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.models.model_file import load_model
+from tests.cli.test_train_finetuning import stop_at_validation, without
+
+Train = Callable[..., int]
+Capture = pytest.CaptureFixture[str]
+RETAIN = "training.validation.retain={corpus: old, metric: loss, tolerance: 0.0}"
+FAST = "training.optimizer.learning_rate=0.1"
+
+
+@pytest.fixture
+def new(tmp_path: Path, tiny: Path, corpus: Path) -> Path:
+    """A configuration to train on sentences of another kind, and to watch those of the first one."""
+    for name, (english, german) in {"train": ("a fox", "ein Fuchs"), "valid": ("the fox", "der Fuchs")}.items():
+        (tmp_path / f"{name}.en").write_text(f"{english} runs .\n" * 24, encoding="utf-8")
+        (tmp_path / f"{name}.de").write_text(f"{german} rennt .\n" * 24, encoding="utf-8")
+    train, valid = (
+        {"source": str(tmp_path / f"{name}.en"), "target": str(tmp_path / f"{name}.de")} for name in ("train", "valid")
+    )
+    old = {"name": "old", "source": str(corpus / "valid.en"), "target": str(corpus / "valid.de")}
+    data = {"source_language": "en", "target_language": "de", "train": [train], "valid": valid, "watch": [old]}
+    return without(tiny, tmp_path / "new.yaml", "model", "subwords", data=data)
+
+
+def validations(output: Path) -> list[dict[str, Any]]:
+    records = [json.loads(line) for line in (output / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [record for record in records if record["split"] == "valid"]
+
+
+def test_a_watched_corpus_is_scored_like_that_of_validation(
+    tmp_path: Path, tiny: Path, corpus: Path, train: Train, capsys: Capture
+) -> None:
+    """The same files have the same numbers, and the run is the one without them."""
+    watch = f"data.watch=[{{name: old, source: {corpus / 'valid.en'}, target: {corpus / 'valid.de'}}}]"
+    assert train(tiny, tmp_path / "run", watch, "training.max_epochs=2") == 0
+    assert train(tiny, tmp_path / "without", "training.max_epochs=2") == 0
+    first, second = validations(tmp_path / "run")
+    for record in (first, second):
+        assert {f"old.{name}": record[name] for name in ("loss", "perplexity", "bleu", "chrf") if name in record} == {
+            name: value for name, value in record.items() if name.startswith("old.")
+        }
+    assert second["old.loss"] != first["old.loss"]
+    assert f"old: loss {first['loss']:.4f} · old: perplexity " in capsys.readouterr().err
+    mine, theirs = (load_model(tmp_path / name).weights for name in ("run", "without"))
+    assert all(torch.equal(weight, theirs[name]) for name, weight in mine.items())
+
+
+def test_what_would_be_forgotten_is_retained(
+    tmp_path: Path, new: Path, trained: Path, train: Train, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """The new loss falls and the old one rises: with no tolerance the best model is that of the start."""
+    assert train(new, tmp_path / "free", FAST, "--init-from", trained) == 0
+    assert train(new, tmp_path / "run", FAST, RETAIN, "--init-from", trained) == 0
+    told = capsys.readouterr().err
+    first, *later = validations(tmp_path / "run")
+    assert first["step"] == 0
+    assert all(record["loss"] < first["loss"] and record["old.loss"] > first["old.loss"] for record in later)
+    assert told.count("not to be chosen: loss of old is more than 0 worse than at the start, ") == len(later) == 3
+    start, best, free = (load_model(path).weights for path in (trained, tmp_path / "run", tmp_path / "free"))
+    assert all(torch.equal(weight, start[name]) for name, weight in best.items())
+    assert not all(torch.equal(weight, start[name]) for name, weight in free.items())
+    with monkeypatch.context() as patch:
+        stop_at_validation(patch, 3)  # the start has two: of both corpora
+        assert train(new, tmp_path / "parts", FAST, RETAIN, "--init-from", trained) == 130
+    assert train(new, tmp_path / "parts", FAST, RETAIN, "--resume") == 0
+    assert (tmp_path / "parts" / "best.safetensors").read_bytes() == (
+        tmp_path / "run" / "best.safetensors"
+    ).read_bytes()
+    ours, theirs = validations(tmp_path / "parts"), validations(tmp_path / "run")
+    assert [record["old.loss"] for record in ours] == [record["old.loss"] for record in theirs]
+
+
+def test_within_the_tolerance_the_best_is_chosen(tmp_path: Path, new: Path, trained: Path, train: Train) -> None:
+    wide = RETAIN.replace("0.0", "100")
+    assert train(new, tmp_path / "free", FAST, "--init-from", trained) == 0
+    assert train(new, tmp_path / "run", FAST, wide, "--init-from", trained) == 0
+    mine, theirs = (load_model(tmp_path / name).weights for name in ("run", "free"))
+    assert all(torch.equal(weight, theirs[name]) for name, weight in mine.items())
+
+
+def test_what_is_refused(tmp_path: Path, new: Path, trained: Path, train: Train, capsys: Capture) -> None:
+    assert train(new, tmp_path / "run", RETAIN) == 2
+    assert "training.validation.retain" in (said := capsys.readouterr().err)
+    assert "needs --init-from; a model that has learned nothing has nothing to retain" in said
+    assert train(new, tmp_path / "run", RETAIN.replace("old", "odl"), "--init-from", trained) == 2
+    assert "odl is no name of a corpus in data.watch; there are old" in capsys.readouterr().err
+    files = f"source: {tmp_path / 'valid.en'}, target: {tmp_path / 'none.de'}"
+    twice = f"data.watch=[{{name: old, {files}}}, {{name: old, {files}}}]"
+    assert train(new, tmp_path / "run", twice, "--init-from", trained) == 2
+    said = capsys.readouterr().err
+    assert "old is the name of data.watch.0, too; give each its own" in said
+    assert "none.de: no such file" in said
+    assert not (tmp_path / "run").exists()
