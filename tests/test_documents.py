@@ -244,7 +244,8 @@ def test_every_equation_of_a_paper_has_a_test_that_exists() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["models.md", "adding-attention.md", "training.md", "translating.md", "troubleshooting.md"]
+    "name",
+    ["models.md", "adding-attention.md", "training.md", "fine-tuning.md", "translating.md", "troubleshooting.md"],
 )
 def test_keys_exist(name: str) -> None:
     """Every key in backticks, such as `model.decoder.type`, and the word behind it, if there is one."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from nmt import __version__
 from nmt.cli.common import run
+from nmt.cli.parsers import average as average_options
 from nmt.cli.parsers import evaluate as evaluate_options
 from nmt.cli.parsers import score as score_options
 from nmt.cli.parsers import serve as serve_options
@@ -68,6 +69,12 @@ def _load_shortlist() -> Main:
     return main
 
 
+def _load_average() -> Main:
+    from nmt.cli.average import main
+
+    return main
+
+
 def _load_synthetic() -> Main:
     from nmt.cli.synthetic import main
 
@@ -83,6 +90,7 @@ COMMANDS = {
     "nmt-shortlist": Command(
         shortlist_options.parser, _load_shortlist, "learn which words may translate which, for faster translation"
     ),
+    "nmt-average": Command(average_options.parser, _load_average, "average the weights of several models"),
     "nmt-synthetic": Command(
         synthetic_options.parser, _load_synthetic, "write the small corpus that the demo learns from"
     ),

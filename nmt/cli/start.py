@@ -23,6 +23,7 @@ evaluate = partial(_start, "nmt-eval")
 score = partial(_start, "nmt-score")
 serve = partial(_start, "nmt-serve")
 shortlist = partial(_start, "nmt-shortlist")
+average = partial(_start, "nmt-average")
 synthetic = partial(_start, "nmt-synthetic")
 
 

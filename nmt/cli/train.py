@@ -40,6 +40,7 @@ from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.distributed import LostProcess, Processes, joined
 from nmt.training.dry_run import describe, parameters
 from nmt.training.finetuning import freeze, parts
+from nmt.training.new_vocabulary import vocabulary_report, with_vocabularies
 from nmt.training.optim import build_optimizer, build_schedule, steering_metrics
 from nmt.training.pretrained import Pretrained, freeze_pretrained, read_pretrained, start_from
 from nmt.training.records import Records
@@ -85,6 +86,7 @@ def _dry_run(request: Request) -> None:
 
     _warn_of_start(request, log)
     prepared = _prepare(request, log)
+    _tell_vocabulary(request, prepared, log)
     pretrained = read_pretrained(request.config.model, prepared.vocabularies)
     for line in pretrained.report:
         log(line)
@@ -173,6 +175,7 @@ def _run(
         log(line)
     if origin is not None and state is None:
         log(f"starting from the weights of {origin.path}")
+        _tell_vocabulary(request, prepared, log)
     states = SavedStates(
         folder=folder,
         config=config,
@@ -207,7 +210,8 @@ def _run(
 
 
 def _prepare(request: Request, log: Log) -> Prepared:
-    vocabularies = None if request.origin is None else request.origin.vocabularies
+    is_new = request.origin is None or request.config.training.vocabulary == "new"
+    vocabularies = None if request.origin is None or is_new else request.origin.vocabularies
     prepared = prepare(request.config, cache=request.cache, log=log, vocabularies=vocabularies)
     for line in mixture(request.config.data.train, prepared.train.sizes):
         log(line)
@@ -226,12 +230,22 @@ def _model(request: Request, prepared: Prepared, pretrained: Pretrained | None) 
     source, target = prepared.vocabularies
     model = build_model(request.config.model, source_size=source.size, target_size=target.size)
     if request.origin is not None:
-        model.load_state_dict(request.origin.model.weights)
+        weights, known, vocabularies = request.origin.model.weights, request.origin.vocabularies, prepared.vocabularies
+        if vocabularies is not known:
+            weights = with_vocabularies(weights, known, vocabularies)
+        model.load_state_dict(weights)
         freeze(model, request.config.training.freeze)
     if pretrained is not None:
         start_from(pretrained, model, request.config.model)
     freeze_pretrained(model, request.config.model)
     return model.to(request.device).train()
+
+
+def _tell_vocabulary(request: Request, prepared: Prepared, log: Log) -> None:
+    """Say how many pieces of another vocabulary than its own the model to start from knows."""
+    if request.origin is not None and prepared.vocabularies is not request.origin.vocabularies:
+        for line in vocabulary_report(request.origin.vocabularies, prepared.vocabularies):
+            log(line)
 
 
 def _warn_of_start(request: Request, log: Log) -> None:

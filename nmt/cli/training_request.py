@@ -61,7 +61,7 @@ def read_request(options: argparse.Namespace) -> Checking[Request]:
     source = _configuration(options.config)
     try:
         checks: list[Check] = [model_problems, _metric_problems, source.missing_files, _tokenizer_problem]
-        checks += [start.freeze_problem, start.retain_problem, start.embedding_problems]
+        checks += [start.freeze_problem, start.vocabulary_problem, start.retain_problem, start.embedding_problems]
         config = load_config(source.path, options.overrides, checks, start.inherit, folder=source.folder)
     finally:
         yield from start.problems
@@ -190,3 +190,11 @@ class _Start:
         if config.training.validation.retain is not None and self._model is None:
             message = "needs --init-from; a model that has learned nothing has nothing to retain"
             yield Problem(("training", "validation", "retain"), message, (("name",),) if self._resumed else ())
+
+    def vocabulary_problem(self, config: Config) -> Iterator[Problem]:
+        """Only a model that is there already has a vocabulary to be changed."""
+        if config.training.vocabulary != "same" and self._model is None:
+            message = (
+                f"{config.training.vocabulary} needs --init-from; a new model has the vocabulary of subwords anyway"
+            )
+            yield Problem(("training", "vocabulary"), message, (("name",),) if self._resumed else ())

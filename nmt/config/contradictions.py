@@ -312,10 +312,16 @@ def _checkpoints(config: Config) -> Iterator[Problem]:
     elif average > training.keep_best:
         message = f"{average} checkpoints are to be averaged, but keep_best: {training.keep_best} keeps fewer"
         yield _problem("training.average_best", message, "training.keep_best")
-    for part, factor in training.learning_rates:
+    for part, factor in training.rate_factors:
         if factor != 1.0 and part in training.freeze:
             message = f"{factor:g} has no effect, because training.freeze names {part}; remove one of them"
-            yield _problem(f"training.learning_rates.{part}", message, "training.freeze")
+            yield _problem(f"training.rate_factors.{part}", message, "training.freeze")
+    if training.vocabulary != "same" and "embeddings" in training.freeze:
+        message = f"{training.vocabulary} contradicts training.freeze: embeddings, for new pieces have to learn theirs"
+        yield _problem("training.vocabulary", message, "training.freeze")
+    if training.vocabulary == "extended" and not any(files.tag for files in config.data.train):
+        message = "extended has no effect without a tag in data.train, which is what it adds; remove it"
+        yield _problem("training.vocabulary", message, "data.train")
     repeated = sorted({part for part in training.freeze if training.freeze.count(part) > 1})
     if repeated:
         yield _problem("training.freeze", f"{', '.join(repeated)} is given more than once")

@@ -522,7 +522,7 @@ class HalvingSchedule(Section):
 RateFactor = Annotated[float, Field(gt=0.0, le=1000.0)]
 
 
-class LearningRates(Section):
+class RateFactors(Section):
     embeddings: RateFactor = 1.0
     """Of the source and target embeddings, and of an output layer that is one with them."""
     encoder: RateFactor = 1.0
@@ -667,8 +667,11 @@ class TrainingConfig(Section):
     gradient grows with batch_size and accumulate, and gradient_clip_norm is compared with that."""
     moving_average: MovingAverageConfig | None = None
     """Validate and keep, in the place of the weights θ, their moving average θ' over the updates; null: off."""
-    learning_rates: LearningRates = LearningRates()
+    rate_factors: RateFactors = RateFactors()
     """Factors on the learning rate of the parts of the model, such as 0.1 for what has been learned before."""
+    vocabulary: Literal["same", "extended", "new"] = "same"
+    """The vocabularies after --init-from. same: those of the model; extended: those with the tags of data.train added;
+    new: those of `subwords`. Pieces that the model knows keep their weights, new ones start at the mean of all."""
     freeze: list[Literal["embeddings", "encoder", "decoder"]] = []
     """Parts of the model that keep the weights of --init-from."""
     keep_best: CountOrZero = 1

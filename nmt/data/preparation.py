@@ -67,7 +67,8 @@ def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies
     """Check the corpora, train or load the subword models and encode both corpora, reusing whatever the cache has.
 
     `vocabularies`, if given, replace the subword models, as for fine-tuning; they must have the tags of the corpora,
-    and models that are trained or named get them. `log` receives a line for each result.
+    unless training.vocabulary is extended. Models that are trained or named get them. `log` receives a line for each
+    result.
 
     Raises:
         UserError: with all problems of the corpora; or of the subword models; or when no pair is left.
@@ -77,10 +78,10 @@ def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies
         count = len(config.data.train)
         train, valid, watched = corpora[:count], corpora[count : count + 1], corpora[count + 1 :]
         train = [corpus._replace(tag=files.tag) for corpus, files in zip(train, config.data.train, strict=True)]
-        is_given = vocabularies is not None
+        may_grow = vocabularies is None or config.training.vocabulary == "extended"
         if vocabularies is None:
             vocabularies = _existing(config.subwords, log) or _trained(config.subwords, train, cache, log)
-        vocabularies = _with_tags(vocabularies, config.data.train, may_grow=not is_given, log=log)
+        vocabularies = _with_tags(vocabularies, config.data.train, may_grow=may_grow, log=log)
         _check_sampling(config.subwords, vocabularies)
         filters = Filters(config.data.max_length, config.data.max_length_ratio)
         with_text = config.subwords.sampling is not None
@@ -313,7 +314,11 @@ def _with_tags(vocabularies: Vocabularies, train: Sequence[TrainingFiles], *, ma
         if grown is source:
             continue
         if not may_grow:
-            problems.append(f"{place}: {tag} is no symbol of the source vocabulary of the model to start from")
+            problems.append(
+                f"{place}: {tag} is no symbol of the source vocabulary of the model to start from; "
+                "training.vocabulary: extended adds it"
+            )
+            continue
         log(
             f"subwords: {tag} added to the {'joint' if vocabularies.target is vocabularies.source else 'source'} pieces"
         )

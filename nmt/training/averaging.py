@@ -1,4 +1,4 @@
-"""The average of several checkpoints of one run, weight by weight, even if some of their files are damaged or gone."""
+"""The average of several models, weight by weight; of checkpoints of one run even if some files are damaged or gone."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -12,13 +12,14 @@ from nmt.models.model_file import load_model
 from nmt.training.distributed import Processes
 
 
-def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """w = Σ_k w_k / K over the model files `paths`, summed in float64."""
+def average_weights(paths: Sequence[Path], shares: Sequence[float] | None = None) -> dict[str, Tensor]:
+    """w = Σ_k a_k w_k / Σ_k a_k over the model files `paths`, summed in float64; all shares a_k are 1 by default."""
+    shares = [1.0] * len(paths) if shares is None else shares
     sums: dict[str, Tensor] = {}
-    for path in paths:
+    for path, share in zip(paths, shares, strict=True):
         for name, weight in load_model(path).weights.items():
-            sums[name] = sums.get(name, torch.zeros(())) + weight.double()
-    return {name: (total / len(paths)).float() for name, total in sums.items()}
+            sums[name] = sums.get(name, torch.zeros(())) + share * weight.double()
+    return {name: (total / sum(shares)).float() for name, total in sums.items()}
 
 
 def whole_checkpoints(

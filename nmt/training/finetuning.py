@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from torch import nn
 
 from nmt.config import Config, Inheritance, Problem
+from nmt.config.allowed import dotted
 from nmt.config.problems import in_words
 from nmt.config.schema import MODELS, TRAINED_SUBWORDS, SubwordsConfig, existing_models
 from nmt.config.yaml_text import KeyPath
@@ -56,22 +57,41 @@ def inherited(config: Config, origin: Origin) -> Inheritance:
     """`config` with the architecture and the subword settings of the model it starts from.
 
     Keys that `config` gives explicitly must agree with the model's, except dropout; every disagreement is a problem.
-    Subword sampling belongs to training, so `config` alone decides it. Embeddings start from no file, and are frozen by
-    `training.freeze` alone.
+    With training.vocabulary: new, the subword settings are those of `config`. Subword sampling belongs to training, so
+    `config` alone decides it. Embeddings start from no file, and are frozen by `training.freeze` alone.
     """
     theirs, subwords = origin.model.config, config.subwords
     models = existing_models(subwords)
     differing = list(_disagreements(config.model, theirs.model, ("model",)))
     if config.model.embeddings not in (None, theirs.model.embeddings):
         differing.append(Problem(("model", "embeddings"), "the embeddings are those of the model"))
-    if not models:
+    is_new = config.training.vocabulary == "new"
+    if not models and not is_new:
         keys = subwords.model_fields_set & _SEGMENTATION
         differing += _disagreements(subwords, theirs.subwords, ("subwords",), keys)
         subwords = theirs.subwords.model_copy(update={"sampling": subwords.sampling})
     problems = [problem._replace(message=f"{problem.message}; {_fixed(origin)}") for problem in differing]
     model = _merged(config.model, theirs.model).model_copy(update={"embeddings": None})
     completed = config.model_copy(update={"model": model, "subwords": subwords})
-    return Inheritance(completed, [*problems, *_vocabulary_problems(config.subwords, origin)])
+    return Inheritance(completed, [*problems, *([] if is_new else _vocabulary_problems(config.subwords, origin))])
+
+
+def why_not_alike(model: ModelFile, other: ModelFile, *, name: str) -> Iterator[str]:
+    """Why the weights of a model do not mean what those of the `other`, called `name`, mean; nothing if they do."""
+    for problem in _disagreements(model.config.model, other.config.model, ("model",)):
+        if problem.path[:2] != ("model", "initialisation"):  # which is over once a model is trained
+            theirs, mine = (_at(one.config, problem.path) for one in (other, model))
+            yield f"{dotted(problem.path)}: {_shown(theirs)} in {name}, {_shown(mine)} here"
+    for side in ("source", "target"):
+        mine, theirs = (getattr(one, f"{side}_subwords") for one in (model, other))
+        if mine != theirs:
+            yield f"another {side} vocabulary than that of {name}"
+
+
+def _at(config: Any, path: KeyPath) -> Any:
+    for part in path:
+        config = getattr(config, str(part))
+    return config
 
 
 def _fixed(origin: Origin) -> str:
@@ -123,7 +143,7 @@ def _merged(new: BaseModel, old: BaseModel) -> BaseModel:
 
 
 def parts(model: Seq2Seq) -> dict[str, list[nn.Module]]:
-    """The parts that training.freeze and training.learning_rates name: they cover the whole model and share no weight.
+    """The parts that training.freeze and training.rate_factors name: they cover the whole model and share no weight.
 
     The decoder includes the initial state, the attention and the output layer, unless the embeddings are the output
     layer.

@@ -14,8 +14,8 @@ from nmt.config.schema import (
     AdadeltaConfig,
     AdamConfig,
     HalvingSchedule,
-    LearningRates,
     PlateauSchedule,
+    RateFactors,
     Retain,
     SGDConfig,
     TrainingConfig,
@@ -64,20 +64,20 @@ def build_optimizer(
 ) -> Optimizer:
     """The configured optimizer, for those of `parameters` that are not frozen.
 
-    `parts`, by the keys of training.learning_rates, have all parameters; they are needed where a factor is not 1.
+    `parts`, by the keys of training.rate_factors, have all parameters; they are needed where a factor is not 1.
     """
     trained: list[Any] = [parameter for parameter in parameters if parameter.requires_grad]
     if config.optimizer.decayed == "matrices":
         vectors = [parameter for parameter in trained if parameter.dim() < 2]
         matrices = [parameter for parameter in trained if parameter.dim() > 1]
         trained = [{"params": matrices}, {"params": vectors, "weight_decay": 0.0}]
-    if parts is not None and changed(config.learning_rates, *type(config.learning_rates).model_fields):
-        trained = _with_factors(trained, config.learning_rates, parts)
+    if parts is not None and changed(config.rate_factors, *type(config.rate_factors).model_fields):
+        trained = _with_factors(trained, config.rate_factors, parts)
     return OPTIMIZERS[config.optimizer.name](trained, config.optimizer)
 
 
 def _with_factors(
-    trained: Sequence[Any], rates: LearningRates, parts: Mapping[str, Sequence[nn.Module]]
+    trained: Sequence[Any], rates: RateFactors, parts: Mapping[str, Sequence[nn.Module]]
 ) -> list[dict[str, Any]]:
     """The parameters, or groups of them, in groups that have one factor on the learning rate."""
     groups: Sequence[dict[str, Any]] = trained if isinstance(trained[0], dict) else [{"params": trained}]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli import evaluate, score, shortlist, train, translate
+from nmt.cli import average, evaluate, score, shortlist, train, translate
 
 LONG = "n" * 300
 MODEL = Path(__file__).resolve().parent.parent / "compatibility" / "0.1.0" / "luong.safetensors"
@@ -15,6 +15,7 @@ MAINS: dict[str, Callable[[list[str]], int]] = {
     "nmt-eval": evaluate.main,
     "nmt-score": score.main,
     "nmt-shortlist": shortlist.main,
+    "nmt-average": average.main,
 }
 COMMANDS = [
     *("nmt-train --config LONG", "nmt-train --config TINY --output LONG", "nmt-train --config TINY --set name=LONG"),
@@ -47,6 +48,7 @@ COMMANDS = [
     "nmt-shortlist --model MODEL --source text --target LONG --output out",
     "nmt-shortlist --model MODEL --source text --target text --output LONG",
     "nmt-shortlist --model LONG --source text --target text --output out",
+    *("nmt-average --model MODEL --model LONG --output out", "nmt-average --model MODEL --model MODEL --output LONG"),
 ]
 
 

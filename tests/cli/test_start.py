@@ -55,7 +55,7 @@ def answer(function: str, *arguments: str) -> tuple[list[str], str]:
 
 
 VERSOIN = "--versoin: unknown; did you mean --version?"
-FUNCTIONS = ("train", "translate", "evaluate", "score", "serve", "shortlist", "synthetic")
+FUNCTIONS = ("train", "translate", "evaluate", "score", "serve", "shortlist", "average", "synthetic")
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -112,8 +112,11 @@ def test_nmt_lists_the_commands() -> None:
     ("arguments", "told"),
     [
         (["tranlsate"], "tranlsate: unknown command; did you mean translate?"),
-        (["dance"], "dance: unknown command; choose one of train, translate, eval, score, serve, shortlist, synthetic"),
-        ([], "a command is missing; choose one of train, translate, eval, score, serve, shortlist, synthetic"),
+        (
+            ["dance"],
+            "dance: unknown command; choose one of train, translate, eval, score, serve, shortlist, average, synthetic",
+        ),
+        ([], "a command is missing; choose one of train, translate, eval, score, serve, shortlist, average, synthetic"),
     ],
 )
 def test_a_wrong_command(arguments: list[str], told: str) -> None:

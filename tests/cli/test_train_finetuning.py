@@ -268,9 +268,9 @@ def test_frozen_parts_in_a_dry_run(tmp_path: Path, short: Path, trained: Path, t
 
 
 def test_a_frozen_part_has_no_rate(tmp_path: Path, short: Path, trained: Path, train: Train, capsys: Capture) -> None:
-    rates = "training.learning_rates={encoder: 0.5}"
+    rates = "training.rate_factors={encoder: 0.5}"
     assert train(short, tmp_path / "run", "training.freeze=[encoder]", rates, "--init-from", trained) == 2
-    assert "learning_rates.encoder: 0.5 has no effect, because training.freeze names encoder" in capsys.readouterr().err
+    assert "rate_factors.encoder: 0.5 has no effect, because training.freeze names encoder" in capsys.readouterr().err
 
 
 def test_nothing_left_to_train(tmp_path: Path, short: Path, trained: Path, train: Train, capsys: Capture) -> None:
@@ -302,7 +302,7 @@ def test_resuming_needs_the_first_model_no_more(
     first = tmp_path / "first.safetensors"
     shutil.copy(trained / "best.safetensors", first)
     frozen = "training.freeze=[encoder]"
-    rates = "training.learning_rates={embeddings: 0.25}"
+    rates = "training.rate_factors={embeddings: 0.25}"
     assert train(short, tmp_path / "whole", frozen, rates, "--init-from", first) == 0
     output = tmp_path / "run"
     with monkeypatch.context() as patch:

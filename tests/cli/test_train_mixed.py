@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from nmt.cli import translate
 from nmt.data.subwords import Subwords
@@ -84,6 +85,72 @@ def test_a_tag_that_the_first_model_does_not_know(
     short = without(tiny, tmp_path / "short.yaml", "model", "subwords")
     assert train(short, tmp_path / "run", mixed, "--init-from", trained) == 2
     assert "data.train.1.tag: <BT> is no symbol of the source vocabulary of the model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("tied", ["none", "all"])
+def test_a_model_learns_a_tag(
+    tmp_path: Path, tiny: Path, mixed: str, train: Train, monkeypatch: pytest.MonkeyPatch, capsys: Capture, tied: str
+) -> None:
+    """With steps of 1e-12, all other pieces have the weights of the first model at the end; also if interrupted."""
+    assert train(tiny, tmp_path / "first", f"model.tie_embeddings={tied}", "training.max_updates=3") == 0
+    short = without(tiny, tmp_path / "short.yaml", "model", "subwords")
+    changes = ("training.optimizer={name: sgd, learning_rate: 1.0e-12}", "training.vocabulary=extended", mixed)
+    with monkeypatch.context() as patch:
+        stop_at_validation(patch, 2)
+        assert train(short, tmp_path / "run", *changes, "--init-from", tmp_path / "first") == 130
+    assert "joint vocabulary: 56 of 57 pieces are known to the model, 1 start at the mean" in capsys.readouterr().err
+    assert train(short, tmp_path / "run", *changes, "--resume") == 0
+    first, run = (load_model(tmp_path / name) for name in ("first", "run"))
+    assert (first.sizes, run.sizes) == ((60, 60), (61, 61))
+    for name, weight in run.weights.items():
+        old = first.weights[name]
+        if len(weight) == 61:
+            torch.testing.assert_close(weight[60], old[4:].mean(0), rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(weight[: len(old)], old, rtol=0, atol=1e-9)
+
+
+def test_a_new_vocabulary(tmp_path: Path, tiny: Path, trained: Path, train: Train, capsys: Capture) -> None:
+    config = without(tiny, tmp_path / "other.yaml", "model", subwords={"size": 50, "joint": False})
+    assert (
+        train(
+            config,
+            tmp_path / "run",
+            "training.vocabulary=new",
+            "training.max_updates=1",
+            "--dry-run",
+            "--init-from",
+            trained,
+        )
+        == 0
+    )
+    told = capsys.readouterr().err
+    assert "source vocabulary: " in told
+    assert "target vocabulary: " in told
+    assert " of 46 pieces are known to the model, " in told
+    assert train(config, tmp_path / "run", "training.vocabulary=new", "--init-from", trained) == 0
+    assert load_model(tmp_path / "run").sizes == (50, 50)
+    assert train(config, tmp_path / "same", "--init-from", trained) == 2
+    assert "subwords.size: 60 in the model, 50 here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (("training.vocabulary=new",), "training.vocabulary=new: new needs --init-from; a new model has"),
+        (("training.vocabulary=extended", "--init-from"), "extended has no effect without a tag in data.train"),
+        (
+            ("training.vocabulary=new", "training.freeze=[embeddings]", "--init-from"),
+            "new contradicts training.freeze: embeddings, for new pieces have to learn theirs",
+        ),
+    ],
+)
+def test_vocabularies_that_are_refused(
+    tmp_path: Path, tiny: Path, trained: Path, train: Train, capsys: Capture, changes: tuple[str, ...], told: str
+) -> None:
+    short = without(tiny, tmp_path / "short.yaml", "model", "subwords")
+    origin = [trained] if "--init-from" in changes else []
+    assert train(short, tmp_path / "run", *changes, *origin) == 2
+    assert told in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

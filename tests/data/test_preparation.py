@@ -45,6 +45,7 @@ def config(folder: Path, **changes: Any) -> Config:
         "name": "test",
         "data": data_section(folder),
         "subwords": {"size": 60},
+        "training": {},
     }
     for name, value in changes.items():
         section, key = name.split("__")
@@ -584,6 +585,13 @@ def test_a_tag_that_the_given_vocabulary_lacks(folder: Path) -> None:
         UserError, match=r"^data\.train\.1\.tag: <BT> is no symbol of the source vocabulary of the model"
     ):
         prepare(tagged, cache=folder / "cache", log=[].append, vocabularies=plain)
+    grown = prepare(
+        config(folder, **two_corpora(folder, tag="<BT>"), training__vocabulary="extended"),
+        cache=folder / "cache",
+        log=[].append,
+        vocabularies=plain,
+    )
+    assert grown.vocabularies.source.size == plain.source.size + 1
     joint = plain.source.with_symbols(["<BT>"])
     prepared = prepare(tagged, cache=folder / "cache", log=[].append, vocabularies=Vocabularies(joint, joint))
     assert prepared.vocabularies.source is joint

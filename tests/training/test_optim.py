@@ -172,7 +172,7 @@ def test_parts_with_rates_of_their_own(name: str, decayed: str) -> None:
     settings = {"name": name, "learning_rate": 0.5, "weight_decay": 0.25, "decayed": decayed}
     rates = {"embeddings": 0.25, "decoder": 2.0}
     moved = []
-    for changes in ({}, {"learning_rates": rates}):
+    for changes in ({}, {"rate_factors": rates}):
         torch.manual_seed(3)
         parts = {part: [nn.Linear(2, 3)] for part in ("embeddings", "encoder", "decoder")}
         model = nn.ModuleList(module for modules in parts.values() for module in modules)

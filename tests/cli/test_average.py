@@ -1,0 +1,99 @@
+"""nmt-average: the weighted mean of models, and why some have none."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt.cli import average, translate
+from nmt.models.model_file import ModelFile, load_model, longest_trained, save_model
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def models(trained: Path) -> list[Path]:
+    """Two checkpoints of a run."""
+    return sorted((trained / "checkpoints").glob("*.safetensors"))[:2]
+
+
+def run(models: list[Path], output: Path, *more: str) -> int:
+    named = [text for path in models for text in ("--model", str(path))]
+    return average.main([*named, "--output", str(output), *more])
+
+
+@pytest.mark.parametrize(
+    ("weights", "shares"), [((), (0.5, 0.5)), (("0.7", "0.3"), (0.7, 0.3)), (("3", "1"), (0.75, 0.25))]
+)
+def test_every_weight_is_averaged(
+    tmp_path: Path, models: list[Path], weights: tuple[str, ...], shares: tuple[float, float], capsys: Capture
+) -> None:
+    options = ["--weights", *weights] if weights else []
+    assert run(models, tmp_path / "both", *options) == 0
+    first, second = map(load_model, models)
+    both = load_model(tmp_path / "both")
+    assert both.weights.keys() == first.weights.keys()
+    for name, weight in both.weights.items():
+        expected = shares[0] * first.weights[name].double() + shares[1] * second.weights[name].double()
+        torch.testing.assert_close(weight.double(), expected, rtol=1e-6, atol=1e-8)
+    assert (both.config, both.source_subwords, both.sizes) == (first.config, first.source_subwords, first.sizes)
+    assert longest_trained(both) == longest_trained(first)
+    assert both.training["average_of"] == [
+        {"digest": model.digest, "share": share} for model, share in zip((first, second), shares, strict=True)
+    ]
+    assert capsys.readouterr().err == "".join(
+        f"nmt-average: {share:g} of {path}\n" for path, share in zip(models, shares, strict=True)
+    )
+
+
+def test_an_average_translates(tmp_path: Path, models: list[Path], capsys: Capture) -> None:
+    assert run(models, tmp_path / "both") == 0
+    (tmp_path / "lines").write_text("the dog sees the cat .\n", encoding="utf-8")
+    options = ["--model", tmp_path / "both", "--input", tmp_path / "lines", "--device", "cpu"]
+    assert translate.main([*map(str, options)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def changed(model: ModelFile, path: Path, **changes: object) -> Path:
+    save_model(path, model._replace(**changes))
+    return path
+
+
+def test_models_that_are_not_alike(tmp_path: Path, models: list[Path], capsys: Capture) -> None:
+    """Every difference is told; dropout and how the weights were drawn are none."""
+    model = load_model(models[0])
+    attention = model.config.model.attention.model_copy(update={"renormalise": True, "half_width": 3})
+    encoder = model.config.model.encoder.model_copy(update={"dropout": 0.7})
+    other = model.config.model.model_copy(update={"attention": attention, "encoder": encoder})
+    config = model.config.model_copy(update={"model": other})
+    pieces = model.source_subwords.replace("▁the".encode(), "▁thx".encode())
+    assert pieces != model.source_subwords
+    path = changed(model, tmp_path / "other", config=config, source_subwords=pieces)
+    assert run([models[0], path], tmp_path / "both") == 2
+    headline, *problems = capsys.readouterr().err.splitlines()
+    assert headline == "nmt-average: 3 problems:"
+    assert problems == [
+        f"  - {path}: model.attention.half_width: 10 in {models[0]}, 3 here",
+        f"  - {path}: model.attention.renormalise: false in {models[0]}, true here",
+        f"  - {path}: another source vocabulary than that of {models[0]}",
+    ]
+    assert not (tmp_path / "both").exists()
+
+
+def test_options_that_are_wrong(tmp_path: Path, models: list[Path], capsys: Capture) -> None:
+    assert average.main([]) == 2
+    said = capsys.readouterr().err
+    assert "--model PATH is missing" in said
+    assert "--output FILE is missing" in said
+    assert run(models[:1], tmp_path / "both") == 2
+    assert "--model was given once; an average takes at least two models" in capsys.readouterr().err
+    assert run(models, tmp_path / "both", "--weights", "1", "-2", "often") == 2
+    said = capsys.readouterr().err
+    assert "--weights -2: allowed: a number, more than 0 and at most 1,000,000,000" in said
+    assert "--weights often: allowed" in said
+    assert "--weights has 3 numbers and --model 2 models: each model needs one" in said
+    assert run(models, models[0]) == 2
+    assert f"--output {models[0]}: would overwrite --model {models[0]}" in capsys.readouterr().err
+    assert run([*models, tmp_path / "nowhere"], tmp_path / "both") == 2
+    assert f"{tmp_path / 'nowhere'}: no such model file or run folder" in capsys.readouterr().err
+    assert not (tmp_path / "both").exists()
