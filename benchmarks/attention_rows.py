@@ -12,7 +12,7 @@ from nmt.models.decoders import DECODERS
 from nmt.models.scores import SCORES
 
 LOCAL_SCOPES = ("local-m", "local-p")
-LOCAL_SCORES = ("dot", "general")  # the two scores that the paper's table has with them
+LOCAL_SCORES = ("dot", "general", "scaled_general")  # the paper's table has the first two
 
 
 class Row(NamedTuple):

@@ -258,7 +258,7 @@ def start_warnings(model: ModelConfig) -> Iterator[str]:
         units, limit = decoder.hidden_size, f"{start.range:g}"
         yield (
             f"score: general with input feeding, {units} units, and weights drawn from [-{limit}, {limit}] may learn "
-            f"slowly or not at all: with fewer than about {FEW_UNITS} units, such weights give all source words nearly "
-            "the same score. Set model.initialisation.range: 0.2, model.attention.score: dot or scaled_dot, or "
+            f"slowly or not at all: with fewer than about {FEW_UNITS} units, attention may settle on one place, and "
+            "be ignored. Set model.attention.score: scaled_general, model.initialisation.range: 0.2, or "
             "model.decoder.input_feeding: false (see docs/results.md, on the initialization of small models)"
         )

@@ -164,6 +164,17 @@ class GeneralScore(DotScore):
         return self.layer(values)
 
 
+class ScaledGeneralScore(GeneralScore):
+    """e_ts = h_tᵀ W_a h̄_s / √d, d the size of h_t: `general` in units in which W_a may move as far as Adam moves it.
+
+    The function is that of `general`, whose W_a could absorb the number; but a step of Adam changes every weight by the
+    learning rate, and so a score by up to rate · ‖h_t‖₁ ‖h̄_s‖₁, after few of which the softmax has chosen for good.
+    """
+
+    def project(self, values: Tensor) -> Tensor:
+        return super().project(values) / math.sqrt(self.layer.out_features)
+
+
 class CosineScore(DotScore):
     """e_ts = τ · h_tᵀ h̄_s / (‖h_t‖ ‖h̄_s‖), with a temperature τ (Graves et al. 2014, arXiv 1410.5401, eq. 5-6).
 
@@ -280,6 +291,7 @@ SCORES: dict[str, type[Score]] = {
     "dot": DotScore,
     "scaled_dot": ScaledDotScore,
     "general": GeneralScore,
+    "scaled_general": ScaledGeneralScore,
     "cosine": CosineScore,
     "location": LocationScore,
     "location_sensitive": LocationSensitiveScore,

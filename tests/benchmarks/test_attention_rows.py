@@ -28,9 +28,10 @@ def test_every_score_scope_and_decoder_has_a_row() -> None:
 
 @pytest.mark.parametrize("ending", ["", "-no-feeding"])
 def test_the_rows_of_the_published_table_and_more(ending: str) -> None:
-    scores = ["additive", "dot", "scaled_dot", "general", "concat", "cosine", "location", "location_sensitive"]
+    scores = ["additive", "dot", "scaled_dot", "general", "scaled_general", "concat", "cosine"]
+    scores += ["location", "location_sensitive"]
     names = ["none", *(f"global-{score}" for score in scores)]
-    names += ["local-m-dot", "local-m-general", "local-p-dot", "local-p-general"]
+    names += ["local-m-dot", "local-m-general", "local-p-dot", "local-p-general", "local-p-scaled_general"]
     assert {f"{name}{ending}" for name in names} <= set(ROWS)
     others = {"bahdanau-global-additive", "bahdanau-paper-global-additive", "conditional_gru-global-additive"}
     assert others <= set(ROWS)

@@ -26,6 +26,7 @@ from nmt.models.scores import (
     LocationScore,
     LocationSensitiveScore,
     ScaledDotScore,
+    ScaledGeneralScore,
     Score,
 )
 from nmt.models.seq2seq import Seq2Seq, build_attention
@@ -117,6 +118,13 @@ def test_general_by_hand() -> None:
     score = GeneralScore(2, 3)
     set_weights(score, layer__weight=[[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
     assert scored(score, [1.0, 10.0], [[1.0, 1.0, 1.0], [0.0, 0.0, 1.0]]) == [33.0, 2.0]
+
+
+def test_scaled_general_by_hand() -> None:
+    """(1, 2, 3, 4) W_a = (1, 6), with the memory's two units 7 and -2, divided by √4, the size of the query."""
+    score = ScaledGeneralScore(4, 2)
+    set_weights(score, layer__weight=[[1.0, 0.0], [0.0, 3.0], [0.0, 0.0], [0.0, 0.0]])
+    assert scored(score, [1.0, 2.0, 3.0, 4.0], [[1.0, 1.0], [4.0, -1.0]]) == [3.5, -1.0]
 
 
 def test_cosine_by_hand() -> None:

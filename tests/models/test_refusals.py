@@ -510,6 +510,7 @@ def test_unknown_names_hide_nothing_but_their_consequences(refusals: Refusals) -
         ({"decoder": {"hidden_size": 128, "input_feeding": False}}, False),
         ({"decoder": {"hidden_size": 128, "type": "bahdanau"}}, False),
         ({"attention": {"score": "dot"}}, False),
+        ({"attention": {"score": "scaled_general"}}, False),
         ({"initialisation": {"name": "uniform", "range": 0.11}}, False),
         ({"initialisation": {"name": "xavier"}}, False),
     ],
@@ -519,7 +520,7 @@ def test_a_start_with_scores_near_0(changes: dict[str, Any], warned: bool) -> No
     warnings = list(start_warnings(ModelConfig.model_validate(model)))
     assert len(warnings) == warned
     for warning in warnings:
-        ways = ("model.initialisation.range: 0.2", "model.attention.score: dot", "model.decoder.input_feeding: false")
+        ways = ("initialisation.range: 0.2", "attention.score: scaled_general", "decoder.input_feeding: false")
         assert all(way in warning for way in ways)
 
 

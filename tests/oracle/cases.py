@@ -29,6 +29,7 @@ FACTORS: dict[str, dict[str, Changes]] = {
         "dot": {"attention.score": "dot"},
         "scaled_dot": {"attention.score": "scaled_dot"},
         "general": {"attention.score": "general"},
+        "scaled_general": {"attention.score": "scaled_general"},
         "cosine, learned": {"attention.score": "cosine", "attention.temperature": "learned"},
         "cosine": {"attention.score": "cosine", "attention.temperature": 1.0},
         "cosine, 2.5": {"attention.score": "cosine", "attention.temperature": 2.5},

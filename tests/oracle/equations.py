@@ -29,7 +29,7 @@ code (GroundHog, experiments/nmt/encdec.py), L Luong, Pham & Manning 2015 (1508.
     weights and context   B 5, 6; L 7
     additive              B A.1.2
     dot, general, concat  L 3.1
-    scaled_dot            Vaswani et al. 2017 (1706.03762), 1
+    scaled_dot            Vaswani et al. 2017 (1706.03762), 1; scaled_general: general with the same divisor
     cosine                Graves et al. 2014 (1410.5401), 5, 6, with one temperature for all steps
     location              L 8
     location_sensitive    Chorowski et al. 2015 (1506.07503), 8, 9
@@ -175,6 +175,10 @@ def general(asked: Asked, j: int) -> Vector:
     return asked.query @ asked.weight("layer.weight") @ asked.annotations[j]
 
 
+def scaled_general(asked: Asked, j: int) -> Vector:
+    return general(asked, j) / np.sqrt(len(asked.query))
+
+
 def cosine(asked: Asked, j: int) -> Vector | float:
     h, temperature = asked.annotations[j], asked.settings["temperature"]
     if not np.any(asked.query):  # of bahdanau in the paper's order, before the first word, if s_0 = 0
@@ -204,6 +208,7 @@ SCORES: dict[str, Callable[[Asked, int], Vector | float | None]] = {  # None: no
     "dot": dot,
     "scaled_dot": scaled_dot,
     "general": general,
+    "scaled_general": scaled_general,
     "cosine": cosine,
     "location": location,
     "location_sensitive": location_sensitive,
