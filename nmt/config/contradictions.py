@@ -279,9 +279,10 @@ def _updates(config: Config) -> Iterator[Problem]:
 
 
 def _word_replacement(config: Config) -> Iterator[Problem]:
-    rates = config.training.word_replacement
+    rates, key = config.training.word_replacement, "training.word_replacement"
     if rates is not None and not (rates.source or rates.target):
-        yield _problem("training.word_replacement", "replaces nothing; set source, target or both, or remove it")
+        message = "replaces nothing; set source, target or both, or remove it"
+        yield _problem(key, message, f"{key}.source", f"{key}.target")
 
 
 def _guided_alignment(config: Config) -> Iterator[Problem]:

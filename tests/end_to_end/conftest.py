@@ -1,4 +1,5 @@
-"""A tiny corpus and a configuration with every random state: dropout, subword sampling, accumulation, averaging."""
+"""A tiny corpus and a configuration with every random state: dropout, subword sampling, random words, accumulation, and
+averages of both kinds."""
 
 import json
 import sys
@@ -44,7 +45,9 @@ def settings(corpus: Path) -> dict[str, Any]:
             "validate_every": "25 updates",
             "early_stopping": {"metric": "loss", "patience": 50},
             "label_smoothing": 0.1,
+            "word_replacement": {"source": 0.05, "target": 0.05},
             "gradient_clip_norm": 1.0,
+            "moving_average": {"decay": 0.9},
             "keep_best": 2,
             "average_best": 2,
             "save_every": "3 updates",

@@ -20,12 +20,13 @@ UPDATES = 50
 
 
 def configuration(corpus: Path, folder: Path, **training: Any) -> Path:
-    """A file with the usual small model, without dropout, so that one process and two can compute the same."""
+    """A file with the usual small model, without random masks and words: one process and two can compute the same."""
     config = settings(corpus)
     for part in ("encoder", "decoder"):
         config["model"][part] |= {"dropout": 0.0, "word_dropout": 0.0}
     config["training"].pop("max_epochs", None)
     config["training"].pop("early_stopping", None)
+    config["training"].pop("word_replacement")
     config["training"] |= {"max_updates": UPDATES, "log_every": 1, "validate_every": 25, "save_every": "10 updates"}
     config["training"] |= training
     path = folder / "config.yaml"
