@@ -149,6 +149,7 @@ def lay_out(folder: Path) -> None:
     mine = named_files((ROOT / "README.md").read_text(encoding="utf-8"))["my.yaml"]
     (folder / "my.yaml").write_text(mine, encoding="utf-8")
     new = mine.replace("my_first_model", "new").replace("max_epochs: 15", "max_epochs: 1")
+    new = re.sub(r"^(subwords|model):.*\n(  .*\n)*", "", new, flags=re.MULTILINE)  # for fine-tuning: another model's
     (folder / "new.yaml").write_text(new, encoding="utf-8")
     size = load_config(folder / "my.yaml").model.embedding_size
     for side in ("en", "de"):
