@@ -45,7 +45,6 @@ COMBINATIONS = [
     Row("additive", decoder="bahdanau"),
     Row("general", decoder="conditional_gru"),
     Row("dot"),
-    Row("scaled_general", "local-p"),
 ]
 COMBINATIONS += [
     Row(score) for score in SCORES if score not in {*NOT_EXPECTED, *NOT_TRAINED, *(row.score for row in COMBINATIONS)}
