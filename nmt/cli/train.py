@@ -24,6 +24,7 @@ from nmt.cli.common import enough_memory, run
 from nmt.cli.logs import logging_to
 from nmt.cli.outputs import STANDARD, write_text
 from nmt.cli.parsers.train import PROGRAM, parser
+from nmt.cli.training_candidates import build_candidates
 from nmt.cli.training_request import Request, read_request
 from nmt.cli.validation_metrics import build_validation
 from nmt.config import Config, dump_config, json_schema
@@ -90,7 +91,8 @@ def _dry_run(request: Request) -> None:
     pretrained = read_pretrained(request.config.model, prepared.vocabularies)
     for line in pretrained.report:
         log(line)
-    for line in describe(request.config, prepared, _model(request, prepared, pretrained)):
+    candidates = build_candidates(request.config, prepared.vocabularies, request.device)
+    for line in describe(request.config, prepared, _model(request, prepared, pretrained), candidates):
         write_text(STANDARD, f"{line}\n")
 
 
@@ -197,6 +199,7 @@ def _run(
         write_model=partial(_write_model, config, prepared.vocabularies, _longest_source(request, prepared)),
         log=log,
         progress_bar=partial(_progress_bar, shown=processes.is_first),
+        candidates=build_candidates(config, prepared.vocabularies, device),
     )
     try:
         with handled(leaving(PROGRAM)):
@@ -253,6 +256,11 @@ def _warn_of_start(request: Request, log: Log) -> None:
     if request.origin is None:
         for warning in start_warnings(request.config.model):
             log(f"warning: {warning}")
+        if request.config.training.minimum_risk is not None:
+            log(
+                "warning: training.minimum_risk learns from translations of the model, which mean nothing at first; "
+                "give a trained model with --init-from"
+            )
 
 
 def _longest_source(request: Request, prepared: Prepared) -> int:

@@ -32,7 +32,7 @@ def contradictions(config: Config) -> Iterator[Problem]:
     """Every problem between keys."""
     subwords = (_existing_models, _trained_models, _sampling)
     model = (_tied_embeddings, _pretrained_embeddings, _directions, _residual, _dropout)
-    training = (_length_of_training, _updates, _word_replacement, _guided_alignment, _checkpoints)
+    training = (_length_of_training, _updates, _word_replacement, _guided_alignment, _minimum_risk, _checkpoints)
     for check in (_data, _watched, *subwords, *model, *training, _decoding):
         yield from check(config)
 
@@ -303,6 +303,28 @@ def _guided_alignment(config: Config) -> Iterator[Problem]:
             "every epoch; remove one of them"
         )
         yield _problem(guided, message, "subwords.sampling")
+
+
+def _minimum_risk(config: Config) -> Iterator[Problem]:
+    training, risk, key = config.training, config.training.minimum_risk, "training.minimum_risk"
+    if risk is None:
+        return
+    for other in ("guided_alignment", "r_drop", "word_replacement", "scheduled_sampling"):
+        if getattr(training, other) is not None:
+            message = "has no effect with training.minimum_risk, which minimizes something else; remove one of them"
+            yield _problem(f"training.{other}", message, key)
+    if training.label_smoothing and not risk.cross_entropy:
+        message = (
+            f"{training.label_smoothing} has no effect with training.minimum_risk, unless its cross_entropy is above "
+            "0; set 0, or set that"
+        )
+        yield _problem("training.label_smoothing", message, key)
+    if risk.candidates == "n-best" and changed(risk, "temperature"):
+        message = f"{risk.temperature} has no effect with candidates: n-best, which are not sampled; remove it"
+        yield _problem(f"{key}.temperature", message, f"{key}.candidates")
+    if risk.size == 1 and not risk.include_reference:
+        message = "1 without the reference leaves nothing to compare; use a larger size, or include_reference: true"
+        yield _problem(f"{key}.size", message, f"{key}.include_reference")
 
 
 def _checkpoints(config: Config) -> Iterator[Problem]:

@@ -36,6 +36,7 @@ BatchOrder = Literal["shuffled", "shuffled_by_part", "sorted"]
 OrderName = Literal["paper", "authors"]
 PositionScale = Literal["last_position", "length"]
 Tokenizer = Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "flores200"]
+SentenceMetric = Literal["bleu", "chrf"]
 # Not part of a configuration file:
 AlignmentStep = Literal["this", "next"]  # see `TranslationOptions.alignment_step`
 EndLinks = Literal["last", "none", "best"]  # see `TranslationOptions.end_links`
@@ -559,6 +560,25 @@ class ScheduledSampling(Section):
     """U. linear: P is reached after so many. inverse_sigmoid: half of it, after U ln U."""
 
 
+class MinimumRisk(Section):
+    candidates: Literal["sampled", "n-best"] = "sampled"
+    """Where the candidates of a source come from: sampled from the model, or the n-best list of its beam search."""
+    size: int = Field(default=20, ge=1, le=1000)
+    """Candidates that are sampled for each source, or the beam size; Shen et al. sample 100. Equal ones count once."""
+    temperature: float = Field(default=1.0, gt=0.0, le=100.0)
+    """sampled: log-probabilities are divided by this; below 1 favors probable pieces."""
+    alpha: PositiveFloat = 0.005
+    """α of Shen et al.: candidates are weighted by their probabilities to the power of this."""
+    metric: SentenceMetric = "bleu"
+    """The cost of a candidate is 1 - its score / 100: sentence BLEU, with sacreBLEU's smoothing exp and effective
+    order, tokenized and lowercased as validation says; or chrF2."""
+    include_reference: bool = True
+    """Whether the reference, whose cost is 0, is one of the candidates."""
+    cross_entropy: float = Field(default=0.0, ge=0.0, le=1e9)
+    """What the cross-entropy of the reference, summed over its pieces, is multiplied by before it is added to the risk
+    of a sentence; 0: none."""
+
+
 class MovingAverageConfig(Section):
     decay: float = Field(default=0.999, gt=0.0, lt=1.0)
     """d of θ' ← d θ' + (1 - d) θ; after t updates it is at most (1 + t) / (10 + t)."""
@@ -660,6 +680,9 @@ class TrainingConfig(Section):
     scheduled_sampling: ScheduledSampling | None = None
     """In training, the decoder reads words of its own in the place of some previous ones (Bengio et al. 2015), drawn in
     a pass before; null: off."""
+    minimum_risk: MinimumRisk | None = None
+    """Minimum risk training (Shen et al. 2016), to fine-tune with --init-from: minimize the expected cost of the
+    translations that the model writes, instead of the cross-entropy of the references; null: off."""
     gradient_clip_norm: PositiveFloat | None = None
     """Gradients with a larger norm are scaled down to this norm; null: off."""
     normalise_by: Literal["tokens", "sentences", "none"] = "tokens"

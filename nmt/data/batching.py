@@ -48,6 +48,33 @@ class PieceLinks(NamedTuple):
         return PieceLinks(*(part.to(device) for part in self))
 
 
+class Candidates(NamedTuple):
+    """Translations of the sources of a batch, for minimum risk training: of each first its reference, then others."""
+
+    target: Tensor  # (rows, target_length + 1) int64: those of the first source, then of the next; as in `Batch`
+    target_lengths: Tensor  # (rows,) int64, pieces and END
+    mask: Tensor  # (batch, most), True at candidates; the k-th True, counted row by row, is row k of `target`
+    costs: Tensor  # (batch, most) float32, 0 for the reference
+
+    @property
+    def sources(self) -> Tensor:
+        """The row of the batch that each candidate translates, (rows,) int64."""
+        return self.mask.nonzero()[:, 0]
+
+    def of_rows(self, rows: slice) -> "Candidates":
+        """Those of some rows of the batch, trimmed to the padding they need."""
+        counts = self.mask.sum(dim=1)
+        first = int(counts[: rows.start].sum())
+        here, most = slice(first, first + int(counts[rows].sum())), int(counts[rows].max())
+        lengths = self.target_lengths[here]
+        target = self.target[here, : int(lengths.max()) + 1]
+        return Candidates(target, lengths, self.mask[rows, :most], self.costs[rows, :most])
+
+    def to(self, device: torch.device | str) -> "Candidates":
+        """The same candidates with their tensors on the device."""
+        return Candidates(*(part.to(device) for part in self))
+
+
 class Batch(NamedTuple):
     """Padded pairs: the input of one forward pass.
 
@@ -61,6 +88,7 @@ class Batch(NamedTuple):
     indices: Indices  # (batch,) rows of the corpus
     links: PieceLinks | None = None  # of a corpus with alignments
     fed: Tensor | None = None  # (batch, target_length), what the decoder reads if that is not the target
+    candidates: Candidates | None = None  # for minimum risk training
 
     @property
     def target_input(self) -> Tensor:
@@ -90,6 +118,12 @@ class Batch(NamedTuple):
             return [self]
         return [self._rows(slice(0, rows // 2)), self._rows(slice(rows // 2, rows))]
 
+    def with_candidates_within(self, positions: int) -> list["Batch"]:
+        """The batch, or parts of it whose candidates have at most so many positions, with padding; or one source."""
+        if self.candidates is None or len(self.indices) == 1 or self.candidates.target.numel() <= positions:
+            return [self]
+        return [part for half in self.halves() for part in half.with_candidates_within(positions)]
+
     def doubled(self) -> "Batch":
         """All its pairs, and then the same pairs again."""
         source, source_lengths, target, target_lengths = (torch.cat((tensor, tensor)) for tensor in self[:4])
@@ -103,14 +137,16 @@ class Batch(NamedTuple):
         target = self.target[rows, : int(target_lengths.max()) + 1]
         links = None if self.links is None else self.links.of_rows(rows)
         fed = None if self.fed is None else self.fed[rows, : target.size(1) - 1]
-        return Batch(source, source_lengths, target, target_lengths, self.indices[rows], links, fed)
+        candidates = None if self.candidates is None else self.candidates.of_rows(rows)
+        return Batch(source, source_lengths, target, target_lengths, self.indices[rows], links, fed, candidates)
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch with its tensors on the device."""
         source, source_lengths, target, target_lengths = (tensor.to(device) for tensor in self[:4])
         links = None if self.links is None else self.links.to(device)
         fed = None if self.fed is None else self.fed.to(device)
-        return Batch(source, source_lengths, target, target_lengths, self.indices, links, fed)
+        candidates = None if self.candidates is None else self.candidates.to(device)
+        return Batch(source, source_lengths, target, target_lengths, self.indices, links, fed, candidates)
 
 
 def plan_batches(
@@ -313,6 +349,17 @@ def make_batch(sources: Sequence[Ids], targets: Sequence[Ids], indices: Indices)
     target, target_lengths = pad_with_end(targets)
     begin = torch.full((len(targets), 1), BEGIN)
     return Batch(source, source_lengths, torch.cat((begin, target), dim=1), target_lengths, indices)
+
+
+def make_candidates(translations: Sequence[Sequence[Ids]], costs: Sequence[Sequence[float]]) -> Candidates:
+    """Return the ids of the translations of each source, the reference first, and their costs, as padded tensors."""
+    target, lengths = pad_with_end([ids for several in translations for ids in several])
+    begin = torch.full((len(target), 1), BEGIN)
+    counts = torch.tensor([len(several) for several in translations])
+    mask = torch.arange(int(counts.max())) < counts.unsqueeze(1)
+    padded = torch.zeros(mask.shape)
+    padded[mask] = torch.tensor([cost for several in costs for cost in several])
+    return Candidates(torch.cat((begin, target), dim=1), lengths, mask, padded)
 
 
 def pad_with_end(sentences: Sequence[Ids]) -> tuple[Tensor, Tensor]:

@@ -135,12 +135,18 @@ class Seq2Seq(KeepsPacked[PackedOutput]):
         weight = self.output_weight.detach()[tokens]
         return partial(linear, weight=weight) if self.packed is None else self.packed.make(weight, None)
 
-    def forward(self, source: Tensor, source_lengths: Tensor, target_input: Tensor) -> Outputs:
+    def forward(
+        self, source: Tensor, source_lengths: Tensor, target_input: Tensor, sources: Tensor | None = None
+    ) -> Outputs:
         """Vectors for the output layer, and attention weights, given the true words before each position.
 
-        `target_input` (batch, target_length) begins with BEGIN; position t predicts word t of the target.
+        `target_input` (batch, target_length) begins with BEGIN; position t predicts word t of the target. `sources`
+        (targets,) are the rows of `source` that the targets translate, at least one each and in order; each source is
+        then encoded once, however many targets it has. None: target i translates source i.
         """
         state = self.start(source, source_lengths)
+        if sources is not None:
+            state = state.select(sources.unsqueeze(1))
         return self.decoder(self.target_embedding(target_input), state.decoder, state.memory)
 
 

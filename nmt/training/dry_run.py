@@ -15,13 +15,19 @@ from nmt.data.preparation import Prepared
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.finetuning import parts
 from nmt.training.optim import build_optimizer
+from nmt.training.trainer import MakeCandidates
 from nmt.training.update import update
 
 SAMPLES = 3
 
 
-def describe(config: Config, prepared: Prepared, model: Seq2Seq) -> Iterator[str]:
-    """The report, line by line. It changes the model's weights and the random states."""
+def describe(
+    config: Config, prepared: Prepared, model: Seq2Seq, candidates: MakeCandidates | None = None
+) -> Iterator[str]:
+    """The report, line by line. It changes the model's weights and the random states.
+
+    `candidates`: as the trainer has it.
+    """
     watched = [(f"watched corpus {name}", ids) for name, ids, _ in prepared.watched]
     for name, corpus in (("training corpus", prepared.train), ("validation corpus", prepared.valid), *watched):
         pairs, *sides = corpus.report.lines()
@@ -33,7 +39,7 @@ def describe(config: Config, prepared: Prepared, model: Seq2Seq) -> Iterator[str
     plan = plan_epoch(prepared.train, config, epoch=0)
     share = padding_share(plan, prepared.train.source_lengths, prepared.train.target_lengths)
     yield f"batches: {len(plan):,} an epoch, {share:.2%} padding"
-    yield _largest_batch(config, prepared, model, plan)
+    yield _largest_batch(config, prepared, model, plan, candidates)
 
 
 def _samples(prepared: Prepared) -> Iterator[str]:
@@ -60,7 +66,13 @@ def _sizes(module: nn.Module) -> str:
     return f"{count:,}" + (f", {frozen:,} of them frozen" if frozen else "")
 
 
-def _largest_batch(config: Config, prepared: Prepared, model: Seq2Seq, plan: Sequence[Indices]) -> str:
+def _largest_batch(
+    config: Config,
+    prepared: Prepared,
+    model: Seq2Seq,
+    plan: Sequence[Indices],
+    candidates: MakeCandidates | None,
+) -> str:
     """Compute one update with the batch that has most (sentence, source, target) positions, and measure its memory."""
     source, target = prepared.train.source_lengths, prepared.train.target_lengths
     sizes = [len(rows) * (int(source[rows].max()) + 1) * (int(target[rows].max()) + 1) for rows in plan]
@@ -77,6 +89,8 @@ def _largest_batch(config: Config, prepared: Prepared, model: Seq2Seq, plan: Seq
     optimizer = build_optimizer(model.parameters(), config.training, parts(model))
     model.train()
     with _peak_memory(model.output_weight.device) as peak:
+        if candidates is not None:
+            batch = batch._replace(candidates=candidates(model, batch, 0))
         update(model, optimizer, [batch], rate=config.training.optimizer.learning_rate, config=config.training)
     shape = f"{len(rows)} sentences, {batch.source.size(1)} source and {batch.target.size(1) - 1} target positions"
     weights = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())

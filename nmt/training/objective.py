@@ -6,14 +6,17 @@ function that gives a `BatchLoss`, and a branch of `training_loss`.
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
-from nmt.config.schema import TrainingConfig
+from nmt.config.schema import MinimumRisk, TrainingConfig
 from nmt.data.batching import Batch
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.guidance import guided_loss
+from nmt.ops.log_probabilities import log_probabilities
 from nmt.ops.loss import r_drop_cross_entropy, smoothed_cross_entropy
 from nmt.ops.masks import length_mask
+from nmt.ops.risk import expected_risk
 from nmt.training.word_replacement import with_replaced_words
 
 
@@ -23,6 +26,7 @@ class BatchLoss(NamedTuple):
     objective: Tensor  # to be minimised
     nll: Tensor  # the negative log-likelihood, without gradient
     guided: Tensor | None = None  # the guided loss, without gradient; None: the batch has no alignments
+    risk: Tensor | None = None  # the expected risk summed over the sentences, without gradient; None: no candidates
 
 
 def batch_loss(model: Seq2Seq, batch: Batch, *, smoothing: float, guidance: float = 0.0) -> BatchLoss:
@@ -58,9 +62,37 @@ def r_drop_loss(model: Seq2Seq, batch: Batch, *, smoothing: float, alpha: float,
     return BatchLoss(loss + guidance * guided, nll, guided.detach())
 
 
+def risk_loss(model: Seq2Seq, batch: Batch, settings: MinimumRisk, *, smoothing: float) -> BatchLoss:
+    """The losses of a batch with candidates (Shen et al. 2016; see `nmt.ops.risk`).
+
+    The objective is Σ_s (R_s + λ · the smoothed loss of the reference of s, summed over its tokens). All candidates of
+    a source see the same dropout in the encoder, and each its own in the decoder.
+    """
+    candidates = batch.candidates
+    assert candidates is not None
+    outputs = model(batch.source, batch.source_lengths, candidates.target[:, :-1], candidates.sources)
+    words, mask = candidates.target[:, 1:], candidates.mask
+    real = length_mask(candidates.target_lengths, words.size(1))
+    of_tokens = log_probabilities(outputs.vectors[real], model.output_weight, words[real])
+    of_targets = of_tokens.new_zeros(real.shape).masked_scatter(real, of_tokens).sum(dim=1)
+    table = of_tokens.new_zeros(mask.shape).masked_scatter(mask, of_targets)
+    is_reference = torch.zeros_like(mask)
+    is_reference[:, 0] = True
+    in_set = mask if settings.include_reference else mask & ~is_reference
+    risk = expected_risk(table, candidates.costs.to(table.dtype), in_set, sharpness=settings.alpha).sum()
+    objective, nll = risk, -table[:, 0].detach().sum()
+    if settings.cross_entropy:
+        first = real & is_reference[mask].unsqueeze(1)
+        loss, _ = smoothed_cross_entropy(outputs.vectors[first], model.output_weight, words[first], smoothing=smoothing)
+        objective = risk + settings.cross_entropy * loss
+    return BatchLoss(objective, nll, risk=risk.detach())
+
+
 def training_loss(model: Seq2Seq, batch: Batch, config: TrainingConfig) -> BatchLoss:
     """The losses of a batch whose objective is what `config` asks for."""
     guided, smoothing = config.guided_alignment, config.label_smoothing
+    if config.minimum_risk is not None and batch.candidates is not None:  # an example by itself has none
+        return risk_loss(model, batch, config.minimum_risk, smoothing=smoothing)
     guidance = {} if guided is None else {"guidance": guided.weight}
     if config.word_replacement is not None:
         sizes = (model.source_embedding.num_embeddings, model.target_embedding.num_embeddings)

@@ -32,6 +32,7 @@ class Window:
     positions: int = 0
     seconds: float = 0.0
     guided: float | None = None  # nats, guided loss; None: there was none
+    risk: float | None = None  # expected risk of a sentence; None: there was none
 
     def add(self, group: Sequence[Batch | None], result: UpdateResult, seconds: float) -> None:
         """Count an update from the batches of `group`; losses and tokens are of all processes, padding of this one."""
@@ -41,6 +42,8 @@ class Window:
         self.gradient_norm += result.gradient_norm
         if result.guided is not None:
             self.guided = (self.guided or 0.0) + result.guided
+        if result.risk is not None:
+            self.risk = (self.risk or 0.0) + result.risk
         for batch in filter(None, group):
             positions = batch.source.numel() + batch.target_output.numel()
             self.padding += round(batch.padding_share * positions)
@@ -59,7 +62,11 @@ class Window:
             return dict.fromkeys(MEANS, math.nan)
         loss, norm, speed = self.loss / self.tokens, self.gradient_norm / self.updates, self.tokens / self.seconds
         means = dict(zip(MEANS, (loss, perplexity(loss), norm, speed, padding / positions), strict=True))
-        return means if self.guided is None else {**means, "guided_loss": self.guided / self.tokens}
+        if self.guided is not None:
+            means["guided_loss"] = self.guided / self.tokens
+        if self.risk is not None:
+            means["expected_risk"] = self.risk / self.updates
+        return means
 
 
 @dataclass

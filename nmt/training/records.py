@@ -132,6 +132,7 @@ def readable(record: dict[str, Any]) -> str:
     formats = {
         **{name: f"{metric.title} {{:.2f}}" for name, metric in metrics.METRICS.items()},
         "guided_loss": "guided {:.4f}",
+        "expected_risk": "risk {:.4f}",
         "learning_rate": "rate {:.3g}",
         "gradient_norm": "gradient {:.2f}",
         "target_tokens_per_second": "{:,.0f} tokens/s",

@@ -47,11 +47,12 @@ def _expect(fits: bool, *keys: str) -> None:
 
 def _is_window(sums: dict[str, Any]) -> bool:
     """Whether these are sums over updates from which means can be computed."""
-    guided = sums.get("guided")  # not in states of every version; rounding may leave it a little below 0
-    if guided is not None and not (_is_number(guided) and math.isfinite(guided)):
-        return False
-    sums = {key: value for key, value in sums.items() if key != "guided"}
-    if sums.keys() != {field.name for field in fields(Window)} - {"guided"}:
+    optional = {"guided", "risk"}  # not in states of every version; rounding may leave them a little below 0
+    for number in (sums.get(key) for key in optional):
+        if number is not None and not (_is_number(number) and math.isfinite(number)):
+            return False
+    sums = {key: value for key, value in sums.items() if key not in optional}
+    if sums.keys() != {field.name for field in fields(Window)} - optional:
         return False
     if not all(_is_number(number) and 0 <= number < math.inf for number in sums.values()):
         return False

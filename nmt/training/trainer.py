@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from nmt.data.batching import Batch, Indices, batches, padding_share, plan_epoch, read_batch
+from nmt.data.batching import Batch, Candidates, Indices, batches, padding_share, plan_epoch, read_batch
 from nmt.data.binarised import PairedIds
 from nmt.data.subwords import Vocabularies
 from nmt.jobs.stopping import Interrupted, StopRequest
@@ -35,6 +35,9 @@ from nmt.training.update import Parallel, UpdateResult, chosen_computing, update
 WriteModel = Callable[[Path, Seq2Seq, dict[str, Any]], None]
 """Writes a model file; the last argument says how the weights came about."""
 
+MakeCandidates = Callable[[Seq2Seq, Batch, int], Candidates]
+"""The candidates of a batch in this update, by the present model. It must leave all random states alone."""
+
 
 @dataclass(kw_only=True, eq=False)
 class Trainer:
@@ -52,6 +55,7 @@ class Trainer:
     write_model: WriteModel
     log: Callable[[str], None]
     progress_bar: Callable[[int, int, int], "tqdm[Any]"]  # for (epoch, batches done, batches in all)
+    candidates: MakeCandidates | None = None  # for minimum risk training
 
     def __post_init__(self) -> None:
         self.config, self.folder, self.processes = self.states.config, self.states.folder, self.states.processes
@@ -132,6 +136,7 @@ class Trainer:
         group = self._with_own_words(group)
         factor = self.schedule.factor(progress.update + 1, progress.epoch + 1)
         rate = self.settings.optimizer.learning_rate * factor
+        group = self._with_candidates(group)
         result = update(self.model, self.optimizer, group, rate=rate, config=self.settings, parallel=self.parallel)
         progress.update, progress.rate = progress.update + 1, rate
         if self.states.average is not None and result.is_finite:
@@ -160,6 +165,16 @@ class Trainer:
         chance, device = probability(settings, self.progress.update), self.model.output_weight.device
         with computing(*chosen_computing(self.settings, device)):
             return [batch and with_own_words(self.model, batch.to(device), chance) for batch in group]
+
+    def _with_candidates(self, group: list[Batch | None]) -> list[Batch | None]:
+        """The batches of an update, with their candidates where the objective has some."""
+        if (make := self.candidates) is None:
+            return group
+        fused = chosen_computing(self.settings, self.model.output_weight.device).fused
+        with computing(fused=fused):
+            return [
+                batch and batch._replace(candidates=make(self.model, batch, self.progress.update)) for batch in group
+            ]
 
     def _skip(self, result: UpdateResult, where: str) -> None:
         """Count an update that was left out, or end training if there have been too many."""

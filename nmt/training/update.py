@@ -29,6 +29,10 @@ def chosen_computing(config: TrainingConfig, device: torch.device) -> Computing:
     return Computing(config.kernels != "plain", torch.bfloat16 if rounds else torch.float32)
 
 
+MOST_POSITIONS = 1 << 13
+"""Positions of candidates, padding included, that are computed at once: a few hundred MB for 512 units."""
+
+
 class UpdateResult(NamedTuple):
     """What an update measured."""
 
@@ -37,6 +41,7 @@ class UpdateResult(NamedTuple):
     gradient_norm: float  # before clipping
     parts: int  # how many batches, counting the parts of those that were cut because the memory did not hold them
     guided: float | None = None  # nats, guided loss summed over the target tokens, where alignments guide
+    risk: float | None = None  # expected risk of a sentence, the mean, where candidates are scored
 
     @property
     def is_finite(self) -> bool:
@@ -56,7 +61,8 @@ def update(
     """Add up the gradients of the batches in `group`, divide them as `normalise_by` says, clip, and step at `rate`.
 
     With `parallel` the batches are this process's shares (None: an empty one), and the tokens, sentences and gradients
-    are those of all processes. Without it, batches that the memory does not hold are halved until it does.
+    are those of all processes. Without it, batches that the memory does not hold are halved until it does. Batches with
+    many candidates are computed in parts anyway, see MOST_POSITIONS.
 
     If the loss or the gradient is not finite, no step is made, and weights and optimizer stay as they were.
     """
@@ -69,15 +75,22 @@ def update(
     device = model.output_weight.device
     optimizer.zero_grad(set_to_none=True)
     with computing(*chosen_computing(config, device)):
+        parts = _parts(group, device)
         if parallel is None:
-            on_device = [batch.to(device) for batch in mine]
-            losses = _backward_in_memory(model, optimizer, on_device, share, config)
+            whole = [part for part in parts if part is not None]
+            losses = _backward_in_memory(model, optimizer, whole, share, config)
         else:
-            losses = parallel.backward([batch and batch.to(device) for batch in group], share)
-    loss, *guided = processes.sums(*_totals(losses, config))
+            losses = parallel.backward(parts, share)
+    loss, guided, risk = processes.sums(*_totals(losses))
     norm = nn.utils.clip_grad_norm_(model.parameters(), config.gradient_clip_norm or float("inf"))
-    parts = len(mine) if parallel is not None else len(losses)
-    result = UpdateResult(loss, int(tokens), float(norm), parts, *guided)
+    result = UpdateResult(
+        loss,
+        int(tokens),
+        float(norm),
+        len(mine) if parallel is not None else len(mine) + len(losses) - len(parts),
+        guided=None if config.guided_alignment is None else guided,
+        risk=None if config.minimum_risk is None else risk / sentences,
+    )
     if result.is_finite:
         for parameters in optimizer.param_groups:
             parameters["lr"] = rate * parameters.get(RATE_FACTOR, 1.0)
@@ -85,12 +98,21 @@ def update(
     return result
 
 
-def _totals(losses: Sequence[BatchLoss], config: TrainingConfig) -> list[float]:
-    """The negative log-likelihood of all the batches and, where alignments guide, their guided loss."""
-    totals = [float(sum(loss.nll for loss in losses))]
-    if config.guided_alignment is not None:
-        totals.append(float(sum(loss.guided for loss in losses if loss.guided is not None)))
-    return totals
+def _totals(losses: Sequence[BatchLoss]) -> list[float]:
+    """The negative log-likelihood of all the batches, their guided loss and their risk; 0 of what they have not."""
+    columns = ([loss.nll for loss in losses], [loss.guided for loss in losses], [loss.risk for loss in losses])
+    return [float(sum(number for number in column if number is not None)) for column in columns]
+
+
+def _parts(group: Sequence[Batch | None], device: torch.device) -> list[Batch | None]:
+    """What is computed at once, on the device: batches, or parts of those with many candidates.
+
+    Processes may have different numbers of parts: only the last one of each waits for the others.
+    """
+    parts: list[Batch | None] = []
+    for batch in group:
+        parts += [None] if batch is None else [part.to(device) for part in batch.with_candidates_within(MOST_POSITIONS)]
+    return parts
 
 
 def _backward_in_memory(
@@ -143,7 +165,7 @@ class Parallel:
     def _backward(self, batch: Batch | None, share: float) -> BatchLoss:
         loss: BatchLoss = self._wrapped(batch)
         (loss.objective * (self.processes.size / share)).backward()  # the processes' gradients are averaged
-        return BatchLoss(loss.objective.detach(), loss.nll.detach(), loss.guided)
+        return loss._replace(objective=loss.objective.detach(), nll=loss.nll.detach())
 
 
 class _TrainingLoss(nn.Module):

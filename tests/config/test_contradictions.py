@@ -184,6 +184,27 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "training.guided_alignment",
             "needs one segmentation, whose pieces the alignments are for",
         ),
+        # minimum risk
+        (
+            training("minimum_risk: {size: 5}, r_drop: {weight: 5}") + "\nmodel: {encoder: {dropout: 0.1}}",
+            "training.r_drop",
+            "has no effect with training.minimum_risk",
+        ),
+        (
+            training("minimum_risk: {size: 5}, label_smoothing: 0.1"),
+            "training.label_smoothing",
+            "0.1 has no effect with training.minimum_risk, unless its cross_entropy is above 0",
+        ),
+        (
+            training("minimum_risk: {candidates: n-best, temperature: 0.5}"),
+            "training.minimum_risk.temperature",
+            "0.5 has no effect with candidates: n-best",
+        ),
+        (
+            training("minimum_risk: {size: 1, include_reference: false}"),
+            "training.minimum_risk.size",
+            "1 without the reference leaves nothing to compare",
+        ),
         # decoding
         (
             "decoding: {max_length_ratio: 0, max_length_extra: 0}",

@@ -313,7 +313,7 @@ def test_r_drop_without_dropout_is_the_usual_loss(model: Seq2Seq) -> None:
         config = training(**settings)
         optimizer = build_optimizer(each.parameters(), config)
         results.append(update(each, optimizer, aligned_batches(), rate=0.5, config=config))
-    assert results[0] == pytest.approx(results[1], rel=1e-12)
+    assert results[0][:-1] == pytest.approx(results[1][:-1], rel=1e-12)  # without the risk, which neither has
     for found, expected in zip(model.parameters(), usual.parameters(), strict=True):
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Choose from n-best lists the translations nearest to the references: the interpolation of Kim & Rush (2016).
+
+    nmt-translate --model runs/teacher --input train.en --output train.nbest --beam-size 5 --n-best 5 --resume
+    python scripts/distill.py --n-best train.nbest --reference train.de --output train.nearest.de
+
+Line i of the output is, of the translations of source i, the one whose sentence BLEU (or chrF2) against reference i is
+highest; of equal ones the first, which the teacher prefers. With the sources it is the corpus for a student. Texts are
+read as streams, and the output is there only when it is complete. The package never imports the script.
+
+Kim & Rush (2016), "Sequence-Level Knowledge Distillation", arXiv 1606.07947, section 3.3.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import groupby, zip_longest
+from pathlib import Path
+from typing import NamedTuple, get_args
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find the package when run as a file
+
+from nmt.config.schema import SentenceMetric
+from nmt.data.corpus import read_lines
+from nmt.errors import UserError
+from nmt.evaluation.metrics import TOKENIZERS, check_tokenizer
+from nmt.evaluation.sentence_scores import SentenceScore, sentence_score
+from nmt.files import written_atomically
+
+BETWEEN = " ||| "
+
+
+class Entry(NamedTuple):
+    """A line of an n-best list, such as `0 ||| ein Hund ||| -0.4567`."""
+
+    source: int  # the number of the source, from 0
+    text: str
+
+
+def n_best_lists(path: Path) -> Iterator[list[str]]:
+    """The translations of each source, best first, as `nmt-translate --n-best` writes them.
+
+    Raises UserError for a line of another form, and where a source is missing.
+    """
+    for number, (source, entries) in enumerate(groupby(_entries(path), lambda entry: entry.source)):
+        if source != number:
+            raise UserError(f"{path}: has translations of source {source} where those of {number} should be")
+        yield [entry.text for entry in entries]
+
+
+def _entries(path: Path) -> Iterator[Entry]:
+    for number, line in enumerate(read_lines(path), start=1):
+        source, _, rest = line.partition(BETWEEN)
+        text, between, _ = rest.rpartition(BETWEEN)
+        if not between or not (source.isascii() and source.isdecimal()):
+            raise UserError(
+                f"{path}, line {number}: is not of the form NUMBER{BETWEEN}TRANSLATION{BETWEEN}SCORE, which "
+                "nmt-translate writes with --n-best of 2 and more"
+            )
+        yield Entry(int(source), text)
+
+
+def nearest(n_best: Path, reference: Path, score: SentenceScore) -> Iterator[str]:
+    """Of the translations of each source the nearest to its reference. Raises UserError unless there are as many."""
+    for number, (texts, line) in enumerate(zip_longest(n_best_lists(n_best), read_lines(reference)), start=1):
+        if texts is None or line is None:
+            shorter, longer = (n_best, reference) if texts is None else (reference, n_best)
+            raise UserError(f"{shorter}: ends after line or list {number - 1}, where {longer} goes on")
+        yield max(texts, key=lambda text: score(text, line))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description="Choose from n-best lists the translations nearest to the references, as the targets of a student.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--n-best", type=Path, required=True, metavar="FILE", help="what nmt-translate --n-best wrote of the sources"
+    )
+    parser.add_argument("--reference", type=Path, required=True, metavar="FILE", help="a translation for each source")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="where the nearest ones go")
+    parser.add_argument(
+        "--metric",
+        choices=get_args(SentenceMetric),
+        default="bleu",
+        help="sentence BLEU, with sacreBLEU's smoothing exp and effective order, or chrF2 (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--tokenize",
+        choices=TOKENIZERS,
+        default="13a",
+        help="sacreBLEU's tokenization for BLEU; none for text that is tokenized (default: %(default)s)",
+    )
+    parser.add_argument("--lowercase", action="store_true", help="ignore case")
+    options = parser.parse_args(arguments)
+    try:
+        check_tokenizer(options.tokenize)
+        score = sentence_score(options.metric, tokenize=options.tokenize, lowercase=options.lowercase)
+        with written_atomically(options.output) as file:
+            for text in nearest(options.n_best, options.reference, score):
+                file.write(f"{text}\n")
+    except UserError as error:
+        parser.exit(2, "".join(f"distill.py: error: {message}\n" for message in error.messages))
+    except OSError as error:
+        parser.exit(2, f"distill.py: error: {options.output}: {error.strerror or error}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

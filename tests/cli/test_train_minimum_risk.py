@@ -1,0 +1,162 @@
+"""Minimum risk training, as a user runs it after a usual training: what is told, what resumes, what is refused."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.cli.training_candidates import build_candidates
+from nmt.config.schema import Config
+from nmt.data.batching import Batch, make_batch
+from nmt.data.subwords import Vocabularies
+from nmt.evaluation.sentence_scores import sentence_score
+from nmt.models.model_file import load_model, rebuild
+from nmt.models.seq2seq import Seq2Seq
+from tests.cli.test_train_guided import numbers, stop_in_the_second_epoch, timeless
+
+Train = Callable[..., int]
+Capture = pytest.CaptureFixture[str]
+
+RISK = ("training.minimum_risk.size=7", "training.optimizer.learning_rate=0.003", "training.normalise_by=sentences")
+
+
+@pytest.fixture(scope="module")
+def loaded(trained: Path) -> tuple[Seq2Seq, Vocabularies, Config]:
+    file = load_model(trained / "best.safetensors")
+    return (
+        rebuild(file).train(),
+        Vocabularies.from_bytes(file.source_subwords, file.target_subwords, file.sizes),
+        file.config,
+    )
+
+
+def batch_of(vocabularies: Vocabularies, *pairs: tuple[str, str], rows: list[int]) -> Batch:
+    sources, targets = zip(*pairs, strict=True)
+    return make_batch(
+        [vocabularies.source.encode(line) for line in sources],
+        [vocabularies.target.encode(line) for line in targets],
+        np.array(rows),
+    )
+
+
+PAIRS = [
+    ("the dog sees the cat .", "der Hund sieht den Kater ."),
+    ("the man likes the horse .", "der Mann mag den Hengst ."),
+]
+
+
+@pytest.mark.parametrize(("kind", "metric"), [("sampled", "bleu"), ("n-best", "chrf")])
+def test_candidates_are_distinct_and_cost_what_their_texts_lack(
+    loaded: tuple[Seq2Seq, Vocabularies, Config], kind: str, metric: str
+) -> None:
+    model, vocabularies, config = loaded
+    risk = {"candidates": kind, "size": 7, "metric": metric}
+    make = build_candidates(with_risk(config, risk), vocabularies, torch.device("cpu"))
+    assert make is not None
+    state = torch.get_rng_state()
+    made = make(model, batch_of(vocabularies, *PAIRS, rows=[4, 9]), 12)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert model.training
+    score = sentence_score(metric, tokenize="13a", lowercase=False)  # type: ignore[arg-type]
+    rows = [
+        tuple(ids[1:length]) for ids, length in zip(made.target.tolist(), made.target_lengths.tolist(), strict=True)
+    ]
+    sources = made.sources.tolist()
+    assert len(set(zip(sources, rows, strict=True))) == len(rows)
+    costs = made.costs[made.mask].tolist()
+    firsts = [rows[sources.index(source)] for source in (0, 1)]
+    assert [vocabularies.target.decode(ids) for ids in firsts] == [target for _, target in PAIRS]
+    for source, ids, cost in zip(sources, rows, costs, strict=True):
+        assert cost == pytest.approx(1 - score(vocabularies.target.decode(ids), PAIRS[source][1]) / 100, abs=1e-6)
+    assert made.mask.sum(dim=1).tolist() == [sources.count(0), sources.count(1)]
+    assert max(made.mask.sum(dim=1).tolist()) <= 8
+    if kind == "n-best":
+        assert min(made.mask.sum(dim=1).tolist()) >= 7
+
+
+def with_risk(config: Config, risk: dict[str, Any]) -> Config:
+    settings = config.model_dump(mode="json")
+    settings["training"]["minimum_risk"] = risk
+    return Config.model_validate(settings, strict=False)
+
+
+def test_samples_depend_on_the_update_and_the_pair_alone(loaded: tuple[Seq2Seq, Vocabularies, Config]) -> None:
+    model, vocabularies, config = loaded
+    make = build_candidates(with_risk(config, {"size": 7}), vocabularies, torch.device("cpu"))
+    assert make is not None
+    together = make(model, batch_of(vocabularies, *PAIRS, rows=[4, 9]), 12)
+    alone = make(model, batch_of(vocabularies, PAIRS[1], rows=[9]), 12)
+    second = slice(int(together.mask[0].sum()), None)
+    assert alone.target.tolist() == together.target[second, : alone.target.size(1)].tolist()
+    others = [make(model, batch_of(vocabularies, PAIRS[1], rows=[row]), update) for row, update in ((8, 12), (9, 13))]
+    assert all(other.target.tolist() != alone.target.tolist() for other in others)
+
+
+def test_the_risk_is_told(tmp_path: Path, tiny: Path, trained: Path, train: Train) -> None:
+    more = ("training.minimum_risk.metric=chrf", "training.max_epochs=2", "training.log_every=9")
+    assert train(tiny, tmp_path / "run", *RISK, *more, "--init-from", trained) == 0
+    risks = numbers(tmp_path / "run", "train", "expected_risk")
+    assert len(risks) == 2
+    assert all(0.0 < risk < 1.0 for risk in risks)
+    assert all(map(math.isfinite, numbers(tmp_path / "run", "valid", "loss")))
+    log = (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
+    assert log.count(" · risk 0.") == 2
+    assert "memory does not hold" not in log
+    assert "warning" not in log
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ("training.accumulate=2", "training.minimum_risk.cross_entropy=0.1", "training.label_smoothing=0.1"),
+        (
+            "training.batch_size=20",
+            "training.minimum_risk.candidates=n-best",
+            "training.minimum_risk.include_reference=false",
+            "subwords.sampling.alpha=0.1",
+            "training.precision=bfloat16",
+        ),
+    ],
+)
+def test_an_interrupted_training_resumes_exactly(
+    tmp_path: Path, tiny: Path, trained: Path, train: Train, monkeypatch: pytest.MonkeyPatch, changes: tuple[str, ...]
+) -> None:
+    settings = (*RISK, *changes, "training.max_epochs=2", "training.minimum_risk.size=3", "--init-from", trained)
+    assert train(tiny, tmp_path / "whole", *settings) == 0
+    with monkeypatch.context() as patched:
+        stop_in_the_second_epoch(patched)
+        assert train(tiny, tmp_path / "resumed", *settings) == 2
+    assert train(tiny, tmp_path / "resumed", *settings, "--resume") == 0
+    assert timeless(tmp_path / "resumed") == timeless(tmp_path / "whole")
+    best = [(tmp_path / name / "best.safetensors").read_bytes() for name in ("whole", "resumed")]
+    assert best[0] == best[1]
+
+
+def test_from_random_weights_there_is_a_warning(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
+    assert train(tiny, tmp_path / "run", *RISK, "--dry-run") == 0
+    told = capsys.readouterr()
+    assert (
+        "warning: training.minimum_risk learns from translations of the model, which mean nothing at first" in told.err
+    )
+    assert "largest batch: 12 sentences" in told.out
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ("training.minimum_risk.metric=ter", "given 'ter'; allowed: bleu, chrf"),
+        ("training.minimum_risk.size=0", "given 0; allowed: a whole number, at least 1 and at most 1,000"),
+        ("training.minimum_risk.alpha=0", "given 0; allowed: a number, more than 0"),
+        ("training.minimum_risk.sise=3", "unknown key; nearest: size"),
+    ],
+)
+def test_mistakes_are_told(
+    tmp_path: Path, tiny: Path, train: Train, capsys: Capture, change: str, expected: str
+) -> None:
+    assert train(tiny, tmp_path / "run", change) == 2
+    assert f"nmt-train: error: --set {change}: {expected}" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()

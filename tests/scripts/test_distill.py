@@ -1,0 +1,88 @@
+"""Which translations of an n-best list a student is given, and what is refused."""
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+LISTS = [  # a source with three translations, one with one, an empty one, and one whose text has the separator
+    "0 ||| the dog sees a cat . ||| -0.1000",
+    "0 ||| the dog sees the cat . ||| -0.2000",
+    "0 ||| dogs ||| -0.3000",
+    "1 ||| nothing like it ||| -0.5000",
+    "2 |||  ||| 0.0000",
+    "3 ||| a ||| b c d ||| -0.1000",
+    "3 ||| a ||| b c d e ||| -0.2000",
+    "4 ||| same ||| -0.1000",
+    "4 ||| Same ||| -0.2000",
+]
+REFERENCES = ["the dog sees the cat .", "a house .", "", "a ||| b c d e f", "other"]
+NEAREST = ["the dog sees the cat .", "nothing like it", "", "a ||| b c d e", "same"]
+
+
+@pytest.fixture(scope="module")
+def distill(load_script: Callable[[str], ModuleType]) -> ModuleType:
+    return load_script("distill")
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def run(distill: ModuleType, folder: Path, lists: list[str], references: list[str], *more: str) -> Path:
+    files = write(folder / "n-best", lists), write(folder / "reference", references)
+    output = folder / "nearest"
+    arguments = ["--n-best", str(files[0]), "--reference", str(files[1]), "--output", str(output), *more]
+    assert distill.main(arguments) == 0
+    return output
+
+
+@pytest.mark.parametrize("more", [(), ("--metric", "chrf"), ("--tokenize", "none")])
+def test_the_nearest_of_each_list(distill: ModuleType, tmp_path: Path, more: tuple[str, ...]) -> None:
+    """Of equally near ones the first."""
+    output = run(distill, tmp_path, LISTS, REFERENCES, *more)
+    assert output.read_text(encoding="utf-8") == "".join(f"{line}\n" for line in NEAREST)
+
+
+def test_case_may_be_ignored(distill: ModuleType, tmp_path: Path) -> None:
+    lists = ["0 ||| a Dog . ||| -0.1", "0 ||| A dog ||| -0.2"]
+    assert run(distill, tmp_path, lists, ["A dog ."]).read_text() == "A dog\n"
+    assert run(distill, tmp_path, lists, ["A dog ."], "--lowercase").read_text() == "a Dog .\n"
+
+
+@pytest.mark.parametrize(
+    ("lists", "references", "expected"),
+    [
+        (["a dog"], ["x"], "n-best, line 1: is not of the form NUMBER ||| TRANSLATION ||| SCORE"),
+        (["0 ||| a dog"], ["x"], "n-best, line 1: is not of the form"),
+        (["0 ||| a ||| -1", "x ||| a ||| -1"], ["x", "y"], "n-best, line 2: is not of the form"),
+        (["0 ||| a ||| -1", "2 ||| a ||| -1"], ["x", "y"], "has translations of source 2 where those of 1 should be"),
+        (["0 ||| a ||| -1"], ["x", "y"], "n-best: ends after line or list 1, where"),
+        (["0 ||| a ||| -1", "1 ||| b ||| -1"], ["x"], "reference: ends after line or list 1, where"),
+    ],
+)
+def test_mistakes(
+    distill: ModuleType,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    lists: list[str],
+    references: list[str],
+    expected: str,
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        run(distill, tmp_path, lists, references)
+    assert stopped.value.code == 2
+    assert expected in capsys.readouterr().err
+    assert not (tmp_path / "nearest").exists()
+
+
+def test_files_that_are_not_there(distill: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    here = write(tmp_path / "here", [])
+    missing, output = str(tmp_path / "missing"), str(tmp_path / "no folder" / "nearest")
+    for n_best, target, expected in ((missing, str(tmp_path / "out"), missing), (str(here), output, output)):
+        with pytest.raises(SystemExit) as stopped:
+            distill.main(["--n-best", n_best, "--reference", str(here), "--output", target])
+        assert stopped.value.code == 2
+        assert f"distill.py: error: {expected}: " in capsys.readouterr().err
