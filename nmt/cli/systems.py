@@ -134,12 +134,18 @@ def _models(paths: Sequence[Path]) -> Checking[list[_Entry]]:
 def _seeds(groups: Sequence[Sequence[str]]) -> Checking[list[_Entry]]:
     """The runs of each system; a name before the first is that of the system."""
     entries = list[_Entry]()
-    for number, (first, *others) in enumerate(groups, start=1):
-        name, path = _named(first)
+    for number, texts in enumerate(groups, start=1):
+        (name, _), *others = runs = [_named(text) for text in texts]
         seed_of = name or ("runs" if len(groups) == 1 else f"runs {number}")
         if any(entry.seed_of == seed_of for entry in entries):
-            yield f"--runs {first}: another system is called {seed_of}; give it a different name, or add its runs there"
-        entries += [_Entry("--runs", None, [one], _is_model(one), seed_of) for one in (path, *map(Path, others))]
+            yield f"--runs {texts[0]}: another system is called {seed_of}; give it a different name"
+        for other, path in others:
+            if other is not None:
+                yield (
+                    f"--runs {other}={path}: only the first run has a name before it, that of the system; for "
+                    "another system, give --runs again"
+                )
+        entries += [_Entry("--runs", None, [path], _is_model(path), seed_of) for _, path in runs]
     return entries
 
 

@@ -313,6 +313,7 @@ def test_a_reference_of_empty_lines(files: Path, capsys: pytest.CaptureFixture[s
         ),
         ("--runs old --reference ref", ["--runs old: a mean and a standard deviation need two runs"]),
         ("--runs m1 m2 --reference ref", ["--runs needs --source FILE"]),
+        ("--runs a=old b=new --reference ref", ["--runs b=new: only the first run has a name before it"]),
         ("--runs old old --reference ref", ["--runs old is given 2 times, and the seeds of a system are different"]),
         (
             "--runs a=old new --runs a=odd ref2 --reference ref",

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from nmt.evaluation.comparison import Comparison, compare
+from nmt.evaluation.metrics import METRICS
 from nmt.evaluation.page.attention import packed
 from nmt.evaluation.page.contents import contents
 from nmt.evaluation.page.render import page
@@ -212,7 +213,7 @@ def test_right_to_left_narrow_and_dark(opened: Open) -> None:
         {"one": [examples.HEBREW], "two": [examples.HEBREW[:8]]},
         [[examples.HEBREW]],
         source=[examples.ARABIC],
-        metrics=("bleu", "chrf"),
+        metrics=tuple(METRICS),  # more columns than there is room for
     )
     browser = opened(comparison, {"one": [packed(examples.WEIGHTS)]})
     for css in ("#list .source", "#list .heard"):
