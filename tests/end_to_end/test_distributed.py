@@ -155,6 +155,20 @@ def test_two_processes_guide_attention_as_one_does(corpus: Path, tmp_path: Path)
 
 
 @pytest.mark.slow
+def test_two_processes_minimize_the_risk_as_one_does(corpus: Path, tmp_path: Path) -> None:
+    """Each samples for its own pairs what one process samples for them."""
+    risk = {"size": 5, "metric": "chrf", "cross_entropy": 0.1}
+    config = configuration(corpus, tmp_path, minimum_risk=risk, max_updates=6, validate_every=6, save_every=None)
+    for processes in (1, 2):
+        code, errors = finish(start(processes, config, tmp_path / str(processes)))
+        assert code == 0, errors
+    for name in ("loss", "expected_risk", "gradient_norm"):
+        alone, both = (losses(tmp_path / str(processes), "train", name) for processes in (1, 2))
+        assert len(alone) == 6
+        assert both == pytest.approx(alone, rel=1e-4)
+
+
+@pytest.mark.slow
 def test_a_killed_process_ends_the_job_and_resume_goes_on(one: tuple[Path, Path], tmp_path: Path) -> None:
     """Resumed by two processes, and from the same state by one: the losses stay those of one process."""
     config, alone = one
