@@ -350,7 +350,7 @@ def test_a_run_without_its_state_is_not_trained_over(
     assert len(list((output / "tensorboard").iterdir())) == 2
     log = (output / "train.log").read_text(encoding="utf-8")
     assert log.startswith((trained / "train.log").read_text(encoding="utf-8"))
-    assert "left alone notes.txt, checkpoints/500, checkpoints/600 and 1 more" in log
+    assert "left alone notes.txt, checkpoints/500, checkpoints/600, and 1 more" in log
     assert log.count(" training corpus: ") == 2  # once for each run
 
 
