@@ -108,9 +108,14 @@ def test_a_signal_loses_no_request(model: Path, number: int) -> None:
         ask(server.port, "a")
 
 
-def test_a_client_that_does_not_read_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("has_uvloop", [True, False])
+def test_a_client_that_does_not_read_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, has_uvloop: bool) -> None:
     """It asks for 8 MB, more than sockets hold, and reads none of it."""
     monkeypatch.setattr(nmt.serving.server, "GRACE", 1)
+    if has_uvloop:
+        pytest.importorskip("uvloop", reason="there is none for Windows")
+    else:
+        monkeypatch.setitem(sys.modules, "uvloop", None)
     service = Service(Backwards())  # type: ignore[arg-type]
     opened = listening("127.0.0.1", 0)
     options = {"program": "nmt-serve"}
