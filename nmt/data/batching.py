@@ -226,7 +226,7 @@ def padding_share(plan: Sequence[Indices], source_lengths: Lengths, target_lengt
     starts, rows = np.cumsum(counts) - counts, np.concatenate(list(plan))
     real = positions = 0
     for lengths in (source_lengths, target_lengths):
-        real += int(lengths.sum(dtype=np.int64)) + len(rows)
+        real += int(lengths[rows].sum(dtype=np.int64)) + len(rows)
         positions += int((np.maximum.reduceat(lengths[rows], starts).astype(np.int64) + 1) @ counts)
     return 1 - real / positions
 

@@ -6,6 +6,7 @@ the epoch, so a run that is resumed reads on where it stood. It knows rows; it k
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +20,9 @@ def mixed_rows(
 ) -> npt.NDArray[np.integer] | None:
     """Return the rows that an epoch reads of corpora with `sizes` rows, one after the other; None: every row once.
 
-    A corpus of n rows and weight w is read pass after pass, each a permutation π_k of its own (the order of the files
-    where `shuffle` is "never"), and epoch e takes what stands between ⌊e w n⌋ and ⌊(e + 1) w n⌋ of
+    A corpus of n rows and weight w is read pass after pass, each a permutation π_k of its own (where `shuffle` is
+    "once", all are π_0; where it is "never", the order of the files), and epoch e takes what stands between ⌊e w n⌋ and
+    ⌊(e + 1) w n⌋ of
 
         π_0(0), …, π_0(n - 1), π_1(0), …, π_1(n - 1), π_2(0), …
 
@@ -36,9 +38,8 @@ def mixed_rows(
             order: npt.NDArray[np.integer] = np.arange(size)
             if shuffle != "never":
                 # With a spawn key, the seeds are others than those of `plan_batches` and of sampling.
-                order = np.random.Generator(
-                    np.random.PCG64(np.random.SeedSequence([seed], spawn_key=(corpus, number)))
-                ).permutation(size)
+                drawn = np.random.SeedSequence([seed], spawn_key=(corpus, 0 if shuffle == "once" else number))
+                order = np.random.Generator(np.random.PCG64(drawn)).permutation(size)
             parts.append(first + order[max(start - number * size, 0) : end - number * size])
         first += size
     return np.concatenate(parts)
@@ -46,7 +47,7 @@ def mixed_rows(
 
 def pairs_until(size: int, weight: float, *, epoch: int) -> int:
     """How many pairs of a corpus with this size and weight are read before an epoch, counted from 0, begins."""
-    return math.floor(epoch * weight * size)
+    return math.floor(epoch * Fraction(str(weight)) * size)  # of the decimal number: as floats, 0.29 · 100 < 29
 
 
 def mixture(train: Sequence[TrainingFiles], sizes: Sequence[int]) -> list[str]:
@@ -54,7 +55,7 @@ def mixture(train: Sequence[TrainingFiles], sizes: Sequence[int]) -> list[str]:
 
     Raises UserError where an epoch might have no pair at all.
     """
-    if all(files.weight * size < 1.0 for files, size in zip(train, sizes, strict=True)):
+    if not any(pairs_until(size, files.weight, epoch=1) for files, size in zip(train, sizes, strict=True)):
         weights = ", ".join(f"{files.weight:g} × {size:,} pairs" for files, size in zip(train, sizes, strict=True))
         raise UserError(f"data.train: an epoch would have no pair ({weights}); give a larger weight")
     if len(train) == 1 and train[0].weight == 1.0 and train[0].tag is None:

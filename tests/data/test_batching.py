@@ -235,6 +235,9 @@ def test_padding_share_by_hand() -> None:
     # sources 2 and 4 pieces, targets 1 and 3, END added: 3 + 5 of 10 and 2 + 4 of 8 positions are real
     assert padding_share([np.array([0, 1])], np.array([2, 4]), np.array([1, 3])) == pytest.approx(1 - 14 / 18)
     assert padding_share([np.array([0]), np.array([1])], np.array([2, 4]), np.array([1, 3])) == 0
+    # of a plan with weights: the pair of 9 and 9 pieces is not read, the first pair is read twice
+    share = padding_share([np.array([0, 1]), np.array([0])], np.array([2, 4, 9]), np.array([1, 3, 9]))
+    assert share == pytest.approx(1 - 19 / 23)
 
 
 def test_the_plan_pads_as_little_as_the_batches_say() -> None:

@@ -46,6 +46,19 @@ def test_no_pair_is_read_twice_before_all_are_read(weight: float) -> None:
         assert max(counts.values()) - min(counts.values()) <= 1
 
 
+@pytest.mark.parametrize(("weight", "size", "pairs"), [(0.29, 100, 29), (0.01, 100, 1), (0.07, 700, 49)])
+def test_weights_are_decimal_numbers(weight: float, size: int, pairs: int) -> None:
+    """As floats, 0.29 · 100 is below 29, and epoch 28 of 100 pairs with weight 0.01 would have no pair."""
+    assert {len(epoch_rows([size], [weight], epoch)) for epoch in range(100)} == {pairs}
+
+
+def test_shuffled_once_is_the_same_order_in_every_epoch() -> None:
+    first, second = (epoch_rows([7, 5], [2.0, 1.0], epoch, shuffle="once") for epoch in (0, 3))
+    assert first == second
+    assert sorted(first) == sorted([*range(7), *range(12)])
+    assert first[:7] != list(range(7))
+
+
 def test_in_the_order_of_the_files() -> None:
     parts = [epoch_rows([4, 2], [0.5, 1.5], epoch, shuffle="never") for epoch in range(3)]
     assert parts == [[0, 1, 4, 5, 4], [2, 3, 5, 4, 5], [0, 1, 4, 5, 4]]
