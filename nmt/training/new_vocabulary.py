@@ -24,10 +24,11 @@ _SOURCE, _TARGET = "source_embedding.weight", ("own_target_embedding.weight", "o
 def known_rows(old: Subwords, new: Subwords) -> Tensor:
     """For each piece of `new` its row in the tables of `old`, (new size,) int64, and -1 for a new piece.
 
-    Special symbols have the same ids in both.
+    Special symbols have the same ids in both, whatever they are called.
     """
-    places = {piece: row for row, piece in enumerate(old.pieces(range(old.size)))}
-    return torch.tensor([places.get(piece, -1) for piece in new.pieces(range(new.size))])
+    special = len(PIECES)
+    places = {piece: row for row, piece in enumerate(old.pieces(range(special, old.size)), start=special)}
+    return torch.tensor([*range(special), *(places.get(piece, -1) for piece in new.pieces(range(special, new.size)))])
 
 
 def with_vocabularies(weights: Mapping[str, Tensor], old: Vocabularies, new: Vocabularies) -> dict[str, Tensor]:
@@ -40,8 +41,9 @@ def with_vocabularies(weights: Mapping[str, Tensor], old: Vocabularies, new: Voc
 
 
 def vocabulary_report(old: Vocabularies, new: Vocabularies) -> Iterator[str]:
-    """A line for each side, or one for a joint vocabulary: how many of the new pieces the model knows."""
-    names = ["joint"] if new.source is new.target else ["source", "target"]
+    """A line for each side, or one if both vocabularies are joint: how many of the new pieces the model knows."""
+    is_joint = all(source is target for source, target in (old, new))
+    names = ["joint"] if is_joint else ["source", "target"]
     for name, *sides in zip(names, old, new, strict=False):
         rows = known_rows(*sides)[len(PIECES) :]
         known = int((rows >= 0).sum())

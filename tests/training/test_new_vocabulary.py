@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from nmt.config.schema import Config
+from nmt.data.segmentation import read_model
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.vocabulary import word_model
 from nmt.models.seq2seq import build_model
@@ -27,6 +28,28 @@ def test_known_rows_move_and_new_ones_are_the_mean() -> None:
     assert changed["encoder.weight"] is weights["encoder.weight"]
     assert list(vocabulary_report(Vocabularies(old, old), Vocabularies(new, new))) == [
         "joint vocabulary: 2 of 5 pieces are known to the model, 3 start at the mean"
+    ]
+
+
+def test_special_symbols_keep_their_weights_whatever_they_are_called() -> None:
+    """Models of spm_train may call them otherwise; their ids are the same."""
+    old = words("a b")
+    model = read_model(old.model)
+    for piece, name in zip(model.pieces[:4], ("pad", "unk", "bos", "eos"), strict=False):
+        piece.piece = f"[{name}]"
+        setattr(model.trainer_spec, f"{name}_piece", piece.piece)
+    renamed = Subwords(model.SerializeToString())
+    assert renamed.pieces(range(6)) == ["[pad]", "[unk]", "[bos]", "[eos]", "▁a", "▁b"]
+    table = torch.arange(12.0).view(6, 2)
+    changed = with_vocabularies({"source_embedding.weight": table}, Vocabularies(old, old), Vocabularies(renamed, old))
+    assert torch.equal(changed["source_embedding.weight"], table)
+
+
+def test_both_sides_of_a_joint_vocabulary_are_told_for_a_model_that_had_two() -> None:
+    joint = words("a b x y")
+    assert list(vocabulary_report(Vocabularies(words("a b"), words("x")), Vocabularies(joint, joint))) == [
+        "source vocabulary: 2 of 4 pieces are known to the model, 2 start at the mean",
+        "target vocabulary: 1 of 4 pieces are known to the model, 3 start at the mean",
     ]
 
 
