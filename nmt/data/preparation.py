@@ -300,16 +300,21 @@ def _rows(corpus: _Corpus, sides: Sequence[int]) -> Iterator[tuple[str, ...]]:
 def _with_tags(vocabularies: Vocabularies, train: Sequence[TrainingFiles], *, may_grow: bool, log: Log) -> Vocabularies:
     """The vocabularies with the tags of the corpora among the source pieces.
 
-    Raises UserError for a tag that cannot be one, or, unless they `may_grow`, that is none of their pieces.
+    Raises UserError for a tag that cannot be one, or that normalization makes another one of, such as <bt> of <BT>; or,
+    unless they `may_grow`, that is none of their pieces.
     """
     tags = list(dict.fromkeys(files.tag for files in train if files.tag is not None))
     source, problems = vocabularies.source, []
+    known: dict[tuple[int, ...], str] = {}  # tags by their pieces
     for tag in tags:
         place = f"data.train.{next(index for index, files in enumerate(train) if files.tag == tag)}.tag"
         try:
             grown = source.with_symbols([tag])
         except ValueError as error:
             problems.append(f"{place}: {error}")
+            continue
+        if (same := known.setdefault(tuple(grown.encode(tag)), tag)) != tag:
+            problems.append(f"{place}: {tag} and {same} are the same piece of the source vocabulary; choose another")
             continue
         if grown is source:
             continue
