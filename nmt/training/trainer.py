@@ -6,7 +6,7 @@ written between updates only, so no position inside an accumulation has to be re
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -171,7 +171,7 @@ class Trainer:
         if (make := self.candidates) is None:
             return group
         fused = chosen_computing(self.settings, self.model.output_weight.device).fused
-        with computing(fused=fused):
+        with computing(fused=fused), self._diverged_here():
             return [
                 batch and batch._replace(candidates=make(self.model, batch, self.progress.update)) for batch in group
             ]
@@ -239,11 +239,17 @@ class Trainer:
         """What validation says of the model. A signal ends it at once; several processes leave together, before an
         update."""
         fused = chosen_computing(self.settings, self.model.output_weight.device).fused
-        with computing(fused=fused), self.stop.at_once() if self.processes.size == 1 else nullcontext():
-            try:
-                return self.validate(self.model)
-            except Diverged as error:
-                raise Diverged(error.finding, where=self.place) from error
+        at_once = self.stop.at_once() if self.processes.size == 1 else nullcontext()
+        with computing(fused=fused), self._diverged_here(), at_once:
+            return self.validate(self.model)
+
+    @contextmanager
+    def _diverged_here(self) -> Iterator[None]:
+        """Have a Diverged of the block, which knows no updates, say after which one it was."""
+        try:
+            yield
+        except Diverged as error:
+            raise Diverged(error.finding, where=self.place) from error
 
     def _write_model(self, path: Path, metrics: dict[str, float], **more: Any) -> None:
         """Write the model as it is, with how it came about."""

@@ -16,6 +16,7 @@ from nmt.data.subwords import Vocabularies
 from nmt.evaluation.sentence_scores import sentence_score
 from nmt.models.model_file import load_model, rebuild
 from nmt.models.seq2seq import Seq2Seq
+from nmt.training.update import UpdateResult, update
 from tests.cli.test_train_guided import numbers, stop_in_the_second_epoch, timeless
 
 Train = Callable[..., int]
@@ -160,3 +161,20 @@ def test_mistakes_are_told(
     assert train(tiny, tmp_path / "run", change) == 2
     assert f"nmt-train: error: --set {change}: {expected}" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_where_a_model_computes_no_numbers(
+    tmp_path: Path, tiny: Path, trained: Path, train: Train, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """Such a model has no candidates; the message says after which update, as it does of validations."""
+
+    def breaking(model: Seq2Seq, *arguments: Any, **keywords: Any) -> UpdateResult:
+        result = update(model, *arguments, **keywords)
+        model.output_weight.data.fill_(math.nan)
+        return result
+
+    monkeypatch.setattr("nmt.training.trainer.update", breaking)
+    assert train(tiny, tmp_path / "run", *RISK, "training.max_epochs=1", "--init-from", trained) == 2
+    message = "training diverged after update 1 (epoch 1, batch 1, 12 pairs from "
+    assert message in (told := capsys.readouterr().err)
+    assert "): the model computes no numbers to choose candidates by; lower training.optimizer.learning_rate" in told
