@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 import torch
 
+from nmt.data.batching import Batch
 from nmt.models.model_file import load_model
+from nmt.symbols import PIECES
 from nmt.training.checkpoint import read_state
 from nmt.training.update import UpdateResult, update
 from tests.end_to_end.conftest import assert_same
@@ -87,3 +89,23 @@ def test_the_moving_average_is_what_is_kept(
     torch.testing.assert_close(kept.double(), expected, rtol=1e-5, atol=1e-6)
     best = load_model(tmp_path / "run" / "best.safetensors").weights
     assert torch.equal(best[name.removeprefix("model.")], kept)
+
+
+def test_the_decoder_reads_more_and_more_words_of_its_own(
+    tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None in the first update, half of them after 4, and from the ninth on all, some of which are the true ones."""
+    shares: list[float] = []
+
+    def watched(model: Any, optimizer: Any, group: list[Batch], **keywords: Any) -> UpdateResult:
+        (batch,) = group
+        true = batch.target[:, :-1]
+        shares.append(float((batch.target_input != true)[true >= len(PIECES)].double().mean()))
+        return update(model, optimizer, group, **keywords)
+
+    monkeypatch.setattr("nmt.training.trainer.update", watched)
+    settings = ("training.scheduled_sampling={probability: 1.0, updates: 8}", "training.max_updates=12")
+    assert train(tiny, tmp_path / "run", *settings, "training.max_epochs=2") == 0
+    assert shares[0] == 0.0
+    assert 0.3 < shares[4] < 0.6
+    assert min(shares[8:]) > 0.7
