@@ -23,7 +23,7 @@ from nmt.training.word_replacement import with_replaced_words
 class BatchLoss(NamedTuple):
     """The losses of a batch, each summed over its target tokens, in nats."""
 
-    objective: Tensor  # to be minimised
+    objective: Tensor  # to be minimized
     nll: Tensor  # the negative log-likelihood, without gradient
     guided: Tensor | None = None  # the guided loss, without gradient; None: the batch has no alignments
     risk: Tensor | None = None  # the expected risk summed over the sentences, without gradient; None: no candidates
