@@ -16,7 +16,8 @@ from nmt.config.problems import in_words
 from nmt.config.schema import MODELS, TRAINED_SUBWORDS, SubwordsConfig, existing_models
 from nmt.config.yaml_text import KeyPath
 from nmt.data.preparation import named_subwords
-from nmt.data.subwords import Vocabularies
+from nmt.data.segmentation import WORD_START
+from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, load_model, model_path
 from nmt.models.seq2seq import Seq2Seq
@@ -114,8 +115,8 @@ def _shown(value: Any) -> str:
 
 
 def _vocabulary_problems(subwords: SubwordsConfig, origin: Origin) -> Iterator[Problem]:
-    """Why the given subword models or vocabularies are not those of the model, byte by byte."""
-    source, target = origin.model.source_subwords, origin.model.target_subwords
+    """Why the given subword models or vocabularies are not those of the model, byte by byte apart from its tags."""
+    source, target = origin.vocabularies
     for key, path in existing_models(subwords).items():
         try:
             content = path.read_bytes() if key in MODELS else named_subwords(subwords, key, path).model
@@ -126,9 +127,21 @@ def _vocabulary_problems(subwords: SubwordsConfig, origin: Origin) -> Iterator[P
             yield from (Problem(("subwords", key), message) for message in error.messages)
             continue
         sides = {"source": [source], "target": [target]}.get(key.partition("_")[0], [source, target])
-        if any(content != expected for expected in sides):
+        if not all(_is_without_tags(content, expected) for expected in sides):
             message = f"{path} is another vocabulary than the model's, whose embeddings it would not fit"
             yield Problem(("subwords", key), f"{message}; {_fixed(origin)}")
+
+
+def _is_without_tags(content: bytes, expected: Subwords) -> bool:
+    """Whether a serialized model is the expected one, or what that was before its last pieces were added as tags."""
+    if content == expected.model:
+        return True
+    try:
+        given = Subwords(content)
+        added = expected.pieces(range(given.size, expected.size))
+        return bool(added) and given.with_symbols(tag.removeprefix(WORD_START) for tag in added).model == expected.model
+    except ValueError:  # no model, or another one
+        return False
 
 
 def _merged(new: BaseModel, old: BaseModel) -> BaseModel:

@@ -37,9 +37,9 @@ def vocabularies() -> list[Subwords]:
 def origin(path: Path, pieces: list[Subwords], **sections: Any) -> Origin:
     """A model file as `load_origin` reads it; one vocabulary, or two."""
     first = config(model=MODEL, **sections)
-    network = build_model(first.model, source_size=16, target_size=16)
-    models = [each.model for each in pieces]
-    save_model(path, ModelFile(first, network.state_dict(), models[0], models[-1], (16, 16), {}))
+    sizes = (pieces[0].size, pieces[-1].size)
+    network = build_model(first.model, source_size=sizes[0], target_size=sizes[1])
+    save_model(path, ModelFile(first, network.state_dict(), pieces[0].model, pieces[-1].model, sizes, {}))
     return load_origin(path)
 
 
@@ -109,6 +109,20 @@ def test_given_subword_models_are_compared_byte_by_byte(tmp_path: Path, vocabula
     assert refusal.startswith("subwords.model: ")
     one = origin(tmp_path / "one", vocabularies[:1])
     assert completed(config(subwords={"model": str(source)}), one).subwords.model == source
+
+
+def test_a_given_subword_model_has_no_tags_yet(tmp_path: Path, vocabularies: list[Subwords]) -> None:
+    """A configuration that names a model, and tags, may be repeated for fine-tuning."""
+    plain, other = vocabularies
+    path, tagged = tmp_path / "plain.model", plain.with_symbols(["<BT>", "<old>"])
+    path.write_bytes(plain.model)
+    first = origin(tmp_path / "first", [tagged])
+    assert completed(config(subwords={"model": str(path)}), first).subwords.model == path
+    for content in (other.model, other.with_symbols(["<BT>"]).model, plain.with_symbols(["<old>"]).model, b"damaged"):
+        path.write_bytes(content)
+        assert len(refusals(config(subwords={"model": str(path)}), first)) == 1
+    path.write_bytes(tagged.model)
+    assert len(refusals(config(subwords={"model": str(path)}), origin(tmp_path / "untagged", [plain]))) == 1
 
 
 def test_given_vocabularies_are_those_of_the_model(tmp_path: Path) -> None:
