@@ -15,6 +15,7 @@ for each position t by itself. After u updates, with U = `updates` and P = `prob
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -24,6 +25,7 @@ from nmt.data.batching import Batch
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.linear import linear
 from nmt.ops.masks import length_mask
+from nmt.ops.memory import in_halves
 
 CHUNK = 128  # words drawn together, as in nmt.ops.loss
 
@@ -38,18 +40,25 @@ def probability(config: ScheduledSampling, updates: int) -> float:
 def with_own_words(model: Seq2Seq, batch: Batch, chance: float) -> Batch:
     """The batch, on the device of the model, with words of the model in what the decoder reads; s is `chance`.
 
-    All draws are from PyTorch's generator of that device.
+    All draws are from PyTorch's generator of that device. What the memory does not hold is computed in halves.
     """
     own = torch.rand(batch.target_input.shape, device=batch.target.device) < chance
     own &= length_mask(batch.target_lengths, own.size(1))
     own[:, 0] = False  # BEGIN
     if not own.any():
         return batch
-    fed, (rows, steps) = batch.target_input.clone(), own.nonzero(as_tuple=True)
+
+    def words(rows: Sequence[int]) -> list[Tensor]:
+        """Those of some rows, in the order of `own`."""
+        part = slice(rows[0], rows[-1] + 1)
+        places, steps = own[part].nonzero(as_tuple=True)
+        outputs = model(batch.source[part], batch.source_lengths[part], batch.target_input[part])
+        vectors = outputs.vectors[places, steps - 1]
+        return [drawn(linear(some, model.output_weight)) for some in vectors.split(CHUNK) if len(some)]
+
+    fed = batch.target_input.clone()
     with torch.no_grad():
-        outputs = model(batch.source, batch.source_lengths, batch.target_input)
-        vectors = outputs.vectors[rows, steps - 1]
-        fed[own] = torch.cat([drawn(linear(some, model.output_weight)) for some in vectors.split(CHUNK)])
+        fed[own] = torch.cat(in_halves(words, range(len(fed))))
     return batch._replace(fed=fed)
 
 

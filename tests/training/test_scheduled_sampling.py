@@ -1,6 +1,7 @@
 """Scheduled sampling: which words are the model's, how they are drawn, and how many as training goes on."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,6 +58,24 @@ def test_all_words_but_the_first_and_padding_are_the_model_s(model: Seq2Seq) -> 
     fed = with_own_words(model, pairs, 1.0).target_input
     assert fed[0].tolist() == [2, *said[0, :3].tolist()]
     assert fed[1].tolist() == [2, int(said[1, 0]), *pairs.target_input[1, 2:].tolist()]
+
+
+def test_what_memory_does_not_hold_is_drawn_in_halves(model: Seq2Seq, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same words as at once, where the model is all but sure; the second row has none of its own."""
+    model.output_weight.data.mul_(1e6)
+    pairs = make_batch([[4, 5], [6], [7, 8]], [[7, 8, 9], [], [10, 11]], np.arange(3))
+    at_once, forward = with_own_words(model, pairs, 1.0), model.forward
+    rows: list[int] = []
+
+    def short_of_memory(source: torch.Tensor, *others: torch.Tensor) -> Any:
+        rows.append(len(source))
+        if len(source) > 1:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 12345 bytes.")
+        return forward(source, *others)
+
+    monkeypatch.setattr(model, "forward", short_of_memory)
+    assert torch.equal(with_own_words(model, pairs, 1.0).target_input, at_once.target_input)
+    assert rows == [3, 1, 2, 1, 1]
 
 
 def test_the_reference_stays_and_nothing_learns(model: Seq2Seq) -> None:
