@@ -214,7 +214,8 @@ def run_document(path: Path, folder: Path, *, wanted: Sequence[str]) -> int:
     for name, text in named_files(path.read_text(encoding="utf-8")).items():
         (folder / name).write_text(text, encoding="utf-8")
     for config, run in (("my.yaml", "my_first_model"), ("new.yaml", "new")):
-        if any(re.match(rf"nmt-train --config {config}(?!.*--dry-run)", command.text) for command in listed):
+        training = rf"(nmt-train|.* -m nmt\.cli\.train) --config {config}(?!.*--dry-run)"
+        if any(re.match(training, command.text) for command in listed):
             (folder / "runs" / run).unlink()  # the document makes it
     environment = {**os.environ, "PYTHONPATH": str(folder)}
     environment["PATH"] = f"{folder / '.venv' / 'bin'}{os.pathsep}{environment['PATH']}"
