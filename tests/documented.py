@@ -45,7 +45,7 @@ ELSEWHERE = {
     ),
     "suites": (r"make (test|check|torture|docs|notebooks)\b|-m tests\.|run_notebooks", "the tests themselves"),
     "gpu": (r"--device cuda", "needs a GPU"),
-    "endless": (r": tensorboard", "runs until it is stopped"),
+    "endless": (r": (tensorboard|jupyter lab) ", "serves a person's browser until it is stopped"),
     "slurm": (r"sbatch ", "needs Slurm"),
     "docker": (r"docker ", "needs Docker"),
     "multi30k": (r"multi30k|benchmarks\.attention_table", "needs Multi30k, and minutes to hours"),
