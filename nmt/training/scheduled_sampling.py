@@ -8,7 +8,11 @@ gradient, and gives at each step a distribution; in the second pass, which learn
 
     ỹ_t = y_t with probability 1 - s, and otherwise a word drawn from p(· | y_<t, x) of the first pass
 
-for each position t by itself. After u updates, with U = `updates` and P = `probability`,
+for each position t by itself, where p is over the words that search may write, which PAD and BEGIN are not:
+
+    p(w | y_<t, x) = exp l_w / Σ_{v ∉ {PAD, BEGIN}} exp l_v        l: the logits of the first pass
+
+The end mark may be drawn. After u updates, with U = `updates` and P = `probability`,
 
     linear            s = P min(1, u / U)
     inverse_sigmoid   s = P (1 - U / (U + exp(u / U)))
@@ -26,6 +30,7 @@ from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.linear import linear
 from nmt.ops.masks import length_mask
 from nmt.ops.memory import in_halves
+from nmt.symbols import BEGIN, PAD
 
 CHUNK = 128  # words drawn together, as in nmt.ops.loss
 
@@ -44,7 +49,7 @@ def with_own_words(model: Seq2Seq, batch: Batch, chance: float) -> Batch:
     """
     own = torch.rand(batch.target_input.shape, device=batch.target.device) < chance
     own &= length_mask(batch.target_lengths, own.size(1))
-    own[:, 0] = False  # BEGIN
+    own[:, 0] = False  # what comes before the first word
     if not own.any():
         return batch
 
@@ -63,7 +68,12 @@ def with_own_words(model: Seq2Seq, batch: Batch, chance: float) -> Batch:
 
 
 def drawn(logits: Tensor) -> Tensor:
-    """A word of each row (rows,), drawn from softmax(logits), (rows, vocabulary): the first with Σ_{v ≤ w} p_v > u."""
-    sums = logits.softmax(dim=1).cumsum(dim=1)
+    """A word of each row (rows,), drawn from p, with the logits (rows, vocabulary): the first with Σ_{v ≤ w} p_v > u.
+
+    PAD and BEGIN have p = 0, as they have in search.
+    """
+    allowed = logits.clone()
+    allowed[:, PAD] = allowed[:, BEGIN] = float("-inf")
+    sums = allowed.softmax(dim=1).cumsum(dim=1)
     chosen = torch.rand(len(sums), 1, dtype=sums.dtype, device=sums.device) * sums[:, -1:]
     return torch.searchsorted(sums, chosen, right=True).squeeze(1).clamp(max=logits.size(1) - 1)

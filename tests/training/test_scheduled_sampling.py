@@ -43,10 +43,25 @@ def test_the_schedules() -> None:
 def test_words_are_drawn_as_their_probabilities_say() -> None:
     """Of 40,000 draws, within 4 standard deviations; a word without probability is never drawn, not even the last."""
     torch.manual_seed(1)
-    shares = torch.tensor([0.0, 0.5, 0.125, 0.0, 0.375, 0.0], dtype=torch.float64)
-    counts = torch.bincount(drawn(shares.log().expand(40_000, 6)), minlength=6)
+    shares = torch.tensor([0.0, 0.0, 0.0, 0.5, 0.125, 0.0, 0.375, 0.0], dtype=torch.float64)
+    counts = torch.bincount(drawn(shares.log().expand(40_000, 8)), minlength=8)
     for count, share in zip(counts.tolist(), shares.tolist(), strict=True):
         assert count == pytest.approx(40_000 * share, abs=4 * (40_000 * share * (1 - share)) ** 0.5)
+
+
+def test_draws_are_those_of_the_equation() -> None:
+    """In plain NumPy, from the same u; <pad> and <s>, ids 0 and 2, are the most probable, and are never drawn."""
+    logits = np.random.default_rng(3).normal(size=(997, 11))
+    logits[:, [0, 2]] = 60.0
+    torch.manual_seed(4)
+    numbers = torch.rand(997, 1, dtype=torch.float64).numpy()
+    written = [word for word in range(11) if word not in (0, 2)]
+    exponentials = np.exp(logits[:, written])
+    sums = (exponentials / exponentials.sum(axis=1, keepdims=True)).cumsum(axis=1)
+    expected = [written[place] for place in (sums <= numbers).sum(axis=1)]
+    torch.manual_seed(4)
+    assert drawn(torch.from_numpy(logits)).tolist() == expected
+    assert set(expected) == set(written)
 
 
 def test_all_words_but_the_first_and_padding_are_the_model_s(model: Seq2Seq) -> None:
@@ -54,7 +69,9 @@ def test_all_words_but_the_first_and_padding_are_the_model_s(model: Seq2Seq) -> 
     model.output_weight.data.mul_(1e6)
     pairs = batch()
     outputs = model(pairs.source, pairs.source_lengths, pairs.target_input)
-    said = (outputs.vectors @ model.output_weight.T).argmax(dim=-1)
+    logits = outputs.vectors @ model.output_weight.T
+    logits[..., [0, 2]] = -math.inf  # <pad> and <s>
+    said = logits.argmax(dim=-1)
     fed = with_own_words(model, pairs, 1.0).target_input
     assert fed[0].tolist() == [2, *said[0, :3].tolist()]
     assert fed[1].tolist() == [2, int(said[1, 0]), *pairs.target_input[1, 2:].tolist()]
@@ -87,11 +104,11 @@ def test_the_reference_stays_and_nothing_learns(model: Seq2Seq) -> None:
 
 
 def test_how_many_are_the_model_s(model: Seq2Seq) -> None:
-    """30 % of 6,000, of which one in 13 is the true one by chance; within 4 standard deviations."""
+    """30 % of 6,000, of which one in 11 is the true one by chance; within 4 standard deviations."""
     torch.manual_seed(2)
     model.output_weight.data.zero_()
     pairs = make_batch([[4]] * 300, [[7] * 20] * 300, np.arange(300))
     fed = with_own_words(model, pairs, 0.3).target_input
-    share = 0.3 * 12 / 13
+    share = 0.3 * 10 / 11
     changed = int((fed != pairs.target_input).sum())
     assert changed == pytest.approx(6000 * share, abs=4 * (6000 * share * (1 - share)) ** 0.5)
