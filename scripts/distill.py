@@ -20,14 +20,16 @@ from typing import NamedTuple, get_args
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find the package when run as a file
 
+from nmt.cli.outputs import check_outputs, opened_for_writing
 from nmt.config.schema import SentenceMetric
 from nmt.data.corpus import read_lines
-from nmt.errors import UserError
+from nmt.errors import Checking, UserError, checked
 from nmt.evaluation.metrics import TOKENIZERS, check_tokenizer
 from nmt.evaluation.sentence_scores import SentenceScore, sentence_score
-from nmt.files import written_atomically
 
 BETWEEN = " ||| "
+TOKENIZE = "13a"
+MOST_DIGITS = 18  # of the number of a source
 
 
 class Entry(NamedTuple):
@@ -52,7 +54,7 @@ def _entries(path: Path) -> Iterator[Entry]:
     for number, line in enumerate(read_lines(path), start=1):
         source, _, rest = line.partition(BETWEEN)
         text, between, _ = rest.rpartition(BETWEEN)
-        if not between or not (source.isascii() and source.isdecimal()):
+        if not between or not (source.isascii() and source.isdecimal() and len(source) <= MOST_DIGITS):
             raise UserError(
                 f"{path}, line {number}: is not of the form NUMBER{BETWEEN}TRANSLATION{BETWEEN}SCORE, which "
                 "nmt-translate writes with --n-best of 2 and more"
@@ -61,12 +63,29 @@ def _entries(path: Path) -> Iterator[Entry]:
 
 
 def nearest(n_best: Path, reference: Path, score: SentenceScore) -> Iterator[str]:
-    """Of the translations of each source the nearest to its reference. Raises UserError unless there are as many."""
+    """Of the translations of each source the nearest to its reference. Raises UserError unless there are as many, and
+    some."""
+    number = 0
     for number, (texts, line) in enumerate(zip_longest(n_best_lists(n_best), read_lines(reference)), start=1):
         if texts is None or line is None:
             shorter, longer = (n_best, reference) if texts is None else (reference, n_best)
             raise UserError(f"{shorter}: ends after line or list {number - 1}, where {longer} goes on")
         yield max(texts, key=lambda text: score(text, line))
+    if number == 0:
+        raise UserError(f"{n_best}: the file is empty; there is nothing to choose from")
+
+
+def read_score(options: argparse.Namespace) -> Checking[SentenceScore]:
+    """Check the options before anything is read; returns the score that chooses."""
+    files = [("--n-best", options.n_best), ("--reference", options.reference)]
+    if options.n_best.exists() and options.reference.exists() and options.n_best.samefile(options.reference):
+        yield f"--reference {options.reference}: is the same file as --n-best {options.n_best}"
+    yield from check_outputs({"--output": options.output}, others=files)
+    if options.metric != "bleu" and options.tokenize is not None:
+        yield f"--tokenize {options.tokenize}: has no effect with --metric {options.metric}; remove it"
+    tokenize = options.tokenize or TOKENIZE
+    check_tokenizer(tokenize)
+    return sentence_score(options.metric, tokenize=tokenize, lowercase=options.lowercase)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--n-best", type=Path, required=True, metavar="FILE", help="what nmt-translate --n-best wrote of the sources"
     )
     parser.add_argument("--reference", type=Path, required=True, metavar="FILE", help="a translation for each source")
-    parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="where the nearest ones go")
+    parser.add_argument("--output", required=True, metavar="FILE", help="where the nearest ones go; - is standard output")
     parser.add_argument(
         "--metric",
         choices=get_args(SentenceMetric),
@@ -88,21 +107,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--tokenize",
         choices=TOKENIZERS,
-        default="13a",
-        help="sacreBLEU's tokenization for BLEU; none for text that is tokenized (default: %(default)s)",
+        help=f"sacreBLEU's tokenization for BLEU; none for text that is tokenized (default: {TOKENIZE})",
     )
     parser.add_argument("--lowercase", action="store_true", help="ignore case")
     options = parser.parse_args(arguments)
     try:
-        check_tokenizer(options.tokenize)
-        score = sentence_score(options.metric, tokenize=options.tokenize, lowercase=options.lowercase)
-        with written_atomically(options.output) as file:
+        score = checked(read_score(options))
+        with opened_for_writing(options.output) as file:
             for text in nearest(options.n_best, options.reference, score):
-                file.write(f"{text}\n")
+                file.write(f"{text}\n".encode())
     except UserError as error:
         parser.exit(2, "".join(f"distill.py: error: {message}\n" for message in error.messages))
-    except OSError as error:
-        parser.exit(2, f"distill.py: error: {options.output}: {error.strerror or error}\n")
     return 0
 
 

@@ -58,6 +58,7 @@ def test_case_may_be_ignored(distill: ModuleType, tmp_path: Path) -> None:
         (["a dog"], ["x"], "n-best, line 1: is not of the form NUMBER ||| TRANSLATION ||| SCORE"),
         (["0 ||| a dog"], ["x"], "n-best, line 1: is not of the form"),
         (["0 ||| a ||| -1", "x ||| a ||| -1"], ["x", "y"], "n-best, line 2: is not of the form"),
+        ([f"{'9' * 5000} ||| a ||| -1"], ["x"], "n-best, line 1: is not of the form"),
         (["0 ||| a ||| -1", "2 ||| a ||| -1"], ["x", "y"], "has translations of source 2 where those of 1 should be"),
         (["0 ||| a ||| -1"], ["x", "y"], "n-best: ends after line or list 1, where"),
         (["0 ||| a ||| -1", "1 ||| b ||| -1"], ["x"], "reference: ends after line or list 1, where"),
@@ -78,11 +79,50 @@ def test_mistakes(
     assert not (tmp_path / "nearest").exists()
 
 
+def refused(distill: ModuleType, capsys: pytest.CaptureFixture[str], *arguments: object) -> list[str]:
+    """What is said to these arguments."""
+    with pytest.raises(SystemExit) as stopped:
+        distill.main([*map(str, arguments)])
+    assert stopped.value.code == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert all(line.startswith("distill.py: error: ") for line in lines)
+    return [line.removeprefix("distill.py: error: ") for line in lines]
+
+
 def test_files_that_are_not_there(distill: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    here = write(tmp_path / "here", [])
-    missing, output = str(tmp_path / "missing"), str(tmp_path / "no folder" / "nearest")
-    for n_best, target, expected in ((missing, str(tmp_path / "out"), missing), (str(here), output, output)):
-        with pytest.raises(SystemExit) as stopped:
-            distill.main(["--n-best", n_best, "--reference", str(here), "--output", target])
-        assert stopped.value.code == 2
-        assert f"distill.py: error: {expected}: " in capsys.readouterr().err
+    here, missing, output = write(tmp_path / "here", ["x"]), tmp_path / "missing", tmp_path / "no folder" / "nearest"
+    arguments = ["--n-best", missing, "--reference", here, "--output"]
+    assert refused(distill, capsys, *arguments, tmp_path / "out") == [f"{missing}: no such file"]
+    assert refused(distill, capsys, *arguments, output) == [f"--output {output}: there is no folder {output.parent}"]
+    assert refused(distill, capsys, *arguments, tmp_path) == [f"--output {tmp_path}: is a folder, not a file"]
+
+
+def test_nothing_is_overwritten(distill: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever name an input has: a link to it, or a path that leads through another folder."""
+    lists, references = write(tmp_path / "lists", ["0 ||| a ||| -1"]), write(tmp_path / "references", ["b"])
+    link = tmp_path / "link"
+    link.symlink_to(references)
+    (tmp_path / "folder").mkdir()
+    arguments = ["--n-best", lists, "--reference", references, "--output"]
+    for output, option, taken in (
+        (tmp_path / "folder" / ".." / "lists", "--n-best", lists),
+        (link, "--reference", references),
+    ):
+        assert refused(distill, capsys, *arguments, output) == [
+            f"--output {output}: would overwrite {option} {taken}; give another name"
+        ]
+    same = ["--n-best", references, "--reference", link, "--output", tmp_path / "out"]
+    assert refused(distill, capsys, *same) == [f"--reference {link}: is the same file as --n-best {references}"]
+    assert (lists.read_text(), references.read_text()) == ("0 ||| a ||| -1\n", "b\n")
+
+
+def test_what_would_have_no_effect(distill: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lists, empty = write(tmp_path / "lists", ["0 ||| a ||| -1"]), [write(tmp_path / name, []) for name in ("a", "b")]
+    output = ["--output", tmp_path / "out"]
+    metric = ["--metric", "chrf", "--tokenize", "13a"]
+    assert refused(distill, capsys, "--n-best", lists, "--reference", empty[0], *output, *metric) == [
+        "--tokenize 13a: has no effect with --metric chrf; remove it"
+    ]
+    nothing = f"{empty[0]}: the file is empty; there is nothing to choose from"
+    assert refused(distill, capsys, "--n-best", empty[0], "--reference", empty[1], *output) == [nothing]
+    assert not (tmp_path / "out").exists()
