@@ -21,14 +21,14 @@ from typing import NamedTuple, get_args
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find the package when run as a file
 
 from nmt.cli.outputs import check_outputs, opened_for_writing
-from nmt.config.schema import SentenceMetric
+from nmt.config.schema import SentenceMetric, Tokenizer
 from nmt.data.corpus import read_lines
 from nmt.errors import Checking, UserError, checked
 from nmt.evaluation.metrics import TOKENIZERS, check_tokenizer
 from nmt.evaluation.sentence_scores import SentenceScore, sentence_score
 
 BETWEEN = " ||| "
-TOKENIZE = "13a"
+TOKENIZE: Tokenizer = "13a"
 MOST_DIGITS = 18  # of the number of a source
 
 
@@ -83,7 +83,7 @@ def read_score(options: argparse.Namespace) -> Checking[SentenceScore]:
     yield from check_outputs({"--output": options.output}, others=files)
     if options.metric != "bleu" and options.tokenize is not None:
         yield f"--tokenize {options.tokenize}: has no effect with --metric {options.metric}; remove it"
-    tokenize = options.tokenize or TOKENIZE
+    tokenize: Tokenizer = options.tokenize or TOKENIZE
     check_tokenizer(tokenize)
     return sentence_score(options.metric, tokenize=tokenize, lowercase=options.lowercase)
 
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--n-best", type=Path, required=True, metavar="FILE", help="what nmt-translate --n-best wrote of the sources"
     )
     parser.add_argument("--reference", type=Path, required=True, metavar="FILE", help="a translation for each source")
-    parser.add_argument("--output", required=True, metavar="FILE", help="where the nearest ones go; - is standard output")
+    parser.add_argument("--output", required=True, metavar="FILE", help="where they go; - is standard output")
     parser.add_argument(
         "--metric",
         choices=get_args(SentenceMetric),
