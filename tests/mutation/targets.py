@@ -5,6 +5,11 @@ OPS = ("tests/ops", *(f"tests/models/test_{name}.py" for name in MODELS))
 SEARCH = ("tests/decoding",)
 FILES = ("tests/test_tensor_file.py", "tests/test_files.py")
 RUNS = tuple(f"tests/training/test_{name}.py" for name in ("checkpoint", "states", "run_folder"))
+OBJECTIVES = tuple(
+    f"tests/training/test_{name}.py"
+    for name in ("scheduled_sampling", "word_replacement", "moving_average", "minimum_risk", "update")
+)
+ORIGINS = tuple(f"tests/training/test_{name}.py" for name in ("averaging", "finetuning", "new_vocabulary"))
 CACHE = tuple(f"tests/data/test_{name}.py" for name in ("sealed", "binarised", "damaged_cache", "preparation"))
 
 # file → the test file that is its own, whose tests are run first, and all that have to do with it
@@ -36,11 +41,28 @@ TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
     "nmt/training/checkpoint.py": ("tests/training/test_checkpoint.py", RUNS),
     "nmt/training/run_folder.py": ("tests/training/test_run_folder.py", RUNS),
     "nmt/training/states.py": ("tests/training/test_states.py", RUNS),
+    "nmt/training/averaging.py": ("tests/training/test_averaging.py", (*ORIGINS, "tests/cli/test_average.py")),
+    "nmt/training/finetuning.py": ("tests/training/test_finetuning.py", ORIGINS),
+    "nmt/training/moving_average.py": ("tests/training/test_moving_average.py", OBJECTIVES),
+    "nmt/training/new_vocabulary.py": ("tests/training/test_new_vocabulary.py", ORIGINS),
+    "nmt/training/objective.py": ("tests/training/test_minimum_risk.py", OBJECTIVES),
+    "nmt/training/scheduled_sampling.py": ("tests/training/test_scheduled_sampling.py", OBJECTIVES),
+    "nmt/training/update.py": ("tests/training/test_update.py", OBJECTIVES),
+    "nmt/training/word_replacement.py": ("tests/training/test_word_replacement.py", OBJECTIVES),
+    "nmt/cli/training_candidates.py": (
+        "tests/cli/test_train_minimum_risk.py",
+        ("tests/cli/test_train_minimum_risk.py", *OBJECTIVES),
+    ),
+    "nmt/evaluation/sentence_scores.py": (
+        "tests/evaluation/test_sentence_scores.py",
+        ("tests/evaluation/test_sentence_scores.py",),
+    ),
     "nmt/tensor_file.py": ("tests/test_tensor_file.py", FILES),
     "nmt/files.py": ("tests/test_files.py", FILES),
     "nmt/data/alignments.py": ("tests/data/test_alignments.py", CACHE),
     "nmt/data/binarised.py": ("tests/data/test_binarised.py", CACHE),
     "nmt/data/binarising.py": ("tests/data/test_binarised.py", CACHE),
+    "nmt/data/mixing.py": ("tests/data/test_mixing.py", ("tests/data/test_mixing.py", *CACHE)),
     "nmt/data/preparation.py": ("tests/data/test_preparation.py", CACHE),
     "nmt/data/sealed.py": ("tests/data/test_sealed.py", CACHE),
 }
