@@ -79,10 +79,12 @@ def inherited(config: Config, origin: Origin) -> Inheritance:
 
 def why_not_alike(model: ModelFile, other: ModelFile, *, name: str) -> Iterator[str]:
     """Why the weights of a model do not mean what those of the `other`, called `name`, mean; nothing if they do."""
-    for problem in _disagreements(model.config.model, other.config.model, ("model",)):
-        if problem.path[:2] != ("model", "initialisation"):  # which is over once a model is trained
-            theirs, mine = (_at(one.config, problem.path) for one in (other, model))
-            yield f"{dotted(problem.path)}: {_shown(theirs)} in {name}, {_shown(mine)} here"
+    first, second = model.config.model, other.config.model
+    differing = [*_disagreements(first, second, ("model",)), *_disagreements(second, first, ("model",))]
+    for path in dict.fromkeys(problem.path for problem in differing):  # a file of an older version lacks some keys
+        if path[:2] != ("model", "initialisation"):  # which is over once a model is trained
+            theirs, mine = _at(other.config, path), _at(model.config, path)
+            yield f"{dotted(path)}: {_shown(theirs)} in {name}, {_shown(mine)} here"
     for side in ("source", "target"):
         mine, theirs = (getattr(one, f"{side}_subwords") for one in (model, other))
         if mine != theirs:

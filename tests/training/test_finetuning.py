@@ -12,7 +12,7 @@ from nmt.data.vocabulary import word_model
 from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model
-from nmt.training.finetuning import Origin, freeze, inherited, load_origin, parts
+from nmt.training.finetuning import Origin, freeze, inherited, load_origin, parts, why_not_alike
 
 MODEL: dict[str, Any] = {
     "embedding_size": 5,
@@ -159,6 +159,16 @@ def test_one_vocabulary_is_not_two(tmp_path: Path, vocabularies: list[Subwords])
     assert two.vocabularies.source.model != two.vocabularies.target.model
     assert refusals(config(subwords={"joint": False}), joint) == ["subwords.joint: true in the model, false here"]
     assert refusals(config(subwords={"joint": True}), two) == ["subwords.joint: false in the model, true here"]
+
+
+def test_keys_that_only_one_of_two_models_has() -> None:
+    """As where one file is of an older version; whichever is given first."""
+    older, newer = (
+        ModelFile(config(model={**MODEL, **more}), {}, b"s", b"t", (5, 5), {})
+        for more in ({}, {"attention": {"half_width": 3}})
+    )
+    assert list(why_not_alike(older, newer, name="other")) == ["model.attention.half_width: 3 in other, 10 here"]
+    assert list(why_not_alike(newer, older, name="other")) == ["model.attention.half_width: 10 in other, 3 here"]
 
 
 def build(tied: str) -> Seq2Seq:
