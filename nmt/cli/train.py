@@ -28,6 +28,7 @@ from nmt.cli.training_candidates import build_candidates
 from nmt.cli.training_request import Request, read_request
 from nmt.cli.validation_metrics import build_validation
 from nmt.config import Config, dump_config, json_schema
+from nmt.config.contradictions import doubts
 from nmt.data.mixing import mixture
 from nmt.data.preparation import Log, Prepared, prepare
 from nmt.data.subwords import Vocabularies
@@ -252,7 +253,10 @@ def _tell_vocabulary(request: Request, prepared: Prepared, log: Log) -> None:
 
 
 def _warn_of_start(request: Request, log: Log) -> None:
-    """Warn of weights from which a model hardly learns; those of another model have learned."""
+    """Warn of what can hardly be meant, and of weights from which a model hardly learns; those of another model have
+    learned."""
+    for warning in doubts(request.config):
+        log(f"warning: {warning}")
     if request.origin is None:
         for warning in start_warnings(request.config.model):
             log(f"warning: {warning}")

@@ -33,8 +33,20 @@ def contradictions(config: Config) -> Iterator[Problem]:
     subwords = (_existing_models, _trained_models, _sampling)
     model = (_tied_embeddings, _pretrained_embeddings, _directions, _residual, _dropout)
     training = (_length_of_training, _updates, _word_replacement, _guided_alignment, _minimum_risk, _checkpoints)
-    for check in (_data, _watched, *subwords, *model, *training, _decoding):
+    for check in (_data, _watched, *subwords, *model, *training, _rates, _fine_tuning, _decoding):
         yield from check(config)
+
+
+def doubts(config: Config) -> Iterator[str]:
+    """A warning for each combination that is possible, but can hardly be meant."""
+    pairs: dict[str, ParallelFiles] = {f"data.train.{index}": pair for index, pair in enumerate(config.data.train)}
+    why = dict.fromkeys(pairs, "is trained on, so that its scores are no test of forgetting")
+    why["data.valid"] = "chooses the checkpoints already"
+    for index, watched in enumerate(config.data.watch):
+        for name, pair in {**pairs, "data.valid": config.data.valid}.items():
+            shared = [path for path in (watched.source, watched.target) if path in (pair.source, pair.target)]
+            if shared:
+                yield f"data.watch.{index}: {shared[0]} is a file of {name}, too, which {why[name]}"
 
 
 def _problem(key: str, message: str, *reads: str) -> Problem:
@@ -335,13 +347,33 @@ def _checkpoints(config: Config) -> Iterator[Problem]:
     elif average > training.keep_best:
         message = f"{average} checkpoints are to be averaged, but keep_best: {training.keep_best} keeps fewer"
         yield _problem("training.average_best", message, "training.keep_best")
-    for part, factor in training.rate_factors:
-        if factor != 1.0 and part in training.freeze:
-            message = f"{factor:g} has no effect, because training.freeze names {part}; remove one of them"
-            yield _problem(f"training.rate_factors.{part}", message, "training.freeze")
+
+
+def _rates(config: Config) -> Iterator[Problem]:
+    vectors = config.model.embeddings
+    are_frozen = vectors is not None and vectors.freeze and vectors.source is not None and vectors.target is not None
+    for part, factor in config.training.rate_factors:
+        key, no_effect = f"training.rate_factors.{part}", f"{factor:g} has no effect, because"
+        if factor != 1.0 and part in config.training.freeze:
+            message = f"{no_effect} training.freeze names {part}; remove one of them"
+            yield _problem(key, message, "training.freeze")
+        elif factor != 1.0 and part == "embeddings" and are_frozen:
+            message = f"{no_effect} model.embeddings.freeze keeps both tables as they are; remove one of them"
+            yield _problem(key, message, "model.embeddings")
+
+
+def _fine_tuning(config: Config) -> Iterator[Problem]:
+    training = config.training
+    new_outputs = training.vocabulary == "new" or (training.vocabulary == "extended" and config.subwords.joint)
     if training.vocabulary != "same" and "embeddings" in training.freeze:
         message = f"{training.vocabulary} contradicts training.freeze: embeddings, for new pieces have to learn theirs"
         yield _problem("training.vocabulary", message, "training.freeze")
+    elif new_outputs and config.model.tie_embeddings == "none" and "decoder" in training.freeze:
+        message = (
+            f"{training.vocabulary} contradicts training.freeze: decoder, which has the output layer: new pieces would "
+            "keep the mean that they start from there"
+        )
+        yield _problem("training.vocabulary", message, "training.freeze", "model.tie_embeddings", "subwords.joint")
     if training.vocabulary == "extended" and not any(files.tag for files in config.data.train):
         message = "extended has no effect without a tag in data.train, which is what it adds; remove it"
         yield _problem("training.vocabulary", message, "data.train")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from nmt.config import Config, dump_config, parse_config
-from nmt.config.contradictions import contradictions
+from nmt.config.contradictions import contradictions, doubts
 
 Load = Callable[..., Config]
 Messages = Callable[..., list[str]]
@@ -18,6 +18,12 @@ DATA = (
 ALIGNED = (
     "data: {source_language: a, target_language: b, train: [{source: s, target: t, alignments: a}], "
     "valid: {source: x, target: y%s}}"
+)
+
+
+TAGGED = (
+    "data: {source_language: a, target_language: b, train: [{source: s, target: t, tag: <BT>}], "
+    "valid: {source: x, target: y}}\n"
 )
 
 
@@ -155,7 +161,33 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         ),
         (training("average_best: 1"), "training.average_best", "one checkpoint has no average"),
         (training("average_best: 3, keep_best: 2"), "training.average_best", "keep_best: 2 keeps fewer"),
+        # fine-tuning
         (training("freeze: [encoder, encoder]"), "training.freeze", "encoder is given more than once"),
+        (
+            training("freeze: [encoder], rate_factors: {encoder: 0.1}"),
+            "training.rate_factors.encoder",
+            "0.1 has no effect, because training.freeze names encoder; remove one of them",
+        ),
+        (
+            training("rate_factors: {embeddings: 2}") + "\nmodel: {embeddings: {source: s, target: t, freeze: true}}",
+            "training.rate_factors.embeddings",
+            "2 has no effect, because model.embeddings.freeze keeps both tables as they are; remove one of them",
+        ),
+        (
+            training("vocabulary: new, freeze: [decoder]"),
+            "training.vocabulary",
+            "new contradicts training.freeze: decoder, which has the output layer",
+        ),
+        (
+            TAGGED + training("vocabulary: extended, freeze: [decoder]"),
+            "training.vocabulary",
+            "extended contradicts training.freeze: decoder",
+        ),
+        (
+            training("vocabulary: new, freeze: [embeddings, decoder]"),
+            "training.vocabulary",
+            "new contradicts training.freeze: embeddings",
+        ),
         # layers
         ("model: {encoder: {residual: true}}", "model.encoder.residual", "no effect with layers: 1"),
         ("model: {decoder: {residual: true}}", "model.decoder.residual", "no effect with layers: 1"),
@@ -261,6 +293,10 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         training("batch_by: tokens, batch_size: 80, sort_pairs: 1601"),
         training("sort_pairs: 1600, batch_order: shuffled_by_part"),
         training("batch_order: sorted, shuffle: never"),
+        training("rate_factors: {embeddings: 2}") + "\nmodel: {embeddings: {source: s, freeze: true}}",
+        training("vocabulary: new, freeze: [encoder]"),
+        training("vocabulary: new, freeze: [decoder]") + "\nmodel: {tie_embeddings: target, embedding_size: 512}",
+        TAGGED + training("vocabulary: extended, freeze: [decoder]") + "\nsubwords: {joint: false}",
         training("sort_pairs: 1600"),  # 20 times the default of batch_size
         "subwords: {vocabulary: v, joiner: '@@'}",
         "subwords: {type: word, source_vocabulary: s, target_vocabulary: t, joint: false}",
@@ -277,3 +313,17 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
 def test_combinations_with_an_effect(load: Load, snippet: str) -> None:
     config = load(snippet)
     assert list(contradictions(parse_config(dump_config(config)))) == [], "nor once every default is spelt out"
+
+
+def test_what_can_hardly_be_meant(load: Load) -> None:
+    """A file of training or validation that is watched, on whichever side of whichever corpus."""
+    files = "train: [{source: s, target: t}, {source: u, target: v}], valid: {source: x, target: y}"
+    watch = "[{name: old, source: a, target: v}, {name: new, source: x, target: y}, {name: good, source: a, target: b}]"
+    config = load(f"data: {{source_language: a, target_language: b, {files}, watch: {watch}}}")
+    told = [warning.replace(f"{config.data.valid.source.parent}/", "") for warning in doubts(config)]
+    assert told[0] == (
+        "data.watch.0: v is a file of data.train.1, too, which is trained on, so that its scores are no test of "
+        "forgetting"
+    )
+    assert told[1].endswith(" is a file of data.valid, too, which chooses the checkpoints already")
+    assert len(told) == 2
