@@ -167,14 +167,22 @@ class Trainer:
             return [batch and with_own_words(self.model, batch.to(device), chance) for batch in group]
 
     def _with_candidates(self, group: list[Batch | None]) -> list[Batch | None]:
-        """The batches of an update, with their candidates where the objective has some."""
+        """The batches of an update, with their candidates where the objective has some.
+
+        A signal ends the search at once, with the state saved: the update has changed nothing yet. Several processes
+        leave together, before the next update.
+        """
         if (make := self.candidates) is None:
             return group
-        fused = chosen_computing(self.settings, self.model.output_weight.device).fused
-        with computing(fused=fused), self._diverged_here():
-            return [
-                batch and batch._replace(candidates=make(self.model, batch, self.progress.update)) for batch in group
-            ]
+        try:
+            with self._translating():
+                return [
+                    batch and batch._replace(candidates=make(self.model, batch, self.progress.update))
+                    for batch in group
+                ]
+        except Interrupted:
+            self._save_unless_saved()
+            raise
 
     def _skip(self, result: UpdateResult, where: str) -> None:
         """Count an update that was left out, or end training if there have been too many."""
@@ -238,10 +246,16 @@ class Trainer:
     def _scored(self) -> Validation:
         """What validation says of the model. A signal ends it at once; several processes leave together, before an
         update."""
+        with self._translating():
+            return self.validate(self.model)
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        """Have the block translate with the configured kernels, and a signal end it unless others take part."""
         fused = chosen_computing(self.settings, self.model.output_weight.device).fused
         at_once = self.stop.at_once() if self.processes.size == 1 else nullcontext()
         with computing(fused=fused), self._diverged_here(), at_once:
-            return self.validate(self.model)
+            yield
 
     @contextmanager
     def _diverged_here(self) -> Iterator[None]:
@@ -299,10 +313,14 @@ class Trainer:
     def _save_if_asked(self) -> None:
         """Save the state when it is time to or a signal has come, unless it is saved; leave, in the latter case."""
         asked = self.processes.largest(self.stop.number or 0)  # one process may have its signal before another
-        if (asked or self.progress.is_due(self.settings.save_every)) and self.states.update != self.progress.update:
-            self._save()
+        if asked or self.progress.is_due(self.settings.save_every):
+            self._save_unless_saved()
         if asked:
             raise Interrupted(asked)
+
+    def _save_unless_saved(self) -> None:
+        if self.states.update != self.progress.update:
+            self._save()
 
     def _save(self) -> None:
         self.states.write(self.progress, self.records, where=self.place)

@@ -1,6 +1,7 @@
 """Minimum risk training, as a user runs it after a usual training: what is told, what resumes, what is refused."""
 
 import math
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -110,28 +111,61 @@ def test_the_risk_is_told(tmp_path: Path, tiny: Path, trained: Path, train: Trai
     assert "warning" not in log
 
 
+def stop_in_a_search(patched: pytest.MonkeyPatch) -> None:
+    """By SIGTERM, while the candidates of the third update are searched."""
+    done: list[bool] = []
+
+    def counting(*arguments: Any, **options: Any) -> UpdateResult:
+        done.append(True)
+        return update(*arguments, **options)
+
+    def check() -> None:
+        if len(done) == 2:
+            signal.raise_signal(signal.SIGTERM)
+            raise AssertionError("the search goes on")
+
+    patched.setattr("nmt.training.trainer.update", counting)
+    patched.setattr("nmt.decoding.batched_search.check", check)
+
+
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "stopped"),
     [
-        ("training.accumulate=2", "training.minimum_risk.cross_entropy=0.1", "training.label_smoothing=0.1"),
+        (("training.accumulate=2", "training.minimum_risk.cross_entropy=0.1", "training.label_smoothing=0.1"), 5 + 2),
         (
-            "training.batch_size=20",
-            "training.minimum_risk.candidates=n-best",
-            "training.minimum_risk.include_reference=false",
-            "subwords.sampling.alpha=0.1",
-            "training.precision=bfloat16",
+            (
+                "training.batch_size=20",
+                "training.minimum_risk.candidates=n-best",
+                "training.minimum_risk.include_reference=false",
+                "subwords.sampling.alpha=0.1",
+                "training.precision=bfloat16",
+            ),
+            6 + 2,
         ),
     ],
 )
 def test_an_interrupted_training_resumes_exactly(
-    tmp_path: Path, tiny: Path, trained: Path, train: Train, monkeypatch: pytest.MonkeyPatch, changes: tuple[str, ...]
+    tmp_path: Path,
+    tiny: Path,
+    trained: Path,
+    train: Train,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: tuple[str, ...],
+    stopped: int,
 ) -> None:
+    """Ended by a full disk in the second epoch, and then by a signal, which waits for no search: two updates later."""
     settings = (*RISK, *changes, "training.max_epochs=2", "training.minimum_risk.size=3", "--init-from", trained)
     assert train(tiny, tmp_path / "whole", *settings) == 0
     with monkeypatch.context() as patched:
         stop_in_the_second_epoch(patched)
         assert train(tiny, tmp_path / "resumed", *settings) == 2
+    with monkeypatch.context() as patched:
+        stop_in_a_search(patched)
+        assert train(tiny, tmp_path / "resumed", *settings, "--resume") == 128 + signal.SIGTERM
     assert train(tiny, tmp_path / "resumed", *settings, "--resume") == 0
+    log = (tmp_path / "resumed" / "train.log").read_text(encoding="utf-8")
+    assert log.count("stopped by SIGTERM; the state is saved, continue with --resume") == 1
+    assert f"resuming after update {stopped}\n" in log
     assert timeless(tmp_path / "resumed") == timeless(tmp_path / "whole")
     best = [(tmp_path / name / "best.safetensors").read_bytes() for name in ("whole", "resumed")]
     assert best[0] == best[1]
