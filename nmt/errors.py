@@ -34,6 +34,11 @@ class DamagedFile(UserError):
     """A file is not what was written: cut short, overwritten, or with a flipped bit."""
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun: "1 line", "2 lines", "1,000 lines"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def first_of(texts: Sequence[str], most: int, *, before: str = "and ", after: str = "") -> list[str]:
     """The first texts of many, `most` of them, and then how many more there are: with `before`, "3 more", `after`."""
     others = len(texts) - most

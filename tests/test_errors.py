@@ -2,7 +2,7 @@
 
 import pytest
 
-from nmt.errors import Checking, UserError, caught, checked, first_of
+from nmt.errors import Checking, UserError, caught, checked, counted, first_of
 
 
 def read_number(text: str) -> Checking[int]:
@@ -58,3 +58,7 @@ def test_of_many_the_first_are_told() -> None:
     assert first_of(["a", "b", "c"], 2) == ["a", "b", "and 1 more"]
     many = first_of(["x"] * 1235, 1, before="{}: ", after=" lines are malformed")
     assert many == ["x", "{}: 1,234 more lines are malformed"]
+
+
+def test_one_has_no_plural() -> None:
+    assert [counted(number, "line") for number in (0, 1, 2, 1000)] == ["0 lines", "1 line", "2 lines", "1,000 lines"]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.config.schema import Shuffle, TrainingFiles
-from nmt.errors import UserError
+from nmt.errors import UserError, counted
 
 
 def mixed_rows(
@@ -50,18 +50,31 @@ def pairs_until(size: int, weight: float, *, epoch: int) -> int:
     return math.floor(epoch * Fraction(str(weight)) * size)  # of the decimal number: as floats, 0.29 · 100 < 29
 
 
+def changes_by_epoch(train: Sequence[TrainingFiles]) -> bool:
+    """Whether an epoch reads other pairs than the one before, as a weight that is no whole number has it."""
+    return any(files.weight % 1 for files in train)
+
+
 def mixture(train: Sequence[TrainingFiles], sizes: Sequence[int]) -> list[str]:
     """What an epoch reads of each training corpus with `sizes` pairs, in lines; none for one that is read as it is.
 
     Raises UserError where an epoch might have no pair at all.
     """
     if not any(pairs_until(size, files.weight, epoch=1) for files, size in zip(train, sizes, strict=True)):
-        weights = ", ".join(f"{files.weight:g} × {size:,} pairs" for files, size in zip(train, sizes, strict=True))
+        weights = ", ".join(
+            f"{files.weight:g} × {counted(size, 'pair')}" for files, size in zip(train, sizes, strict=True)
+        )
         raise UserError(f"data.train: an epoch would have no pair ({weights}); give a larger weight")
     if len(train) == 1 and train[0].weight == 1.0 and train[0].tag is None:
         return []
     return [
-        f"an epoch reads {pairs_until(size, files.weight, epoch=1):,} pairs of {files.source}: weight "
-        f"{files.weight:g}, {size:,} pairs" + (f", tagged {files.tag}" if files.tag else "")
+        f"an epoch reads {_pairs(size, files.weight)} of {files.source}: weight "
+        f"{files.weight:g}, {counted(size, 'pair')}" + (f", tagged {files.tag}" if files.tag else "")
         for files, size in zip(train, sizes, strict=True)
     ]
+
+
+def _pairs(size: int, weight: float) -> str:
+    """How many pairs an epoch reads of a corpus: w n, or in turns the whole numbers around it."""
+    least, most = pairs_until(size, weight, epoch=1), math.ceil(Fraction(str(weight)) * size)
+    return counted(least, "pair") if least == most else f"{least:,} or {counted(most, 'pair')}"

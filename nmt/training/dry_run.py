@@ -10,13 +10,17 @@ from torch import nn
 
 from nmt.config import Config
 from nmt.data.batching import Indices, batches, padding_share, plan_epoch
-from nmt.data.mixing import mixture
+from nmt.data.mixing import changes_by_epoch, mixture
 from nmt.data.preparation import Prepared
+from nmt.errors import counted
 from nmt.models.seq2seq import Seq2Seq
+from nmt.ops.computing import computing
 from nmt.training.finetuning import parts
+from nmt.training.moving_average import MovingAverage
 from nmt.training.optim import build_optimizer
+from nmt.training.scheduled_sampling import with_own_words
 from nmt.training.trainer import MakeCandidates
-from nmt.training.update import update
+from nmt.training.update import chosen_computing, update
 
 SAMPLES = 3
 
@@ -38,8 +42,11 @@ def describe(
     yield from parameters(model)
     plan = plan_epoch(prepared.train, config, epoch=0)
     share = padding_share(plan, prepared.train.source_lengths, prepared.train.target_lengths)
-    yield f"batches: {len(plan):,} an epoch, {share:.2%} padding"
-    yield _largest_batch(config, prepared, model, plan, candidates)
+    is_first = changes_by_epoch(config.data.train)
+    which, note = ("in the first", "; other epochs read other pairs") if is_first else ("an", "")
+    yield f"batches: {len(plan):,} {which} epoch, {share:.2%} padding{note}"
+    measured = _largest_batch(config, prepared, model, plan, candidates)
+    yield f"largest batch{' of the first epoch' if is_first else ''}: {measured}"
 
 
 def _samples(prepared: Prepared) -> Iterator[str]:
@@ -73,7 +80,10 @@ def _largest_batch(
     plan: Sequence[Indices],
     candidates: MakeCandidates | None,
 ) -> str:
-    """Compute one update with the batch that has most (sentence, source, target) positions, and measure its memory."""
+    """Compute one update with the batch that has most (sentence, source, target) positions, and measure its memory.
+
+    It has all that the trainer's have: words that are sampled, candidates, and the weights' moving average.
+    """
     source, target = prepared.train.source_lengths, prepared.train.target_lengths
     sizes = [len(rows) * (int(source[rows].max()) + 1) * (int(target[rows].max()) + 1) for rows in plan]
     rows = plan[int(np.argmax(sizes))]
@@ -86,16 +96,26 @@ def _largest_batch(
         seed=config.seed,
     )
     assert batch is not None  # one process has every row
-    optimizer = build_optimizer(model.parameters(), config.training, parts(model))
+    settings, device = config.training, model.output_weight.device
+    optimizer = build_optimizer(model.parameters(), settings, parts(model))
+    chosen, sampling = chosen_computing(settings, device), settings.scheduled_sampling
     model.train()
-    with _peak_memory(model.output_weight.device) as peak:
+    with _peak_memory(device) as peak:
+        average = None if settings.moving_average is None else MovingAverage(model, settings.moving_average.decay)
+        if sampling is not None:
+            with computing(*chosen):
+                batch = with_own_words(model, batch.to(device), sampling.probability)
         if candidates is not None:
-            batch = batch._replace(candidates=candidates(model, batch, 0))
-        update(model, optimizer, [batch], rate=config.training.optimizer.learning_rate, config=config.training)
-    shape = f"{len(rows)} sentences, {batch.source.size(1)} source and {batch.target.size(1) - 1} target positions"
+            with computing(fused=chosen.fused):
+                batch = batch._replace(candidates=candidates(model, batch, 0))
+        update(model, optimizer, [batch], rate=settings.optimizer.learning_rate, config=settings)
+        if average is not None:
+            average.follow(1)
+    sides = f"{batch.source.size(1)} source and {counted(batch.target.size(1) - 1, 'target position')}"
+    shape = f"{counted(len(rows), 'sentence')}, {sides}"
     weights = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
     used = f"{peak[0] / 2**20:,.0f} MiB" if peak else "not measured on this system"
-    return f"largest batch: {shape}; memory {used} for its update, besides {weights / 2**20:,.0f} MiB of weights"
+    return f"{shape}; memory {used} for its update, besides {weights / 2**20:,.0f} MiB of weights"
 
 
 @contextmanager

@@ -51,7 +51,8 @@ def test_a_dry_run_tells_what_an_epoch_reads(
     assert "an epoch reads 108 pairs of " in out
     assert "an epoch reads 27 pairs of " in out
     assert "source: ▁<BT> ▁the " in out
-    assert "batches: 12 an epoch" in out
+    assert "batches: 12 in the first epoch, " in out
+    assert " padding; other epochs read other pairs\nlargest batch of the first epoch: 12 sentences, " in out
 
 
 def test_the_tag_is_for_whoever_writes_it(

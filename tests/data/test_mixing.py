@@ -8,7 +8,7 @@ import pytest
 
 from nmt.config.schema import Shuffle, TrainingFiles
 from nmt.data.batching import plan_batches
-from nmt.data.mixing import mixed_rows, mixture
+from nmt.data.mixing import changes_by_epoch, mixed_rows, mixture
 from nmt.errors import UserError
 
 
@@ -94,8 +94,17 @@ def test_what_is_told_of_an_epoch() -> None:
         "an epoch reads 10 pairs of a.en: weight 1, 10 pairs",
         "an epoch reads 250 pairs of b.en: weight 0.25, 1,000 pairs, tagged <BT>",
     ]
+    assert mixture([files(0.25), files(3.0)], [1001, 1]) == [
+        "an epoch reads 250 or 251 pairs of a.en: weight 0.25, 1,001 pairs",
+        "an epoch reads 3 pairs of a.en: weight 3, 1 pair",
+    ]
+
+
+def test_which_weights_change_with_the_epoch() -> None:
+    assert not changes_by_epoch([files(), files(3.0)])
+    assert changes_by_epoch([files(), files(1.5)])
 
 
 def test_an_epoch_without_pairs_is_refused() -> None:
-    with pytest.raises(UserError, match=r"^data\.train: an epoch would have no pair \(0\.25 × 3 pairs, 0\.5 × 1 pairs"):
+    with pytest.raises(UserError, match=r"^data\.train: an epoch would have no pair \(0\.25 × 3 pairs, 0\.5 × 1 pair"):
         mixture([files(0.25), files(0.5)], [3, 1])

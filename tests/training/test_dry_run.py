@@ -1,5 +1,6 @@
 """The report on a training, from a corpus whose shares a person can count."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,11 +8,13 @@ import pytest
 import torch
 
 from nmt.config.schema import Config
+from nmt.data.batching import Batch, Candidates, make_candidates
 from nmt.data.binarised import Filters
 from nmt.data.binarising import binarise
 from nmt.data.preparation import Prepared
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.ops import computing
 from nmt.training.dry_run import describe, parameters
 from nmt.training.finetuning import freeze
 
@@ -68,6 +71,51 @@ def test_shares_samples_and_batches(config: Config, prepared: Prepared, model: S
     ]
     assert lines[-2].startswith("batches: 3 an epoch, ")
     assert lines[-1].startswith("largest batch: 2 sentences, 5 source and 5 target positions; memory ")
+
+
+def test_the_memory_of_the_moving_average_counts(config: Config, prepared: Prepared) -> None:
+    """A copy of weights that, being frozen, take no other memory.
+
+    Blocks of more than 32 MiB, as most of these are, the system's allocator gives back, so that each counts anew.
+    """
+    settings = config.model_dump()
+    settings["model"]["decoder"]["hidden_size"] = 1800
+    needed = []
+    for average in (None, {"decay": 0.9}):
+        settings["training"]["moving_average"] = average
+        changed = Config.model_validate(settings)
+        model = build_model(changed.model, source_size=8, target_size=8)
+        freeze(model, ["decoder"])
+        *_, line = describe(changed, prepared, model)
+        if "not measured" in line:
+            pytest.skip("this system does not say how much memory is used")
+        memory, weights = re.findall(r"([\d,]+) MiB", line)
+        needed.append(int(memory.replace(",", "")))
+    assert 0.6 * int(weights) < needed[1] - needed[0] < 1.4 * int(weights)
+
+
+def test_what_comes_before_an_update_is_computed_as_in_training(
+    config: Config, prepared: Prepared, model: Seq2Seq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The decoder's words are the model's, and the candidates are searched with the kernels that are configured."""
+    fused: list[bool] = []
+    updated: list[Batch] = []
+
+    def candidates(model: Seq2Seq, batch: Batch, update: int) -> Candidates:
+        fused.append(computing.fused())
+        return make_candidates([[[4]]] * len(batch.source), [[0.0]] * len(batch.source))
+
+    def update(model: Seq2Seq, optimizer: Any, group: list[Batch], **settings: Any) -> None:
+        updated.extend(group)
+
+    monkeypatch.setattr("nmt.training.dry_run.update", update)
+    sampling = {"probability": 1.0}
+    for kernels in ("plain", "auto"):
+        training = {"kernels": kernels, "scheduled_sampling": sampling}
+        changed = Config.model_validate({**config.model_dump(), "training": training})
+        list(describe(changed, prepared, model, candidates))
+    assert fused == [False, True]
+    assert all(batch.fed is not None and batch.candidates is not None for batch in updated)
 
 
 def test_fewer_pairs_than_samples(tmp_path: Path, config: Config, prepared: Prepared, model: Seq2Seq) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from nmt import __version__
+from nmt.errors import counted
 from nmt.evaluation.page.contents import Contents
 from nmt.symbols import END, PIECES
 
@@ -63,10 +64,6 @@ def policy(style: str, script: str) -> str:
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
     allowed = [f"style-src 'sha256-{hashes[0]}'", f"script-src 'sha256-{hashes[1]}'"]
     return "; ".join(["default-src 'none'", *allowed, "base-uri 'none'", "form-action 'none'"])
-
-
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _dumps(value: object, **_: object) -> str:
