@@ -48,6 +48,7 @@ from nmt.training.pretrained import Pretrained, freeze_pretrained, read_pretrain
 from nmt.training.records import Records
 from nmt.training.run_files import STATES
 from nmt.training.run_folder import RunFolder
+from nmt.training.scheduled_sampling import late
 from nmt.training.states import SavedStates, saved_state
 from nmt.training.trainer import Trainer
 from nmt.training.update import chosen_computing
@@ -88,6 +89,7 @@ def _dry_run(request: Request) -> None:
 
     _warn_of_start(request, log)
     prepared = _prepare(request, log)
+    _warn_of_sampling(request, prepared, log)
     _tell_vocabulary(request, prepared, log)
     pretrained = read_pretrained(request.config.model, prepared.vocabularies)
     for line in pretrained.report:
@@ -169,6 +171,7 @@ def _run(
     processes.check_same("corpus", _fingerprint(prepared))
     processes.check_same("saved state", "none" if state is None else f"of update {state.numbers['progress']['update']}")
     if state is None:
+        _warn_of_sampling(request, prepared, log)
         pretrained = pretrained or read_pretrained(config.model, prepared.vocabularies)
         processes.check_same("pretrained embeddings", pretrained.fingerprint)
         for line in pretrained.report:
@@ -265,6 +268,12 @@ def _warn_of_start(request: Request, log: Log) -> None:
                 "warning: training.minimum_risk learns from translations of the model, which mean nothing at first; "
                 "give a trained model with --init-from"
             )
+
+
+def _warn_of_sampling(request: Request, prepared: Prepared, log: Log) -> None:
+    """Warn of scheduled sampling that the run ends too early for."""
+    if (warning := late(request.config, prepared.train)) is not None:
+        log(f"warning: {warning}")
 
 
 def _longest_source(request: Request, prepared: Prepared) -> int:

@@ -24,8 +24,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from nmt.config import Config
 from nmt.config.schema import ScheduledSampling
-from nmt.data.batching import Batch
+from nmt.data.batching import Batch, plan_epoch
+from nmt.data.binarised import PairedIds
+from nmt.errors import counted
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.linear import linear
 from nmt.ops.masks import length_mask
@@ -40,6 +43,26 @@ def probability(config: ScheduledSampling, updates: int) -> float:
     if config.schedule == "linear":
         return config.probability * min(1.0, updates / config.updates)
     return config.probability / (1.0 + config.updates * math.exp(-updates / config.updates))
+
+
+def late(config: Config, corpus: PairedIds) -> str | None:
+    """What to tell of a run that ends before an inverse sigmoid has risen to half of P; None where it does."""
+    training = config.training
+    settings = training.scheduled_sampling
+    if settings is None or settings.schedule != "inverse_sigmoid":
+        return None
+    ends = [] if training.max_updates is None else [training.max_updates]
+    if training.max_epochs is not None:
+        ends.append(training.max_epochs * math.ceil(len(plan_epoch(corpus, config, epoch=0)) / training.accumulate))
+    updates = min(ends)
+    reached, half = probability(settings, updates), math.ceil(settings.updates * math.log(settings.updates))
+    if reached >= settings.probability / 2:
+        return None
+    return (
+        f"training.scheduled_sampling.updates: {settings.updates:,} is late for this run: after its "
+        f"{counted(updates, 'update')} the probability is {reached:.2g}, and half of {settings.probability:g} is only "
+        f"reached after {counted(half, 'update')}; give fewer, or schedule: linear"
+    )
 
 
 def with_own_words(model: Seq2Seq, batch: Batch, chance: float) -> Batch:
