@@ -8,12 +8,16 @@ import math
 import shlex
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from textwrap import fill
 from typing import NamedTuple
 
-from benchmarks.attention_rows import PUBLISHED, ROWS, Row, concordance
-from benchmarks.attention_tasks import MULTI30K, SYNTHETIC, Result, Training, shown
+from benchmarks.attention_orders import OUTCOMES, SIGNIFICANT, Difference
+from benchmarks.attention_recipes import Recipe
+from benchmarks.attention_rows import ORDERS, PUBLISHED, ROWS, Row, concordance
+from benchmarks.attention_tasks import MULTI30K, SYNTHETIC, Result, Task, Training, shown
 from benchmarks.length_buckets import Bucket
 from nmt.config import Config
+from nmt.config.schema import InitialisationSection, UniformInitialisation
 
 LENGTH_ROWS = ("none", "global-additive", "local-p-general")
 Table = Sequence[Sequence[str]]
@@ -49,23 +53,28 @@ def complete(rows: Iterable[Row], results: Iterable[Result]) -> dict[str, Scored
 
 
 def report(
-    scored: Mapping[str, Scored], lengths: Lengths | None, *, recipes: Mapping[str, Config], example: Training
+    scored: Mapping[str, Scored],
+    lengths: Lengths | None,
+    differences: Sequence[Difference | None],
+    *,
+    recipe: Recipe,
+    example: Training,
 ) -> str:
-    """The whole document. `recipes`: the tasks' configurations by name; `example`: the run whose commands to show."""
+    """The whole document. `differences`: those of ORDERS that there are; `example`: the run whose commands to show."""
     sections = [
-        _introduction(recipes),
-        _missing(scored),
+        _introduction(recipe),
+        _missing(scored, recipe),
         _main_table(scored),
         _by_length(lengths, scored),
         _beside_published(scored),
-        _how(scored, example),
+        _orders(differences),
+        _how(example, recipe),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def _introduction(recipes: Mapping[str, Config]) -> str:
-    described = {name: describe_recipe(config) for name, config in recipes.items()}
-    beam = recipes[MULTI30K.name].decoding.beam_size
+def _introduction(recipe: Recipe) -> str:
+    beam = recipe.multi30k.configuration().decoding.beam_size
     return f"""# Every attention, one recipe
 
 Luong, Pham & Manning's Table 4 (2015, arXiv 1508.04025) with more rows, on small data. Every row is trained with the
@@ -74,13 +83,18 @@ order of `model.decoder` differ. `benchmarks/attention_table.py` trains the rows
 
 - **Perplexity** and **BLEU**: Multi30k English-German, tokenized and lowercased. Perplexity per subword piece of the
   validation corpus, for the best model by that measure; BLEU on test_2016_flickr at beam {beam}.
-  Recipe, [{shown(MULTI30K.config)}](../{shown(MULTI30K.config)}): {described[MULTI30K.name]}.
+  {_recipe(recipe.multi30k)}.
 - **AER** and **synthetic BLEU**: the same row, smaller, on the synthetic corpus, whose gold alignments are known. Each
   target word of the reference is linked to the source word with the most weight when that target word is forced
   (`--end-links best`). AER is that of Och & Ney, where 0 is perfect and 1 is worst. Some words have several gold links,
   which one link per word cannot cover, and a period has one but can be written without looking at it: periods change
   AER by up to 0.12.
-  Recipe, [{shown(SYNTHETIC.config)}](../{shown(SYNTHETIC.config)}): {described[SYNTHETIC.name]}."""
+  {_recipe(recipe.synthetic)}."""
+
+
+def _recipe(task: Task) -> str:
+    changed = f" with {', '.join(f'`{override}`' for override in task.overrides)}" if task.overrides else ""
+    return f"Recipe, [{shown(task.config)}](../{shown(task.config)}){changed}: {describe_recipe(task.configuration())}"
 
 
 def describe_recipe(config: Config) -> str:
@@ -93,7 +107,7 @@ def describe_recipe(config: Config) -> str:
         f"encoder of {model.encoder.hidden_size} {model.encoder.cell.upper()} units per direction",
         f"decoder of {model.decoder.hidden_size}",
         f"initial state {model.decoder.initial_state}",
-        f"{model.initialisation.name} initialization",
+        f"{model.initialisation.name} initialization{_range(model.initialisation)}",
         f"dropout {model.decoder.dropout:g}",
         f"{training.optimizer.name} at {training.optimizer.learning_rate:g}",
         " ".join([training.schedule.name, "schedule", *(f"{key} {value}" for key, value in schedule.items())]),
@@ -104,11 +118,18 @@ def describe_recipe(config: Config) -> str:
     return ", ".join(parts)
 
 
-def _missing(scored: Mapping[str, Scored]) -> str:
+def _range(start: InitialisationSection) -> str:
+    return f" in ±{start.range:g}" if isinstance(start, UniformInitialisation) else ""
+
+
+def _missing(scored: Mapping[str, Scored], recipe: Recipe) -> str:
     absent = [name for name in ROWS if name not in scored]
+    seeds = {name: (len(row.multi30k), len(recipe.seeds(row.row))) for name, row in scored.items()}
+    fewer = [f"{name} ({done} of {planned})" for name, (done, planned) in seeds.items() if done < planned]
+    also = f" With fewer seeds than planned: {', '.join(fewer)}." if fewer else ""
     if not absent:
-        return f"All {len(ROWS)} rows are complete."
-    return f"**{len(absent)} of {len(ROWS)} rows are not complete yet:** {', '.join(absent)}."
+        return f"All {len(ROWS)} rows are complete.{also}"
+    return f"**{len(absent)} of {len(ROWS)} rows are not complete yet:** {', '.join(absent)}.{also}"
 
 
 def _main_table(scored: Mapping[str, Scored]) -> str:
@@ -242,8 +263,39 @@ def _rank(name: str, values: Mapping[str, float]) -> str:
     return str(1 + sum(value > values[name] for value in values.values())) if name in values else "–"
 
 
-def _how(scored: Mapping[str, Scored], example: Training) -> str:
+def _orders(differences: Sequence[Difference | None]) -> str:
+    """The published orders beside ours, each as far as its rows are complete; `differences` are those of ORDERS."""
+    title = "## Which of the paper's orders hold"
+    pairs = [(order, ours) for order, ours in zip(ORDERS, differences, strict=True) if ours is not None]
+    if not pairs:
+        return f"{title}\n\nNo two of their rows are complete yet."
+    several = any(len(ours.seeds) > 1 for _, ours in pairs)
+    lines = [["better in the paper", "than", "by", "here by", "p", *(["seeds"] if several else []), "outcome"]]
+    for order, ours in pairs:
+        line = [order.better, order.worse, f"{order.published:.1f}", ours.shown, ours.chances]
+        lines.append([*line, *([str(len(ours.seeds))] if several else []), ours.outcome])
+    outcomes = [ours.outcome for _, ours in pairs]
+    counts = ", ".join(f"{outcomes.count(one)} {plural}" for one, plural in OUTCOMES.items())
+    seeds = "With several seeds: the mean of the differences ± their standard deviation, and p of each seed."
+    if not several:
+        seeds = "One seed a row: p says what other sentences might change, and nothing of what another seed would."
+    text = f"""What attention (`location`) and input feeding bring in Luong et al.'s Table 1, and the pairs of rows that
+their Table 4 puts in an order, in BLEU. p is that of sacreBLEU's paired bootstrap over the sentences, with 1,000
+resamples (`--compare A,B` has it for other rows). {seeds} An order holds, or is reversed, if every seed says so with
+p < {SIGNIFICANT}; otherwise, the difference is within noise."""
+    return f"""{title}
+
+{fill(text, 120, break_on_hyphens=False, break_long_words=False)}
+
+{markdown(lines)}
+
+Of {len(pairs)} orders, {counts}."""
+
+
+def _how(example: Training, recipe: Recipe) -> str:
     device = "cpu"
+    table = " ".join(["python -m benchmarks.attention_table", *(["--recipe", recipe.name] if recipe.suffix else [])])
+    other = "" if recipe.suffix else f"\n{table} --recipe long  # 16 epochs from ±0.2, some rows with three seeds"
     commands = "\n".join(
         shlex.join(command)
         for command in (example.train_command(device=device), example.evaluate_command(device=device))
@@ -253,9 +305,10 @@ def _how(scored: Mapping[str, Scored], example: Training) -> str:
 ```bash
 make data
 pip install -c constraints.txt -e '.[plots]'
-python -m benchmarks.attention_table            # every row; resumes where it stopped
-python -m benchmarks.attention_table --rows global-dot,none --seeds 3
-python -m benchmarks.attention_table --report-only
+{table}            # every row; resumes where it stopped
+{table} --rows global-dot,none --seeds 3
+{table} --compare global-dot,global-general,global-cosine
+{table} --report-only{other}
 ```
 
 These commands train and score one row, here {example.row.name}, with OMP_NUM_THREADS as in the line about the machine:

@@ -72,11 +72,11 @@ def _rows() -> Iterator[Row]:
 ROWS = {row.name: row for row in _rows()}
 
 
-def chosen(names: str | None) -> list[Row]:
+def chosen(names: str | None, *, option: str = "--rows") -> list[Row]:
     """The rows with these comma-separated names; None: all rows. Raises UserError for unknown names."""
     distinct = list(ROWS) if names is None else list(dict.fromkeys(name.strip() for name in names.split(",")))
     if unknown := [name for name in distinct if name not in ROWS]:
-        raise UserError(f"--rows {names}: no row is called {', '.join(map(repr, unknown))}; rows: {', '.join(ROWS)}")
+        raise UserError(f"{option} {names}: no row is called {', '.join(map(repr, unknown))}; rows: {', '.join(ROWS)}")
     return [ROWS[name] for name in distinct]
 
 
@@ -98,6 +98,30 @@ PUBLISHED = (
     Published("local-p-dot", "6.6", 18.0, 19.6),
     Published("local-p-general", "5.9", 19.0, 20.9),
 )
+
+REPEATED = (*(published.row for published in PUBLISHED), "global-additive", "conditional_gru-global-additive", "none")
+"""The rows whose order is in question, which are worth several seeds."""
+
+
+class Order(NamedTuple):
+    """Two rows that Luong et al. measured, the better one first, and how much more BLEU it has there."""
+
+    better: str
+    worse: str
+    published: float
+
+
+def _orders() -> Iterator[Order]:
+    """What attention and input feeding bring in the paper's Table 1, and all pairs of its Table 4 but for ties."""
+    yield Order("global-location-no-feeding", "none-no-feeding", 2.8)  # 14.0 -> 16.8
+    yield Order("global-location", "global-location-no-feeding", 1.3)  # 16.8 -> 18.1
+    converged = [(row, before) for row, _, before, _ in PUBLISHED if before is not None]
+    converged.sort(key=lambda pair: -pair[1])
+    for index, (better, high) in enumerate(converged):
+        yield from (Order(better, worse, high - low) for worse, low in converged[index + 1 :] if low < high)
+
+
+ORDERS = tuple(_orders())
 
 
 def concordance(pairs: Sequence[tuple[float, float]]) -> tuple[int, int]:

@@ -7,7 +7,8 @@
 takes hours. It can be stopped at any time and continues where it was when started again; finished rows are not repeated
 unless the recipe, the corpora or the row has changed. Each row is trained by nmt-train and scored by nmt-eval, once on
 Multi30k (configs/attention_table.yaml) and once on the synthetic corpus (configs/attention_synthetic.yaml), where its
-alignments are compared with the gold ones.
+alignments are compared with the gold ones. --recipe long trains twice as long and some rows with three seeds, and has a
+report of its own. --compare tests finished rows against one another.
 """
 
 import argparse
@@ -16,28 +17,28 @@ import signal
 import statistics
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
+from itertools import combinations
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # for `python benchmarks/attention_table.py`
 
 import torch
 
+from benchmarks.attention_orders import Difference, difference
+from benchmarks.attention_recipes import RECIPES, Recipe
 from benchmarks.attention_report import LENGTH_ROWS, Lengths, Scored, complete, report
-from benchmarks.attention_rows import ROWS, chosen
-from benchmarks.attention_tasks import MULTI30K, ROOT, SYNTHETIC, Training, plan
+from benchmarks.attention_rows import ORDERS, ROWS, chosen
+from benchmarks.attention_tasks import ROOT, Task, Training, plan
 from benchmarks.length_buckets import bleu_by_bucket, buckets, plot
 from nmt.cli.common import DEVICES, choose_device, run
-from nmt.config import load_config
 from nmt.data.corpus import read_lines
 from nmt.errors import UserError
 from nmt.files import written_atomically
 
-TASKS = (MULTI30K, SYNTHETIC)
 EXAMPLE = "global-dot"  # the row whose commands the document shows
 RESULTS = ROOT / "benchmarks" / "results" / "attention_table"
-IMAGE = Path("images", "bleu_by_source_length.png")  # in the folder of the document
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,29 +54,46 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", metavar="A,B", help="train only these rows (default: all; --list names them)")
     parser.add_argument("--list", action="store_true", help="list the rows and their progress, and exit")
-    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="train each row with the seeds 1 to N")
+    parser.add_argument("--recipe", choices=RECIPES, default="short", help="default: short")
+    parser.add_argument(
+        "--seeds", type=int, metavar="N", help="train each row with the seeds 1 to N (default: the recipe's)"
+    )
+    parser.add_argument(
+        "--compare", metavar="A,B", help="do not train; say of each pair of these rows whether chance may explain it"
+    )
     parser.add_argument("--device", choices=DEVICES, default="auto", help="default: auto")
     parser.add_argument("--threads", type=int, metavar="N", help="threads of each training (default: PyTorch's)")
     parser.add_argument("--report-only", action="store_true", help="do not train; write the report of what is done")
     parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "attention_table", help="folder of the trainings")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of their results, under version control")
     parser.add_argument(
-        "--document", type=Path, default=ROOT / "docs" / "attention_table.md", metavar="FILE", help="the report"
+        "--results", type=Path, help="folder of their results, under version control (default: the recipe's)"
     )
+    parser.add_argument("--document", type=Path, metavar="FILE", help="the report (default: the recipe's, in docs)")
     return parser
 
 
 def _body(options: argparse.Namespace) -> int:
+    recipe = RECIPES[options.recipe]
     problems = [f"--{name}: must be 1 or more" for name in ("seeds", "threads") if (getattr(options, name) or 1) < 1]
     if find_spec("matplotlib") is None:
         problems.append("matplotlib is needed for the plot: pip install -c constraints.txt -e '.[plots]'")
-    if not MULTI30K.source.is_file():
-        problems.append(f"{MULTI30K.source}: no such file; `make data` fetches Multi30k")
+    if not recipe.multi30k.source.is_file():
+        problems.append(f"{recipe.multi30k.source}: no such file; `make data` fetches Multi30k")
     if problems:
         raise UserError(*problems)
-    rows, runs, results = chosen(options.rows), options.runs.resolve(), options.results.resolve()
-    make_synthetic_corpus()
-    trainings = plan(TASKS, rows, seeds=range(1, options.seeds + 1), runs=runs, results=results)
+    rows, runs = chosen(options.rows), options.runs.resolve()
+    results = (options.results or RESULTS.with_name(RESULTS.name + recipe.suffix)).resolve()
+    document = options.document or ROOT / "docs" / f"attention_table{recipe.suffix}.md"
+    make_synthetic_corpus(recipe.synthetic)
+    if options.compare is not None:
+        print_differences(recipe.multi30k, finished(kept(recipe, runs, results)), options.compare)
+        return 0
+    seeds = range(1, 1 + (options.seeds or recipe.repeats))
+    trainings = [
+        training
+        for training in plan(recipe.tasks, rows, seeds=seeds, runs=runs, results=results)
+        if options.seeds or training.seed in recipe.seeds(training.row)
+    ]
     if options.list:
         list_rows(trainings)
         return 0
@@ -84,18 +102,18 @@ def _body(options: argparse.Namespace) -> int:
         for training in trainings:
             if (code := train(training, device=device, threads=threads)) != 0:
                 return code
-            write_report(options.document, runs, results)
-    write_report(options.document, runs, results)
+            write_report(recipe, document, runs, results)
+    write_report(recipe, document, runs, results)
     return 0
 
 
-def make_synthetic_corpus() -> None:
+def make_synthetic_corpus(task: Task) -> None:
     """Make the same corpus as `make demo`, unless it exists."""
-    data = load_config(SYNTHETIC.config).data
-    files = [SYNTHETIC.source, SYNTHETIC.reference, SYNTHETIC.gold, data.valid.source, data.train[0].source]
+    data = task.configuration().data
+    files = [task.source, task.reference, task.gold, data.valid.source, data.train[0].source]
     if not all(file is not None and file.is_file() for file in files):
         script = ROOT / "scripts" / "make_synthetic_corpus.py"
-        subprocess.run([sys.executable, script, "--output", SYNTHETIC.source.parent], check=True)
+        subprocess.run([sys.executable, script, "--output", task.source.parent], check=True)
 
 
 def list_rows(trainings: Sequence[Training]) -> None:
@@ -119,36 +137,74 @@ def train(training: Training, *, device: str, threads: int) -> int:
     return 0
 
 
-def write_report(document: Path, runs: Path, results_folder: Path) -> None:
-    """Write the document and its plot from whatever has been done by the present recipes."""
-    seeds = {int(match[1]) for path in results_folder.glob("*.json") if (match := re.search(r"-seed(\d+)-", path.name))}
-    trainings = plan(TASKS, list(ROWS.values()), seeds=sorted(seeds) or [1], runs=runs, results=results_folder)
-    results = [result for training in trainings if (result := training.result()) is not None]
-    scored = complete(ROWS.values(), results)
-    lengths = draw_lengths(document.parent, scored)
-    recipes = {task.name: load_config(task.config) for task in TASKS}
-    example = next(run for run in trainings if run.row.name == EXAMPLE and run.task == MULTI30K)
+def kept(recipe: Recipe, runs: Path, results: Path) -> list[Training]:
+    """Every row and seed of which there is a result, be it of another recipe, and the row that the report shows."""
+    names = [match for path in results.glob("*.json") if (match := re.match(r"(.+)-seed(\d+)-", path.name))]
+    rows = {EXAMPLE, *(match[1] for match in names)}
+    seeds = {1, *(int(match[2]) for match in names)}
+    present = [row for name, row in ROWS.items() if name in rows]
+    return plan(recipe.tasks, present, seeds=sorted(seeds), runs=runs, results=results)
+
+
+def finished(trainings: Iterable[Training]) -> dict[str, Scored]:
+    """The complete rows."""
+    return complete(ROWS.values(), [result for training in trainings if (result := training.result()) is not None])
+
+
+def print_differences(task: Task, scored: Mapping[str, Scored], names: str) -> None:
+    """One line for each pair of these rows. Raises UserError for fewer than two, or rows that are not complete."""
+    rows = [row.name for row in chosen(names, option="--compare")]
+    problems = [f"--compare {names}: {name} is not complete yet" for name in rows if name not in scored]
+    if len(rows) < 2:
+        problems.append(f"--compare {names}: one row; allowed: two or more, with commas between them")
+    if problems:
+        raise UserError(*problems)
+    for first, second in combinations(rows, 2):
+        compared = row_difference(task, scored, first, second)
+        outcome = f"{compared.shown} BLEU, p {compared.chances}" if compared else "no seed of both"
+        print(f"{first} - {second}: {outcome}", flush=True)
+
+
+def row_difference(task: Task, scored: Mapping[str, Scored], first: str, second: str) -> Difference | None:
+    """By the translations of `task`; None unless both rows are complete, with a seed of both."""
+    if first not in scored or second not in scored:
+        return None
+    reference = list(read_lines(task.reference))
+    return difference(scored[first].multi30k, scored[second].multi30k, reference, tokenize=task.tokenize)
+
+
+def write_report(recipe: Recipe, document: Path, runs: Path, results: Path) -> None:
+    """Write the document and its plot from whatever has been done by this recipe."""
+    trainings = kept(recipe, runs, results)
+    scored = finished(trainings)
+    task = recipe.multi30k
+    lengths = draw_lengths(task, document.parent, Path("images", f"bleu_by_source_length{recipe.suffix}.png"), scored)
+    differences = [row_difference(task, scored, order.better, order.worse) for order in ORDERS]
+    example = next(run for run in trainings if run.row.name == EXAMPLE and run.task == task)
     document.parent.mkdir(parents=True, exist_ok=True)
     with written_atomically(document) as file:
-        file.write(report(scored, lengths, recipes=recipes, example=example))
+        file.write(report(scored, lengths, differences, recipe=recipe, example=example))
     print(f"{document}: {len(scored)} of {len(ROWS)} rows", flush=True)
 
 
-def draw_lengths(folder: Path, scored: Mapping[str, Scored]) -> Lengths | None:
-    """BLEU by source length of LENGTH_ROWS, averaged over their seeds; None until all of them are complete."""
+def draw_lengths(task: Task, folder: Path, image: Path, scored: Mapping[str, Scored]) -> Lengths | None:
+    """BLEU by source length of LENGTH_ROWS, averaged over their seeds; None until all of them are complete.
+
+    The plot is `image`, a path inside `folder`, that of the document.
+    """
     if not all(name in scored for name in LENGTH_ROWS):
         return None
-    parts = buckets(list(read_lines(MULTI30K.source)))
-    references = list(read_lines(MULTI30K.reference))
+    parts = buckets(list(read_lines(task.source)))
+    references = list(read_lines(task.reference))
     series = {}
     for name in LENGTH_ROWS:
         by_seed = [
-            bleu_by_bucket(parts, result.translations, references, tokenize=MULTI30K.tokenize)
+            bleu_by_bucket(parts, result.translations, references, tokenize=task.tokenize)
             for result in scored[name].multi30k
         ]
         series[ROWS[name].title] = [statistics.fmean(scores) for scores in zip(*by_seed, strict=True)]
-    plot(folder / IMAGE, parts, series, title="Multi30k English-German, test_2016_flickr: BLEU by source length")
-    return Lengths(parts, series, IMAGE.as_posix())
+    plot(folder / image, parts, series, title="Multi30k English-German, test_2016_flickr: BLEU by source length")
+    return Lengths(parts, series, image.as_posix())
 
 
 if __name__ == "__main__":

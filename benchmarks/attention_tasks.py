@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import torch
 
 from benchmarks.attention_rows import Row
-from nmt.config import load_config
+from nmt.config import Config, load_config
 from nmt.data.corpus import digests, read_lines
 from nmt.decoding.scoring import score
 from nmt.decoding.translator import Translator
@@ -46,11 +46,16 @@ class Task(NamedTuple):
     source: Path
     reference: Path
     gold: Path | None = None
+    overrides: tuple[str, ...] = ()  # what the recipe changes in the configuration, as values of nmt-train's --set
+
+    def configuration(self, row: Row | None = None) -> Config:
+        """That of the recipe, or of a row trained by it."""
+        return load_config(self.config, [*self.overrides, *(row.overrides if row else [])])
 
     @property
     def tokenize(self) -> str:
         """The tokenisation of BLEU, here as in validation."""
-        return load_config(self.config).training.validation.tokenize
+        return self.configuration().training.validation.tokenize
 
 
 _MULTI30K, _SYNTHETIC = ROOT / "data" / "multi30k" / "tok", ROOT / "data" / "synthetic"
@@ -77,8 +82,9 @@ def plan(
     Raises UserError for every file that is missing.
     """
     corpora = {task: _corpora(task) for task in tasks}
+    configurations = {(task, row): _configuration(task, row) for task in tasks for row in rows}
     return [
-        Training(task, row, seed, runs, results, _hash([_configuration(task, row), corpora[task], seed]))
+        Training(task, row, seed, runs, results, _hash([configurations[task, row], corpora[task], seed]))
         for seed in seeds
         for row in rows
         for task in tasks
@@ -87,14 +93,14 @@ def plan(
 
 def _configuration(task: Task, row: Row) -> dict[str, Any]:
     """Every key that the recipe and the row set; what a default is worth is the code's."""
-    keys = load_config(task.config, row.overrides).model_dump(mode="json", exclude_defaults=True)
+    keys = task.configuration(row).model_dump(mode="json", exclude_defaults=True)
     data = {key: value for key, value in keys["data"].items() if key not in ("train", "valid", "cache_folder")}
     return {**keys, "name": None, "seed": None, "data": data}  # the seed counts by itself, files by their bytes
 
 
 def _corpora(task: Task) -> list[str]:
     """Every file that the task reads, as a hash of its bytes."""
-    data = load_config(task.config).data
+    data = task.configuration().data
     pairs = (*data.train, data.valid)
     files = [file for pair in pairs for file in (pair.source, pair.target, pair.alignments) if file is not None]
     files += [task.source, task.reference, *([task.gold] if task.gold else [])]
@@ -126,7 +132,12 @@ class Training(NamedTuple):
         return self.results / f"{self.row.name}-seed{self.seed}-{self.task.name}-{self.recipe}.json"
 
     def train_command(self, *, device: str) -> list[str]:
-        sets = [*self.row.overrides, f"seed={self.seed}", f"data.cache_folder={shown(self.runs / '.cache')}"]
+        sets = [
+            *self.task.overrides,
+            *self.row.overrides,
+            f"seed={self.seed}",
+            f"data.cache_folder={shown(self.runs / '.cache')}",
+        ]
         options = [word for each in sets for word in ("--set", each)]
         files = ["--config", shown(self.task.config), "--output", shown(self.folder)]
         return ["nmt-train", *files, *options, "--device", device, "--resume"]

@@ -1,19 +1,19 @@
 """The document from made-up results: complete rows only, missing ones named, means, ranks and lengths."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.attention_orders import Difference
+from benchmarks.attention_recipes import RECIPES
 from benchmarks.attention_report import LENGTH_ROWS, Lengths, complete, report
-from benchmarks.attention_rows import ROWS
+from benchmarks.attention_rows import ORDERS, ROWS
 from benchmarks.attention_table import RESULTS
-from benchmarks.attention_tasks import MULTI30K, ROOT, SYNTHETIC, Result, Training
+from benchmarks.attention_tasks import MULTI30K, ROOT, Result, Training
 from benchmarks.length_buckets import Bucket
-from nmt.config import load_config
 
 WITHOUT_FEEDING = [name for name in ROWS if name.endswith("-no-feeding")]
-RECIPES = {task.name: load_config(task.config) for task in (MULTI30K, SYNTHETIC)}
 EXAMPLE = Training(MULTI30K, ROWS["none"], 1, Path("/somewhere/runs"), Path("/somewhere/results"), "0123abcd")
 
 
@@ -45,8 +45,14 @@ def both(row: str, bleu: float, *, seed: int = 1, error: float | None = 0.125) -
     ]
 
 
-def document(results: Iterable[Result], lengths: Lengths | None = None) -> str:
-    return report(complete(ROWS.values(), results), lengths, recipes=RECIPES, example=EXAMPLE)
+def document(
+    results: Iterable[Result],
+    lengths: Lengths | None = None,
+    differences: Sequence[Difference | None] = (None,) * len(ORDERS),
+    recipe: str = "short",
+) -> str:
+    scored = complete(ROWS.values(), results)
+    return report(scored, lengths, differences, recipe=RECIPES[recipe], example=EXAMPLE)
 
 
 def row_of(text: str, begin: str) -> list[str]:
@@ -117,9 +123,15 @@ def test_input_feeding_is_compared_with_the_seeds_that_both_have() -> None:
 
 def test_the_document_is_of_the_results_that_there_are() -> None:
     """docs/attention_table.md has the table of what benchmarks/results has, row for row."""
-    text = document([Result(**json.loads(path.read_text(encoding="utf-8"))) for path in RESULTS.glob("*.json")])
+    results = [Result(**json.loads(path.read_text(encoding="utf-8"))) for path in RESULTS.glob("*.json")]
+    text = document(results)
     table = text[text.index("| score | scope |") : text.index("## BLEU by source length")]
-    assert table in (ROOT / "docs" / "attention_table.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "attention_table.md").read_text(encoding="utf-8")
+    assert table in page
+    bleu = {result.row: result.bleu for result in results if result.task == "multi30k"}
+    for order in ORDERS:
+        cells = row_of(page, f"{order.better} | {order.worse}")
+        assert cells[2:4] == [f"{order.published:.1f}", f"{bleu[order.better] - bleu[order.worse]:+.2f}"]
 
 
 def test_each_task_has_its_own_machine_and_precision() -> None:
@@ -156,6 +168,43 @@ def test_published_order_beside_ours() -> None:
     assert "2 of 3 pairs of rows" in text
 
 
+def test_orders_of_rows_that_are_not_complete_are_left_out() -> None:
+    """Of one seed each, with the p of each; an order that two of three seeds show is within noise."""
+    assert "No two of their rows are complete yet." in document([])
+    first, second, third = ORDERS[:3]
+    ours = [
+        Difference(first.better, first.worse, [1], [9.5], [0.001]),
+        Difference(second.better, second.worse, [1], [-1.25], [0.0396]),
+        Difference(third.better, third.worse, [1], [0.25], [0.05]),
+    ]
+    text = document([], differences=[*ours, *[None] * (len(ORDERS) - 3)])
+    begins = [f"{order.better} | {order.worse}" for order in (first, second, third)]
+    assert [row_of(text, begin)[2:] for begin in begins] == [
+        ["2.8", "+9.50", "0.001", "holds"],
+        ["1.3", "-1.25", "0.040", "reversed"],
+        ["0.4", "+0.25", "0.050", "within noise"],
+    ]
+    assert "Of 3 orders, 1 hold, 1 are reversed, 1 are within noise." in text
+    assert "One seed a row: p says" in text
+
+
+def test_orders_by_several_seeds() -> None:
+    ours = Difference(ORDERS[0].better, ORDERS[0].worse, [1, 2], [1.0, 3.0], [0.01, 0.2])
+    text = document([], differences=[ours, *[None] * (len(ORDERS) - 1)])
+    assert row_of(text, ORDERS[0].better)[2:] == ["2.8", "+2.00 ± 1.41", "0.010, 0.200", "2", "within noise"]
+    assert "One seed a row" not in text
+
+
+def test_the_long_recipe_says_what_it_changes_and_which_seeds_are_missing() -> None:
+    results = [*both("global-dot", 33.0), *both("global-dot", 35.0, seed=2), *both("global-cosine", 34.0)]
+    text = document(results, recipe="long")
+    assert "with `model.initialisation.range=0.2`, `training.max_epochs=16`" in text
+    assert "uniform initialization in ±0.2" in text
+    assert "16 epochs" in text
+    assert "With fewer seeds than planned: global-dot (2 of 3)." in text
+    assert "python -m benchmarks.attention_table --recipe long --report-only" in text
+
+
 def test_lengths() -> None:
     parts = [Bucket(0, 8, (0, 2)), Bucket(9, None, (1,))]
     series = {name: [30.0 + number, 20.0 + number] for number, name in enumerate(LENGTH_ROWS)}
@@ -174,5 +223,6 @@ def test_lengths_wait_for_their_rows() -> None:
 def test_the_recipes_are_told() -> None:
     text = document([])
     assert "6,000 bpe pieces" in text
+    assert "uniform initialization in ±0.1" in text
     assert "halving schedule after 4 epochs every 1 epoch factor 0.6" in text
     assert "8 epochs" in text

@@ -4,9 +4,11 @@ import re
 
 import pytest
 
-from benchmarks.attention_rows import PUBLISHED, ROWS, chosen, concordance
+from benchmarks.attention_recipes import RECIPES
+from benchmarks.attention_rows import ORDERS, PUBLISHED, REPEATED, ROWS, chosen, concordance
 from benchmarks.attention_tasks import MULTI30K, SYNTHETIC, Task
 from nmt.config import differences, load_config
+from nmt.config.schema import HalvingSchedule
 from nmt.errors import UserError
 from nmt.models.combinations import model_problems
 from nmt.models.decoders import DECODERS
@@ -48,6 +50,41 @@ def test_titles() -> None:
     names = ["none", "global-dot", "local-p-general-no-feeding", "bahdanau-paper-global-additive"]
     titles = ["no attention", "global, dot", "local-p, general, no feeding", "global, additive, bahdanau-paper"]
     assert [ROWS[name].title for name in names] == titles
+
+
+def test_the_published_orders() -> None:
+    """Table 4 has 18.6 twice, which is no order; Table 1 has 14.0, 16.8 with attention, and 18.1 with feeding."""
+    assert len(ORDERS) == 2 + 14
+    orders = {(order.better, order.worse): round(order.published, 1) for order in ORDERS}
+    assert set().union(*orders) <= set(ROWS)
+    assert orders["local-p-general", "global-general"] == 1.7
+    assert orders["global-location", "local-p-dot"] == 0.1
+    assert orders["global-location-no-feeding", "none-no-feeding"] == 2.8
+    assert orders["global-location", "global-location-no-feeding"] == 1.3
+    assert not {("global-dot", "local-m-general"), ("local-m-general", "global-dot")} & set(orders)
+
+
+def test_the_long_recipe_is_the_short_one_for_longer_and_from_larger_weights() -> None:
+    short, long = RECIPES["short"], RECIPES["long"]
+    changed = [
+        {line.partition(":")[0] for line in differences(one.configuration(), other.configuration())}
+        for one, other in zip(short.tasks, long.tasks, strict=True)
+    ]
+    schedule = {"training.max_epochs", "training.schedule.after", "training.schedule.factor"}
+    assert changed == [{"model.initialisation.range", *schedule}, {"model.initialisation.range"}]
+    first, second = (recipe.multi30k.configuration().training for recipe in (short, long))
+    assert (first.max_epochs, second.max_epochs) == (8, 16)
+    assert isinstance(first.schedule, HalvingSchedule)
+    assert isinstance(second.schedule, HalvingSchedule)
+    assert first.schedule.factor**4 == pytest.approx(second.schedule.factor**8, rel=0.01), "to the same rate at the end"
+
+
+def test_seeds() -> None:
+    """The long recipe repeats the seven rows of the published table, and three more."""
+    assert len(REPEATED) == len(set(REPEATED)) == 10
+    assert {len(RECIPES["short"].seeds(row)) for row in ROWS.values()} == {1}
+    assert {name for name, row in ROWS.items() if [*RECIPES["long"].seeds(row)] == [1, 2, 3]} == set(REPEATED)
+    assert [*RECIPES["long"].seeds(ROWS["global-cosine"])] == [1]
 
 
 @pytest.mark.parametrize("task", [MULTI30K, SYNTHETIC], ids=lambda task: task.name)

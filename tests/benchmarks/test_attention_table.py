@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from benchmarks import attention_table
+from benchmarks.attention_recipes import RECIPES, Recipe
 from benchmarks.attention_rows import ROWS
 from benchmarks.attention_tasks import Result, Task, Training, alignment_error, plan
 from nmt.decoding.translator import Translator
@@ -102,8 +103,18 @@ def runner(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Training], Re
 
 
 def finish(training: Training) -> Result:
+    """As if it translated well, or without attention word for word."""
     training.results.mkdir(parents=True, exist_ok=True)
-    result = replace(DONE, row=training.row.name, recipe=training.recipe)
+    file = training.task.source if training.row.score == "none" else training.task.reference
+    result = replace(
+        DONE,
+        row=training.row.name,
+        task=training.task.name,
+        seed=training.seed,
+        bleu=33.0 + len(training.row.name),
+        recipe=training.recipe,
+        translations=file.read_text(encoding="utf-8").splitlines(),
+    )
     training.kept.write_text(json.dumps(result.__dict__), encoding="utf-8")
     return result
 
@@ -169,15 +180,15 @@ def test_the_commands_resume(task: Task, tmp_path: Path) -> None:
 def tiny_table(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     """The script with one tiny task in the place of both."""
     multi30k, synthetic = task._replace(name="multi30k", gold=None), task._replace(name="synthetic")
-    monkeypatch.setattr(attention_table, "TASKS", (multi30k, synthetic))
-    monkeypatch.setattr(attention_table, "MULTI30K", multi30k)
-    monkeypatch.setattr(attention_table, "SYNTHETIC", synthetic)
+    monkeypatch.setitem(RECIPES, "short", Recipe("short", multi30k, synthetic, repeats=1))
+    longer = multi30k._replace(overrides=("training.max_updates=3",))
+    monkeypatch.setitem(RECIPES, "long", Recipe("long", longer, synthetic, repeats=3))
 
 
 @pytest.mark.usefixtures("tiny_table")
 def test_list(tmp_path: Path, capsys: pytest.CaptureFixture[str], runner: Callable[..., list[str]]) -> None:
     runner(finish)
-    multi30k = attention_table.TASKS[0]
+    multi30k = RECIPES["short"].multi30k
     attention_table.train(one(multi30k, "none", tmp_path / "runs"), device="cpu", threads=1)
     capsys.readouterr()
     arguments = ["--list", "--rows", "none,global-dot", "--runs", str(tmp_path / "runs")]
@@ -191,6 +202,67 @@ def test_list(tmp_path: Path, capsys: pytest.CaptureFixture[str], runner: Callab
     ]
 
 
+@pytest.mark.usefixtures("tiny_table")
+def test_some_rows_of_the_long_recipe_have_three_seeds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--recipe", "long", "--list", "--rows", "global-cosine,global-dot", "--runs", str(tmp_path)]
+    assert attention_table.main(arguments) == 0
+    shown = [line.split("  ")[:2] for line in capsys.readouterr().out.splitlines()[::2]]
+    one, several = "global-cosine", "global-dot"
+    assert shown == [[one, "seed 1"], [several, "seed 1"], [several, "seed 2"], [several, "seed 3"]]
+    assert attention_table.main([*arguments, "--seeds", "2"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 8, "of both rows, on both tasks"
+
+
+@pytest.mark.usefixtures("tiny_table")
+def test_a_table_that_was_stopped_goes_on(
+    tmp_path: Path, runner: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Stopped in the third of six trainings; and the report of this recipe has nothing of the other one."""
+    stops = iter([False, False, True])
+
+    def finish_or_stop(training: Training) -> Result:
+        if next(stops, False):
+            raise KeyboardInterrupt
+        return finish(training)
+
+    trained = runner(finish_or_stop)
+    document = tmp_path / "table_long.md"
+    folders = ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results"), "--document", str(document)]
+    arguments = ["--recipe", "long", "--rows", "global-dot", "--device", "cpu", "--threads", "1", *folders]
+    assert attention_table.main(arguments) == 130
+    assert len(trained) == 3
+    assert "With fewer seeds than planned: global-dot (1 of 3)." in document.read_text(encoding="utf-8")
+    assert attention_table.main(arguments) == 0
+    assert len(trained) == 3 + 4
+    text = document.read_text(encoding="utf-8")
+    assert "43.00 ± 0.00" in text
+    assert "fewer seeds" not in text
+    assert "--set training.max_updates=3 --set model.attention.score=dot" in text
+    capsys.readouterr()
+    assert attention_table.main(["--report-only", *folders]) == 0
+    assert f"{document}: 0 of {len(ROWS)} rows" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("tiny_table")
+def test_rows_are_compared(
+    tmp_path: Path, runner: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    runner(finish)
+    folders = ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
+    folders += ["--document", str(tmp_path / "table.md")]
+    assert attention_table.main(["--rows", "none,global-dot,global-cosine", "--device", "cpu", *folders]) == 0
+    capsys.readouterr()
+    assert attention_table.main(["--compare", "global-dot,none", *folders]) == 0
+    assert capsys.readouterr().out == "global-dot - none: +6.00 BLEU, p 0.001\n"
+
+    assert attention_table.main(["--compare", "global-dot", *folders]) == 2
+    assert "--compare global-dot: one row; allowed: two or more" in capsys.readouterr().err
+    assert attention_table.main(["--compare", "global-dot,local-m-dot", *folders]) == 2
+    assert "local-m-dot is not complete yet" in capsys.readouterr().err
+    assert attention_table.main(["--compare", "global-dot,dot", *folders]) == 2
+    assert "--compare global-dot,dot: no row is called 'dot'" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("tiny_table")
 def test_one_row_from_end_to_end(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -200,7 +272,7 @@ def test_one_row_from_end_to_end(tmp_path: Path, capfd: pytest.CaptureFixture[st
     arguments += ["--runs", str(runs), "--results", str(results), "--document", str(document)]
     assert attention_table.main(arguments) == 0
 
-    multi30k, synthetic = plan(attention_table.TASKS, [ROWS["global-dot"]], seeds=[1], runs=runs, results=results)
+    multi30k, synthetic = plan(RECIPES["short"].tasks, [ROWS["global-dot"]], seeds=[1], runs=runs, results=results)
     first, second = multi30k.result(), synthetic.result()
     assert first is not None
     assert second is not None
