@@ -149,7 +149,7 @@ def plot(path: Path, series: Mapping[str, Sequence[Measured]]) -> None:
     from matplotlib.figure import Figure
 
     (blue, *_), (red, *_), (green, *_), *_ = STYLES
-    figure = Figure(figsize=(2.6 * len(series) + 0.8, 5), layout="constrained")
+    figure = Figure(figsize=(2.6 * len(series) + 2.4, 5), layout="constrained")
     canvas = FigureCanvasAgg(figure)
     panels = figure.subplots(2, len(series), sharex=True, sharey="row", squeeze=False)
     for (upper, lower), (name, measured) in zip(panels.T, series.items(), strict=True):
@@ -157,7 +157,9 @@ def plot(path: Path, series: Mapping[str, Sequence[Measured]]) -> None:
         updates, centre, spread = (np.array([row[key] for row in rows]) for key in ("update", "mean", "deviation"))
         upper.fill_between(updates, centre - spread, centre + spread, color=blue, alpha=0.2, linewidth=0)
         upper.plot(updates, centre, color=blue, label="mean ± standard deviation")
-        upper.plot(updates, [row["first"] + row["last"] for row in rows], color=red, linestyle="--", label="at an end")
+        upper.plot(
+            updates, [row["first"] + row["last"] for row in rows], color=red, linestyle="--", label="share at an end"
+        )
         upper.set_title(name)
         for key, color, style, label in (
             ("from_gold", blue, "-", "p_t"),
@@ -170,8 +172,8 @@ def plot(path: Path, series: Mapping[str, Sequence[Measured]]) -> None:
             axes.set_ylim(bottom=0)
     panels[0, 0].set_ylabel("p_t / (S - 1)")
     panels[1, 0].set_ylabel("pieces from the aligned word")
-    for axes in panels[:, 0]:
-        axes.legend(frameon=False, fontsize="small")
+    for axes in panels[:, -1]:
+        axes.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))  # beside, over no curve
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_atomically(path, "wb") as file:
         canvas.print_figure(file, format="png", dpi=150, metadata={"Software": None})

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.length_buckets import STYLES
 from nmt.errors import UserError
 from nmt.files import written_atomically
 
@@ -135,13 +136,15 @@ def plot(path: Path, part: Part, rows: Sequence[Row]) -> None:
     """Write a PNG of the part's lines."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     figure = Figure(figsize=(6, 3.5), layout="constrained")
     canvas = FigureCanvasAgg(figure)  # no window, whatever the machine offers
     axes = figure.add_subplot()
     across = part.columns[0]
-    for key in part.plotted:
-        axes.plot([row[across.key] for row in rows], [row[key] for row in rows], marker="o", linewidth=2, label=key)
+    for key, (color, marker, line) in zip(part.plotted, STYLES, strict=False):
+        places, numbers = ([row[name] for row in rows] for name in (across.key, key))
+        axes.plot(places, numbers, color=color, marker=marker, linestyle=line, linewidth=2, label=key)
     if len(part.plotted) > 1:
         axes.legend(frameon=False)
     if "x" in part.logarithmic:
@@ -150,8 +153,11 @@ def plot(path: Path, part: Part, rows: Sequence[Row]) -> None:
     axes.set_xticks([], minor=True)
     if "y" in part.logarithmic:
         axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
     else:
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.08 * max(row[key] for row in rows for key in part.plotted))  # room for the whole marker
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.set_xlabel(across.title)
     axes.set_ylabel(part.title)
     axes.grid(axis="y", color="#DDDDDD")
