@@ -45,12 +45,14 @@ def binarise(
     with_text: bool = False,
     alignments: Iterable[str] | None = None,
     corpora: Sequence[int] | None = None,
+    blank: Sequence[list[int]] = (),
 ) -> PairedIds:
     """Encode pairs of lines into `folder` and open it; the pairs are read once and never all in memory.
 
     `corpora` says how many pairs come from each of several corpora, one after the other; None: all are from one.
 
-    `filters` None keeps every pair, even empty ones. `with_text` also keeps the lines, for sampling segmentations.
+    `filters` None keeps every pair, even empty ones; sources with the ids of one of `blank`, such as those of a tag
+    alone, count as empty. `with_text` also keeps the lines, for sampling segmentations.
     `alignments` are lines in Pharaoh format, one a pair, whose links are between words that the pair has.
 
     Raises:
@@ -67,7 +69,7 @@ def binarise(
             ends = np.cumsum(corpora or [0])[:-1]  # of all corpora but the last
             sizes = np.zeros(len(ends) + 1, dtype=np.int64)
             for texts, ids in _encoded(pairs, vocabularies):
-                kept, chunk_counts = _write_chunk(texts, ids, id_writers, text_writers, filters)
+                kept, chunk_counts = _write_chunk(texts, ids, id_writers, text_writers, filters, blank)
                 np.add.at(sizes, np.searchsorted(ends, counts["read"] + kept, side="right"), 1)
                 counts.update(chunk_counts)
                 if aligning is not None:
@@ -129,12 +131,15 @@ def _write_chunk(
     id_writers: Sequence["_RowsWriter"],
     text_writers: Sequence["_RowsWriter"],
     filters: Filters | None,
+    blank: Sequence[list[int]],
 ) -> tuple[npt.NDArray[np.int64], Counter[str]]:
-    """Filter and write a chunk of pairs; without `text_writers` no text.
+    """Filter and write a chunk of pairs; without `text_writers` no text. Sources in `blank` count as empty.
 
     Returns the rows that were kept, and the counts of the chunk, as in `CorpusReport`.
     """
     source_lengths, target_lengths = (np.array([len(row) for row in side]) for side in ids)
+    if blank:
+        source_lengths[[row for row, source in enumerate(ids[0]) if source in blank]] = 0
     empty, overlong, unbalanced = _left_out(source_lengths, target_lengths, filters)
     kept = np.flatnonzero(~(empty | overlong | unbalanced))
     counts = Counter(

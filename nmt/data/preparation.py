@@ -41,6 +41,7 @@ _ENCODING = 1  # how text becomes ids; part of the cache keys
 _USUAL_JOINER = "@@"
 _MANY_CUT = 0.05  # of a vocabulary; in that of an uncut text there are none but typing errors
 _WORDS = "one unknown piece for each unknown word"  # how text becomes ids in a word model; part of its cache keys
+_TAGS = "a tag alone is an empty source"  # likewise, of corpora with tags
 Log = Callable[[str], None]
 Entry = TypeVar("Entry")
 
@@ -361,8 +362,9 @@ def _encoded(
 ) -> PairedIds:
     models = [hashlib.blake2b(subwords.model, digest_size=20).hexdigest() for subwords in vocabularies]
     words = [_WORDS] if any(subwords.of_words for subwords in vocabularies) else []
-    tags = [[corpus.tag for corpus in corpora]] if any(corpus.tag for corpus in corpora) else []
-    key = _key([_ENCODING, [corpus.hashes for corpus in corpora], models, filters, with_text, *words, *tags])
+    tags = [corpus.tag for corpus in corpora]
+    tagged = [_TAGS, tags] if any(tags) else []
+    key = _key([_ENCODING, [corpus.hashes for corpus in corpora], models, filters, with_text, *words, *tagged])
     with_alignments = any(corpus.alignments for corpus in corpora)
     folder = cache / "ids" / key
 
@@ -387,6 +389,7 @@ def _encoded(
             with_text=with_text,
             alignments=lines,
             corpora=[corpus.lines for corpus in corpora],
+            blank=[vocabularies.source.encode(f"{tag} ") for tag in dict.fromkeys(tags) if tag is not None],
         )
         how = f"encoded in {time.monotonic() - began:.1f} s"
     log(f"{name}: {'; '.join(ids.report.lines())}; {how}")
