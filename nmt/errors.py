@@ -34,9 +34,9 @@ class DamagedFile(UserError):
     """A file is not what was written: cut short, overwritten, or with a flipped bit."""
 
 
-def counted(number: int, noun: str) -> str:
-    """A number with its noun: "1 line", "2 lines", "1,000 lines"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """A number with its noun: "1 line", "2 lines", "1,000 lines"; `plural` is that of a noun that takes more than s."""
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def first_of(texts: Sequence[str], most: int, *, before: str = "and ", after: str = "") -> list[str]:

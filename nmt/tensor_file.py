@@ -19,7 +19,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from nmt import __version__
-from nmt.errors import DamagedFile, UserError
+from nmt.errors import DamagedFile, UserError, counted
 from nmt.files import written_atomically
 
 VERSION = "1"  # of the format; increased when an older toolkit would misread a file
@@ -139,7 +139,7 @@ def _header(file: IO[bytes], size: int) -> tuple[dict[str, str], dict[str, Decla
     """The texts, and the declared tensors in the order of the file. Raises ValueError or RecursionError."""
     length = int.from_bytes(file.read(_LENGTH), "little")
     if length > size - _LENGTH:
-        raise ValueError(f"it has {size:,} bytes, too few for its header")
+        raise ValueError(f"it has {counted(size, 'byte')}, too few for its header")
     if length > LARGEST_HEADER:
         raise ValueError(f"its header has {length:,} bytes, more than {LARGEST_HEADER:,}")
     header = json.loads(file.read(length).decode("utf-8"), object_pairs_hook=_once)

@@ -126,7 +126,7 @@ def check(text: bytes, expected: Content, origin: str) -> None:
     """Raise Failure unless `text` has the expected number of lines and SHA-256."""
     lines = text.count(b"\n")
     if lines != expected.lines:
-        raise Failure(f"{origin}: {lines} lines, {expected.lines} expected")
+        raise Failure(f"{origin}: {lines} line{'' if lines == 1 else 's'}, {expected.lines} expected")
     sha256 = hashlib.sha256(text).hexdigest()
     if sha256 != expected.sha256:
         raise Failure(f"{origin}: SHA-256 {sha256}, {expected.sha256} expected")

@@ -26,6 +26,7 @@ from typing import IO
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find the package when run as a file
 
 from nmt.data.synthetic import make_pairs
+from nmt.errors import counted
 
 CAPTIONS = Path(__file__).resolve().parent.parent / "data" / "multi30k"
 SENTENCES = 30_000  # of the grammar: about as many as there are captions
@@ -57,7 +58,7 @@ def captions(folder: Path) -> list[Pair]:
     texts = [(folder / f"train.{side}").read_text(encoding="utf-8") for side in ("en", "de")]
     sides = [text.removesuffix("\n").split("\n") for text in texts]
     if len(sides[0]) != len(sides[1]) or not any(sides[0]):
-        raise ValueError(f"{folder}: train.en has {len(sides[0])} lines and train.de has {len(sides[1])}")
+        raise ValueError(f"{folder}: train.en has {counted(len(sides[0]), 'line')} and train.de has {len(sides[1])}")
     return list(zip(*sides, strict=True))
 
 

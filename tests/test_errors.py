@@ -62,3 +62,4 @@ def test_of_many_the_first_are_told() -> None:
 
 def test_one_has_no_plural() -> None:
     assert [counted(number, "line") for number in (0, 1, 2, 1000)] == ["0 lines", "1 line", "2 lines", "1,000 lines"]
+    assert [counted(number, "batch", "batches") for number in (1, 2)] == ["1 batch", "2 batches"]

@@ -20,7 +20,7 @@ from nmt.cli.models import named, read_model_paths
 from nmt.cli.options import missing, number_in
 from nmt.cli.outputs import check_outputs, failing_as, is_in_place
 from nmt.cli.parsers.average import PROGRAM, parser
-from nmt.errors import Checking, checked
+from nmt.errors import Checking, checked, counted
 from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model, longest_trained, save_model
 from nmt.training.averaging import average_weights
 from nmt.training.finetuning import why_not_alike
@@ -67,7 +67,8 @@ def _read_weights(texts: Sequence[str], models: int) -> Checking[list[float]]:
         else:
             yield f"--weights {shlex.quote(text)}: allowed: a number, more than 0 and at most 1,000,000,000"
     if models and len(texts) != models:
-        yield f"--weights has {len(texts)} numbers and --model {models} models: each model needs one"
+        sizes = f"--weights has {counted(len(texts), 'number')} and --model {counted(models, 'model')}"
+        yield f"{sizes}: each model needs one"
     return weights
 
 

@@ -36,7 +36,7 @@ from nmt.cli.parsers.parser import option_name
 from nmt.cli.significance import Resampling, read_resampling
 from nmt.cli.slow_sentences import sentences_watched
 from nmt.cli.systems import GIVEN_BY, Systems, read_sentences, read_systems, unequal_counts
-from nmt.errors import Checking, caught, checked
+from nmt.errors import Checking, caught, checked, counted
 from nmt.evaluation.comet_scores import check_comet, load_comet
 from nmt.evaluation.comparison import Comparison, SentenceScores, compare
 from nmt.evaluation.metrics import TOKENIZERS, check_tokenizer, chosen_metrics
@@ -329,7 +329,7 @@ def _slow(request: Request, systems: Mapping[str, Sequence[str]], index: int) ->
     words = len(systems[candidate.name][line].split())
     reference = max(len(lines[line].split()) for lines in request.references.values())
     return (
-        f"{PROGRAM}: warning: TER is still at {which}, line {line + 1} ({words:,} words, and {reference:,} "
+        f"{PROGRAM}: warning: TER is still at {which}, line {line + 1} ({counted(words, 'word')}, and {reference:,} "
         "in the reference): looking for phrases that were moved takes minutes in a long line, the more so where words "
         "repeat; --metrics bleu,chrf leaves TER out"
     )

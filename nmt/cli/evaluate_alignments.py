@@ -11,7 +11,7 @@ from nmt.cli.options import read_whole
 from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
 from nmt.cli.parsers.parser import option_name
 from nmt.config.problems import unknown_choice
-from nmt.errors import Checking
+from nmt.errors import Checking, counted
 from nmt.evaluation.alignments import SYMMETRISATIONS, alignment_scores, symmetrised, table
 from nmt.pharaoh import Gold, Links, pharaoh, read_gold, read_links
 
@@ -45,8 +45,8 @@ def read_alignments_request(options: argparse.Namespace, *, unwanted: Collection
     for (option, path), count in zip(paths.items(), (len(links), len(reverse), len(gold)), strict=True):
         if links and count and count != len(links):
             yield (
-                f"--alignments {options.alignments} has {len(links)} lines and {option} {path} has {count}: line i "
-                "of each must be of the same pair of sentences"
+                f"--alignments {options.alignments} has {counted(len(links), 'line')} and {option} {path} has "
+                f"{count:,}: line i of each must be of the same pair of sentences"
             )
     return Request(
         links=links, reverse=reverse, symmetrise=options.symmetrise, gold=gold, output=options.output, json=options.json

@@ -28,7 +28,7 @@ from nmt.cli.parsers.score import PROGRAM, parser
 from nmt.config.schema import AlignmentStep, EndLinks
 from nmt.data.corpus import check_corpora, read_pairs
 from nmt.decoding.scoring import score
-from nmt.errors import Checking, caught, checked
+from nmt.errors import Checking, caught, checked, counted
 from nmt.ops.loss import perplexity
 
 MEMORY = "shorten the longest lines, or score on another machine"
@@ -119,7 +119,8 @@ def _report(request: Request, tokens: int, log_probability: float) -> None:
     overall = perplexity(-log_probability / tokens) if tokens else None
     if request.json is None:
         shown = "no perplexity" if overall is None else f"perplexity {overall:.4f}"
-        print(f"{PROGRAM}: {shown}, {request.sentences:,} sentences, {tokens:,} tokens", file=sys.stderr)
+        sizes = f"{counted(request.sentences, 'sentence')}, {counted(tokens, 'token')}"
+        print(f"{PROGRAM}: {shown}, {sizes}", file=sys.stderr)
         return
     numbers = {
         "sentences": request.sentences,

@@ -26,7 +26,7 @@ from nmt.cli.outputs import check_outputs, failing_as, is_in_place
 from nmt.cli.parsers.shortlist import MOST_PAIRS, PROGRAM, parser
 from nmt.data.corpus import check_corpora, read_pairs
 from nmt.decoding.shortlist import LONGEST, Trained, save_shortlist, train_shortlist
-from nmt.errors import Checking, caught, checked
+from nmt.errors import Checking, caught, checked, counted
 from nmt.training.finetuning import load_origin
 
 
@@ -59,8 +59,8 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
     corpora, counts = list(zip(sources, targets, strict=False)), [0]
     if sources and targets and len(sources) != len(targets):
         yield (
-            f"--source has {len(sources)} files and --target {len(targets)}: file i of the one must go with file i of "
-            "the other"
+            f"--source has {counted(len(sources), 'file')} and --target {len(targets)}: file i of the one must go with "
+            "file i of the other"
         )
     elif corpora:
         counts = yield from caught(lambda: check_corpora(corpora), counts)

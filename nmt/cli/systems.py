@@ -14,7 +14,7 @@ from nmt.cli.models import Models, read_models
 from nmt.cli.options import read_whole
 from nmt.cli.outputs import Files
 from nmt.cli.parsers.parser import option_name
-from nmt.errors import Checking
+from nmt.errors import Checking, counted
 
 GIVEN_BY = ("hypotheses", "model", "runs")  # the options that say which systems there are
 _TENSORS = 9  # bytes that tell a model: safetensors begin with a length, in eight, and a brace
@@ -96,10 +96,10 @@ def read_sentences(option: str, path: Path | None) -> Checking[list[str]]:
 def unequal_counts(files: Sequence[tuple[str, Path, int]]) -> Iterator[str]:
     """What is wrong if the files, each with its option and its number of lines, do not have equally many."""
     if len({count for *_, count in files}) > 1:
-        told = [f"{option} {path} has {count} lines" for option, path, count in files]
+        told = [f"{option} {path} has {counted(count, 'line')}" for option, path, count in files]
         if len(told) == 2:
-            first, second = told
-            yield f"{first} and {second.removesuffix(' lines')}: line i of the one must go with line i of the other"
+            _, (option, path, count) = files
+            yield f"{told[0]} and {option} {path} has {count:,}: line i of the one must go with line i of the other"
         else:
             yield f"{', '.join(told[:-1])}, and {told[-1]}: line i of all of them must be of the same sentence"
 

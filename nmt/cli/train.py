@@ -32,7 +32,7 @@ from nmt.config.contradictions import doubts
 from nmt.data.mixing import mixture
 from nmt.data.preparation import Log, Prepared, prepare
 from nmt.data.subwords import Vocabularies
-from nmt.errors import ToldElsewhere, UserError, checked
+from nmt.errors import ToldElsewhere, UserError, checked, counted
 from nmt.jobs.stopping import Interrupted, handled, is_heard, leaving, telling
 from nmt.jobs.team import told_by_the_first
 from nmt.jobs.torchrun import job
@@ -158,7 +158,8 @@ def _run(
 ) -> int:
     """Train in an open run folder as one of the processes, on data that may be `prepared` and vectors `pretrained`."""
     config, origin, device = request.config, request.origin, request.device
-    log(f"run folder {folder.path}, {device}, PyTorch {torch.__version__}, {torch.get_num_threads()} threads")
+    threads = counted(torch.get_num_threads(), "thread")
+    log(f"run folder {folder.path}, {device}, PyTorch {torch.__version__}, {threads}")
     state = saved_state(folder, processes, log)
     if state is None:
         _warn_of_start(request, log)

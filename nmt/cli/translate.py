@@ -33,7 +33,7 @@ from nmt.decoding.reading import sentence_language
 from nmt.decoding.translator import Translation, Translator
 from nmt.documents.document import document_options, read_document
 from nmt.documents.formats import Format
-from nmt.errors import UserError, checked
+from nmt.errors import UserError, checked, counted
 from nmt.jobs.in_parts import translate_in_parts
 from nmt.jobs.resuming import Job, remove_idle
 from nmt.jobs.shards import merge
@@ -55,8 +55,8 @@ def _translate(arguments: Sequence[str] | None) -> int:
     team = Team.of_torchrun(PROGRAM)
     if options.merge:
         outputs = team.together("options", lambda: checked(read_merge(options, parser(), processes=team.size)))
-        shards = merge(outputs, main=MAIN)
-        print(f"{PROGRAM}: {outputs[MAIN]}: merged {shards} shards; their files may be deleted", file=sys.stderr)
+        shards = counted(merge(outputs, main=MAIN), "shard")
+        print(f"{PROGRAM}: {outputs[MAIN]}: merged {shards}; their files may be deleted", file=sys.stderr)
         return 0
     request = team.together("options", lambda: checked(read_request(options, team)))
     if request.format != "text":

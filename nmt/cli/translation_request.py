@@ -33,7 +33,7 @@ from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import Glossary, read_glossary
 from nmt.decoding.text.sentences import checked_language
 from nmt.documents.formats import FORMATS, Format
-from nmt.errors import Checking, caught
+from nmt.errors import Checking, caught, counted
 from nmt.jobs.records import State, file_states
 from nmt.jobs.shards import Shard, record_of
 from nmt.jobs.team import Team
@@ -118,8 +118,8 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
         count = yield from caught(partial(_count, values[name]), None)
         if count is not None and lines is not None and count != lines:
             yield (
-                f"--{name} {values[name]} has {count} lines and --input {source} has {lines}: line i of the one must "
-                f"go with line i of the other; a line of {BESIDE[name]} may be empty"
+                f"--{name} {values[name]} has {counted(count, 'line')} and --input {source} has {lines:,}: line i of "
+                f"the one must go with line i of the other; a line of {BESIDE[name]} may be empty"
             )
     if options.constraints is not None and options.sample:
         yield "--constraints has no effect with --sample, which draws instead of searching"

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.sealed import Seal, check_size, new_checksum, opened, read_sealed, telling_damage
+from nmt.errors import counted
 
 FORMAT = 2  # of the files
 META = "meta.json"
@@ -60,9 +61,10 @@ class CorpusReport(NamedTuple):
     @property
     def left_out(self) -> str:
         """How many pairs each filter dropped; "" when none did."""
+        pieces = "piece" if self.max_length == 1 else "pieces"
         reasons = (
             (self.empty, "empty on one side"),
-            (self.overlong, f"longer than data.max_length = {self.max_length} pieces"),
+            (self.overlong, f"longer than data.max_length = {self.max_length} {pieces}"),
             (self.unbalanced, f"over data.max_length_ratio = {self.max_length_ratio}"),
         )
         return ", ".join(f"{count:,} {reason}" for count, reason in reasons if count)
@@ -70,8 +72,8 @@ class CorpusReport(NamedTuple):
     def lines(self) -> list[str]:
         """The report as text: a line for the pairs, one for the pieces of each side, and one for alignments."""
         left_out = f" ({100 * self.kept / self.read:.2f} %; left out: {self.left_out})" if self.left_out else ""
-        lines = [f"{self.read:,} pairs read, {self.kept:,} kept{left_out}"] + [
-            f"{side}: {pieces:,} pieces, {pieces / max(self.kept, 1):.1f} a sentence, "
+        lines = [f"{counted(self.read, 'pair')} read, {self.kept:,} kept{left_out}"] + [
+            f"{side}: {counted(pieces, 'piece')}, {pieces / max(self.kept, 1):.1f} a sentence, "
             f"{unknown:,} unknown ({100 * unknown / max(pieces, 1):.2f} %)"
             for side, pieces, unknown in (
                 ("source", self.source_pieces, self.source_unknown),

@@ -23,7 +23,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import IO, Any
 
-from nmt.errors import Checking, UserError, caught, checked, first_of, nearest
+from nmt.errors import Checking, UserError, caught, checked, counted, first_of, nearest
 
 LONGEST_LINE = 1 << 22  # bytes without the line end: a million characters of any kind
 LARGEST_TEXT = 1 << 26  # bytes of a document, which is read at once
@@ -258,7 +258,7 @@ def _invalid_utf8(name: str, number: int, line: bytes, error: UnicodeDecodeError
 
 def _unequal(source: Path, source_count: int, target: Path, target_count: int) -> str:
     return (
-        f"{source} has {source_count} lines, but {target} has {target_count}; "
+        f"{source} has {counted(source_count, 'line')}, but {target} has {target_count:,}; "
         "line i of one file must be the translation of line i of the other"
     )
 

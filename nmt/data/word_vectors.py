@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from nmt.data.corpus import excerpt, read_lines
 from nmt.data.segmentation import WORD_START
-from nmt.errors import UserError
+from nmt.errors import UserError, counted
 from nmt.symbols import PIECES
 
 _MOST_MESSAGES = 20  # a file of another kind has a mistake in every line
@@ -48,8 +48,8 @@ def check_size(path: Path, size: int) -> bool:
     numbers = int(fields[1]) if has_header else len(fields) - 1
     if numbers != size:
         raise UserError(
-            f"{path}, line 1: its vectors have {numbers:,} numbers, but model.embedding_size is {size:,}; set it to "
-            f"{numbers:,}, or give vectors of that size"
+            f"{path}, line 1: its vectors have {counted(numbers, 'number')}, but model.embedding_size is {size:,}; set "
+            f"it to {numbers:,}, or give vectors of that size"
         )
     return has_header
 
@@ -76,7 +76,8 @@ def read_vectors(path: Path, pieces: Sequence[str], *, size: int, largest: float
             if len(problems) == _MOST_MESSAGES:
                 raise UserError(*problems, f"{path}: the lines behind them were not read") from None
     if has_header and number - 1 != announced:
-        problems.append(f"{path}: has {number - 1:,} vectors, but its first line says {announced:,}; is it all there?")
+        vectors = counted(number - 1, "vector")
+        problems.append(f"{path}: has {vectors}, but its first line says {announced:,}; is it all there?")
     ids, twice = rows.chosen()
     problems += [f"{path}, line {again}: the word of line {line} again; remove one of them" for line, again in twice]
     if not ids and not problems:
@@ -124,8 +125,8 @@ class _Rows:
             word, *numbers = line.rsplit(" ", self._size)
             if all(map(_is_number, numbers)) and not any(map(_is_number, word.split(" ")[1:])):
                 return word
-        expected = f"expected a word and {self._size:,} numbers, with single spaces between them"
-        raise ValueError(f"{excerpt(line)} has {spaces + 1:,} columns; {expected}")
+        expected = f"expected a word and {counted(self._size, 'number')}, with single spaces between them"
+        raise ValueError(f"{excerpt(line)} has {counted(spaces + 1, 'column')}; {expected}")
 
     def _vector(self, line: str) -> npt.NDArray[np.float32]:
         word, *fields = line.rsplit(" ", self._size)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeGuard
 
+from nmt.errors import counted
 from nmt.files import written_atomically
 
 JOB, JOINED = "job.json", "joined.json"
@@ -125,11 +126,11 @@ def read_content(path: Path, to: IO[bytes] | None = None) -> Content:
 def check(path: Path, content: Content, recorded: Content) -> None:
     """Raise Damaged unless a file has the content that was recorded."""
     if content.size != recorded.size:
-        raise Damaged(f"{path}: has {content.size:,} bytes, and had {recorded.size:,} when it was finished")
+        raise Damaged(f"{path}: has {counted(content.size, 'byte')}, and had {recorded.size:,} when it was finished")
     if content.digest != recorded.digest:
         raise Damaged(f"{path}: has been altered since it was finished")
     if content.lines != recorded.lines:
-        raise Damaged(f"{path}: has {content.lines:,} lines, and its record says {recorded.lines:,}")
+        raise Damaged(f"{path}: has {counted(content.lines, 'line')}, and its record says {recorded.lines:,}")
 
 
 def file_states(files: Mapping[str, str]) -> dict[str, State]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from nmt.errors import UserError
+from nmt.errors import UserError, counted
 
 if TYPE_CHECKING:
     from torch.distributed.distributed_c10d import PrefixStore
@@ -50,7 +50,8 @@ def own_gpu() -> torch.device:
     rank, gpus = number("LOCAL_RANK", 0), torch.cuda.device_count()
     here = max(number("LOCAL_WORLD_SIZE", 1), rank + 1)
     if here > gpus:
-        raise UserError(f"torchrun: {here} processes on a machine with {gpus} GPUs; give --device cpu, or fewer")
+        machine = f"{counted(here, 'process', 'processes')} on a machine with {counted(gpus, 'GPU')}"
+        raise UserError(f"torchrun: {machine}; give --device cpu, or fewer")
     device = torch.device("cuda", rank)
     torch.cuda.set_device(device)
     return device

@@ -9,6 +9,7 @@ from itertools import chain
 from nmt.config import Config, Problem, unknown_names
 from nmt.config.allowed import Families
 from nmt.config.schema import AttentionConfig, DecodingConfig, ModelConfig, TrainingConfig, changed, memory_size
+from nmt.errors import counted
 from nmt.models.cells import CELLS
 from nmt.models.decoders import DECODERS
 from nmt.models.initial_state import INITIAL_STATES
@@ -166,8 +167,8 @@ def _sizes(model: ModelConfig) -> Iterator[Problem]:
     else:
         ways.append(f"set model.encoder.hidden_size: {query}")
     message = (
-        f"{model.attention.score} compares the decoder's state ({query} units) with the memory ({memory} units), which "
-        f"must be of one size; {', '.join(ways)}, or use score: general"
+        f"{model.attention.score} compares the decoder's state ({counted(query, 'unit')}) with the memory "
+        f"({counted(memory, 'unit')}), which must be of one size; {', '.join(ways)}, or use score: general"
     )
     encoder_keys = (("model", "encoder", key) for key in ("hidden_size", "bidirectional", "directions"))
     yield Problem(_SCORE, message, (("model", "decoder", "hidden_size"), *encoder_keys))
@@ -255,9 +256,9 @@ def start_warnings(model: ModelConfig) -> Iterator[str]:
     decoder, start = model.decoder, model.initialisation
     blind = model.attention.score == "general" and decoder.type == "luong" and decoder.input_feeding
     if blind and start.name == "uniform" and start.range <= 0.1 and decoder.hidden_size < FEW_UNITS:
-        units, limit = decoder.hidden_size, f"{start.range:g}"
+        units, limit = counted(decoder.hidden_size, "unit"), f"{start.range:g}"
         yield (
-            f"score: general with input feeding, {units} units, and weights drawn from [-{limit}, {limit}] may learn "
+            f"score: general with input feeding, {units}, and weights drawn from [-{limit}, {limit}] may learn "
             f"slowly or not at all: with fewer than about {FEW_UNITS} units, attention may settle on one place, and "
             "be ignored. Set model.attention.score: scaled_general, model.initialisation.range: 0.2, or "
             "model.decoder.input_feeding: false (see docs/results.md, on the initialization of small models)"

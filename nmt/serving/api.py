@@ -26,7 +26,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nmt.documents.document import Document, read_document
-from nmt.errors import Checking, UserError, caught, checked, first_of
+from nmt.errors import Checking, UserError, caught, checked, counted, first_of
 from nmt.serving.batching import Batcher, QueueFull
 from nmt.serving.languages import name_of
 from nmt.serving.limits import Limits, Rates, is_allowed
@@ -133,8 +133,8 @@ class Service:
         has_key = self.keys is not None and isinstance(key, str) and is_allowed(key, self.keys)
         client = f"key {key}" if has_key else http.client.host if http.client else ""
         if seconds := self.rates.seconds_until_allowed(client):
-            most = self.limits.per_minute
-            raise _refusal(429, f"more than {most} requests a minute; wait a moment", seconds=int(seconds) + 1)
+            most = counted(self.limits.per_minute or 0, "request")
+            raise _refusal(429, f"more than {most} a minute; wait a moment", seconds=int(seconds) + 1)
         if self.keys is not None and not has_key:
             raise HTTPException(403, "Invalid API key" if key else "this server wants an API key: send it as api_key")
 

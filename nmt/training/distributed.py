@@ -150,7 +150,8 @@ def joined(
             raise
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun ends us now, but this is to be told first
         minutes = patience.total_seconds() / 60
-        why = "has ended" if not _timed_out(error) else f"has not answered for {minutes:g} minutes (--rank-timeout)"
+        waited = f"{minutes:g} minute{'' if minutes == 1 else 's'}"
+        why = "has ended" if not _timed_out(error) else f"has not answered for {waited} (--rank-timeout)"
         raise LostProcess(
             f"process {rank} of {size}: another process of this training {why}, so this one ends too; unless "
             "that one says otherwise, the run continues with --resume from what it had saved"

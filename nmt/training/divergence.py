@@ -9,7 +9,7 @@ from torch.optim import Optimizer
 
 from nmt.config.schema import Divergence, TrainingConfig
 from nmt.data.batching import Batch
-from nmt.errors import UserError
+from nmt.errors import UserError, counted
 from nmt.training.distributed import ALONE, Processes
 from nmt.training.progress import Progress
 
@@ -35,7 +35,7 @@ def place(group: Sequence[Batch | None], progress: Progress, processes: Processe
     batches = f"batch {last}" if len(group) == 1 else f"batches {progress.position + 1} to {last}"
     rows = [int(row) + 1 for batch in group if batch is not None for row in batch.indices]
     whose = f" of process {processes.rank}" if processes.size > 1 else ""
-    pairs = f", {len(rows)} pairs{whose} from {min(rows)} to {max(rows)}" if rows else ""
+    pairs = f", {counted(len(rows), 'pair')}{whose} from {min(rows)} to {max(rows)}" if rows else ""
     return (
         f"update {progress.update:,} (epoch {progress.epoch + 1}, {batches}{pairs}, learning rate {progress.rate:.4g})"
     )

@@ -22,7 +22,7 @@ from nmt.config.schema import (
     WarmupSchedule,
     changed,
 )
-from nmt.errors import UserError
+from nmt.errors import UserError, counted
 from nmt.evaluation.metrics import METRICS
 
 
@@ -209,7 +209,7 @@ class Plateau(Schedule):
         if self.end() is not None:
             return None
         return (
-            f"no better {self.config.metric} in {self.config.patience + 1} validations: "
+            f"no better {self.config.metric} in {counted(self.config.patience + 1, 'validation')}: "
             f"learning rate {self.learning_rate * self.current:.3g} from now on"
         )
 

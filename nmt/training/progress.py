@@ -10,7 +10,7 @@ from typing import Any
 
 from nmt.config.schema import Interval, TrainingConfig
 from nmt.data.batching import Batch
-from nmt.errors import UserError
+from nmt.errors import UserError, counted
 from nmt.ops.loss import perplexity
 from nmt.training.distributed import Processes
 from nmt.training.gradient_norms import Counts
@@ -146,11 +146,11 @@ class Progress:
         """Why training is over at this point, or None."""
         stopping = config.early_stopping
         if stopping is not None and self.stopping_waited >= stopping.patience:
-            return f"no better {stopping.metric} in {stopping.patience} validations"
+            return f"no better {stopping.metric} in {counted(stopping.patience, 'validation')}"
         if config.max_updates is not None and self.update >= config.max_updates:
-            return f"{self.update:,} updates"
+            return counted(self.update, "update")
         if config.max_epochs is not None and self.epoch >= config.max_epochs:
-            return f"{self.epoch} epochs"
+            return counted(self.epoch, "epoch")
         return None
 
     def within(self, batches: int) -> int:

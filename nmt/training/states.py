@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from nmt.config import Config
-from nmt.errors import DamagedFile, UserError
+from nmt.errors import DamagedFile, UserError, counted
 from nmt.files import linked_atomically, written_atomically
 from nmt.models.model_file import load_model
 from nmt.models.seq2seq import Seq2Seq
@@ -69,7 +69,8 @@ class SavedStates:
         saved, present = state.numbers["surroundings"], self._surroundings()
         if saved["threads"] != present["threads"] and saved.get("processes", 1) == present["processes"]:
             torch.set_num_threads(saved["threads"])  # another number of processes changes the last bits anyway
-            log(f"{saved['threads']} threads as before, not {present['threads']}: their number decides the last bits")
+            before = counted(saved["threads"], "thread")
+            log(f"{before} as before, not {present['threads']}: their number decides the last bits")
         for warning in _changed(saved, present):
             log(warning)
         progress = Progress.from_json(state.numbers["progress"], rank=rank)

@@ -18,6 +18,7 @@ from tqdm import tqdm
 from nmt.data.batching import Batch, Candidates, Indices, batches, padding_share, plan_epoch, read_batch
 from nmt.data.binarised import PairedIds
 from nmt.data.subwords import Vocabularies
+from nmt.errors import counted
 from nmt.jobs.stopping import Interrupted, StopRequest
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.computing import computing
@@ -93,7 +94,7 @@ class Trainer:
             return
         if progress.position == 0:
             share = padding_share(plan, self.corpus.source_lengths, self.corpus.target_lengths)
-            self.log(f"epoch {progress.epoch + 1}: {len(plan):,} batches, {share:.1%} padding")
+            self.log(f"epoch {progress.epoch + 1}: {counted(len(plan), 'batch', 'batches')}, {share:.1%} padding")
         if self.settings.validation.retain is not None and progress.validated < 0:  # what it was at the start
             self._validate()
         groups = self._groups(plan)

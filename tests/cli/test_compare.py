@@ -286,7 +286,7 @@ def test_all_line_counts_are_shown_at_once(files: Path, capsys: pytest.CaptureFi
     (files / "odd").write_text("one\n", encoding="utf-8")
     (files / "ref2").write_text("one\n" * 7, encoding="utf-8")
     assert fails(capsys, "--hypotheses", "old", "odd", "--reference", "ref", "ref2") == (
-        "nmt-eval: error: --hypotheses old has 3 lines, --hypotheses odd has 1 lines, --reference ref has 3 lines, and "
+        "nmt-eval: error: --hypotheses old has 3 lines, --hypotheses odd has 1 line, --reference ref has 3 lines, and "
         "--reference ref2 has 7 lines: line i of all of them must be of the same sentence\n"
     )
 

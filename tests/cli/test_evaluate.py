@@ -399,7 +399,7 @@ def test_source_and_reference_of_different_length(
 ) -> None:
     (files / "src").write_text("Ja\n", encoding="utf-8")
 
-    assert "--source src has 1 lines and --reference ref has 3" in fails(MODEL, capsys)
+    assert "--source src has 1 line and --reference ref has 3" in fails(MODEL, capsys)
     assert translator.options is None
 
 

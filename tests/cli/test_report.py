@@ -132,7 +132,7 @@ def test_line_counts(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "gold").write_text("0-0\n", encoding="utf-8")
     arguments = ["--hypotheses", "good", "--reference", "ref", "--source", "src", "--report", "page.html"]
     assert main([*arguments, "--attention-model", "m", "--gold-alignments", "gold"]) == 2
-    assert "--gold-alignments gold has 1 lines" in capsys.readouterr().err
+    assert "--gold-alignments gold has 1 line" in capsys.readouterr().err
 
 
 def test_gold_alignments_of_words_that_are_not_there(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

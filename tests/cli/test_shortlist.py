@@ -104,7 +104,7 @@ def test_mistakes_are_reported_at_once(trained: Path, capsys: Capture) -> None:
     assert "--most-frequent many: allowed: a whole number, at least 0" in text
     given = ("--model", str(trained), "--source", "train.en", "--target", "train.de")
     (message,) = complaints(capsys, *given, "valid.de", "--output", "list")
-    assert "--source has 1 files and --target 2" in message
+    assert "--source has 1 file and --target 2" in message
     (message,) = complaints(capsys, *given[:-1], "valid.de", "--output", "list")
     assert "train.en has 108 lines, but valid.de has 12" in message
     (message,) = complaints(capsys, *given, "--output", "-")

@@ -114,7 +114,7 @@ def test_corpora(tmp_path: Path, own: Path, train: Train, capsys: Capture, name:
 @pytest.mark.parametrize(
     ("override", "fragment"),
     [
-        ("data.max_length=1", "no training pair is left of 108: 108 longer than data.max_length = 1 pieces"),
+        ("data.max_length=1", "no training pair is left of 108: 108 longer than data.max_length = 1 piece"),
         ("subwords.size=5000", "subwords.size is 5000, but this corpus supports at most "),
         ("subwords.size=10", "subwords.size is 10, but this corpus needs at least "),
         ("subwords.model=missing.model", "subwords.model: "),

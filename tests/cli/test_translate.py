@@ -165,7 +165,7 @@ def test_prefixes(capsys, model: Path, source: Path, tmp_path: Path, monkeypatch
 
     prefix.write_text("Two men\n", encoding="utf-8")
     (message,) = complaints(capsys, "--model", model, "--input", source, "--prefix", prefix)
-    assert f"--prefix {prefix} has 1 lines and --input {source} has 7" in message
+    assert f"--prefix {prefix} has 1 line and --input {source} has 7" in message
     (message,) = complaints(capsys, "--model", model, "--input", source, "--prefix", tmp_path / "nowhere")
     assert "nowhere: no such file" in message
     output = tmp_path / "out"
@@ -455,7 +455,7 @@ def test_constraints(capsys, model: Path, source: Path, tmp_path: Path) -> None:
     assert "the constraints of line 1 need" in "\n".join(messages)
     constraints.write_text("Two men\n", encoding="utf-8")
     (message,) = complaints(capsys, *given)
-    assert f"--constraints {constraints} has 1 lines and --input {source} has 7" in message
+    assert f"--constraints {constraints} has 1 line and --input {source} has 7" in message
     assert "a line of constraints may be empty" in message
 
 

@@ -231,7 +231,7 @@ def test_unknown_pieces_are_counted_a_side(tmp_path: Path, vocabularies: Vocabul
     report = binarise([("abd", "xd x")], tmp_path / "ids", vocabularies=vocabularies, filters=Filters()).report
     assert (report.source_unknown, report.target_unknown) == (1, 2)
     assert report.lines() == [
-        "1 pairs read, 1 kept",
+        "1 pair read, 1 kept",
         "source: 4 pieces, 4.0 a sentence, 1 unknown (25.00 %)",
         "target: 5 pieces, 5.0 a sentence, 2 unknown (40.00 %)",
     ]

@@ -97,11 +97,11 @@ COLUMNS = "columns; expected a word and 2 numbers, with single spaces between th
         ("", [": the file is empty; expected lines with a word and its vector"]),
         ("the 1 2 3\n", [f", line 1: its vectors have 3 numbers{SIZE.format(3)}"]),
         ("2 300\nthe 1 2\n", [f", line 1: its vectors have 300 numbers{SIZE.format(300)}"]),
-        (f"{'9' * 5000} 2\n", [f", line 1: its vectors have 1 numbers{SIZE.format(1)}"]),
+        (f"{'9' * 5000} 2\n", [f", line 1: its vectors have 1 number{SIZE.format(1)}"]),
         ("the\n", [f", line 1: its vectors have 0 numbers{SIZE.format(0)}"]),
         ("the 1 2\ndog 1\n\nzebra 1 2 3\n", [
             f", line 2: 'dog 1' has 2 {COLUMNS}",
-            f", line 3: '' has 1 {COLUMNS}",
+            f", line 3: '' has 1 {COLUMNS.replace('columns', 'column')}",
             f", line 4: 'zebra 1 2 3' has 4 {COLUMNS}",
         ]),
         ("the\t1\t2\n", [f", line 1: its vectors have 0 numbers{SIZE.format(0)}"]),
@@ -115,7 +115,7 @@ COLUMNS = "columns; expected a word and 2 numbers, with single spaces between th
         ("the 1 1e7\n", [f", line 1: '1e7' in the vector of 'the'{ALLOWED}"]),
         ("the 1 2\ndog 3 4\nthe 1 2\n", [", line 3: the word of line 1 again; remove one of them"]),
         ("zebra 1 2\nzebra 1 2\n", [NONE]),
-        ("3 2\nthe 1 2\n", [": has 1 vectors, but its first line says 3; is it all there?"]),
+        ("3 2\nthe 1 2\n", [": has 1 vector, but its first line says 3; is it all there?"]),
         ("1 2\nthe 1 2\ndog 1 2\n", [": has 2 vectors, but its first line says 1; is it all there?"]),
         (b"the 1 2\nd\xffg 1 2\n", [", line 2: not valid UTF-8 (byte 0xff at column 2)"]),
         (gzip.compress(b"the 1 2\n" * 100, mtime=0)[:-9], [

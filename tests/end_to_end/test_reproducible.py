@@ -56,7 +56,7 @@ def test_two_runs_alike(
     config = tiny(**changes)
     outputs = [tmp_path / name for name in ("first", "second")]
     for output in outputs:
-        assert f", {threads} threads" in finish(start(command, config, output, threads=threads))
+        assert f", {threads} thread" in finish(start(command, config, output, threads=threads))
     assert_same(*outputs)
 
 

@@ -210,7 +210,7 @@ def test_all_that_is_wrong_is_said_at_once(folder: Path, model: Path, capsysbina
         "--n-best 0: allowed: a whole number",
         "--alignments .: is a folder",
         "--dictionary has an effect only with --replace-unknown",
-        "--constraints short has 1 lines and --input source has 100",
+        "--constraints short has 1 line and --input source has 100",
         "beside, line 2: not valid UTF-8",
         "--flush has no effect with --output source",
         "--device gpu: unknown",

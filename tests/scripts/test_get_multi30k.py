@@ -111,7 +111,7 @@ def test_right_files_are_left_alone_and_wrong_ones_replaced(
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"A dog .\n", "1 lines, 3 expected"),
+        (b"A dog .\n", "1 line, 3 expected"),
         (b"A cat .\nTwo cats .\nApfel .\n", "SHA-256"),
         (gzip.compress(TEXTS["raw/train.en"].encode(), mtime=0)[:-9], "damaged gzip file"),
     ],

@@ -23,7 +23,7 @@ def test_the_place_of_an_update() -> None:
         "update 1,234 (epoch 1, batches 34 to 36, 3 pairs from 3 to 571, learning rate 0.0005)"
     )
     assert place([two], where, Processes(rank=3, size=4)) == (
-        "update 1,234 (epoch 1, batch 34, 1 pairs of process 3 from 571 to 571, learning rate 0.0005)"
+        "update 1,234 (epoch 1, batch 34, 1 pair of process 3 from 571 to 571, learning rate 0.0005)"
     )
     assert place([None], where) == "update 1,234 (epoch 1, batch 34, learning rate 0.0005)"
 

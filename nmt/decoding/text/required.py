@@ -18,7 +18,7 @@ from torch import Tensor
 from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import Subwords
 from nmt.decoding.search.phrases import left_after
-from nmt.errors import Checking
+from nmt.errors import Checking, counted
 from nmt.symbols import UNKNOWN
 
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")  # a piece of a model with byte fallback
@@ -110,7 +110,7 @@ def impossible(
         yield f"{line} is blank and has a prefix, {prefix.text!r}; do the files go together?"
     elif room < 0:
         yield (
-            f"the prefix of {line} has {len(prefix.tokens)} pieces, and the line's translation at most "
+            f"the prefix of {line} has {counted(len(prefix.tokens), 'piece')}, and the line's translation at most "
             f"{longest - 1}; shorten it, or raise max_length_extra"
         )
     if phrases and blank:
@@ -128,6 +128,6 @@ def impossible(
     if needed > room:
         after = " after its prefix" if prefix.tokens else ""
         yield (
-            f"the constraints of {line} need {needed} pieces{after}, and the line's translation has at most "
+            f"the constraints of {line} need {counted(needed, 'piece')}{after}, and the line's translation has at most "
             f"{room}; shorten them, or raise max_length_extra"
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nmt.errors import counted
 from nmt.evaluation import buckets, sentences
 from nmt.evaluation.alignments import AlignmentScores
 from nmt.evaluation.comparison import Comparison
@@ -314,8 +315,8 @@ def _notes(comparison: Comparison, attention: Mapping[str, Sequence[str | None]]
         without = sum(one is None for one in attention.get(candidate.name, ())[:LISTED])
         if without:
             notes.append(
-                f"{without:,} translations of {candidate.name} are shown without attention: blank, too long, or beyond "
-                "what fits on a page."
+                f"{counted(without, 'translation')} of {candidate.name} {'is' if without == 1 else 'are'} shown "
+                "without attention: blank, too long, or beyond what fits on a page."
             )
     if len(comparison.references) > 1:
         notes.append("Lengths and rare words are those of the first reference.")
