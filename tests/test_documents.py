@@ -177,7 +177,8 @@ def test_promises_name_tests_that_exist() -> None:
 
 
 def test_results_are_where_configurations_say() -> None:
-    """Each "Result:" names a document or says that there is none; the README's figures are those of docs/results.md."""
+    """Each "Result:" names a document or says that there is none; the README's figures are those of docs/results.md,
+    whose records each have a configuration, a signature, a seed, and minutes."""
     for path in (ROOT / "configs").glob("*.yaml"):
         (result,) = re.findall(r"^# Result: +(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
         document = re.search(r"docs/\w+\.md", result)
@@ -185,14 +186,25 @@ def test_results_are_where_configurations_say() -> None:
     results = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     for line in re.findall(r"^\| `multi30k_\w+` \| test_\w+ \|.*$", README, re.MULTILINE):
         assert line in results
-    overview = results[results.index("| in [configs/](../configs) |") :].split("\n\n")[0]
-    here = "".join(line.split("|")[3] for line in overview.splitlines() if line.startswith("| `"))
-    figures = re.findall(r"\d+\.\d+", here)
-    assert len(figures) >= 5
-    assert [figure for figure in figures if f"**{figure}**" not in results] == []
+    records = {}
+    table = results[results.index("| set | configuration | BLEU here |") :].split("\n\n")[0]
+    for line in table.splitlines()[2:]:
+        _, configuration, here, _, signature, seed, minutes = (cell.strip() for cell in line.strip("|").split("|"))
+        name = configuration.strip("`")
+        records[name] = re.findall(r"\*\*(\d+\.\d+)\*\*", here), minutes
+        assert (ROOT / "configs" / f"{name}.yaml").is_file(), line
+        assert records[name][0], line
+        assert re.search(rf"^- {signature}: .*\bversion:[\d.]+`", results, re.MULTILINE), line
+        assert int(seed) > 0, line
+        assert float(minutes) > 0, line
+    assert len(records) >= 4
+    for name, test_set, figure in re.findall(
+        r"^\| `(\w+)` \| test_(\d+)_flickr \| \*\*([\d.]+)\*\* \|", results, re.MULTILINE
+    ):
+        assert records[name][0][("2016", "2017").index(test_set)] == figure
     (reached,) = re.findall(r"reaches\s+\*\*([\d.]+)\s+BLEU\*\*\s+on\s+test_2016_flickr\s+in\s+(\d+)\s+minutes", README)
     assert f"| `multi30k_en_de` | test_2016_flickr | **{reached[0]}** |" in README
-    assert f"{reached[1]} minutes with one thread" in results
+    assert (records["multi30k_en_de"][0][0], records["multi30k_en_de"][1]) == reached
 
 
 def test_the_readme_lists_every_document() -> None:
