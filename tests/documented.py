@@ -213,18 +213,18 @@ def run_document(path: Path, folder: Path, *, wanted: Sequence[str]) -> int:
     listed = commands(path)
     for name, text in named_files(path.read_text(encoding="utf-8")).items():
         (folder / name).write_text(text, encoding="utf-8")
-    for config, run in (("my.yaml", "my_first_model"), ("new.yaml", "new")):
-        training = rf"(nmt-train|.* -m nmt\.cli\.train) --config {config}(?!.*--dry-run)"
+    for config, run in (("my.yaml", "my_first_model"), ("new.yaml", "new"), ("demo", "demo")):
+        training = rf"(nmt-train|.* -m nmt\.cli\.train) --config {config}(?!.*(--dry-run|--output|name=))"
         if any(re.match(training, command.text) for command in listed):
-            (folder / "runs" / run).unlink()  # the document makes it
+            (folder / "runs" / run).rename(folder / f"{run}.before")  # the document makes it
     environment = {**os.environ, "PYTHONPATH": str(folder)}
     environment["PATH"] = f"{folder / '.venv' / 'bin'}{os.pathsep}{environment['PATH']}"
     failed, servers = 0, Servers()
     try:
         for command in listed:
             where = f"{command.document}:{command.line}"
-            if command.elsewhere not in (None, *wanted):
-                print(f"not run  {where}  {command.text}\n         ({ELSEWHERE[command.elsewhere][1]})", flush=True)
+            if (name := command.elsewhere) is not None and name not in wanted:
+                print(f"not run  {where}  {command.text}\n         ({ELSEWHERE[name][1]})", flush=True)
                 continue
             started = time.perf_counter()
             code, lines = _run(command.text, servers, cwd=folder, env=environment)
