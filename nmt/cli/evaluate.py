@@ -245,7 +245,7 @@ def _compared(request: Request, translators: Mapping[str, "Translator"]) -> Comp
     total = len(systems) * len(references[0])
     with (
         enough_memory(SAMPLES, what=" for the samples"),
-        sentences_watched(total, tell=partial(_slow, request, systems)) as begin,
+        sentences_watched(total, tell=partial(_slow, request, systems)) as watched,
     ):
         return compare(
             systems,
@@ -256,7 +256,7 @@ def _compared(request: Request, translators: Mapping[str, "Translator"]) -> Comp
             **asdict(request.resampling),
             others=others,
             runs=request.systems.runs,
-            begin=begin,
+            watched=watched,
         )
 
 

@@ -13,14 +13,15 @@ import math
 import os
 import re
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from sacrebleu.metrics.base import Score, Signature
 
 from nmt.errors import UserError
-from nmt.evaluation.metrics import METRICS, TOKENIZERS, USUAL, Metric
+from nmt.evaluation.metrics import METRICS, TOKENIZERS, USUAL, Metric, Watched
 
 Method = Literal["bootstrap", "randomization"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -148,7 +149,7 @@ def compare(
     resamples: int = RESAMPLES,
     trials: int = TRIALS,
     runs: Mapping[str, Sequence[str]] | None = None,
-    begin: Callable[[], object] = lambda: None,
+    watched: Watched = nullcontext,
 ) -> Comparison:
     """Score systems against the same references; hypothesis i and line i of each reference are of the same sentence.
 
@@ -156,8 +157,8 @@ def compare(
     keys of METRICS, with `tokenize` and `lowercase` as in `metrics.corpus_scores`. `others`: metrics by name that were
     computed elsewhere. `methods`: how to test each system against the baseline. `intervals`: have them without the
     bootstrap, too, which makes them anyway. `resamples` and `trials`: how many, of the bootstrap and of approximate
-    randomization. `runs`: names of systems that are seeds of one, by its name, two or more. `begin` is called before
-    each sentence of TER.
+    randomization. `runs`: names of systems that are seeds of one, by its name, two or more. Each sentence of
+    TER is computed inside of `watched()`.
 
     Raises UserError when the tokenizer is unavailable, or SACREBLEU_SEED is needed and no seed; ValueError when there
     are no systems, references, or sentences, when line counts differ, when a single system is to be tested.
@@ -169,7 +170,7 @@ def compare(
         raise ValueError("a single system cannot be tested against another")
     seed = resampling_seed() if methods or intervals else None
     samples = {"bootstrap": resamples, "randomization": trials}
-    built = {name: METRICS[name].build(tokenize, lowercase, begin) for name in metrics}  # before any takes minutes
+    built = {name: METRICS[name].build(tokenize, lowercase, watched) for name in metrics}  # before any takes minutes
     counted = {name: _counted(METRICS[name], metric, systems, references) for name, metric in built.items()}
     for name, other in (others or {}).items():
         columns = {one: [[score, 1.0] for score in other.scores[one]] for one in systems}

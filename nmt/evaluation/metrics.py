@@ -6,6 +6,7 @@ toolkit reports the number that the `sacrebleu` command gives for the same signa
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, NamedTuple, get_args
 
 from sacrebleu.metrics import BLEU, CHRF, TER
@@ -15,6 +16,7 @@ from nmt.config.schema import Tokenizer
 from nmt.errors import UserError
 
 TOKENIZERS: tuple[str, ...] = get_args(Tokenizer)
+Watched = Callable[[], AbstractContextManager[object]]  # a new block for each sentence
 
 
 class Score(NamedTuple):
@@ -44,37 +46,37 @@ def _bleu(tokenize: str, lowercase: bool, name: str = "tokenize") -> BLEU:
         raise
 
 
-class _Watched(TER):
-    """sacreBLEU's TER, which here calls `begin` before each sentence."""
+class _WatchedTER(TER):
+    """sacreBLEU's TER, which here computes each sentence inside of `watched()`."""
 
-    def __init__(self, begin: Callable[[], object]) -> None:
+    def __init__(self, watched: Watched) -> None:
         super().__init__()
-        self._begin = begin
+        self._watched = watched
 
     def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[float]:
-        self._begin()
-        return super()._compute_segment_statistics(hypothesis, ref_kwargs)
+        with self._watched():
+            return super()._compute_segment_statistics(hypothesis, ref_kwargs)
 
 
 class Metric(NamedTuple):
-    """One metric: its printed name, which way is better, and how to build it from (tokenize, lowercase, begin)."""
+    """One metric: its printed name, which way is better, and how to build it from (tokenize, lowercase, watched)."""
 
     title: str
     better: Literal["higher", "lower"]
     steers: bool  # whether training measures it at every validation, so that it may choose models, rates and the end
-    build: Callable[[str, bool, Callable[[], object]], BLEU | CHRF | TER]
+    build: Callable[[str, bool, Watched], BLEU | CHRF | TER]
 
 
 # All other settings are sacreBLEU's defaults. chrF counts characters, chrF++ words and pairs of words too, and TER
 # splits at spaces, so only BLEU has a tokenizer. TER always ignores case, as published TER does, and its signature says
 # case:lc.
 METRICS = {
-    "bleu": Metric("BLEU", "higher", True, lambda tokenize, lowercase, begin: _bleu(tokenize, lowercase)),
-    "chrf": Metric("chrF2", "higher", False, lambda tokenize, lowercase, begin: CHRF(lowercase=lowercase)),
+    "bleu": Metric("BLEU", "higher", True, lambda tokenize, lowercase, watched: _bleu(tokenize, lowercase)),
+    "chrf": Metric("chrF2", "higher", False, lambda tokenize, lowercase, watched: CHRF(lowercase=lowercase)),
     "chrf++": Metric(
-        "chrF2++", "higher", False, lambda tokenize, lowercase, begin: CHRF(word_order=2, lowercase=lowercase)
+        "chrF2++", "higher", False, lambda tokenize, lowercase, watched: CHRF(word_order=2, lowercase=lowercase)
     ),
-    "ter": Metric("TER", "lower", False, lambda tokenize, lowercase, begin: _Watched(begin)),
+    "ter": Metric("TER", "lower", False, lambda tokenize, lowercase, watched: _WatchedTER(watched)),
 }
 USUAL = ("bleu", "chrf", "ter")  # unless others are asked for
 
@@ -108,12 +110,12 @@ def corpus_scores(
     tokenize: str = TOKENIZERS[0],
     lowercase: bool = False,
     metrics: Sequence[str] = USUAL,
-    begin: Callable[[], object] = lambda: None,
+    watched: Watched = nullcontext,
 ) -> dict[str, Score]:
     """Score a corpus: hypothesis i against the single reference i, both detokenized text.
 
     `tokenize` is BLEU's tokenizer, one of TOKENIZERS. `metrics` are keys of METRICS; the result has the same keys in
-    the same order. `begin` is called before each sentence of TER, which may take minutes for a single one.
+    the same order. Each sentence of TER, which may take minutes, is computed inside of `watched()`.
     Higher is better for BLEU and chrF, lower for TER (edits per 100 reference words).
 
     Raises UserError when the tokenizer is unknown or unavailable, ValueError when there are no sentences or the two
@@ -122,7 +124,7 @@ def corpus_scores(
     if not hypotheses or len(hypotheses) != len(references):
         raise ValueError(f"{len(hypotheses)} hypotheses and {len(references)} references cannot be scored")
     scores = {}
-    for name, metric in [(name, METRICS[name].build(tokenize, lowercase, begin)) for name in metrics]:
+    for name, metric in [(name, METRICS[name].build(tokenize, lowercase, watched)) for name in metrics]:
         score = metric.corpus_score(hypotheses, [references]).score
         scores[name] = Score(score, str(metric.get_signature()))
     return scores

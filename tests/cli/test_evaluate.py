@@ -14,6 +14,7 @@ import torch
 from sacrebleu.metrics import ter
 
 from nmt.cli.evaluate import main
+from nmt.cli.slow_sentences import sentences_watched
 from nmt.config.schema import Config, SubwordsConfig
 from nmt.data.subwords import Subwords
 from nmt.decoding.options import TranslationOptions
@@ -252,6 +253,17 @@ def test_a_sentence_that_takes_ter_long_is_named(
     assert warning.endswith("--metrics bleu,chrf leaves TER out")
     expected = sacrebleu.corpus_ter(HYPOTHESES, [REFERENCES]).score
     assert captured.out.splitlines()[1].split()[1] == f"{expected:.2f}"
+
+
+def test_what_follows_the_sentences_is_not_blamed_on_the_last(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("nmt.cli.slow_sentences.PATIENCE", 0.1)
+    with sentences_watched(1, tell="line {}".format) as sentence:
+        with sentence():
+            pass
+        time.sleep(0.3)  # as the bootstrap may take
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.usefixtures("files")

@@ -5,6 +5,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -196,7 +197,7 @@ def test_sentences_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
         methods=["bootstrap", "randomization"],
         resamples=3,
         trials=5,
-        begin=lambda: begun.append(1),
+        watched=lambda: nullcontext(begun.append(1)),
     )
     assert len(calls) == 3
     assert len(begun) == 3 * 7

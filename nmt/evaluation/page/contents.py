@@ -5,6 +5,7 @@ files and no HTML.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -131,7 +132,7 @@ def _counted(comparison: Comparison, *, tokenize: str, lowercase: bool, training
     rarest = [sentences.rarest(line, frequencies) for line in words]
     measured = words if comparison.source is None else [sentences.words(line) for line in comparison.source]
     lengths = [len(line) for line in measured]
-    metrics = {name: METRICS[name].build(tokenize, lowercase, lambda: None) for name in METRICS_BY_GROUP}
+    metrics = {name: METRICS[name].build(tokenize, lowercase, nullcontext) for name in METRICS_BY_GROUP}
     return _Counted(
         comparison=comparison,
         words=words,
