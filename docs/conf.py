@@ -57,7 +57,7 @@ CHAPTERS = {
     ],
     "Look up": ["docs/configuration", "docs/api/index", "data/README", "CHANGELOG"],
     "Results": ["docs/results", "docs/attention_table", "docs/performance", "docs/reliability", "docs/security"],
-    "Contribute": ["CONTRIBUTING", "docs/adding-attention"],
+    "Contribute": ["CONTRIBUTING", "docs/adding-attention", "SECURITY"],
 }
 """The navigation; a document that is missing here comes last, under "More"."""
 
@@ -75,6 +75,8 @@ python_use_unqualified_type_names = True
 
 html_theme = "furo"
 html_title = f"nmt-toolkit {version}"
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
 html_copy_source = False
 html_show_copyright = False
 highlight_language = "text"  # of blocks that name none: commands and what they print
