@@ -138,7 +138,7 @@ class Training(NamedTuple):
             f"seed={self.seed}",
             f"data.cache_folder={shown(self.runs / '.cache')}",
         ]
-        options = [word for each in sets for word in ("--set", each)]
+        options = [word for override in sets for word in ("--set", override)]
         files = ["--config", shown(self.task.config), "--output", shown(self.folder)]
         return ["nmt-train", *files, *options, "--device", device, "--resume"]
 

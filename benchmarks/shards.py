@@ -62,8 +62,8 @@ class Translation:
         return done.stderr.strip() if done.returncode else ""
 
     def _start(self, *options: str | Path) -> "subprocess.Popen[str]":
-        given = ("--model", self._model, "--input", self.text, "--beam-size", 1, "--device", "cpu", *options)
-        command = [*_program("translate"), *map(str, given)]
+        arguments = ("--model", self._model, "--input", self.text, "--beam-size", 1, "--device", "cpu", *options)
+        command = [*_program("translate"), *map(str, arguments)]
         return subprocess.Popen(command, cwd=ROOT, env=one_thread(), stderr=subprocess.PIPE, text=True)
 
 
@@ -93,8 +93,8 @@ def prepare(folder: Path, *, lines: int, updates: int | None) -> None:
         del recipe["training"]["schedule"], recipe["training"]["max_epochs"]
         recipe["training"] |= {"max_updates": updates, "validate_every": updates, "validation": {"metric": "loss"}}
         (folder / "config.yaml").write_text(yaml.safe_dump(recipe), encoding="utf-8")
-        given = ["--config", str(folder / "config.yaml"), "--output", str(folder / "run")]
-        _finished(_quiet([*_program("train"), *given]))
+        arguments = ["--config", str(folder / "config.yaml"), "--output", str(folder / "run")]
+        _finished(_quiet([*_program("train"), *arguments]))
 
 
 def _quiet(command: Sequence[str]) -> "subprocess.Popen[str]":

@@ -139,9 +139,9 @@ def _is_without_tags(content: bytes, expected: Subwords) -> bool:
     if content == expected.model:
         return True
     try:
-        given = Subwords(content)
-        added = expected.pieces(range(given.size, expected.size))
-        return bool(added) and given.with_symbols(tag.removeprefix(WORD_START) for tag in added).model == expected.model
+        model = Subwords(content)
+        added = expected.pieces(range(model.size, expected.size))
+        return bool(added) and model.with_symbols(tag.removeprefix(WORD_START) for tag in added).model == expected.model
     except ValueError:  # no model, or another one
         return False
 

@@ -70,23 +70,23 @@ def with_own_words(model: Seq2Seq, batch: Batch, chance: float) -> Batch:
 
     All draws are from PyTorch's generator of that device. What the memory does not hold is computed in halves.
     """
-    own = torch.rand(batch.target_input.shape, device=batch.target.device) < chance
-    own &= length_mask(batch.target_lengths, own.size(1))
-    own[:, 0] = False  # what comes before the first word
-    if not own.any():
+    replaced = torch.rand(batch.target_input.shape, device=batch.target.device) < chance
+    replaced &= length_mask(batch.target_lengths, replaced.size(1))
+    replaced[:, 0] = False  # what comes before the first word
+    if not replaced.any():
         return batch
 
     def words(rows: Sequence[int]) -> list[Tensor]:
-        """Those of some rows, in the order of `own`."""
+        """Those of some rows, in the order of `replaced`."""
         part = slice(rows[0], rows[-1] + 1)
-        places, steps = own[part].nonzero(as_tuple=True)
+        places, steps = replaced[part].nonzero(as_tuple=True)
         outputs = model(batch.source[part], batch.source_lengths[part], batch.target_input[part])
         vectors = outputs.vectors[places, steps - 1]
         return [drawn(linear(some, model.output_weight)) for some in vectors.split(CHUNK) if len(some)]
 
     fed = batch.target_input.clone()
     with torch.no_grad():
-        fed[own] = torch.cat(in_halves(words, range(len(fed))))
+        fed[replaced] = torch.cat(in_halves(words, range(len(fed))))
     return batch._replace(fed=fed)
 
 
