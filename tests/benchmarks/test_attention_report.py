@@ -89,7 +89,7 @@ def test_a_row_needs_both_tasks() -> None:
 
 
 def test_every_row() -> None:
-    text = document([each for number, name in enumerate(ROWS) for each in both(name, 20.0 + number)])
+    text = document([trained for number, name in enumerate(ROWS) for trained in both(name, 20.0 + number)])
     assert f"All {len(ROWS)} rows are complete." in text
     assert "not complete |" not in text
     assert text.count("| luong | yes |") == text.count("| luong | no |") == len(WITHOUT_FEEDING)
@@ -153,7 +153,7 @@ def test_several_seeds_are_averaged() -> None:
 
 def test_a_seed_counts_when_both_of_its_tasks_are_done() -> None:
     scored = complete(ROWS.values(), [*both("global-dot", 33.0), result("global-dot", "multi30k", 35.0, seed=2)])
-    assert [each.seed for each in scored["global-dot"].multi30k] == [1]
+    assert [trained.seed for trained in scored["global-dot"].multi30k] == [1]
 
 
 def test_published_order_beside_ours() -> None:
@@ -208,7 +208,7 @@ def test_the_long_recipe_says_what_it_changes_and_which_seeds_are_missing() -> N
 def test_lengths() -> None:
     parts = [Bucket(0, 8, (0, 2)), Bucket(9, None, (1,))]
     series = {name: [30.0 + number, 20.0 + number] for number, name in enumerate(LENGTH_ROWS)}
-    results = [each for name in LENGTH_ROWS for each in both(name, 33.0)]
+    results = [trained for name in LENGTH_ROWS for trained in both(name, 33.0)]
     text = document(results, Lengths(parts, series, "images/bleu.png"))
     assert "](images/bleu.png)" in text
     assert row_of(text, "≤ 8") == ["≤ 8", "2", "30.00", "31.00", "32.00"]

@@ -54,7 +54,10 @@ def one(task: Task, name: str, runs: Path, seed: int = 1) -> Training:
 
 def test_every_row_comes_before_the_second_seed(task: Task, tmp_path: Path) -> None:
     rows = [ROWS["none"], ROWS["global-dot"]]
-    order = [(each.seed, each.row.name) for each in plan([task], rows, seeds=[1, 2], runs=tmp_path, results=tmp_path)]
+    order = [
+        (training.seed, training.row.name)
+        for training in plan([task], rows, seeds=[1, 2], runs=tmp_path, results=tmp_path)
+    ]
     assert order == [(1, "none"), (1, "global-dot"), (2, "none"), (2, "global-dot")]
 
 

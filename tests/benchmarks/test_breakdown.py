@@ -26,9 +26,9 @@ def test_operations_of_a_product(name: str, shapes: list[list[int]], expected: i
 
 def test_groups_add_up_to_the_whole() -> None:
     events = [Event("mm", 2.0, 1, []), Event("bmm", 1.0, 1, []), Event("copy_", 0.5, 1, []), Event("tanh", 0.25, 1, [])]
-    found = grouped(events, 5.0)
-    assert (found[PRODUCTS], found[REST], found[PYTHON]) == (3.0, 0.25, 1.25)
-    assert sum(found.values()) == 5.0
+    times = grouped(events, 5.0)
+    assert (times[PRODUCTS], times[REST], times[PYTHON]) == (3.0, 0.25, 1.25)
+    assert sum(times.values()) == 5.0
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
@@ -39,12 +39,12 @@ def test_the_table_and_the_line(
     options = ["--config", str(tiny_config), "--updates", "2", "--precision", precision]
     assert breakdown.main(options) == 0
     *rows, line = capsys.readouterr().out.splitlines()
-    found = json.loads(line)
-    assert len(rows) == 2 + len(found["shares"])
-    assert sum(found["shares"].values()) == pytest.approx(1.0, abs=0.001)
-    assert 0.01 < found["shares"][PRODUCTS] < 0.9
-    assert found["mflop_per_target_token"] > 0.01
-    assert precision in found["computing"]
+    figures = json.loads(line)
+    assert len(rows) == 2 + len(figures["shares"])
+    assert sum(figures["shares"].values()) == pytest.approx(1.0, abs=0.001)
+    assert 0.01 < figures["shares"][PRODUCTS] < 0.9
+    assert figures["mflop_per_target_token"] > 0.01
+    assert precision in figures["computing"]
 
 
 def test_another_device_is_refused(tiny_config: Path, capsys: pytest.CaptureFixture[str]) -> None:

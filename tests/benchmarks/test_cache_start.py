@@ -25,14 +25,14 @@ def test_the_line(
     monkeypatch.setattr(cache_start, "make_corpus", make_corpus)
     options = ["--pairs", "40", "--pieces", "120", "--runs", "2", "--work", str(tmp_path)]
     assert cache_start.main(options) == 0
-    found = json.loads(capsys.readouterr().out)
+    figures = json.loads(capsys.readouterr().out)
     assert asked == [40]
-    assert (found["pairs"], found["runs"]) == (PAIRS, 2)
-    assert {name for name in found if name.startswith(("verification_warm", "start_warm"))} == {
+    assert (figures["pairs"], figures["runs"]) == (PAIRS, 2)
+    assert {name for name in figures if name.startswith(("verification_warm", "start_warm"))} == {
         "verification_warm_seconds",
         "start_warm_seconds",
     }
-    assert ("start_cold_seconds" in found) == hasattr(os, "posix_fadvise")
+    assert ("start_cold_seconds" in figures) == hasattr(os, "posix_fadvise")
     assert list(tmp_path.iterdir()) == []
 
 

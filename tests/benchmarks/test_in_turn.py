@@ -70,10 +70,10 @@ def test_in_turn(capsys: pytest.CaptureFixture[str]) -> None:
         order.append(command[0])
         return speeds[command[0]].pop(0)
 
-    found = compare(["ours", "--fast"], "rival 'two words'", runs=3, field="speed", unit="m/s", measure=measure)
+    figures = compare(["ours", "--fast"], "rival 'two words'", runs=3, field="speed", unit="m/s", measure=measure)
     assert order == ["ours", "rival"] * 3
-    assert (found["speed"], found["rival_speed"], found["ratio"]) == (6.0, 2.0, 3.0)
-    assert found["runs"] == {"ours": [3.0, 9.0, 6.0], "rival": [2.0, 1.0, 4.0]}
+    assert (figures["speed"], figures["rival_speed"], figures["ratio"]) == (6.0, 2.0, 3.0)
+    assert figures["runs"] == {"ours": [3.0, 9.0, 6.0], "rival": [2.0, 1.0, 4.0]}
     assert capsys.readouterr().err.splitlines()[:2] == ["ours: 3.0 m/s", "rival: 2.0 m/s"]
 
 

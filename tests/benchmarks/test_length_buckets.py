@@ -21,8 +21,8 @@ def test_empty_buckets_are_left_out() -> None:
 
 def test_every_sentence_is_in_one_bucket() -> None:
     lines = ["word " * length for length in range(1, 40)]
-    found = [index for part in buckets(lines) for index in part.sentences]
-    assert sorted(found) == list(range(39))
+    sentences = [index for part in buckets(lines) for index in part.sentences]
+    assert sorted(sentences) == list(range(39))
 
 
 def test_each_bucket_is_scored_by_itself() -> None:

@@ -24,13 +24,13 @@ def test_the_line(options: list[str], tmp_path: Path) -> None:
     """As a script, and from another folder."""
     command = [sys.executable, ROOT / "benchmarks" / "memory.py", *options]
     finished = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True)
-    found = json.loads(finished.stdout)
-    assert (found["config"], found["variant"], found["device"]) == ("tiny.yaml", "reference", "cpu")
-    assert (found["updates"], found["beam"], found["batch"]) == (1, 2, 4)
-    assert found["parameters"] > 1000
+    figures = json.loads(finished.stdout)
+    assert (figures["config"], figures["variant"], figures["device"]) == ("tiny.yaml", "reference", "cpu")
+    assert (figures["updates"], figures["beam"], figures["batch"]) == (1, 2, 4)
+    assert figures["parameters"] > 1000
     for name in ("train_peak_resident_mib", "translate_peak_resident_mib"):
-        assert 50 < found[name] < 100_000
-    assert "train_peak_device_mib" not in found
+        assert 50 < figures[name] < 100_000
+    assert "train_peak_device_mib" not in figures
     assert list(tmp_path.iterdir()) == []
 
 
@@ -39,13 +39,13 @@ def test_in_turn_with_a_rival(options: list[str]) -> None:
     rival = shlex.join([sys.executable, "-c", "bytearray(600 * 2**20).find(1)"])
     command = [sys.executable, ROOT / "benchmarks" / "memory.py", *options]
     command += ["--measure", "train", "--against", rival, "--runs", "1"]
-    found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
-    assert 600 < found["rival_train_peak_resident_mib"] < 1200
-    assert found["ratio"] == pytest.approx(
-        found["train_peak_resident_mib"] / found["rival_train_peak_resident_mib"], abs=1e-3
+    figures = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+    assert 600 < figures["rival_train_peak_resident_mib"] < 1200
+    assert figures["ratio"] == pytest.approx(
+        figures["train_peak_resident_mib"] / figures["rival_train_peak_resident_mib"], abs=1e-3
     )
-    assert found["runs"]["ours"] == [found["train_peak_resident_mib"]]
-    assert found["train_peak_resident_mib"] > 50
+    assert figures["runs"]["ours"] == [figures["train_peak_resident_mib"]]
+    assert figures["train_peak_resident_mib"] > 50
 
 
 @pytest.mark.parametrize(

@@ -55,16 +55,16 @@ NAMES = {  # of parameters, theirs to ours; the rest below
 
 def by_our_names(plain: PlainLuong, values: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """What belongs to the plain model's parameters. Its cell reads [E y; h̃] with one matrix, ours with two."""
-    found = {}
+    ours = {}
     for name, value in values.items():
         if name == "cell.weight_ih":
             words = plain.target_embedding.embedding_dim
-            found["decoder.cells.0.input_layer.weight"] = value[:, :words]
+            ours["decoder.cells.0.input_layer.weight"] = value[:, :words]
             if plain.input_feeding:
-                found["decoder.feed.weight"] = value[:, words:]
+                ours["decoder.feed.weight"] = value[:, words:]
         else:
-            found[NAMES.get(name, name.replace("encoder.", "encoder.network."))] = value
-    return found
+            ours[NAMES.get(name, name.replace("encoder.", "encoder.network."))] = value
+    return ours
 
 
 @pytest.mark.parametrize(("score", "input_feeding"), list(product(("dot", "general"), (True, False))))
@@ -87,7 +87,7 @@ def test_loss_and_gradients_of_our_model(score: str, input_feeding: bool) -> Non
     theirs.backward()
 
     assert ours.item() == pytest.approx(theirs.item(), rel=1e-12)
-    gradients = by_our_names(plain, {name: gradient(each) for name, each in plain.named_parameters()})
+    gradients = by_our_names(plain, {name: gradient(parameter) for name, parameter in plain.named_parameters()})
     assert {name for name, _ in model.named_parameters()} == gradients.keys()
     for name, parameter in model.named_parameters():
         torch.testing.assert_close(gradient(parameter), gradients[name], rtol=1e-9, atol=1e-12)
@@ -128,8 +128,8 @@ def test_the_program(tmp_path: Path) -> None:
     command = [sys.executable, ROOT / "benchmarks" / "plain_luong.py", "--corpus", tmp_path, "--epochs", "3"]
     finished = subprocess.run(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True)
     lines = finished.stdout.splitlines()
-    found = [re.fullmatch(r"epoch \d: perplexity (\S+), \d of 7 sentences right", line) for line in lines]
-    perplexities = [float(match.group(1)) for match in found if match]
+    matches = [re.fullmatch(r"epoch \d: perplexity (\S+), \d of 7 sentences right", line) for line in lines]
+    perplexities = [float(match.group(1)) for match in matches if match]
     assert len(perplexities) == len(lines) == 3
     assert PIECES > perplexities[0] > perplexities[2] > 1
 

@@ -76,7 +76,7 @@ def test_the_report_replaces_its_parts_alone(tmp_path: Path) -> None:
     assert "first command" not in text, "measured anew, not added"
     assert "| 1,000,000 | 12.2 | 81,633 | 700 | 3.8 | 900 | 46 |" in text
     assert "![pairs/s by pairs](images/scaling_corpus.png)" in text
-    assert sorted(each.name for each in (tmp_path / "docs" / "images").iterdir()) == [
+    assert sorted(image.name for image in (tmp_path / "docs" / "images").iterdir()) == [
         "scaling_corpus.png",
         "scaling_length.png",
     ]

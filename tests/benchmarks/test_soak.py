@@ -19,19 +19,19 @@ def samples(
     Over the whole time its memory grows by the share `leak`, it becomes slower by the share `slower`, and gets less of
     the processor by the share `starved`; in the first tenth it does `warm_up` of its work.
     """
-    found, processor, done = [], 0.0, 0.0
+    looks, processor, done = [], 0.0, 0.0
     for second in range(seconds + 1):
         share = second / seconds
         memory = int(500 * MEBIBYTE * (1 + leak * share))
-        found.append(Sample(second, processor, memory, memory // 2, int(done)))
-        given = 0.5 * (1 - starved * share)
-        processor += given
-        done += 80 * given * (1 - slower * share) * (warm_up if warm_up and share < 0.1 else 1)
-    return found
+        looks.append(Sample(second, processor, memory, memory // 2, int(done)))
+        busy = 0.5 * (1 - starved * share)
+        processor += busy
+        done += 80 * busy * (1 - slower * share) * (warm_up if warm_up and share < 0.1 else 1)
+    return looks
 
 
-def verdicts(found: list[Sample], *, wall: bool = False) -> dict[str, bool]:
-    return {row.what: row.flat for row in rows("lines", found, wall=wall)}
+def verdicts(looks: list[Sample], *, wall: bool = False) -> dict[str, bool]:
+    return {row.what: row.flat for row in rows("lines", looks, wall=wall)}
 
 
 def test_the_figures() -> None:
@@ -66,8 +66,8 @@ def test_the_warm_up_does_not_count() -> None:
 
 
 def test_a_program_that_stands_still_is_told() -> None:
-    found = samples()
-    stopped = [*found[:400], *(sample._replace(done=found[400].done) for sample in found[400:])]
+    looks = samples()
+    stopped = [*looks[:400], *(sample._replace(done=looks[400].done) for sample in looks[400:])]
     with pytest.raises(soak.UserError, match="nothing was done for a third of the time"):
         rows("lines", stopped, wall=False)
 

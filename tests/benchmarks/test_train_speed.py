@@ -29,24 +29,24 @@ def _brief(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def line(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     """The last line of stdout."""
-    found: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
-    return found
+    figures: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
+    return figures
 
 
 def test_the_line(tiny_config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--config", str(tiny_config), "--updates", "3", "--threads", "1"]
     assert train_speed.main(arguments) == 0
-    found = line(capsys)
-    assert (found["task"], found["variant"], found["device"]) == ("tiny", "reference", "cpu")
-    assert (found["precision"], found["kernels"]) == ("float32", "auto")
-    assert found["computing"] == "fused kernels, products in float32"
-    assert (found["threads"], found["updates"], found["pairs"]) == (1, 3, PAIRS)
-    assert found["pieces"] == [120, 120]
-    assert found["parameters"] * 4 / 2**20 == pytest.approx(found["parameters_mib"], abs=0.06)
-    assert found["target_tokens_per_second"] > 0
-    assert found["overall_target_tokens_per_second"] > 0
-    assert 50 < found["peak_resident_mib"] < 100_000
-    assert "peak_device_mib" not in found
+    figures = line(capsys)
+    assert (figures["task"], figures["variant"], figures["device"]) == ("tiny", "reference", "cpu")
+    assert (figures["precision"], figures["kernels"]) == ("float32", "auto")
+    assert figures["computing"] == "fused kernels, products in float32"
+    assert (figures["threads"], figures["updates"], figures["pairs"]) == (1, 3, PAIRS)
+    assert figures["pieces"] == [120, 120]
+    assert figures["parameters"] * 4 / 2**20 == pytest.approx(figures["parameters_mib"], abs=0.06)
+    assert figures["target_tokens_per_second"] > 0
+    assert figures["overall_target_tokens_per_second"] > 0
+    assert 50 < figures["peak_resident_mib"] < 100_000
+    assert "peak_device_mib" not in figures
 
 
 @pytest.mark.parametrize(("precision", "kernels"), [("bfloat16", "fused"), ("float32", "plain")])
@@ -72,10 +72,10 @@ def test_every_variant_trains(variant: str, tiny_config: Path, tmp_path: Path) -
     sections = load_model(saved).config.model_dump(mode="json")
     for override in VARIANTS[variant]:
         key, _, value = override.partition("=")
-        found: Any = sections
+        setting: Any = sections
         for part in key.split("."):
-            found = found[part]
-        assert str(found).lower() == value, override
+            setting = setting[part]
+        assert str(setting).lower() == value, override
 
 
 def test_variants_change_the_reference_task() -> None:
@@ -89,7 +89,7 @@ def test_variants_change_the_reference_task() -> None:
 def test_updates_beyond_an_epoch_accumulate_and_sample(tiny_config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """40 pairs in batches of 16 are three batches, so two updates of two batches an epoch, the second of one."""
     sets = ["training.accumulate=2", "subwords.sampling={alpha: 0.1}"]
-    options = [word for each in sets for word in ("--set", each)]
+    options = [word for override in sets for word in ("--set", override)]
     assert train_speed.main(["--config", str(tiny_config), "--updates", "4", *options]) == 0
     assert line(capsys)["updates"] == 4
 
@@ -101,10 +101,10 @@ def test_as_a_script_in_turn_with_a_rival(tiny_config: Path, tmp_path: Path) -> 
     finished = subprocess.run(
         [*command, "--against", rival, "--runs", "1"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    found = json.loads(finished.stdout)
-    assert found["runs"] == {"ours": [found["target_tokens_per_second"]], "rival": [0.5]}
-    assert found["rival_target_tokens_per_second"] == 0.5
-    assert found["ratio"] == pytest.approx(found["target_tokens_per_second"] / 0.5, abs=1e-3)
+    figures = json.loads(finished.stdout)
+    assert figures["runs"] == {"ours": [figures["target_tokens_per_second"]], "rival": [0.5]}
+    assert figures["rival_target_tokens_per_second"] == 0.5
+    assert figures["ratio"] == pytest.approx(figures["target_tokens_per_second"] / 0.5, abs=1e-3)
     assert finished.stderr.count("rival: 0.5 target tokens/s") == 1
 
 

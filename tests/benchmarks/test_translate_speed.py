@@ -36,28 +36,28 @@ def test_batches_are_sentences(
     translator = Translator.load(model)
     translator.models[0].double()
     plain = [best[0].text for best in translator.translate(lines, beam_size=3)]
-    found = []
+    batch_sizes = []
     start = translator.models[0].start
 
     def counted(source: Any, *rest: Any, **options: Any) -> Any:
-        found.append(len(source))
+        batch_sizes.append(len(source))
         return start(source, *rest, **options)
 
     monkeypatch.setattr(translator.models[0], "start", counted)
     assert translate_in_batches(translator, lines, beam=3, batch=batch) == plain
-    assert found == sizes
+    assert batch_sizes == sizes
 
 
 def test_the_line(model: Path, files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--model", str(model), "--beam", "2", "--batch", "4", "--precision", "float32", "--threads", "1"]
     assert translate_speed.main([*arguments, *files]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["beam"], found["batch"], found["precision"], found["threads"]) == (2, 4, "float32", 1)
-    assert found["sentences"] == 6
-    assert found["sentences_per_second"] == pytest.approx(6 / found["seconds"], rel=0.05)
-    assert 0 <= found["bleu"] <= 100
-    assert found["signature"].startswith("nrefs:1|")
-    assert found["peak_resident_mib"] > 50
+    figures = json.loads(capsys.readouterr().out)
+    assert (figures["beam"], figures["batch"], figures["precision"], figures["threads"]) == (2, 4, "float32", 1)
+    assert figures["sentences"] == 6
+    assert figures["sentences_per_second"] == pytest.approx(6 / figures["seconds"], rel=0.05)
+    assert 0 <= figures["bleu"] <= 100
+    assert figures["signature"].startswith("nrefs:1|")
+    assert figures["peak_resident_mib"] > 50
 
 
 def test_a_copy_scores_100(model: Path, tiny_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,11 +78,11 @@ def test_in_turn_with_a_rival(
     rival = shlex.join([sys.executable, str(tmp_path / "rival.py")])
     arguments = ["--model", str(model), "--batch", "4", "--beam", "1", *files, "--against", rival, "--runs", "1"]
     assert translate_speed.main(arguments) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["rival_sentences_per_second"], found["rival_bleu"]) == (0.25, 7.5)
-    assert found["runs"]["ours"] == [found["sentences_per_second"]]
-    assert found["ratio"] == pytest.approx(found["sentences_per_second"] / 0.25, abs=1e-3)
-    assert 0 <= found["bleu"] <= 100
+    figures = json.loads(capsys.readouterr().out)
+    assert (figures["rival_sentences_per_second"], figures["rival_bleu"]) == (0.25, 7.5)
+    assert figures["runs"]["ours"] == [figures["sentences_per_second"]]
+    assert figures["ratio"] == pytest.approx(figures["sentences_per_second"] / 0.25, abs=1e-3)
+    assert 0 <= figures["bleu"] <= 100
 
 
 def test_mistakes(model: Path, tiny_corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:

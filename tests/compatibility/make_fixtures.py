@@ -162,8 +162,8 @@ def main() -> None:
     for name in MODELS:
         model = version / f"{name}.safetensors"
         shutil.copy(folder / "finished" / name / "best.safetensors", model)
-        given = ["--model", str(model), "--input", str(version / "valid.en"), "--device", "cpu"]
-        assert translate.main([*given, "--output", str(version / f"{name}.translated")]) == 0
+        arguments = ["--model", str(model), "--input", str(version / "valid.en"), "--device", "cpu"]
+        assert translate.main([*arguments, "--output", str(version / f"{name}.translated")]) == 0
         pair = ["--source", str(version / "valid.en"), "--target", str(version / "valid.de")]
         scores = ["--model", str(model), *pair, "--output", str(version / f"{name}.scores"), "--device", "cpu"]
         assert score.main(scores) == 0
@@ -174,9 +174,9 @@ def main() -> None:
 
     stop_after_chunk(1)
     output = folder / "translation"
-    given = ["--model", str(version / "luong.safetensors"), "--input", str(version / "valid.en"), "--device", "cpu"]
-    given += ["--output", str(output), "--alignments", f"{output}.links", "--chunk-lines", "3"]
-    assert translate.main(given) == 128 + signal.SIGTERM
+    arguments = ["--model", str(version / "luong.safetensors"), "--input", str(version / "valid.en"), "--device", "cpu"]
+    arguments += ["--output", str(output), "--alignments", f"{output}.links", "--chunk-lines", "3"]
+    assert translate.main(arguments) == 128 + signal.SIGTERM
     shutil.copytree(f"{output}.parts", version / "translation.parts", ignore=shutil.ignore_patterns(".lock"))
 
     ignored = shutil.ignore_patterns(".lock", "train.log", "tensorboard", "best.safetensors")

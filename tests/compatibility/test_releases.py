@@ -39,8 +39,8 @@ def test_there_is_a_release() -> None:
 @each_model
 def test_a_model_translates_as_it_did(model: Path, tmp_path: Path) -> None:
     output = tmp_path / "translated"
-    given = ["--model", str(model), "--input", str(model.parent / "valid.en"), "--output", str(output)]
-    assert translate.main([*given, "--device", "cpu"]) == 0
+    arguments = ["--model", str(model), "--input", str(model.parent / "valid.en"), "--output", str(output)]
+    assert translate.main([*arguments, "--device", "cpu"]) == 0
     assert output.read_bytes() == model.with_suffix(".translated").read_bytes()
 
 
@@ -49,17 +49,17 @@ def test_a_model_scores_as_it_did(model: Path, tmp_path: Path) -> None:
     output, release = tmp_path / "scores", model.parent
     pair = ["--source", str(release / "valid.en"), "--target", str(release / "valid.de"), "--output", str(output)]
     assert score.main(["--model", str(model), *pair, "--device", "cpu"]) == 0
-    found, recorded = (
+    scores, recorded = (
         [float(line) for line in path.read_text().splitlines()] for path in (output, model.with_suffix(".scores"))
     )
-    assert found == pytest.approx(recorded, abs=2e-4)  # four digits behind the point are written
+    assert scores == pytest.approx(recorded, abs=2e-4)  # four digits behind the point are written
 
 
 @each_release
 def test_a_shortlist_is_read(release: Path, tmp_path: Path) -> None:
-    given = ["--model", str(release / "bahdanau.safetensors"), "--input", str(release / "valid.en")]
-    given += ["--shortlist", str(release / "bahdanau.shortlist"), "--output", str(tmp_path / "translated")]
-    assert translate.main([*given, "--device", "cpu"]) == 0
+    arguments = ["--model", str(release / "bahdanau.safetensors"), "--input", str(release / "valid.en")]
+    arguments += ["--shortlist", str(release / "bahdanau.shortlist"), "--output", str(tmp_path / "translated")]
+    assert translate.main([*arguments, "--device", "cpu"]) == 0
     assert len((tmp_path / "translated").read_text(encoding="utf-8").splitlines()) == 12
 
 
@@ -71,9 +71,9 @@ def test_a_translation_in_parts_is_resumed(
     monkeypatch.setattr(parts_request, "__version__", release.name)
     shutil.copytree(release / "translation.parts", tmp_path / "translated.parts")
     output = tmp_path / "translated"
-    given = ["--model", str(release / "luong.safetensors"), "--input", str(release / "valid.en"), "--device", "cpu"]
-    given += ["--output", str(output), "--alignments", str(tmp_path / "links")]
-    assert translate.main([*given, "--resume"]) == 0
+    arguments = ["--model", str(release / "luong.safetensors"), "--input", str(release / "valid.en"), "--device", "cpu"]
+    arguments += ["--output", str(output), "--alignments", str(tmp_path / "links")]
+    assert translate.main([*arguments, "--resume"]) == 0
     assert capsys.readouterr().err == "nmt-translate: resuming: 2 of 4 chunks are finished\n"
     assert output.read_bytes() == (release / "luong.translated").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["links", "translated"]
@@ -89,13 +89,13 @@ def test_a_run_is_resumed_to_its_end(release: Path, cache: str, tmp_path: Path) 
     run = folder / "run"
     saved = run / "config.yaml"
     saved.write_text(saved.read_text(encoding="utf-8").replace("/fixture", str(folder.resolve())), encoding="utf-8")
-    given = ["--config", str(folder / "bahdanau.yaml"), "--output", str(run), "--device", "cpu"]
-    assert train.main([*given, "--resume"]) == 0
+    arguments = ["--config", str(folder / "bahdanau.yaml"), "--output", str(run), "--device", "cpu"]
+    assert train.main([*arguments, "--resume"]) == 0
 
-    found = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    records = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     recorded = json.loads((release / "final.json").read_text(encoding="utf-8"))
-    assert [place(record) for record in found] == [place(record) for record in recorded]
-    for ours, theirs in zip(found, recorded, strict=True):
+    assert [place(record) for record in records] == [place(record) for record in recorded]
+    for ours, theirs in zip(records, recorded, strict=True):
         for name in theirs.keys() - TIMES - {"split"}:
             assert math.isclose(ours[name], theirs[name], rel_tol=1e-4, abs_tol=1e-4), (place(theirs), name)
     weights = read_state(run / "state.safetensors").tensors

@@ -90,16 +90,16 @@ def test_a_file_without_an_end_is_not_read_to_its_end(name: str, tmp_path: Path)
     ids=["wrong entries", "unknown keys", "repeated keys", "wrong sections"],
 )
 def test_many_problems_are_told_up_to_a_hundred(snippet: str, messages: Callable[..., list[str]]) -> None:
-    found = messages(snippet)
-    assert len(found) == 101
-    assert found[-1] == "there are more problems than these 100"
+    problems = messages(snippet)
+    assert len(problems) == 101
+    assert problems[-1] == "there are more problems than these 100"
 
 
 def test_long_values_are_shortened_in_messages(messages: Callable[..., list[str]], load: Callable[..., Config]) -> None:
     long = "x" * 100_000
     section = "{" + ", ".join(f"k{n}: 1" for n in range(4000)) + "}"
     for override in (f"training.optimizer.name={long}", f"seed={section}", f"data.train=[{long}", f"{long}=1"):
-        found = messages("name: demo", override)
-        assert found
-        assert all(len(message) < 2000 for message in found)
+        problems = messages("name: demo", override)
+        assert problems
+        assert all(len(message) < 2000 for message in problems)
     assert load("name: demo", f"data.valid.source={long}").data.valid.source.name == long

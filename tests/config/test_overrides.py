@@ -116,8 +116,8 @@ def test_mistakes_name_the_override(messages: Messages, override: str, expected:
 
 
 def test_mistakes_of_file_and_overrides_come_in_one_report(messages: Messages) -> None:
-    found = messages("seed: -1", "seeds=3", "decoding.beam_size=0", "oops")
-    assert [message.split(":")[0] for message in found] == [
+    problems = messages("seed: -1", "seeds=3", "decoding.beam_size=0", "oops")
+    assert [message.split(":")[0] for message in problems] == [
         "my.yaml, line 1",
         "--set seeds=3",
         "--set decoding.beam_size=0",

@@ -122,6 +122,6 @@ def test_a_key_whose_default_has_changed_is_as_it_was_where_it_is_left_out(load:
     """So a run that began before is resumed with the same file; where the file has the key, it counts. Luong's decoder
     has no such order, and what was saved for it is the default."""
     saved = dump_config(load(f"model: {{decoder: {{type: {decoder}}}}}")).replace("order: authors", "order: paper")
-    for given, order in (("", kept), (", order: authors", "authors")):
-        config = load(f"model: {{decoder: {{type: {decoder}{given}}}}}")
+    for written, order in (("", kept), (", order: authors", "authors")):
+        config = load(f"model: {{decoder: {{type: {decoder}{written}}}}}")
         assert with_former_defaults(config, saved).model.decoder.order == order

@@ -120,5 +120,5 @@ def test_reference_and_json_schema_are_up_to_date() -> None:
 def test_the_report_in_the_documentation_is_real(messages: Callable[..., list[str]]) -> None:
     documentation = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     snippet = "name: my\n\n\n\n\n\nmodel:\n  decoder:\n    hiden_size: 512\n    dropout: 1.2\n\ntraining:\n"
-    given = messages(snippet + "  max_epochs: 9\n  average_best: 3\n", "training.batch_size=big")
-    assert f"\n```text\n{describe('nmt-train', UserError(*given))}\n```\n" in documentation
+    problems = messages(snippet + "  max_epochs: 9\n  average_best: 3\n", "training.batch_size=big")
+    assert f"\n```text\n{describe('nmt-train', UserError(*problems))}\n```\n" in documentation

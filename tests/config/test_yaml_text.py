@@ -33,9 +33,9 @@ from nmt.config.yaml_text import YamlError, read_yaml, write_yaml
     ],
 )
 def test_values(written: str, value: Any) -> None:
-    given = read_yaml(f"key: {written}").value["key"]
-    assert given == value
-    assert type(given) is type(value)
+    read = read_yaml(f"key: {written}").value["key"]
+    assert read == value
+    assert type(read) is type(value)
 
 
 TEXTS = [

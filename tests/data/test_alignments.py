@@ -29,9 +29,9 @@ KINDS = {
 
 def test_shares_by_hand() -> None:
     """Haus has two source words: the has one piece, house two. unser has ours, with three; of has none; ! no link."""
-    found = list(piece_links([(1, 1), (3, 0), (0, 1), (2, 0)], SOURCE, TARGET))
+    links = list(piece_links([(1, 1), (3, 0), (0, 1), (2, 0)], SOURCE, TARGET))
     thirds = [(source, 1 / 3) for source in (3, 4, 5)]
-    assert found == [
+    assert links == [
         *((0, source, share) for source, share in thirds),
         *((1, source, share) for source, share in thirds),
         (2, 0, 1 / 2),

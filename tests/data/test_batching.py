@@ -355,11 +355,11 @@ def test_sampling_changes_some_segmentations(ids: PairedIds, vocabularies: Vocab
 def test_sampled_pairs_are_dealt_out_by_their_new_lengths(ids: PairedIds, vocabularies: Vocabularies) -> None:
     """Batches have their planned numbers of rows, the shortest pairs where planned, and little padding."""
     plan = plan_batches(ids.source_lengths, ids.target_lengths, batch_size=7, batch_by="sentences", seed=1, epoch=2)
-    found = list(batches(ids, plan, sampling=SubwordSampling(alpha=0.4), vocabularies=vocabularies, seed=1))
-    assert [len(batch.indices) for batch in found] == [len(rows) for rows in plan]
+    sampled = list(batches(ids, plan, sampling=SubwordSampling(alpha=0.4), vocabularies=vocabularies, seed=1))
+    assert [len(batch.indices) for batch in sampled] == [len(rows) for rows in plan]
     planned = [float(ids.source_lengths[rows].mean()) for rows in plan]
     for short, long in zip(*(np.argsort(planned)[part] for part in (slice(0, -1), slice(1, None))), strict=True):
-        assert found[short].source_lengths.max() <= found[long].source_lengths.min()
+        assert sampled[short].source_lengths.max() <= sampled[long].source_lengths.min()
 
 
 def test_sampled_sentences_are_at_most_twice_as_long_as_the_longest(tmp_path: Path) -> None:
@@ -426,12 +426,12 @@ def test_links_stay_with_the_rows_of_halves_and_shares(aligned: PairedIds) -> No
     seen = []
     for part in (batch, *batch.halves(), *batch.halves()[1].halves(), *shares):
         for number, row in enumerate(part.indices):
-            found = dense(part)[number]
+            links = dense(part)[number]
             seen.append(int(row))
-            wanted = np.zeros_like(found)
+            expected = np.zeros_like(links)
             width, height = alone[row].shape
-            wanted[:width, :height] = alone[row]
-            np.testing.assert_array_equal(found, wanted)
+            expected[:width, :height] = alone[row]
+            np.testing.assert_array_equal(links, expected)
     assert sorted(seen) == sorted([0, 1, 2] * 3 + [0, 2])
 
 

@@ -153,7 +153,7 @@ def test_a_place_that_is_taken_by_a_file_stays_it(tmp_path: Path, vocabularies: 
     (tmp_path / "ids").write_text("somebody's")
     with pytest.raises(OSError, match="ids"):
         binarise(PAIRS, tmp_path / "ids", vocabularies=vocabularies, filters=None)
-    assert [each.name for each in tmp_path.iterdir()] == ["ids"]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["ids"]
     assert (tmp_path / "ids").read_text() == "somebody's"
 
 
@@ -181,7 +181,7 @@ def test_only_folders_of_ours_that_are_abandoned_are_removed(
 
     monkeypatch.setattr(shutil, "rmtree", remove_twice)
     binarise(PAIRS, tmp_path / "ids", vocabularies=vocabularies, filters=None)
-    assert {each.name for each in tmp_path.iterdir()} == {*theirs, file.name, link.name, recent.name, "ids"}
+    assert {entry.name for entry in tmp_path.iterdir()} == {*theirs, file.name, link.name, recent.name, "ids"}
 
 
 def test_text_is_kept_only_when_asked_for(tmp_path: Path, vocabularies: Vocabularies) -> None:

@@ -223,8 +223,8 @@ def test_existing_models(folder: Path) -> None:
         (folder / f"{side}.model").write_bytes(subwords.model)
     both = {f"subwords__{side}_model": str(folder / f"{side}.model") for side in ("source", "target")}
     log: list[str] = []
-    given = run(folder, log, subwords__joint=False, **both).vocabularies
-    assert [subwords.model for subwords in given] == [subwords.model for subwords in trained]
+    loaded = run(folder, log, subwords__joint=False, **both).vocabularies
+    assert [subwords.model for subwords in loaded] == [subwords.model for subwords in trained]
     assert log[0] == f"subwords: 40 pieces, source_model {folder / 'source.model'}"
     log.clear()
     joint = run(folder, log, subwords__model=str(folder / "target.model")).vocabularies

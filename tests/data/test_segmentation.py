@@ -32,12 +32,12 @@ def models(kind: str, size: int, **options: object) -> tuple[Subwords, Segmenter
 
 def segmentations(pieces: dict[str, float], word: str) -> dict[tuple[str, ...], float]:
     """Every segmentation of a word into known pieces, with its score, found by trying every split."""
-    found = {}
+    scores = {}
     for cuts in product((False, True), repeat=len(word) - 1):
         parts = "".join(letter + " " * cut for letter, cut in zip(word, (*cuts, False), strict=True)).split(" ")
         if all(part in pieces for part in parts):
-            found[tuple(parts)] = sum(pieces[part] for part in parts)
-    return found
+            scores[tuple(parts)] = sum(pieces[part] for part in parts)
+    return scores
 
 
 @pytest.mark.parametrize("byte_fallback", [False, True])

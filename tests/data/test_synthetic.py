@@ -205,10 +205,10 @@ def test_description_has_an_adjective_without_ending(say: Say) -> None:
 
 def test_one_english_sentence_has_one_translation() -> None:
     chance = random.Random(7)
-    found: dict[tuple[str, ...], Any] = {}
+    translations: dict[tuple[str, ...], Any] = {}
     for _ in range(20_000):
         pair = grammar.translate(grammar.draw_sentence(chance))
-        assert found.setdefault(pair.english, pair) == pair
+        assert translations.setdefault(pair.english, pair) == pair
 
 
 def test_every_word_of_both_sides_is_linked_and_lengths_keep_to_the_limits() -> None:

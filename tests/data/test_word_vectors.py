@@ -21,7 +21,7 @@ def written(folder: Path, text: str | bytes, name: str = "vectors.txt") -> Path:
     return folder / name
 
 
-def found(path: Path, pieces: list[str] = PIECES_OF, size: int = 2, largest: float = 1e6) -> Vectors:
+def vectors(path: Path, pieces: list[str] = PIECES_OF, size: int = 2, largest: float = 1e6) -> Vectors:
     ids, values = read_vectors(path, pieces, size=size, largest=largest)
     assert values.shape == (len(ids), size)
     assert values.dtype == np.float32
@@ -36,33 +36,33 @@ def test_a_file_of_words_has_the_pieces_that_begin_one(tmp_path: Path, header: s
     """Neither "s", which is inside words, nor the special symbols; case counts."""
     text = f"{header}the 1 2\ns 3 4\n</s> 5 6\nd 7 8\n<unk> -0.5 1e-3\nDOG 1 1\n"
     path = written(tmp_path, text)
-    assert found(path) == {"▁the": [1, 2], "▁<unk>": [-0.5, np.float32(1e-3)]}
-    assert found(written(tmp_path, gzip.compress(text.encode()))) == found(path)
+    assert vectors(path) == {"▁the": [1, 2], "▁<unk>": [-0.5, np.float32(1e-3)]}
+    assert vectors(written(tmp_path, gzip.compress(text.encode()))) == vectors(path)
 
 
 def test_a_file_of_pieces_has_every_piece_as_it_stands(tmp_path: Path) -> None:
     path = written(tmp_path, "▁the 1 2\ns 3 4\nthe 5 6\n▁dog 7 8\n▁ 9 10\n</s> 1 1\n")
-    assert found(path) == {"▁the": [1, 2], "s": [3, 4], "▁dog": [7, 8], "▁": [9, 10]}
+    assert vectors(path) == {"▁the": [1, 2], "s": [3, 4], "▁dog": [7, 8], "▁": [9, 10]}
 
 
 def test_a_stray_mark_makes_no_file_of_pieces(tmp_path: Path) -> None:
     """Large files of words have block characters too."""
     path = written(tmp_path, "▁ 9 10\nthe 1 2\ndog 3 4\n")
-    assert found(path) == {"▁the": [1, 2], "▁dog": [3, 4]}
+    assert vectors(path) == {"▁the": [1, 2], "▁dog": [3, 4]}
 
 
 def test_characters_match_characters(tmp_path: Path) -> None:
-    assert found(written(tmp_path, "a 1 2\n▁ 3 4\n"), [*PIECES, "▁", "a"]) == {"a": [1, 2], "▁": [3, 4]}
+    assert vectors(written(tmp_path, "a 1 2\n▁ 3 4\n"), [*PIECES, "▁", "a"]) == {"a": [1, 2], "▁": [3, 4]}
 
 
 def test_lines_as_the_programs_write_them(tmp_path: Path) -> None:
     """fastText ends lines with a space; GloVe has words with spaces in them, and strange white space is no end."""
     text = "\ufeffthe 1 2 \r\n. . . 3 4\nat name@domain.com 5 6\n\x85 7 8\n\u2028 1 1\n\xa0 1 1\ndog 7 8"
-    assert found(written(tmp_path, text)) == {"▁the": [1, 2], "▁dog": [7, 8]}
+    assert vectors(written(tmp_path, text)) == {"▁the": [1, 2], "▁dog": [7, 8]}
 
 
 def test_a_number_for_each_unit_of_a_single_one(tmp_path: Path) -> None:
-    assert found(written(tmp_path, "the 5\n"), size=1) == {"▁the": [5]}
+    assert vectors(written(tmp_path, "the 5\n"), size=1) == {"▁the": [5]}
 
 
 def test_numpy_reads_the_same(tmp_path: Path) -> None:
@@ -127,14 +127,14 @@ COLUMNS = "columns; expected a word and 2 numbers, with single spaces between th
 def test_what_is_refused(tmp_path: Path, text: str | bytes, messages: list[str]) -> None:
     path = written(tmp_path, text)
     with pytest.raises(UserError) as error:
-        found(path)
+        vectors(path)
     assert list(error.value.messages) == [f"{path}{message}" for message in messages]
 
 
 def test_a_file_of_another_kind_is_not_read_to_its_end(tmp_path: Path) -> None:
     path = written(tmp_path, b"a b c\n" + b"a sentence of a corpus\n" * 1000 + b"\xff\n")
     with pytest.raises(UserError) as error:
-        found(path)
+        vectors(path)
     assert len(error.value.messages) == 21
     assert error.value.messages[-1].endswith("vectors.txt: the lines behind them were not read")
 

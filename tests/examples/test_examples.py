@@ -35,8 +35,8 @@ class Task:
         assert done.returncode == 0, done.stderr
 
     def python(self, name: str, *options: object, **variables: str) -> None:
-        given = ("--model", self.model, "--input", self.source, "--output", self.output, *options)
-        self.run(sys.executable, EXAMPLES / name, *given, **variables)
+        arguments = ("--model", self.model, "--input", self.source, "--output", self.output, *options)
+        self.run(sys.executable, EXAMPLES / name, *arguments, **variables)
 
 
 @pytest.fixture(scope="module")

@@ -42,14 +42,14 @@ def read(folder: Path, name: str) -> list[str]:
 def test_sides_are_joined_alike(large: ModuleType) -> None:
     """Words with the number of their sentence: the same numbers in the same order on both sides, two or three."""
     parts = [(f"e{number}", f"d{number}") for number in range(7)]
-    found = list(islice(large.joined(parts, 3), 2000))
+    pairs = list(islice(large.joined(parts, 3), 2000))
     lengths = []
-    for english, german in found:
+    for english, german in pairs:
         assert german == english.replace("e", "d")
         lengths.append(len(english.split()))
     assert set(lengths) == {2, 3}
     assert 0.15 < lengths.count(3) / len(lengths) < 0.25
-    assert {word for english, _ in found for word in english.split()} == {part[0] for part in parts}
+    assert {word for english, _ in pairs for word in english.split()} == {part[0] for part in parts}
 
 
 def test_sentences_of_the_grammar_read_like_captions(large: ModuleType) -> None:
