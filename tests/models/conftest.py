@@ -54,11 +54,11 @@ def settings_of(options: frozenset[str]) -> list[Changes]:
 
 def all_combinations() -> dict[str, Changes]:
     """The allowed product of decoders, scores and scopes, with every setting of their switches."""
-    found = {}
+    combinations = {}
     for decoder, score, scope in product(DECODERS, SCORES, SCOPES):
         if (score in GLOBAL_ONLY and scope != "global") or (decoder, score) in NEVER:
             continue
-        variants = (settings_of(each.options) for each in (DECODERS[decoder], SCORES[score], SCOPES[scope]))
+        variants = (settings_of(part.options) for part in (DECODERS[decoder], SCORES[score], SCOPES[scope]))
         for of_decoder, of_score, of_scope in product(*variants):
             if (of_decoder.get("order"), score) in NEVER:
                 continue
@@ -68,8 +68,8 @@ def all_combinations() -> dict[str, Changes]:
             }
             switched = {**of_decoder, **of_score, **of_scope}
             words = [f"{name}={switched[name]}" for name in SWITCHES if name in switched]
-            found[" ".join([decoder, score, scope, *words])] = changes
-    return found
+            combinations[" ".join([decoder, score, scope, *words])] = changes
+    return combinations
 
 
 COMBINATIONS = all_combinations()

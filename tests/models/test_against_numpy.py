@@ -207,7 +207,7 @@ def compare(model: Seq2Seq, settings: Changes, batch: Batch) -> None:
 
 def by_steps(model: Seq2Seq, batch: Batch, expected: list[list[Step]]) -> None:
     seen: list[tuple[Tensor, Tensor]] = []
-    handle = model.decoder.attention.register_forward_hook(lambda module, given, result: seen.append(result))
+    handle = model.decoder.attention.register_forward_hook(lambda module, inputs, result: seen.append(result))
     state = model.start(batch[0], batch[1])
     for position, tokens in enumerate(batch[2].unbind(1)):
         log_probabilities, state = model.step(tokens, state)

@@ -109,8 +109,8 @@ def test_dot_by_hand() -> None:
 
 def test_scaled_dot_by_hand() -> None:
     """Four units: the dot products 10 and 4, divided by √4."""
-    found = scored(ScaledDotScore(4, 4), [1.0, 2.0, 3.0, 4.0], [[1.0, 1.0, 1.0, 1.0], [4.0, 0.0, 0.0, 0.0]])
-    assert found == [5.0, 2.0]
+    scores = scored(ScaledDotScore(4, 4), [1.0, 2.0, 3.0, 4.0], [[1.0, 1.0, 1.0, 1.0], [4.0, 0.0, 0.0, 0.0]])
+    assert scores == [5.0, 2.0]
 
 
 def test_general_by_hand() -> None:
@@ -241,8 +241,8 @@ def test_content_of_padding_is_never_read(score: str) -> None:
     other.requires_grad_()
     query, lengths = torch.randn(3, size, dtype=torch.float64), torch.tensor([5, 2, 1])
     results = []
-    for each in (values, other):
-        memory = attention.remember(each, lengths)
+    for annotations in (values, other):
+        memory = attention.remember(annotations, lengths)
         results.append(attention.step(query, memory, attention.start(memory)))
     assert torch.equal(results[0][0], results[1][0])
     assert torch.equal(results[0][1], results[1][1])

@@ -64,9 +64,9 @@ def test_a_mask_that_is_not_there_is_true_everywhere(make_model: MakeModel, batc
     assert bare.memory.mask is None
     masked = bare._replace(memory=bare.memory._replace(mask=torch.ones_like(batch[0][longest], dtype=torch.bool)))
     for tokens in (torch.tensor([2, 2]), torch.tensor([5, 9])):
-        found, bare = model.step(tokens, bare)
+        log_probabilities, bare = model.step(tokens, bare)
         expected, masked = model.step(tokens, masked)
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+        torch.testing.assert_close(log_probabilities, expected, rtol=0, atol=1e-12)
 
 
 @torch.no_grad()
@@ -93,10 +93,10 @@ def test_select_expands_reorders_and_drops(make_model: MakeModel, batch: Batch, 
         _, state = model.step(torch.tensor(tokens), state)
     state = state.select(torch.tensor([[1, 0], [5, 5]]))
     for tokens in ([10, 11, 12, 13], [14, 15, 16, 17]):
-        found, state = model.step(torch.tensor(tokens), state)
+        log_probabilities, state = model.step(torch.tensor(tokens), state)
     histories = [(0, [9, 8, 10, 14]), (0, [2, 4, 11, 15]), (2, [9, 6, 12, 16]), (2, [9, 6, 13, 17])]
     for row, (sentence, history) in enumerate(histories):
         alone: SearchState = model.start(source[[sentence], : lengths[sentence]], lengths[[sentence]])
         for token in history:
             expected, alone = model.step(torch.tensor([token]), alone)
-        torch.testing.assert_close(found[row], expected[0], rtol=0, atol=1e-12)
+        torch.testing.assert_close(log_probabilities[row], expected[0], rtol=0, atol=1e-12)

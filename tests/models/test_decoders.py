@@ -25,7 +25,7 @@ def zero(*modules: nn.Module | None) -> None:
 def queries_of(model: Seq2Seq, batch: Batch) -> tuple[list[Tensor], list[Any]]:
     """For each step the query (batch, size) that attention was given, and the decoder's state after it."""
     queries: list[Tensor] = []
-    handle = model.decoder.attention.register_forward_pre_hook(lambda module, given: queries.append(given[0][:, 0]))
+    handle = model.decoder.attention.register_forward_pre_hook(lambda module, inputs: queries.append(inputs[0][:, 0]))
     state, states = model.start(batch[0], batch[1]), []
     for tokens in batch[2].unbind(1):
         _, state = model.step(tokens, state)
@@ -86,8 +86,8 @@ def test_bahdanau_in_the_authors_order(make_model: MakeModel, batch: Batch, cell
         read = decoder.cells[0].project(model.target_embedding(batch[2][:, position]))
         bottom = decoder.cells[0](read + before.fed @ decoder.context_layer.weight.T, before.layers[0])
         top = decoder.cells[1](decoder.cells[1].project(bottom[0]), before.layers[1])
-        for found, expected in zip(state.layers, (bottom, top), strict=True):
-            torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+        for layer, expected in zip(state.layers, (bottom, top), strict=True):
+            torch.testing.assert_close(layer, expected, rtol=0, atol=1e-12)
         before = state
 
 
@@ -148,7 +148,7 @@ def test_readout_reads_state_word_and_context_in_this_order(make_model: MakeMode
     model = make_model(decoder=dict(zip(("type", "order"), decoder.split(), strict=False)))
     readout: Any = model.decoder.readout
     contexts: list[Tensor] = []
-    model.decoder.attention.register_forward_hook(lambda module, given, result: contexts.append(result[0][:, 0]))
+    model.decoder.attention.register_forward_hook(lambda module, inputs, result: contexts.append(result[0][:, 0]))
     _, state = model.step(target_input[:, 0], model.start(source, lengths))
     expected = [state.decoder.layers[-1][0], model.target_embedding(target_input[:, 0]), contexts[0]]
     for column, part in zip([0, 7, 7 + 2], expected, strict=True):
@@ -171,7 +171,7 @@ def test_luong_combines_context_and_state_in_this_order(make_model: MakeModel, b
         combine.weight[:, column] = 1.0
         contexts: list[Tensor] = []
         handle = model.decoder.attention.register_forward_hook(
-            lambda module, given, result, contexts=contexts: contexts.append(result[0][:, 0])
+            lambda module, inputs, result, contexts=contexts: contexts.append(result[0][:, 0])
         )
         _, state = model.step(target_input[:, 0], model.start(source, lengths))
         handle.remove()
@@ -230,8 +230,8 @@ def test_without_attention_only_the_first_state_knows_the_source(
     one, other = model.start(batch[0], batch[1]), model.start(batch[0].flip(0), batch[1].flip(0))
     other = other._replace(decoder=one.decoder)
     for tokens in batch[2].unbind(1):
-        (expected, one), (found, other) = model.step(tokens, one), model.step(tokens, other)
-        assert torch.equal(found, expected)
+        (expected, one), (log_probabilities, other) = model.step(tokens, one), model.step(tokens, other)
+        assert torch.equal(log_probabilities, expected)
 
 
 @torch.no_grad()
@@ -244,7 +244,7 @@ def test_a_fixed_context_is_the_last_state_of_the_encoder(
     encoder = {"bidirectional": False, "reverse_source": reverse_source, "layers": 2}
     model = make_model(attention={"score": "fixed"}, encoder=encoder, decoder={"type": decoder})
     contexts: list[Tensor] = []
-    model.decoder.attention.register_forward_hook(lambda module, given, result: contexts.append(result[0][:, 0]))
+    model.decoder.attention.register_forward_hook(lambda module, inputs, result: contexts.append(result[0][:, 0]))
     state = model.start(batch[0], batch[1])
     for tokens in batch[2].unbind(1):
         _, state = model.step(tokens, state)

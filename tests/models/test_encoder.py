@@ -30,15 +30,15 @@ def test_reversed_order_by_hand() -> None:
 def test_reversed_source_gives_annotations_in_the_order_of_the_text(make_model: MakeModel, bidirectional: bool) -> None:
     """a b c END read backwards: the annotations are those of c b a END, the words' turned around again."""
     settings = {"bidirectional": bidirectional, "layers": 2, "cell": "lstm"}
-    plain, reverse = (make_model(encoder={**settings, "reverse_source": each}) for each in (False, True))
+    plain, reverse = (make_model(encoder={**settings, "reverse_source": backwards}) for backwards in (False, True))
     reverse.load_state_dict(plain.state_dict())
     lengths = torch.tensor([4, 3])
     read = encode(plain, torch.tensor([[7, 6, 5, 3], [9, 8, 3, 0]]), lengths)
-    found = encode(reverse, torch.tensor([[5, 6, 7, 3], [8, 9, 3, 0]]), lengths)
-    torch.testing.assert_close(found.annotations[0], read.annotations[0, [2, 1, 0, 3]], rtol=0, atol=1e-12)
-    torch.testing.assert_close(found.annotations[1, :3], read.annotations[1, [1, 0, 2]], rtol=0, atol=1e-12)
-    torch.testing.assert_close(found.summary, read.summary, rtol=0, atol=1e-12)
-    torch.testing.assert_close(found.final, read.final, rtol=0, atol=1e-12)
+    encoded = encode(reverse, torch.tensor([[5, 6, 7, 3], [8, 9, 3, 0]]), lengths)
+    torch.testing.assert_close(encoded.annotations[0], read.annotations[0, [2, 1, 0, 3]], rtol=0, atol=1e-12)
+    torch.testing.assert_close(encoded.annotations[1, :3], read.annotations[1, [1, 0, 2]], rtol=0, atol=1e-12)
+    torch.testing.assert_close(encoded.summary, read.summary, rtol=0, atol=1e-12)
+    torch.testing.assert_close(encoded.final, read.final, rtol=0, atol=1e-12)
 
 
 @torch.no_grad()
@@ -75,15 +75,15 @@ def test_sum_adds_the_two_directions(make_model: MakeModel, batch: Batch, cell: 
     )
     summed.encoder.load_state_dict(both.encoder.state_dict())
     summed.source_embedding.load_state_dict(both.source_embedding.state_dict())
-    side_by_side, found = encode(both, *batch[:2]), encode(summed, *batch[:2])
-    assert found.annotations.shape == (3, 13, 10)
-    torch.testing.assert_close(found.annotations, added(side_by_side.annotations), rtol=0, atol=1e-12)
-    assert len(found.final) == 2
-    for layer, expected in zip(found.final, side_by_side.final, strict=True):
+    side_by_side, sums = encode(both, *batch[:2]), encode(summed, *batch[:2])
+    assert sums.annotations.shape == (3, 13, 10)
+    torch.testing.assert_close(sums.annotations, added(side_by_side.annotations), rtol=0, atol=1e-12)
+    assert len(sums.final) == 2
+    for layer, expected in zip(sums.final, side_by_side.final, strict=True):
         for part, other in zip(layer, expected, strict=True):
             assert part.shape == (3, 10)
             torch.testing.assert_close(part, added(other), rtol=0, atol=1e-12)
-    assert torch.equal(found.summary, side_by_side.summary)
+    assert torch.equal(sums.summary, side_by_side.summary)
 
 
 @torch.no_grad()
@@ -98,13 +98,13 @@ def test_a_residual_layer_without_weights_hands_on_what_it_reads(
     for name, weight in two.encoder.named_parameters():
         if "_l1" in name:
             nn.init.zeros_(weight)
-    expected, found = encode(one, *batch[:2]), encode(two, *batch[:2])
-    torch.testing.assert_close(found.summary, expected.summary, rtol=0, atol=1e-12)
-    torch.testing.assert_close(found.final[0], expected.final[0], rtol=0, atol=1e-12)
-    assert not found.final[1][0].any()
+    expected, encoded = encode(one, *batch[:2]), encode(two, *batch[:2])
+    torch.testing.assert_close(encoded.summary, expected.summary, rtol=0, atol=1e-12)
+    torch.testing.assert_close(encoded.final[0], expected.final[0], rtol=0, atol=1e-12)
+    assert not encoded.final[1][0].any()
     for row, length in enumerate(batch[1].tolist()):
         torch.testing.assert_close(
-            found.annotations[row, :length], expected.annotations[row, :length], rtol=0, atol=1e-12
+            encoded.annotations[row, :length], expected.annotations[row, :length], rtol=0, atol=1e-12
         )
 
 
@@ -119,7 +119,7 @@ def test_normalised_annotations(make_model: MakeModel, batch: Batch, directions:
     """With gain 1 and bias 0 every annotation has mean 0 and variance v / (v + 1e-5), v its variance before; the last
     states are not normalised."""
     plain, normalised = (
-        make_model(encoder={"directions": directions, "layer_normalisation": each}) for each in (False, True)
+        make_model(encoder={"directions": directions, "layer_normalisation": normalise}) for normalise in (False, True)
     )
     norm: Any = normalised.encoder.norm
     assert norm.eps == 1e-5

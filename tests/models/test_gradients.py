@@ -57,7 +57,7 @@ def note_margins(scope: nn.Module) -> list[float]:
         margins.append(float((borders if real is None else borders[real.expand_as(borders)]).min()))
 
     if isinstance(scope, LocalPredictiveScope):
-        scope.register_forward_pre_hook(lambda module, given: note(*given))
+        scope.register_forward_pre_hook(lambda module, inputs: note(*inputs))
     return margins
 
 
@@ -79,13 +79,13 @@ def test_scores_and_scopes(attention_settings: Changes) -> None:
     inputs = [torch.randn(2, QUERIES, QUERY), torch.randn(2, 5, memory_size), *torch.rand(remembered, 2, QUERIES, 5)]
     margins = note_margins(module.attention.scope)
     if SCORES[settings["score"]].context:
-        check(module, [each.double() for each in inputs])
+        check(module, [tensor.double() for tensor in inputs])
     assert min(margins, default=1.0) > 0.01
     assert bool(margins) == (settings["scope"] == "local-p")
 
 
 @pytest.mark.parametrize(
-    ("decoder", "score"), [each for each in product(DECODERS, SCORES) if each != ("conditional_gru", "none")]
+    ("decoder", "score"), [pair for pair in product(DECODERS, SCORES) if pair != ("conditional_gru", "none")]
 )
 def test_whole_models(make_model: MakeModel, decoder: str, score: str) -> None:
     """Every parameter, from the source embedding on, through all steps, with every score in every decoder."""
@@ -94,7 +94,7 @@ def test_whole_models(make_model: MakeModel, decoder: str, score: str) -> None:
 
 @pytest.mark.parametrize(
     ("decoder", "variant"),
-    [each for each in product(DECODERS, DECODER_VARIANTS) if each[0] != "conditional_gru" or "lstm" not in each[1]],
+    [pair for pair in product(DECODERS, DECODER_VARIANTS) if pair[0] != "conditional_gru" or "lstm" not in pair[1]],
 )
 def test_decoders(make_model: MakeModel, decoder: str, variant: str) -> None:
     check_model(make_model, {"type": decoder, **DECODER_VARIANTS[variant]}, with_everything("location_sensitive"))
@@ -176,8 +176,8 @@ def check(module: nn.Module, inputs: list[Tensor], *, fast: bool = False) -> Non
     names = [name for name, _ in module.named_parameters()]
 
     def outputs(*values: Tensor) -> tuple[Tensor, ...]:
-        given, parameters = values[: len(inputs)], dict(zip(names, values[len(inputs) :], strict=True))
-        return tuple(torch.func.functional_call(module, parameters, given))
+        arguments, parameters = values[: len(inputs)], dict(zip(names, values[len(inputs) :], strict=True))
+        return tuple(torch.func.functional_call(module, parameters, arguments))
 
     values = [*inputs, *(parameter.detach() for parameter in module.parameters())]
     for value in values:

@@ -91,9 +91,9 @@ def test_parts_go_to_the_layers_in_order() -> None:
         state.layer.weight.copy_(torch.tensor([[1.0], [2.0], [3.0], [4.0]]))
         nn.init.zeros_(state.layer.bias)
     layers = state(ENCODED, MEMORY)
-    found = [[part[0].item() for part in layer] for layer in layers]
+    values = [[part[0].item() for part in layer] for layer in layers]
     expected = torch.tanh(torch.tensor([[0.5, 1.0], [1.5, 2.0]])).tolist()
-    assert found == [pytest.approx(row) for row in expected]
+    assert values == [pytest.approx(row) for row in expected]
 
 
 @torch.no_grad()

@@ -113,16 +113,16 @@ def test_a_reset_gate_that_comes_first_has_blocks_of_its_own(decoder: str) -> No
     """U_r, U_z and U_g of every cell are orthogonal; W, feed and context are drawn gate by gate."""
     settings = {"type": decoder, "cell": "gru_reset_first", "hidden_size": 50, "layers": 2}
     drawn = model(decoder=settings, encoder={"cell": "gru_reset_first", "hidden_size": 40})
-    found = 0
+    blocks = 0
     for name, weight in drawn.named_parameters():
         if any(part in name for part in ("recurrent_layer", "candidate_layer", "weight_hh")):
             for block in weight.split(weight.size(1)):
                 torch.testing.assert_close(block @ block.T, torch.eye(len(block)), rtol=0, atol=1e-5)
-                found += 1
+                blocks += 1
         elif any(part in name for part in ("input_layer.weight", "weight_ih", "feed", "context_layer")):
             limit = (6 / (weight.size(0) / 3 + weight.size(1))) ** 0.5
             assert 0.9 * limit < weight.abs().max() <= limit, name
-    assert found == 2 * 3 + 3 * (3 if decoder == "conditional_gru" else 2)
+    assert blocks == 2 * 3 + 3 * (3 if decoder == "conditional_gru" else 2)
 
 
 @pytest.mark.parametrize("name", STARTS)
@@ -188,12 +188,12 @@ def test_uniform_draws_every_new_parameter_from_its_range(decoder: str) -> None:
 @pytest.mark.parametrize("initialisation", [UNIFORM, XAVIER], ids=["uniform", "xavier"])
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_layer_normalisation_starts_with_gain_1_and_bias_0(decoder: str, initialisation: dict[str, Any]) -> None:
-    found = []
+    norms = []
     for name, value in model(initialisation=initialisation, **everything(decoder)).named_parameters():
         if is_norm(name):
             assert (value == (1.0 if name.endswith("weight") else 0.0)).all(), name
-            found.append(name)
-    assert len(found) == 2 + 4 * (3 if decoder == "conditional_gru" else 2)
+            norms.append(name)
+    assert len(norms) == 2 + 4 * (3 if decoder == "conditional_gru" else 2)
 
 
 @pytest.mark.parametrize("initialisation", [UNIFORM, XAVIER], ids=["uniform", "xavier"])
@@ -256,14 +256,14 @@ def test_bahdanau() -> None:
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_bahdanau_of_every_parameter(decoder: str) -> None:
     """All of attention is small, what predicts local-p's position too; a vector has few values to measure."""
-    found = set()
+    deviations = set()
     for name, weight in model(initialisation={"name": "bahdanau"}, **everything(decoder)).named_parameters():
         if is_norm(name) or name.endswith("score.vector") or "bias" in name.split(".")[-1] or _recurrent(name):
             continue
         expected = 0.001 if name.startswith("decoder.attention.") else 0.01
         assert abs(weight.std().item() / expected - 1) < (0.15 if weight.numel() > 200 else 0.4), name
-        found.add(expected)
-    assert found == {0.001, 0.01}
+        deviations.add(expected)
+    assert deviations == {0.001, 0.01}
 
 
 def _recurrent(name: str) -> bool:

@@ -50,8 +50,8 @@ def computed(model: Seq2Seq, batch: Batch, *, fused: bool) -> dict[str, Tensor]:
         vectors, targets = outputs.vectors.flatten(0, 1), batch[2].roll(-1, dims=1).flatten()
         loss, _ = smoothed_cross_entropy(vectors, model.output_weight, targets, smoothing=0.1)
         loss.backward()
-    found = {"loss": loss.detach(), "weights": outputs.weights.detach()}
-    return found | {name: each.grad for name, each in model.named_parameters() if each.grad is not None}
+    values = {"loss": loss.detach(), "weights": outputs.weights.detach()}
+    return values | {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
 
 
 def assert_equal(model: Seq2Seq, batch: Batch) -> None:
@@ -101,7 +101,7 @@ def test_steps_with_packed_weights(
     model = make_model(encoder=ENCODERS[encoder], decoder=changes, attention=score).to(dtype)
     source, lengths = batch[0].repeat(copies, 1), batch[1].repeat(copies)
     tolerance = 1e-11 if dtype == torch.float64 else 1e-5
-    found = []
+    results = []
     for packed, fused in ((False, False), (False, True), (True, True)):
         if packed:
             model.pack_weights("float32")
@@ -109,6 +109,6 @@ def test_steps_with_packed_weights(
             state = model.start(source, lengths)
             for words in ([5, 6, 7], [8, 3, 4]):
                 log_probabilities, state = model.step(torch.tensor(words * copies), state)
-        found.append(log_probabilities)
-    for other in found[1:]:
-        torch.testing.assert_close(other, found[0], rtol=tolerance, atol=tolerance)
+        results.append(log_probabilities)
+    for other in results[1:]:
+        torch.testing.assert_close(other, results[0], rtol=tolerance, atol=tolerance)

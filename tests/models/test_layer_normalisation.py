@@ -30,11 +30,11 @@ def test_gru_by_hand() -> None:
         cell.input_layer.weight.copy_(torch.tensor([[1.0], [2.0], [3.0]]))
         cell.recurrent_layer.weight.copy_(torch.tensor([[8.0], [-4.0], [-4.0]]))
     state = (torch.tensor([[0.5]], dtype=torch.float64),)
-    (found,) = cell(cell.project(torch.tensor([[1.0]], dtype=torch.float64)), state)
+    (new_state,) = cell(cell.project(torch.tensor([[1.0]], dtype=torch.float64)), state)
     x, h = 1 / math.sqrt(2 / 3 + 1e-5), 2 / math.sqrt(8 + 1e-5)
     reset, update = sigmoid(-x + 2 * h), sigmoid(0 - h)
     candidate = math.tanh(x + reset * -h)
-    assert found.item() == pytest.approx((1 - update) * candidate + update * 0.5, abs=1e-12)
+    assert new_state.item() == pytest.approx((1 - update) * candidate + update * 0.5, abs=1e-12)
 
 
 def test_lstm_by_hand() -> None:
@@ -85,7 +85,7 @@ def test_what_is_added_to_the_input_is_normalised_with_it(make_model: MakeModel,
             assert isinstance(norm, nn.LayerNorm)
             nn.init.ones_(norm.weight)
             nn.init.zeros_(norm.bias)
-            norm.register_forward_hook(lambda module, given, result: seen.append(result))
+            norm.register_forward_hook(lambda module, inputs, result: seen.append(result))
     with torch.no_grad():
         model(*batch)
     assert len(seen) == 8 * (4 if decoder == "conditional_gru" else 2)
@@ -98,8 +98,8 @@ def test_what_is_added_to_the_input_is_normalised_with_it(make_model: MakeModel,
 @pytest.mark.parametrize("decoder", DECODERS)
 def test_every_cell_has_its_own_two(make_model: MakeModel, decoder: str) -> None:
     plain, normalised = (
-        set(make_model(decoder={"type": decoder, "layers": 2, "layer_normalisation": each}).state_dict())
-        for each in (False, True)
+        set(make_model(decoder={"type": decoder, "layers": 2, "layer_normalisation": normalise}).state_dict())
+        for normalise in (False, True)
     )
     cells = ["cells.0", "cells.1"] + (["context_cell"] if decoder == "conditional_gru" else [])
     assert normalised - plain == {

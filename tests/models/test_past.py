@@ -34,7 +34,7 @@ def test_coverage_accumulates() -> None:
         assert past.coverage is not None
         assert past.coverage[0].tolist() == pytest.approx(coverage)
         scores = [math.exp(math.tanh(h - 2 * c)) for h, c in zip([0.0, 1.0], coverage, strict=True)]
-        expected = [each / sum(scores) for each in scores]
+        expected = [score / sum(scores) for score in scores]
         context, weights, past = attention.step(torch.zeros(1, 1, dtype=torch.float64), memory, past)
         assert weights[0].tolist() == pytest.approx(expected)
         assert context.item() == pytest.approx(expected[1])

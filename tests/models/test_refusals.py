@@ -154,7 +154,7 @@ def test_filter_width_is_odd(refusals: Refusals, width: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "path", "given", "nearest"),
+    ("text", "path", "written", "nearest"),
     [
         ("attention: {score: locationsensitive}", "model.attention.score", "locationsensitive", "location_sensitive"),
         ("attention: {scope: local_p}", "model.attention.scope", "local_p", "local-p"),
@@ -163,8 +163,8 @@ def test_filter_width_is_odd(refusals: Refusals, width: str) -> None:
         ("attention: {half_with: 3}", "model.attention.half_with", "half_with", "half_width"),
     ],
 )
-def test_misspelt_names(refusals: Refusals, text: str, path: str, given: str, nearest: str) -> None:
-    assert mentions(refusals(text), path, given, nearest)
+def test_misspelt_names(refusals: Refusals, text: str, path: str, written: str, nearest: str) -> None:
+    assert mentions(refusals(text), path, written, nearest)
 
 
 # ------------------------------------------------------------------------------------------- what does not go together
@@ -454,8 +454,10 @@ def test_all_problems_in_one_report(refusals: Refusals) -> None:
 def test_values_and_combinations_in_one_report(refusals: Refusals) -> None:
     """A wrong value does not hide what does not go together elsewhere."""
     messages = refusals("attention: {score: location, scope: local-p, half_width: 0}, decoder: {initial_state: zero}")
-    found: list[Any] = [any(part in message for message in messages) for part in ("half_width", "zeros", "use global")]
-    assert found == [True, True, True], messages
+    mentioned: list[Any] = [
+        any(part in message for message in messages) for part in ("half_width", "zeros", "use global")
+    ]
+    assert mentioned == [True, True, True], messages
 
 
 @pytest.mark.parametrize(
@@ -538,12 +540,12 @@ def test_that_start_does_have_scores_near_0(cell: str) -> None:
         }
         torch.manual_seed(1)
         model = build_model(ModelConfig.model_validate(sizes), source_size=50, target_size=50).eval()
-        found: list[torch.Tensor] = []
-        model.decoder.attention.score.register_forward_hook(lambda module, inputs, scores: found.append(scores))
+        seen: list[torch.Tensor] = []
+        model.decoder.attention.score.register_forward_hook(lambda module, inputs, scores: seen.append(scores))
         source, target = torch.randint(4, 50, (2, 5, 12))
         with torch.no_grad():
             model(source, torch.full((5,), 12), target)
-        return float(torch.cat([scores.flatten(0, -2) for scores in found]).std(dim=1).mean())
+        return float(torch.cat([scores.flatten(0, -2) for scores in seen]).std(dim=1).mean())
 
     small, larger, paper = spread(128), spread(512), spread(1000)
     assert small < 0.01

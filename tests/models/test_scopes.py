@@ -98,16 +98,16 @@ def test_predicted_positions_by_hand() -> None:
     """σ(-ln 3) = 1/4, σ(0) = 1/2, σ(ln 3) = 3/4, of S - 1: of 8, 2 and 0 for 9, 3 and 1 tokens, END counted."""
     scope = predictive(2).double()
     query = torch.tensor([-1.0, 0.0, 1.0], dtype=torch.float64).view(1, 3, 1).expand(3, -1, -1)
-    found = scope.centre(query, torch.tensor([9, 3, 1]))
-    torch.testing.assert_close(found, torch.tensor([[2.0, 4, 6], [0.5, 1, 1.5], [0, 0, 0]], dtype=torch.float64))
+    centres = scope.centre(query, torch.tensor([9, 3, 1]))
+    torch.testing.assert_close(centres, torch.tensor([[2.0, 4, 6], [0.5, 1, 1.5], [0, 0, 0]], dtype=torch.float64))
 
 
 def test_predicted_positions_of_the_length() -> None:
     """A quarter, the middle and three quarters of S, for 8, 4 and 1 tokens. The last is within reach where σ is 1."""
     scope = predictive(1, position_scale="length").double()
     query = torch.tensor([-1.0, 0.0, 1.0], dtype=torch.float64).view(1, 3, 1).expand(3, -1, -1)
-    found = scope.centre(query, torch.tensor([8, 4, 1]))
-    torch.testing.assert_close(found, torch.tensor([[2.0, 4, 6], [1, 2, 3], [0.25, 0.5, 0.75]], dtype=torch.float64))
+    centres = scope.centre(query, torch.tensor([8, 4, 1]))
+    torch.testing.assert_close(centres, torch.tensor([[2.0, 4, 6], [1, 2, 3], [0.25, 0.5, 0.75]], dtype=torch.float64))
     nn.init.constant_(scope.vector, 1e3)
     assert weights_of(scope, [1.0], [4])[0, 0].tolist() == pytest.approx([0, 0, 0, TWO])
 

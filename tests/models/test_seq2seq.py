@@ -184,9 +184,9 @@ def test_rounded_weights_give_near_log_probabilities(
     tokens = torch.tensor([5, 6, 7])
     exact = model.step(tokens, model.start(*batch[:2]))[0].exp()
     model.pack_weights(precision)
-    found = model.step(tokens, model.start(*batch[:2]))[0].exp()
+    rounded = model.step(tokens, model.start(*batch[:2]))[0].exp()
     assert model.packed is not None
-    assert 1e-5 < float((found - exact).abs().max()) < error
+    assert 1e-5 < float((rounded - exact).abs().max()) < error
     assert all(torch.equal(weight, weights[name]) for name, weight in model.state_dict().items())
 
 
@@ -197,7 +197,7 @@ def test_a_packed_score_is_the_score(make_model: MakeModel, score: str) -> None:
     attention = model.decoder.attention
     lengths, query = torch.tensor([5, 7]), torch.randn(6, model.decoder.size, dtype=torch.float64)
     values = torch.randn(2, 7, attention.context_size, dtype=torch.float64)
-    found = []
+    weights = []
     for packed in (False, True):
         if packed:
             model.pack_weights("float32")
@@ -205,10 +205,10 @@ def test_a_packed_score_is_the_score(make_model: MakeModel, score: str) -> None:
         memory = attention.remember(values, lengths)
         past = attention.start(memory)
         past = past.select(torch.tensor([0, 0, 0, 1, 1, 1])).next(torch.full((6, 7), 0.25, dtype=torch.float64))
-        found.append(attention.step(query, memory, past)[1])
-    torch.testing.assert_close(found[1], found[0], rtol=0, atol=1e-14)
+        weights.append(attention.step(query, memory, past)[1])
+    torch.testing.assert_close(weights[1], weights[0], rtol=0, atol=1e-14)
     attention.score.packed = ScoreVector.of(-attention.score.vector)  # it is what was computed with
-    assert not torch.allclose(attention.step(query, memory, past)[1], found[1])
+    assert not torch.allclose(attention.step(query, memory, past)[1], weights[1])
     assert model.float().decoder.attention.score.packed is None
 
 
@@ -218,7 +218,7 @@ def test_a_packed_score_is_the_score(make_model: MakeModel, score: str) -> None:
 def test_a_packed_step_is_the_step(make_model: MakeModel, batch: Batch, cell: str, input_feeding: bool) -> None:
     """The word and h̃ are multiplied by one matrix: the same sums, as the second step shows, which has an h̃."""
     model = make_model(decoder={"cell": cell, "input_feeding": input_feeding, "layers": 2}, encoder={"cell": cell})
-    found, products = [], Mock()
+    results, products = [], Mock()
     for packed in (False, True):
         if packed:
             model.pack_weights("float32")
@@ -226,9 +226,9 @@ def test_a_packed_step_is_the_step(make_model: MakeModel, batch: Batch, cell: st
         state = model.start(*batch[:2])
         for tokens in (torch.tensor([5, 6, 7]), torch.tensor([8, 4, 9])):
             log_probabilities, state = model.step(tokens, state)
-        found.append(log_probabilities)
-    torch.testing.assert_close(found[1], found[0], rtol=0, atol=1e-12)
-    assert found[0].dtype == torch.float64
+        results.append(log_probabilities)
+    torch.testing.assert_close(results[1], results[0], rtol=0, atol=1e-12)
+    assert results[0].dtype == torch.float64
     assert (products.call_count == 2) if input_feeding else (products is None)
     assert model.double().decoder.packed is None
 
@@ -268,8 +268,8 @@ def test_a_packed_model_that_loads_weights_is_not_packed_any_more(make_model: Ma
     model.pack_weights("float32")
     model.load_state_dict(other.state_dict())
     tokens = torch.tensor([5, 6, 7])
-    found, expected = (each.step(tokens, each.start(*batch[:2]))[0] for each in (model, other))
-    assert torch.equal(found, expected)
+    log_probabilities, expected = (network.step(tokens, network.start(*batch[:2]))[0] for network in (model, other))
+    assert torch.equal(log_probabilities, expected)
 
 
 @torch.inference_mode()
@@ -277,7 +277,7 @@ def test_a_packed_model_that_is_converted_is_not_packed_any_more(make_model: Mak
     model, tokens = make_model().float(), torch.tensor([5, 6, 7])
     model.pack_weights("bfloat16")
     model.double()
-    found, _ = model.step(tokens, model.start(*batch[:2]))
+    log_probabilities, _ = model.step(tokens, model.start(*batch[:2]))
     expected, _ = (again := make_model()).step(tokens, again.start(*batch[:2]))
-    assert found.dtype == torch.float64
-    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+    assert log_probabilities.dtype == torch.float64
+    torch.testing.assert_close(log_probabilities, expected, rtol=1e-6, atol=1e-6)

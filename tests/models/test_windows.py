@@ -50,8 +50,8 @@ def computed(model: Seq2Seq, batch: Batch, *, fused: bool) -> dict[str, Tensor]:
         torch.manual_seed(3)
         loss = (outputs.vectors * torch.randn_like(outputs.vectors)).sum() + outputs.weights.square().sum()
         loss.backward()
-    found = {"vectors": outputs.vectors.detach(), "weights": outputs.weights.detach()}
-    return found | {name: each.grad for name, each in model.named_parameters() if each.grad is not None}
+    values = {"vectors": outputs.vectors.detach(), "weights": outputs.weights.detach()}
+    return values | {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
 
 
 @pytest.mark.parametrize("decoder", [*DECODERS, "luong without input feeding"])
@@ -64,11 +64,11 @@ def test_training(
     model = model_of(make_model, LOCAL[name], type=decoder.split()[0], **feeding)
     expected = computed(model, batch, fused=False)
     assert not used
-    found = computed(model, batch, fused=True)
+    windowed = computed(model, batch, fused=True)
     assert used or window_kind == "Slice"
-    assert found.keys() == expected.keys()
+    assert windowed.keys() == expected.keys()
     for key, values in expected.items():
-        torch.testing.assert_close(found[key], values, rtol=1e-10, atol=1e-10, msg=key)
+        torch.testing.assert_close(windowed[key], values, rtol=1e-10, atol=1e-10, msg=key)
 
 
 @torch.inference_mode()
@@ -96,8 +96,8 @@ def test_search(
         tokens = (torch.arange(2 * len(sentences)) * 5 + step) % 19
         with computing(fused=False):
             expected, states[0] = model.step(tokens, states[0])
-        found, states[1] = model.step(tokens, states[1])
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
+        log_probabilities, states[1] = model.step(tokens, states[1])
+        torch.testing.assert_close(log_probabilities, expected, rtol=0, atol=1e-10)
     several = len(sentences) > 1 and LOCAL[name]["scope"] == "local-p"
     assert bool(used) == (window_kind == "Windows" or not several)
 

@@ -72,9 +72,9 @@ def test_a_packed_vector_changes_nothing(fused: bool) -> None:
 def test_any_layout_of_the_parts() -> None:
     (query, keys), vector = inputs(SHAPES["all queries"])
     expected = torch.autograd.grad(tanh_scores([query, keys], vector).sum(), (query, keys, vector))
-    turned = [each.transpose(0, 3).contiguous().transpose(0, 3) for each in (query, keys)]
-    found = torch.autograd.grad(tanh_scores(turned, vector).sum(), (query, keys, vector))
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-13)
+    turned = [part.transpose(0, 3).contiguous().transpose(0, 3) for part in (query, keys)]
+    gradients = torch.autograd.grad(tanh_scores(turned, vector).sum(), (query, keys, vector))
+    torch.testing.assert_close(gradients, expected, rtol=0, atol=1e-13)
 
 
 def test_the_hidden_layer_is_not_kept() -> None:
@@ -88,4 +88,4 @@ def test_the_hidden_layer_is_not_kept() -> None:
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         tanh_scores(parts, vector)
-    assert sum(kept) == sum(each.numel() for each in (*parts, vector))
+    assert sum(kept) == sum(tensor.numel() for tensor in (*parts, vector))

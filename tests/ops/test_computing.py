@@ -83,14 +83,14 @@ def test_bfloat16_is_near_float32_and_leaves_float32_tensors(compute: Callable[[
     """Values and gradients differ by the rounding of products (2⁻⁹ of each factor), and are float32 all the same."""
     torch.manual_seed(5)
     inputs, weight = torch.randn(9, 6), torch.randn(11, 6)
-    found = []
+    computed = []
     for precision in (torch.float32, torch.bfloat16):
         tensors = inputs.clone().requires_grad_(), weight.clone().requires_grad_()
         with computing(precision=precision):
             result = compute(*tensors)
         result.sum().backward()  # outside the block: it computes as the forward pass did
-        found.append([result.detach(), *(each.grad for each in tensors)])
-    for exact, near in zip(*found, strict=True):
+        computed.append([result.detach(), *(tensor.grad for tensor in tensors)])
+    for exact, near in zip(*computed, strict=True):
         assert exact is not None
         assert near is not None
         assert near.dtype == torch.float32
@@ -113,7 +113,7 @@ def test_a_backward_pass_computes_as_the_forward_pass_did(
     """To the bit, whether it runs inside the block or outside."""
     torch.manual_seed(5)
     inputs, weight = torch.randn(9, 6), torch.randn(11, 6)
-    found = []
+    gradients = []
     for inside in (True, False):
         tensors = inputs.clone().requires_grad_(), weight.clone().requires_grad_()
         with computing(precision=precision):
@@ -122,8 +122,8 @@ def test_a_backward_pass_computes_as_the_forward_pass_did(
                 loss.backward()
         if not inside:
             loss.backward()
-        found.append([each.grad for each in tensors])
-    for within, outside in zip(*found, strict=True):
+        gradients.append([tensor.grad for tensor in tensors])
+    for within, outside in zip(*gradients, strict=True):
         assert torch.equal(within, outside)
 
 

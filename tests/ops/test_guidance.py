@@ -42,28 +42,28 @@ def test_the_formula() -> None:
 
 def test_the_gradient_of_the_scores_is_the_difference_of_attention_and_alignment() -> None:
     """For softmax weights d loss / d e = a - A where a position is linked, and 0 elsewhere."""
-    given, dense = scores(), alignment()
-    weights = torch.softmax(given, -1)
+    energies, dense = scores(), alignment()
+    weights = torch.softmax(energies, -1)
     guided_loss(weights, *links(dense)).backward()
     linked = dense.sum(-1, keepdim=True) > 0
-    torch.testing.assert_close(given.grad, torch.where(linked, weights.detach() - dense, 0.0), rtol=0, atol=1e-12)
+    torch.testing.assert_close(energies.grad, torch.where(linked, weights.detach() - dense, 0.0), rtol=0, atol=1e-12)
     assert torch.autograd.gradcheck(lambda e: guided_loss(torch.softmax(e, -1), *links(dense)), (scores(),))
 
 
 def test_a_position_that_cannot_be_attended_to_is_left_out() -> None:
     """The weights of a local scope: 0 outside the window, and no gradient is NaN."""
-    given, dense = scores(), alignment()
+    energies, dense = scores(), alignment()
     outside = torch.zeros_like(dense, dtype=torch.bool)
     outside[0, 0, 2:] = True  # two of three links
     outside[1, 1, :2] = True  # all of them
-    weights = torch.softmax(given.masked_fill(outside, -1e300), -1).masked_fill(outside, 0.0)
+    weights = torch.softmax(energies.masked_fill(outside, -1e300), -1).masked_fill(outside, 0.0)
     loss = guided_loss(weights, *links(dense))
     inside = -(0.5 * weights[0, 0, 1].log() + weights[0, 2, 4].log())
     assert loss.item() == pytest.approx(inside.item(), rel=1e-12)
     loss.backward()
-    assert given.grad is not None
-    assert given.grad.isfinite().all()
-    assert not given.grad[1].any()
+    assert energies.grad is not None
+    assert energies.grad.isfinite().all()
+    assert not energies.grad[1].any()
 
 
 @pytest.mark.parametrize("weight", [1e-29, 1e-31, 1e-42, 0.0])
@@ -78,9 +78,9 @@ def test_tiny_weights_have_finite_gradients(weight: float) -> None:
 
 
 def test_without_links_it_is_0_with_gradients_of_0() -> None:
-    given = scores()
-    loss = guided_loss(torch.softmax(given, -1), *links(torch.zeros(BATCH, TARGET, SOURCE)))
+    energies = scores()
+    loss = guided_loss(torch.softmax(energies, -1), *links(torch.zeros(BATCH, TARGET, SOURCE)))
     loss.backward()
     assert loss.item() == 0.0
-    assert given.grad is not None
-    assert not given.grad.any()
+    assert energies.grad is not None
+    assert not energies.grad.any()

@@ -66,9 +66,9 @@ def test_without_gradients_every_chunk_counts(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(loss_module, "CHUNK", 2)
     vectors, weight, targets = inputs()
     with torch.no_grad():
-        found = smoothed_cross_entropy(vectors, weight, targets, smoothing=0.1)
+        chunked = smoothed_cross_entropy(vectors, weight, targets, smoothing=0.1)
         plain = smoothed_cross_entropy_plain(vectors, weight, targets, smoothing=0.1)
-    torch.testing.assert_close(found, plain, rtol=0, atol=1e-12)
+    torch.testing.assert_close(chunked, plain, rtol=0, atol=1e-12)
 
 
 def test_the_likelihood_that_is_reported_has_no_gradient() -> None:
@@ -153,8 +153,8 @@ def test_r_drop_in_numpy(smoothing: float) -> None:
         loss -= (1 - smoothing) * (p[target] + q[target]) / 2 + smoothing * (p.mean() + q.mean()) / 2
         loss += 5.0 / 4 * (np.sum(np.exp(p) * (p - q)) + np.sum(np.exp(q) * (q - p)))
     for function in TWO:
-        found = function(vectors, weight, targets, smoothing=smoothing, alpha=5.0)
-        assert [part.item() for part in found] == pytest.approx([loss, nll], rel=1e-12)
+        losses = function(vectors, weight, targets, smoothing=smoothing, alpha=5.0)
+        assert [part.item() for part in losses] == pytest.approx([loss, nll], rel=1e-12)
 
 
 @pytest.mark.parametrize(("chunk", "together"), [(2, 1), (2, 3), (6, 1), (4, 2), (100, 1)])

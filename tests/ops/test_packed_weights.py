@@ -27,13 +27,13 @@ def test_float32_products_are_exact(
     """Where PyTorch cannot pack, too; and a float64 model stays one."""
     if not packs:
         monkeypatch.setattr("nmt.ops.packed_weights._packs_type", lambda kind: False)
-    inputs, weight, bias = (each.to(dtype) for each in problem(rows))
+    inputs, weight, bias = (tensor.to(dtype) for tensor in problem(rows))
     for own_bias in (None, bias):
-        found = PRODUCTS["float32"](weight, own_bias)(inputs.view(rows, 1, 29))
+        product = PRODUCTS["float32"](weight, own_bias)(inputs.view(rows, 1, 29))
         exact = nn.functional.linear(inputs.double(), weight.double(), None if own_bias is None else bias.double())
-        assert found.dtype == dtype
+        assert product.dtype == dtype
         tolerance = 1e-5 if dtype == torch.float32 else 1e-14
-        torch.testing.assert_close(found.double().view(rows, 11), exact, rtol=tolerance, atol=tolerance)
+        torch.testing.assert_close(product.double().view(rows, 11), exact, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize(
@@ -68,13 +68,13 @@ def test_products_are_near_the_exact_ones(
         monkeypatch.setattr("nmt.ops.packed_weights._packs_type", lambda kind: False)
     inputs, weight, bias = problem()
     exact = inputs @ weight.t()
-    for wanted, found in (
+    for expected, product in (
         (exact, PRODUCTS[precision](weight, None)(inputs)),
         (exact, PRODUCTS[precision](weight, bias)(inputs) - bias),
         (exact.view(37, 1, 11), PRODUCTS[precision](weight, None)(inputs.view(37, 1, 29))),
     ):
-        assert found.dtype == torch.float32
-        assert 1e-4 < float((found - wanted).norm() / wanted.norm()) < error
+        assert product.dtype == torch.float32
+        assert 1e-4 < float((product - expected).norm() / expected.norm()) < error
 
 
 def test_int8_multiplies_as_many_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,8 +116,8 @@ def test_int8_by_hand() -> None:
     limit = _input_range()
     inputs = torch.tensor([[float(limit), -3.0, 0.0], [0.0, 0.0, 0.0], [-float(limit), 5.0, 1.0]])
     weight = torch.tensor([[127.0, 1.0, -7.0], [2.0, -127.0, 4.0]])
-    found = int8_product(weight, torch.tensor([0.5, 0.0]))(inputs)
-    torch.testing.assert_close(found, inputs @ weight.t() + torch.tensor([0.5, 0.0]), rtol=1e-6, atol=1e-6)
+    product = int8_product(weight, torch.tensor([0.5, 0.0]))(inputs)
+    torch.testing.assert_close(product, inputs @ weight.t() + torch.tensor([0.5, 0.0]), rtol=1e-6, atol=1e-6)
 
 
 def test_a_row_of_int8_does_not_depend_on_the_others() -> None:

@@ -44,13 +44,13 @@ def test_lstm_equals_the_library() -> None:
 def of_gru() -> tuple[Tensor, ...]:
     generator = torch.Generator().manual_seed(4)
     shapes = ((ROWS, 3 * SIZE), (ROWS, 3 * SIZE), (ROWS, SIZE))
-    return tuple(torch.randn(each, dtype=torch.float64, generator=generator, requires_grad=True) for each in shapes)
+    return tuple(torch.randn(shape, dtype=torch.float64, generator=generator, requires_grad=True) for shape in shapes)
 
 
 def of_lstm() -> tuple[Tensor, ...]:
     generator = torch.Generator().manual_seed(4)
     shapes = ((ROWS, 4 * SIZE), (ROWS, 4 * SIZE), (ROWS, SIZE))
-    return tuple(torch.randn(each, dtype=torch.float64, generator=generator, requires_grad=True) for each in shapes)
+    return tuple(torch.randn(shape, dtype=torch.float64, generator=generator, requires_grad=True) for shape in shapes)
 
 
 def test_gradients_against_finite_differences() -> None:

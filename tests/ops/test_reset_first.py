@@ -52,10 +52,10 @@ def test_equal_to_the_loop_over_steps(padded: bool, fused: bool) -> None:
     real, tensors = padding() if padded else None, problem()
     expected = by_steps(*tensors, real)
     with computing(fused=fused):
-        found = reset_first_sequence(*tensors, real)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+        states = reset_first_sequence(*tensors, real)
+    torch.testing.assert_close(states, expected, rtol=0, atol=1e-12)
     factor = torch.randn_like(expected)
-    gradients = (torch.autograd.grad((result * factor).sum(), tensors) for result in (found, expected))
+    gradients = (torch.autograd.grad((result * factor).sum(), tensors) for result in (states, expected))
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
 
@@ -69,8 +69,8 @@ def test_with_packed_weights_it_is_the_same(padded: bool) -> None:
     for matrix in weight:
         of_gates, of_candidate = (partial(nn.functional.linear, weight=part) for part in matrix.split((2 * SIZE, SIZE)))
         pairs.append((of_gates, of_candidate))
-    found = packed_reset_first_sequence(inputs, pairs, first, real)
-    torch.testing.assert_close(found, reset_first_sequence(inputs, weight, first, real), rtol=0, atol=1e-12)
+    states = packed_reset_first_sequence(inputs, pairs, first, real)
+    torch.testing.assert_close(states, reset_first_sequence(inputs, weight, first, real), rtol=0, atol=1e-12)
 
 
 def test_gradcheck() -> None:
@@ -82,9 +82,9 @@ def test_in_bfloat16_it_is_nearly_the_same() -> None:
     tensors = [tensor.detach().float().requires_grad_() for tensor in problem()]
     expected = reset_first_sequence(*tensors, padding())
     with computing(precision=torch.bfloat16):
-        found = reset_first_sequence(*tensors, padding())
-    assert found.dtype == torch.float32
-    assert not torch.equal(found, expected)
-    torch.testing.assert_close(found, expected, rtol=0, atol=0.05)
-    for one, other in zip(*(torch.autograd.grad(each.sum(), tensors) for each in (found, expected)), strict=True):
+        states = reset_first_sequence(*tensors, padding())
+    assert states.dtype == torch.float32
+    assert not torch.equal(states, expected)
+    torch.testing.assert_close(states, expected, rtol=0, atol=0.05)
+    for one, other in zip(*(torch.autograd.grad(result.sum(), tensors) for result in (states, expected)), strict=True):
         torch.testing.assert_close(one, other, rtol=0.1, atol=0.2)

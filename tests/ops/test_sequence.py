@@ -58,10 +58,10 @@ def gradients(
 @pytest.mark.parametrize("cell", KINDS)
 def test_equal_to_the_loop_over_steps(cell: str, padded: bool) -> None:
     real = padding() if padded else None
-    for found, expected in zip(fast(cell, problem(cell), real), plain(cell, problem(cell), real), strict=True):
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
-    for found, expected in zip(gradients(fast, cell, real), gradients(plain, cell, real), strict=True):
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
+    for output, expected in zip(fast(cell, problem(cell), real), plain(cell, problem(cell), real), strict=True):
+        torch.testing.assert_close(output, expected, rtol=0, atol=1e-12)
+    for gradient, expected in zip(gradients(fast, cell, real), gradients(plain, cell, real), strict=True):
+        torch.testing.assert_close(gradient, expected, rtol=0, atol=1e-10)
 
 
 @torch.no_grad()

@@ -44,15 +44,15 @@ def gradients(loop: Network, inputs: Tensor) -> list[Tensor | None]:
     loop.zero_grad()
     inputs.grad = None
     loop(inputs).square().sum().backward()
-    return [None if each.grad is None else each.grad.clone() for each in (*loop.parameters(), inputs)]
+    return [None if tensor.grad is None else tensor.grad.clone() for tensor in (*loop.parameters(), inputs)]
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-5)])
 def test_equal_to_the_plain_twin(dtype: torch.dtype, tolerance: float) -> None:
     fast, plain, inputs = loops(dtype)
     torch.testing.assert_close(fast(inputs), plain(inputs), rtol=0, atol=tolerance)
-    for found, expected in zip(gradients(fast, inputs), gradients(plain, inputs), strict=True):
-        torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+    for gradient, expected in zip(gradients(fast, inputs), gradients(plain, inputs), strict=True):
+        torch.testing.assert_close(gradient, expected, rtol=tolerance, atol=tolerance)
 
 
 def test_the_gradient_of_each_weight_is_formed_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,9 +123,9 @@ def test_frozen_weights_get_no_gradient_and_inputs_still_do() -> None:
     fast, plain, inputs = loops()
     for loop in (fast, plain):
         loop.recur.requires_grad_(False)
-    found = gradients(fast, inputs)
-    assert [each is None for each in found] == [False, True, True, False]
-    torch.testing.assert_close(found[3], gradients(plain, inputs)[3], rtol=0, atol=1e-12)
+    of_fast = gradients(fast, inputs)
+    assert [gradient is None for gradient in of_fast] == [False, True, True, False]
+    torch.testing.assert_close(of_fast[3], gradients(plain, inputs)[3], rtol=0, atol=1e-12)
 
 
 def test_a_second_pass_over_one_graph_gives_the_same_again() -> None:

@@ -48,11 +48,11 @@ def test_equals_a_plain_implementation(
     options: dict[str, int], iterations: int, cells: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(translation_table, "CELLS", cells)
-    found = ibm_model_1(arrays(SENTENCES), source_size=SOURCES, target_size=TARGETS, **options)
-    entries = list(zip(found.sources.tolist(), found.targets.tolist(), strict=True))
+    table = ibm_model_1(arrays(SENTENCES), source_size=SOURCES, target_size=TARGETS, **options)
+    entries = list(zip(table.sources.tolist(), table.targets.tolist(), strict=True))
     expected = plain_model_1(SENTENCES, iterations)
     assert entries == sorted(expected)
-    assert found.probabilities.tolist() == pytest.approx([expected[entry] for entry in entries], rel=1e-12)
+    assert table.probabilities.tolist() == pytest.approx([expected[entry] for entry in entries], rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_pairs_of_equal_lengths_are_computed_together(
 def test_what_goes_together_wins() -> None:
     """das Haus / the house, das Buch / the book, ein Buch / a book: das 4, Haus 5, Buch 6, ein 3; the 1, house 2, …"""
     pairs = arrays([([4, 5], [1, 2]), ([4, 6], [1, 3]), ([3, 6], [4, 3])])
-    found = ibm_model_1(pairs, source_size=SOURCES, target_size=TARGETS)
-    best = most_probable(found, 1, source_size=SOURCES, filling=0)
+    table = ibm_model_1(pairs, source_size=SOURCES, target_size=TARGETS)
+    best = most_probable(table, 1, source_size=SOURCES, filling=0)
     assert best.squeeze(1).tolist() == [0, 0, 0, 4, 1, 2, 3]
 
 
@@ -87,8 +87,8 @@ def test_the_most_probable_by_hand() -> None:
         torch.tensor([4, 5, 9, 6, 4, 8]),
         torch.tensor([0.2, 0.4, 0.4, 1.0, 0.5, 0.5], dtype=torch.float64),
     )
-    found = most_probable(table, 2, source_size=3, filling=0)
-    assert found.tolist() == [[0, 0], [5, 9], [6, 0]]
+    best = most_probable(table, 2, source_size=3, filling=0)
+    assert best.tolist() == [[0, 0], [5, 9], [6, 0]]
 
 
 def test_of_equally_probable_ones_the_smaller_id_comes_first() -> None:

@@ -62,9 +62,9 @@ def test_every_position_that_is_near_is_there_once(half_width: int, dtype: torch
     )
     assert marks.max() == 1
     assert (marks[near] == 1).all()
-    for centre, wanted in zip(centres[0], near[0], strict=True):
+    for centre, is_near in zip(centres[0], near[0], strict=True):
         part = Slice.over(centre.view(1, 1), half_width, LENGTH)
-        assert set(wanted.nonzero().flatten().tolist()) <= set(range(part.start, part.stop))
+        assert set(is_near.nonzero().flatten().tolist()) <= set(range(part.start, part.stop))
 
 
 def parts() -> dict[str, Slice | Windows]:
@@ -112,8 +112,8 @@ def test_gradients_of_a_loop_are_added_up(name: str) -> None:
         (whole[:2].sum(), outputs()[:2].sum()),
         (whole.sum(), outputs().sum()),
     ):
-        (found,) = torch.autograd.grad(total, values, retain_graph=True)
-        torch.testing.assert_close(found, torch.autograd.grad(expected, values)[0])
+        (gradient,) = torch.autograd.grad(total, values, retain_graph=True)
+        torch.testing.assert_close(gradient, torch.autograd.grad(expected, values)[0])
 
 
 def test_windows_are_gathered_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,11 +131,11 @@ def test_windows_are_gathered_again(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = windows.of(values)
     expected = (rows @ rows.transpose(1, 2)).tanh().sum()
     torch.autograd.backward(expected, retain_graph=True)
-    wanted, values.grad = values.grad, None
+    gradient, values.grad = values.grad, None
     assert len(gathered) == 1
     rows = windows.of(values)
     with windows.not_kept((values, rows)):
-        found = (rows @ rows.transpose(1, 2)).tanh().sum()
-    found.backward()
-    torch.testing.assert_close(values.grad, wanted)
+        recomputed = (rows @ rows.transpose(1, 2)).tanh().sum()
+    recomputed.backward()
+    torch.testing.assert_close(values.grad, gradient)
     assert len(gathered) == 2 + 2

@@ -424,11 +424,11 @@ class Model:
 
     def layers_above(self, first: State, states: States) -> tuple[States, Vector]:
         """The new states of all layers, the first of which is known, and what the top one gives."""
-        given, new = first[0], [first]
+        output, new = first[0], [first]
         for layer, state in enumerate(states[1:], start=1):
-            new.append(self.cell(f"decoder.cells.{layer}", given, state))
-            given = new[-1][0] + given if self.decoder["residual"] else new[-1][0]
-        return tuple(new), given
+            new.append(self.cell(f"decoder.cells.{layer}", output, state))
+            output = new[-1][0] + output if self.decoder["residual"] else new[-1][0]
+        return tuple(new), output
 
     def top(self, states: States) -> Vector:
         """What the top layer gives in these states."""

@@ -73,12 +73,12 @@ def objective(oracle: Model, weight: float) -> Vector:
 
 def links() -> PieceLinks:
     """Those of ALIGNED, as the package makes them."""
-    found = [
+    linked = [
         (row, *link)
         for row, (source, target, word_links) in enumerate(ALIGNED)
         for link in piece_links(word_links, pieces(source), pieces(target))
     ]
-    rows, targets, sources, shares = zip(*found, strict=True)
+    rows, targets, sources, shares = zip(*linked, strict=True)
     return PieceLinks(*(torch.tensor(ids) for ids in (rows, targets, sources)), torch.tensor(shares))
 
 
