@@ -25,8 +25,8 @@ ROWS = "{:<14} {:>9} {:>8} {:>9} {:>8} {:>9}"
 
 
 def main() -> int:
-    given = _parser().parse_args()
-    names = list(TARGETS) if given.target == "all" else given.target.split(",")
+    options = _parser().parse_args()
+    names = list(TARGETS) if options.target == "all" else options.target.split(",")
     if unknown := set(names) - set(TARGETS):
         print(f"no such target: {', '.join(unknown)}; choose of {', '.join(TARGETS)}, or all", file=sys.stderr)
         return 2
@@ -35,7 +35,7 @@ def main() -> int:
         print("atheris is not to be had here: hypothesis alone makes the cases", file=sys.stderr)
     all_found = 0
     for name in names:
-        all_found += _fuzz(TARGETS[name], given.minutes * 60, given.seed)
+        all_found += _fuzz(TARGETS[name], options.minutes * 60, options.seed)
     return 1 if all_found else 0
 
 
@@ -68,10 +68,10 @@ def _fuzz(target: Target, seconds: float, seed: int | None) -> int:
         ),
         flush=True,
     )
-    for found in campaign.found.values():
-        path = _keep(target, found)
-        print(f"  {found.finding.signature}\n    {path}", flush=True)
-        print("".join(f"    {line}\n" for line in found.finding.detail.splitlines()[-6:]), end="", flush=True)
+    for failure in campaign.found.values():
+        path = _keep(target, failure)
+        print(f"  {failure.finding.signature}\n    {path}", flush=True)
+        print("".join(f"    {line}\n" for line in failure.finding.detail.splitlines()[-6:]), end="", flush=True)
     return len(campaign.found)
 
 
@@ -104,12 +104,12 @@ def _guided(target: Target, seconds: float, campaign: Campaign) -> int:
     return cases
 
 
-def _keep(target: Target, found: Found) -> Path:
+def _keep(target: Target, failure: Found) -> Path:
     """Write the input of a finding where the short form replays it."""
     folder = CASES / target.name
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / hashlib.blake2b(found.finding.signature.encode(), digest_size=6).hexdigest()
-    path.write_bytes(found.case)
+    path = folder / hashlib.blake2b(failure.finding.signature.encode(), digest_size=6).hexdigest()
+    path.write_bytes(failure.case)
     return path
 
 

@@ -85,9 +85,9 @@ class Campaign:
 
     def shrink(self, *, seconds: float) -> None:
         """Make the inputs of the findings smaller, as far as the time allows."""
-        for signature, found in list(self.found.items()):
+        for signature, failure in list(self.found.items()):
             until = time.monotonic() + seconds / len(self.found)
-            case, size = found.case, max(len(found.case) // 2, 1)
+            case, size = failure.case, max(len(failure.case) // 2, 1)
             while size and time.monotonic() < until:
                 for smaller in _without(case, size):
                     if time.monotonic() > until:
@@ -98,7 +98,7 @@ class Campaign:
                         break
                 else:
                     size //= 2
-            self.found[signature] = found._replace(case=case)
+            self.found[signature] = failure._replace(case=case)
 
 
 def _without(case: bytes, size: int) -> Iterator[bytes]:

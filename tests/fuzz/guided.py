@@ -50,12 +50,12 @@ def main() -> None:
         if cases % 50 == 0:
             (folder / "cases").write_text(str(cases))
         (folder / "running").write_bytes(case)  # what a crash leaves behind
-        found = one_case(case)
-        if found is not None and len(case) < known.get(found.signature, sys.maxsize):
-            known[found.signature] = len(case)
-            place = re.sub(r"[^A-Za-z0-9]+", "-", found.signature)[:80]
+        finding = one_case(case)
+        if finding is not None and len(case) < known.get(finding.signature, sys.maxsize):
+            known[finding.signature] = len(case)
+            place = re.sub(r"[^A-Za-z0-9]+", "-", finding.signature)[:80]
             (folder / f"{place}.case").write_bytes(case)
-            (folder / f"{place}.json").write_text(json.dumps(found._asdict()))
+            (folder / f"{place}.json").write_text(json.dumps(finding._asdict()))
         if time.monotonic() - began > seconds:
             (folder / "cases").write_text(str(cases))
             (folder / "running").unlink()

@@ -122,10 +122,10 @@ def prepare_dictionary(folder: Path) -> OneCase:
 
     def one_case(case: bytes) -> None:
         path.write_bytes(case)
-        found: dict[str, str] = {}
-        if not refused(lambda: found.update(read_dictionary(path))):
-            words = " ".join(list(found)[:3])
-            refused(lambda: list(model.translate([f"a {words} ä"], replace(SHORT, replace_unknown=found))))
+        dictionary: dict[str, str] = {}
+        if not refused(lambda: dictionary.update(read_dictionary(path))):
+            words = " ".join(list(dictionary)[:3])
+            refused(lambda: list(model.translate([f"a {words} ä"], replace(SHORT, replace_unknown=dictionary))))
 
     return one_case
 
@@ -136,14 +136,14 @@ def prepare_vocabulary(folder: Path) -> OneCase:
 
     def one_case(case: bytes) -> None:
         path.write_bytes(case)
-        found: list[Subwords] = []
-        if refused(lambda: found.append(Subwords.of_vocabulary(path, joiner="@@"))):
+        loaded: list[Subwords] = []
+        if refused(lambda: loaded.append(Subwords.of_vocabulary(path, joiner="@@"))):
             return
-        words = [piece.removeprefix("▁") for piece in found[0].pieces(range(found[0].size))][len(PIECES) :]
+        words = [piece.removeprefix("▁") for piece in loaded[0].pieces(range(loaded[0].size))][len(PIECES) :]
         text = " ".join(words[:1000])
-        if found[0].pieces(found[0].encode(text)) != [f"▁{word}" for word in words[:1000]]:
+        if loaded[0].pieces(loaded[0].encode(text)) != [f"▁{word}" for word in words[:1000]]:
             raise Broken("a word of the vocabulary is another one in a text")
-        if found[0].decode(found[0].encode(text)) != found[0].whole_words(text):
+        if loaded[0].decode(loaded[0].encode(text)) != loaded[0].whole_words(text):
             raise Broken("the words of a text are not those of the vocabulary")
 
     return one_case
@@ -155,10 +155,10 @@ def prepare_vectors(folder: Path) -> OneCase:
 
     def one_case(case: bytes) -> None:
         path.write_bytes(case)
-        found: list[WordVectors] = []
-        if refused(lambda: found.append(read_vectors(path, pieces, size=2, largest=1e6))):
+        loaded: list[WordVectors] = []
+        if refused(lambda: loaded.append(read_vectors(path, pieces, size=2, largest=1e6))):
             return
-        ids, values = found[0]
+        ids, values = loaded[0]
         if values.shape != (len(ids), 2) or not bool((abs(values) <= 1e6).all()) or len(set(ids.tolist())) < len(ids):
             raise Broken("vectors that are no vectors")
 
@@ -225,8 +225,8 @@ def prepare_cache(folder: Path) -> OneCase:
         shutil.rmtree(cache, ignore_errors=True)
         shutil.copytree(kept, cache)
         _damage(cache, case)
-        found: list[Any] = []
-        if not refused(lambda: found.extend(ids())) and found != right:
+        loaded: list[Any] = []
+        if not refused(lambda: loaded.extend(ids())) and loaded != right:
             raise Broken("a damaged cache gives the training other words, in silence")
 
     return one_case
@@ -246,9 +246,9 @@ def prepare_model(folder: Path) -> OneCase:
 
     def one_case(case: bytes) -> None:
         path.write_bytes(case)
-        found: list[Translator] = []
-        if not refused(lambda: found.append(Translator.load(path))):
-            refused(lambda: list(found[0].translate([LINE], SHORT)))
+        loaded: list[Translator] = []
+        if not refused(lambda: loaded.append(Translator.load(path))):
+            refused(lambda: list(loaded[0].translate([LINE], SHORT)))
             refused(lambda: load_origin(path))
 
     return one_case
@@ -261,10 +261,10 @@ def prepare_subwords(folder: Path) -> OneCase:
 
     def one_case(case: bytes) -> None:
         path.write_bytes(case)
-        found: list[Subwords] = []
-        if refused(lambda: found.append(Subwords.from_file(path))):
+        loaded: list[Subwords] = []
+        if refused(lambda: loaded.append(Subwords.from_file(path))):
             return
-        subwords = found[0]
+        subwords = loaded[0]
         ids = subwords.encode(LINE)
         subwords.decode(ids)
         subwords.decode_marked(ids, "?")

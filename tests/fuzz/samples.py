@@ -65,7 +65,10 @@ def configuration(folder: Path | None = None) -> dict[str, Any]:
 def write_corpora(folder: Path) -> None:
     """The files that `configuration` names."""
     lines = [line for line in text(4 * LINES).splitlines(keepends=True) if line.strip()][: 2 * LINES]
-    for name, chosen in (("train", [f"{each}\n" for each in SENTENCES] + lines[:LINES]), ("valid", lines[LINES:])):
+    for name, chosen in (
+        ("train", [f"{sentence}\n" for sentence in SENTENCES] + lines[:LINES]),
+        ("valid", lines[LINES:]),
+    ):
         (folder / f"{name}.en").write_text("".join(chosen))
         (folder / f"{name}.de").write_text("".join(" ".join(line.split()[::-1]) + "\n" for line in chosen))
 
@@ -78,15 +81,15 @@ def _files(folder: Path) -> Iterator[tuple[str, bytes]]:
 def names(folder: Path) -> dict[str, Path]:
     """The files of a folder by their names, with numbers for the hashes in them, as a later version makes others."""
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    found: dict[str, Path] = {}
+    by_name: dict[str, Path] = {}
     for path in paths:
         name = str(path.relative_to(folder))
         for number in range(len(paths)):
             numbered = re.sub("[0-9a-f]{32,}", str(number), name)
-            if numbered not in found:
-                found[numbered] = path
+            if numbered not in by_name:
+                by_name[numbered] = path
                 break
-    return found
+    return by_name
 
 
 def cache_files() -> Iterator[tuple[str, bytes]]:

@@ -72,12 +72,12 @@ def with_header(header: Any, content: bytes) -> bytes:
 
 def digest(parts: Parts) -> str:
     """The checksum that `nmt.tensor_file` will compute of these parts, where it can read them."""
-    found = hashlib.blake2b(json.dumps(parts.texts, sort_keys=True).encode(), digest_size=16)
+    checksum = hashlib.blake2b(json.dumps(parts.texts, sort_keys=True).encode(), digest_size=16)
     for name, tensor in sorted(parts.tensors.items()):
         type_name = TYPES.get(tensor.type, (tensor.type, 1))[0]
         shape: Any = tensor.shape
         with suppress(TypeError):
             shape = tuple(tensor.shape)
-        found.update(f"{name} torch.{type_name} {shape}".encode(errors="replace"))
-        found.update(tensor.content)
-    return found.hexdigest()
+        checksum.update(f"{name} torch.{type_name} {shape}".encode(errors="replace"))
+        checksum.update(tensor.content)
+    return checksum.hexdigest()

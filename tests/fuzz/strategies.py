@@ -47,31 +47,31 @@ WORDS = (*NUMBERS, *BYTES, b"null", b"true", b"[]", b'""', b'"x"', b"Infinity", 
 @st.composite
 def damaged(draw: DrawFn, content: bytes, words: Sequence[bytes] = WORDS) -> bytes:
     """`content` with one to six mistakes: bits flipped, parts cut out, said twice, exchanged, or words put in."""
-    found = bytearray(content)
+    changed = bytearray(content)
     for _ in range(draw(st.integers(1, 6))):
-        if not found:
+        if not changed:
             return draw(st.sampled_from([bytes(word) for word in words]))
-        first = draw(st.integers(0, len(found) - 1))
+        first = draw(st.integers(0, len(changed) - 1))
         length = draw(st.sampled_from((1, 2, 4, 8, 30, 1000)))
         match draw(st.integers(0, 7)):
             case 0:
-                found[first] ^= 1 << draw(st.integers(0, 7))
+                changed[first] ^= 1 << draw(st.integers(0, 7))
             case 1:
-                found[first] = draw(st.integers(0, 255))
+                changed[first] = draw(st.integers(0, 255))
             case 2:
-                del found[first : first + length]
+                del changed[first : first + length]
             case 3:
-                found[first:first] = found[first : first + length] * draw(st.sampled_from((1, 1, 2, 40)))
+                changed[first:first] = changed[first : first + length] * draw(st.sampled_from((1, 1, 2, 40)))
             case 4:
-                other = draw(st.integers(0, len(found) - 1))
-                found[first : first + length] = found[other : other + length]
+                other = draw(st.integers(0, len(changed) - 1))
+                changed[first : first + length] = changed[other : other + length]
             case 5:
-                found[first:first] = draw(st.sampled_from(words))
+                changed[first:first] = draw(st.sampled_from(words))
             case 6:
-                found[first : first + length] = draw(st.sampled_from(words))
+                changed[first : first + length] = draw(st.sampled_from(words))
             case 7:
-                del found[first:]
-    return bytes(found)
+                del changed[first:]
+    return bytes(changed)
 
 
 def one_damaged(seeds: Sequence[bytes], words: Sequence[bytes] = WORDS) -> SearchStrategy[bytes]:
@@ -226,7 +226,7 @@ def lines_of(words: Sequence[str], joints: Sequence[str]) -> SearchStrategy[byte
         lambda parts: (parts[0] + parts[1]) * parts[2]
     )
     text = st.lists(st.one_of(line, line, line, line, many), max_size=5).map("\n".join)
-    return text.map(lambda found: found.encode("utf-8", "surrogatepass"))
+    return text.map(lambda lines: lines.encode("utf-8", "surrogatepass"))
 
 
 def packed(content: SearchStrategy[bytes]) -> SearchStrategy[bytes]:
@@ -261,10 +261,10 @@ _JSON = st.recursive(
 @st.composite
 def other_json(draw: DrawFn, valid: Any) -> Any:
     """A JSON value like this one, with one to three of its parts exchanged, left out or added."""
-    found = json.loads(json.dumps(valid))
+    value = json.loads(json.dumps(valid))
     for _ in range(draw(st.integers(1, 3))):
         around, place = None, None
-        here = found
+        here = value
         while isinstance(here, dict | list) and here and (around is None or draw(st.integers(0, 3))):
             around = here
             place = (
@@ -272,7 +272,7 @@ def other_json(draw: DrawFn, valid: Any) -> Any:
             )
             here = here[place]
         if around is None or draw(st.integers(0, 15)) == 0:
-            found = draw(_JSON)
+            value = draw(_JSON)
         elif draw(st.integers(0, 4)):
             around[place] = draw(_JSON)
         elif draw(st.booleans()):
@@ -281,7 +281,7 @@ def other_json(draw: DrawFn, valid: Any) -> Any:
             around[draw(st.text(max_size=5))] = draw(_JSON)
         else:
             around.append(draw(_JSON))
-    return found
+    return value
 
 
 def json_texts(valid: str) -> SearchStrategy[str]:

@@ -44,19 +44,19 @@ class Target(NamedTuple):
 @lru_cache
 def _keys() -> tuple[str, ...]:
     """The names of the configuration, and the whole paths of the nested ones."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
 
     def walk(tree: Any, path: str = "") -> None:
         for name, value in (
             tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
         ):
-            found[str(name)] = found[f"{path}{name}"] = None
+            names[str(name)] = names[f"{path}{name}"] = None
             walk(value, f"{path}{name}.")
 
     walk(samples.configuration())
     sections = json_schema({**FAMILIES, "metric": ["bleu"]}).get("$defs", {}).values()
-    found.update(dict.fromkeys(name for section in sections for name in section.get("properties", {})))
-    return tuple(found)
+    names.update(dict.fromkeys(name for section in sections for name in section.get("properties", {})))
+    return tuple(names)
 
 
 def _valid() -> str:

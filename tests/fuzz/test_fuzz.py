@@ -22,7 +22,8 @@ def test_a_reader_takes_its_input_or_refuses_it_with_our_own_error_within_bounds
         campaign.replay()
         campaign.generate(first_seed=0, go_on=lambda done: done < TARGETS[name].short)
     shown = [
-        f"{signature}\n{found.case[:300]!r}\n{found.finding.detail}" for signature, found in campaign.found.items()
+        f"{signature}\n{failure.case[:300]!r}\n{failure.finding.detail}"
+        for signature, failure in campaign.found.items()
     ]
     assert not shown, "\n\n".join([f"{len(shown)} findings in {campaign.cases} cases", *shown])
 
@@ -69,7 +70,7 @@ def _harm(folder: Path, *, what: bytes) -> OneCase:
 def test_whatever_a_case_does_to_its_process_is_found_and_the_next_case_runs(what: bytes, signature: str) -> None:
     with Worker(partial(_harm, what=what)) as worker:
         assert worker.run(b"harmless") is None
-        found = worker.run(what)
-        assert found is not None
-        assert found.signature.startswith(signature)
+        finding = worker.run(what)
+        assert finding is not None
+        assert finding.signature.startswith(signature)
         assert worker.run(b"harmless") is None

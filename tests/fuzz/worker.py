@@ -57,10 +57,10 @@ class Worker:
         try:
             self._connection.send_bytes(case)
             if self._connection.poll(PATIENCE):
-                found: Finding | None = self._connection.recv()
-                if found is not None:
+                finding: Finding | None = self._connection.recv()
+                if finding is not None:
                     self.close()  # whatever the case has left behind
-                return found
+                return finding
             self._process.kill()
             signature = "hangs: no answer, and no processor time used"
         except (EOFError, BrokenPipeError, ConnectionResetError):
@@ -131,7 +131,7 @@ def bounded(one_case: OneCase) -> Callable[[bytes], Finding | None]:
 
     def run(case: bytes) -> Finding | None:
         peak, began = _peak(), time.process_time()
-        found: Finding | None = None
+        finding: Finding | None = None
         try:
             signal.setitimer(signal.ITIMER_PROF, SECONDS)
             try:
@@ -139,21 +139,21 @@ def bounded(one_case: OneCase) -> Callable[[bytes], Finding | None]:
             finally:
                 signal.setitimer(signal.ITIMER_PROF, 0)
         except TooSlow as error:
-            found = Finding(f"too slow: more than {SECONDS:g} s{_place(error)}", _shown(error))
+            finding = Finding(f"too slow: more than {SECONDS:g} s{_place(error)}", _shown(error))
         except MemoryError as error:
-            found = Finding(f"too large: more than {MEMORY >> 20} MiB{_place(error)}", _shown(error))
+            finding = Finding(f"too large: more than {MEMORY >> 20} MiB{_place(error)}", _shown(error))
         except Broken as error:
-            found = Finding(f"broken promise: {error}", _shown(error))
+            finding = Finding(f"broken promise: {error}", _shown(error))
         except BaseException as error:
             if "alloc" in str(error).lower() and isinstance(error, RuntimeError):  # PyTorch's way to say it
-                found = Finding(f"too large: more than {MEMORY >> 20} MiB{_place(error)}", _shown(error))
+                finding = Finding(f"too large: more than {MEMORY >> 20} MiB{_place(error)}", _shown(error))
             else:
-                found = Finding(f"{type(error).__name__}{_place(error)}", _shown(error))
-        if found is None and time.process_time() - began > SECONDS:
-            found = Finding(f"too slow: more than {SECONDS:g} s in a library", "")
-        if found is None and _peak() - peak > MEMORY:
-            found = Finding(f"too large: more than {MEMORY >> 20} MiB, then given back", "")
-        return found
+                finding = Finding(f"{type(error).__name__}{_place(error)}", _shown(error))
+        if finding is None and time.process_time() - began > SECONDS:
+            finding = Finding(f"too slow: more than {SECONDS:g} s in a library", "")
+        if finding is None and _peak() - peak > MEMORY:
+            finding = Finding(f"too large: more than {MEMORY >> 20} MiB, then given back", "")
+        return finding
 
     return run
 

@@ -36,11 +36,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="mutants at once (default: one a core)")
     parser.add_argument("--seconds", type=float, default=10.0, help="of tests for a mutant (default: %(default)s)")
     parser.add_argument("--line", type=int, help="only mutants of this line")
-    given = parser.parse_args(arguments)
-    unknown = [file for file in given.files if file not in TARGETS]
+    options = parser.parse_args(arguments)
+    unknown = [file for file in options.files if file not in TARGETS]
     if unknown:
         parser.error(f"not in tests/mutation/targets.py: {', '.join(unknown)}")
-    files = given.files or list(TARGETS)
+    files = options.files or list(TARGETS)
     interrupt_on_termination()
     for name in PRELOADED:
         importlib.import_module(name)  # once, and not in every process
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for tests in dict.fromkeys(TARGETS[file][1] for file in files):
         group = {file: TARGETS[file][0] for file in files if TARGETS[file][1] == tests}
         for result in run(
-            group, tests, lambda mutant: given.line in (None, mutant.line), jobs=given.jobs, seconds=given.seconds
+            group, tests, lambda mutant: options.line in (None, mutant.line), jobs=options.jobs, seconds=options.seconds
         ):
             results.append(result)
             if not result.killed:

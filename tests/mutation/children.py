@@ -75,8 +75,8 @@ def wait(running: Sequence[int]) -> tuple[int, int]:
     try:
         pid, status = os.wait()
     except KeyboardInterrupt:
-        for each in running:
-            os.killpg(each, signal.SIGTERM)
+        for child in running:
+            os.killpg(child, signal.SIGTERM)
         raise
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)  # what it has started

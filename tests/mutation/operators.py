@@ -136,9 +136,9 @@ def _children(node: ast.AST) -> Iterator[tuple[str, int | None, ast.AST]]:
     for field, value in ast.iter_fields(node):
         if field in LEFT_ALONE:
             continue
-        for place, each in enumerate(value if isinstance(value, list) else [value]):
-            if isinstance(each, ast.AST) and not _is_docstring(each) and not _checks_itself(each):
-                yield field, place if isinstance(value, list) else None, each
+        for place, child in enumerate(value if isinstance(value, list) else [value]):
+            if isinstance(child, ast.AST) and not _is_docstring(child) and not _checks_itself(child):
+                yield field, place if isinstance(value, list) else None, child
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, Any]]:

@@ -51,11 +51,11 @@ class Baseline:
     seconds: dict[str, float]
     tests_of_line: dict[str, dict[int, list[str]]]
 
-    def tests(self, mutant: Mutant, *, own: str, imported: bool, most: float) -> list[str]:
+    def tests(self, mutant: Mutant, *, test_file: str, imported: bool, most: float) -> list[str]:
         """Those that run one of the mutant's lines, or all there are, of so many seconds together.
 
-        Those of the file `own` come first. Then the quickest of each other file, the second of each, and so on, for
-        the files test different things.
+        Those of the file `test_file` come first. Then the quickest of each other file, the second of each, and so on,
+        for the files test different things.
         """
         of_line = self.tests_of_line[mutant.path]
         lines = range(mutant.first, mutant.last + 1)
@@ -64,7 +64,7 @@ class Baseline:
         met: Counter[str] = Counter()
         for name in sorted(names, key=lambda name: (self.seconds[name], name)):
             file = name.split("::")[0]
-            ranks[name] = (-1 if file == own else met[file], self.seconds[name])
+            ranks[name] = (-1 if file == test_file else met[file], self.seconds[name])
             met[file] += 1
         chosen: list[str] = []
         left = most
@@ -76,9 +76,9 @@ class Baseline:
 
 
 def run(
-    paths: Mapping[str, str], tests: Sequence[str], wanted: Callable[[Mutant], bool], *, jobs: int, seconds: float
+    paths: Mapping[str, str], tests: Sequence[str], is_chosen: Callable[[Mutant], bool], *, jobs: int, seconds: float
 ) -> Iterator[Result]:
-    """The results of the wanted mutants, as they come: so many at once, with tests of so many seconds.
+    """The results of the chosen mutants, as they come: so many at once, with tests of so many seconds.
 
     `paths` are the files to mutate, each with the file of its own tests.
 
@@ -87,7 +87,7 @@ def run(
     modules = {path: Module(path, Path(path).read_text(encoding="utf-8")) for path in paths}
     to_import: list[tuple[Mutant, list[str]]] = []
     durations: dict[str, float] = {}
-    for kind, *content in told(lambda tell: _collect(tests, _Group(modules, paths, wanted, jobs, seconds, tell))):
+    for kind, *content in told(lambda tell: _collect(tests, _Group(modules, paths, is_chosen, jobs, seconds, tell))):
         if kind == "result":
             path, number, outcome, count = content
             yield Result(modules[path].mutants[number], outcome, count)
@@ -124,15 +124,15 @@ class _Group:
     def __init__(
         self,
         modules: dict[str, Module],
-        own: Mapping[str, str],
-        wanted: Callable[[Mutant], bool],
+        test_files: Mapping[str, str],
+        is_chosen: Callable[[Mutant], bool],
         jobs: int,
         most: float,
         tell: Tell,
     ) -> None:
         self._modules = modules
-        self._own = own
-        self._wanted = wanted
+        self._test_files = test_files
+        self._is_chosen = is_chosen
         self._jobs = jobs
         self._most = most
         self._tell = tell
@@ -158,9 +158,11 @@ class _Group:
         works = []
         for path, module in self._modules.items():
             original = module.code(None, str(files[path]))
-            for mutant in filter(self._wanted, module.mutants):
+            for mutant in filter(self._is_chosen, module.mutants):
                 swaps = living.swaps(files[path], original, module.code(mutant, str(files[path])))
-                names = baseline.tests(mutant, own=self._own[path], imported=swaps is None, most=self._most)
+                names = baseline.tests(
+                    mutant, test_file=self._test_files[path], imported=swaps is None, most=self._most
+                )
                 if swaps is None:
                     self._tell("import", path, mutant.number, names)
                 elif not names:
@@ -243,10 +245,10 @@ def _baseline(items: Sequence[pytest.Item], files: dict[str, Path]) -> Baseline:
         lines = {path: data.contexts_by_lineno(str(file)) for path, file in files.items()}
         tell(reports.failed, seconds, lines)
 
-    found = list(told(work))
-    if len(found) != 1:
+    messages = list(told(work))
+    if len(messages) != 1:
         raise RuntimeError("running them ended before its time")
-    failed, seconds, lines = found[0]
+    failed, seconds, lines = messages[0]
     if failed:
         raise RuntimeError(f"fail with the unchanged code: {', '.join(failed)}")
     return Baseline(seconds, {path: {int(line): names for line, names in of.items()} for path, of in lines.items()})

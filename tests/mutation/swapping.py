@@ -17,11 +17,11 @@ class Living:
     def __init__(self, paths: list[Path]) -> None:
         names = {str(path) for path in paths}
         self._functions: dict[str, dict[Key, list[FunctionType]]] = {name: {} for name in names}
-        for found in gc.get_objects():
-            if type(found) is FunctionType and found.__code__.co_filename in names:
-                code = found.__code__
+        for candidate in gc.get_objects():
+            if type(candidate) is FunctionType and candidate.__code__.co_filename in names:
+                code = candidate.__code__
                 of_file = self._functions[code.co_filename]
-                of_file.setdefault((code.co_name, code.co_firstlineno), []).append(found)
+                of_file.setdefault((code.co_name, code.co_firstlineno), []).append(candidate)
 
     def swaps(self, path: Path, original: CodeType, mutated: CodeType) -> Swaps | None:
         """What has to be swapped; None if something other than the code of functions has changed."""
@@ -39,19 +39,19 @@ class Living:
 
 def forget_results() -> None:
     """Empty what `functools.cache` keeps of nmt's functions: the unchanged ones gave it."""
-    for found in gc.get_objects():
-        if type(found) is functools._lru_cache_wrapper and str(found.__module__).startswith("nmt"):
-            found.cache_clear()
+    for candidate in gc.get_objects():
+        if type(candidate) is functools._lru_cache_wrapper and str(candidate.__module__).startswith("nmt"):
+            candidate.cache_clear()
 
 
 def _functions(code: CodeType) -> dict[Key, CodeType]:
     """The functions of a module and of its classes; those inside them are part of their code."""
-    found: dict[Key, CodeType] = {}
+    functions: dict[Key, CodeType] = {}
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
             of_class = not inner.co_flags & CO_OPTIMIZED
-            found.update(_functions(inner) if of_class else {(inner.co_name, inner.co_firstlineno): inner})
-    return found
+            functions.update(_functions(inner) if of_class else {(inner.co_name, inner.co_firstlineno): inner})
+    return functions
 
 
 def _frame(code: CodeType) -> tuple[object, ...]:

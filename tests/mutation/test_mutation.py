@@ -138,11 +138,16 @@ def test_which_tests_a_mutant_is_run_with() -> None:
     (mutant,) = Module("small.py", "a < b").mutants[:1]
     seconds = {"a::slow": 3.0, "a::quick": 1.0, "a::middling": 2.0, "b::slow": 4.0, "b::other": 0.1}
     baseline = Baseline(seconds, {"small.py": {1: ["a::slow", "a::quick", "a::middling", "b::slow"]}})
-    assert baseline.tests(mutant, own="", imported=False, most=10) == ["a::quick", "b::slow", "a::middling", "a::slow"]
-    assert baseline.tests(mutant, own="", imported=False, most=5) == ["a::quick", "b::slow"]
-    assert baseline.tests(mutant, own="", imported=False, most=0) == ["a::quick"]
-    assert baseline.tests(mutant, own="", imported=True, most=3) == ["b::other", "a::quick"]
-    assert baseline.tests(mutant, own="b", imported=True, most=6) == ["b::other", "b::slow", "a::quick"]
+    assert baseline.tests(mutant, test_file="", imported=False, most=10) == [
+        "a::quick",
+        "b::slow",
+        "a::middling",
+        "a::slow",
+    ]
+    assert baseline.tests(mutant, test_file="", imported=False, most=5) == ["a::quick", "b::slow"]
+    assert baseline.tests(mutant, test_file="", imported=False, most=0) == ["a::quick"]
+    assert baseline.tests(mutant, test_file="", imported=True, most=3) == ["b::other", "a::quick"]
+    assert baseline.tests(mutant, test_file="b", imported=True, most=6) == ["b::other", "b::slow", "a::quick"]
 
 
 def test_a_small_project(tmp_path: Path) -> None:
@@ -207,8 +212,8 @@ def test_a_small_project(tmp_path: Path) -> None:
 def test_the_table() -> None:
     outcomes = ["failed", "ended", "survived", "not run"]
     mutants = Module("small.py", "a < b\nc < d").mutants
-    found = [Result(mutant, outcome, 1) for mutant, outcome in zip(mutants, outcomes, strict=True)]
-    assert table(found).splitlines()[2:] == ["| `small.py` | 4 | 2 | 2 | 50.0 |", "| All | 4 | 2 | 2 | 50.0 |"]
+    results = [Result(mutant, outcome, 1) for mutant, outcome in zip(mutants, outcomes, strict=True)]
+    assert table(results).splitlines()[2:] == ["| `small.py` | 4 | 2 | 2 | 50.0 |", "| All | 4 | 2 | 2 | 50.0 |"]
 
 
 def test_reasons_are_for_mistakes_that_there_are() -> None:
@@ -225,4 +230,4 @@ def test_all_operations_are_mutated() -> None:
     operations = {f"nmt/ops/{file.name}" for file in (ROOT / "nmt" / "ops").glob("*.py")} - {"nmt/ops/__init__.py"}
     assert operations <= set(TARGETS)
     assert all((ROOT / file).is_file() for file in TARGETS)
-    assert all((ROOT / test).exists() for own, tests in TARGETS.values() for test in (own, *tests))
+    assert all((ROOT / test).exists() for test_file, tests in TARGETS.values() for test in (test_file, *tests))

@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         trials = list(_plan(chosen, {group: getattr(options, group) for group in GROUPS}))
         results = _known(options, trials)
         print(f"{len(trials)} trials of {len(chosen)} rows, {len(results)} known already", flush=True)
-        for result in _tried(scene, options, [each for each in trials if each[0] not in results]):
+        for result in _tried(scene, options, [trial for trial in trials if trial[0] not in results]):
             results[(result.fault, result.moment, result.number)] = result
     return _report(options, list(results.values()), time.monotonic() - began)
 
@@ -101,18 +101,18 @@ def _tried(scene: Scene, options: argparse.Namespace, trials: Sequence[tuple[Key
                 reading, process, folder = _start(scene, options.seed, key, row, scene.work / f"trial-{number}")
                 running[reading] = _Running(key, row, process, folder, time.monotonic())
             ready, _, _ = select.select(list(running), [], [], 1.0)
-            for reading, each in list(running.items()):
-                if reading not in ready and time.monotonic() - each.began < TRIAL:
+            for reading, trial in list(running.items()):
+                if reading not in ready and time.monotonic() - trial.began < TRIAL:
                     continue
-                outcome = _outcome(reading, each) if reading in ready else Outcome(LOST, "the trial does not end")
+                outcome = _outcome(reading, trial) if reading in ready else Outcome(LOST, "the trial does not end")
                 _end(reading, running.pop(reading).process)
-                result = Result(each.row.group, *each.key, *outcome, round(time.monotonic() - each.began, 2))
-                _put_away(each.folder, options.output, result)
+                result = Result(trial.row.group, *trial.key, *outcome, round(time.monotonic() - trial.began, 2))
+                _put_away(trial.folder, options.output, result)
                 kept.write(json.dumps({"seed": options.seed, **result._asdict()}, ensure_ascii=False) + "\n")
                 kept.flush()
                 done += 1
                 why = f": {result.why}" if result.is_bad else ""
-                print(f"{done}/{len(trials)} {each.row.name}: {result.outcome}{why}", flush=True)
+                print(f"{done}/{len(trials)} {trial.row.name}: {result.outcome}{why}", flush=True)
                 yield result
 
 
@@ -137,7 +137,7 @@ def _try(scene: Scene, row: Row, folder: Path, draw: random.Random, writing: int
     os._exit(0)
 
 
-def _outcome(reading: int, each: _Running) -> Outcome:
+def _outcome(reading: int, trial: _Running) -> Outcome:
     try:
         return Outcome(*json.loads(os.read(reading, 1 << 16)))
     except ValueError:
@@ -165,16 +165,16 @@ def _put_away(folder: Path, output: Path, result: Result) -> None:
 def _known(options: argparse.Namespace, trials: Sequence[tuple[Key, Row]]) -> dict[Key, Result]:
     """What an earlier start with the same seed has found; what went wrong is tried again."""
     path = options.output / "results.jsonl"
-    wanted = {key for key, _ in trials}
-    found: dict[Key, Result] = {}
+    planned = {key for key, _ in trials}
+    known: dict[Key, Result] = {}
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         values = json.loads(line)
         if values.pop("seed") == options.seed:
             result = Result(**values)
             key = (result.fault, result.moment, result.number)
-            if key in wanted and not result.is_bad:
-                found[key] = result
-    return found
+            if key in planned and not result.is_bad:
+                known[key] = result
+    return known
 
 
 def _report(options: argparse.Namespace, results: Sequence[Result], seconds: float) -> int:

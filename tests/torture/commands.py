@@ -86,7 +86,7 @@ class Child:
             with file:
                 file.seek(0)
                 texts.append(file.read().decode(errors="replace"))
-        operations = [Operation(*each) for each in json.loads(texts[1] or "[]")]
+        operations = [Operation(*fields) for fields in json.loads(texts[1] or "[]")]
         code = os.waitstatus_to_exitcode(status) if ready else HANGING
         return Ended(-signal.SIGKILL if code == 137 else code, texts[0], operations)
 

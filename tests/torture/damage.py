@@ -75,11 +75,11 @@ def damaged(name: str, kind: str) -> Trial:
 
     def trial(scene: Scene, folder: Path, draw: random.Random) -> Outcome:
         scene.stopped(read.job, folder, at=draw.uniform(*read.at))
-        found = sorted(path for path in folder.glob(read.pattern) if path.is_file())
-        found = [path for path in found if path.stat().st_size] or found
-        if not found:
+        paths = sorted(path for path in folder.glob(read.pattern) if path.is_file())
+        paths = [path for path in paths if path.stat().st_size] or paths
+        if not paths:
             return Outcome(SKIPPED, "there is no such file yet")
-        path = draw.choice(found)
+        path = draw.choice(paths)
         before = shutil.copytree(folder, folder.with_name(f"{folder.name}-before"))
         content = path.read_bytes()
         where = damage(path, kind, draw)

@@ -98,8 +98,8 @@ def _before_call(target: str, number: int, act: Callable[[], None]) -> None:
     module, _, name = target.partition(":")
     owner: Any = importlib.import_module(module)
     *classes, name = name.split(".")
-    for each in classes:
-        owner = getattr(owner, each)
+    for class_name in classes:
+        owner = getattr(owner, class_name)
     original, calls = getattr(owner, name), []
 
     def counting(*arguments: Any, **keywords: Any) -> Any:

@@ -156,9 +156,9 @@ def under_torchrun(number: int) -> Trial:
     def trial(scene: Scene, folder: Path, draw: random.Random) -> Outcome:
         scene.copy(folder)
         process = commands.start_fresh("train", JOBS["training"].words(folder, resume=False), folder, processes=RANKS)
-        found = commands.wait_for_rank(number, folder, folder / "run" / "metrics.jsonl")
-        if found is not None:
-            commands.kill_process(found, draw.uniform(0.0, 0.3))
+        process_id = commands.wait_for_rank(number, folder, folder / "run" / "metrics.jsonl")
+        if process_id is not None:
+            commands.kill_process(process_id, draw.uniform(0.0, 0.3))
         ended = commands.end_of(process)
         if ended.code == commands.HANGING:
             return Outcome(LOST, f"process {number} was killed, and torchrun does not end")

@@ -41,14 +41,14 @@ CALLS = {
 
 def moments(job: str, operations: Sequence[Operation]) -> dict[str, list[int]]:
     """The numbers of the operations, from 1, at each moment of a job."""
-    found: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = {}
     current = ""
     for number, operation in enumerate(operations, start=1):
         if not (operation.kind == "fsync" and _is_folder(operation.path)):
             current = next((name for name, pattern in FILES[job].items() if re.search(pattern, operation.path)), "")
         if current:
-            found.setdefault(current, []).append(number)
-    return found
+            numbers.setdefault(current, []).append(number)
+    return numbers
 
 
 def _is_folder(path: str) -> bool:

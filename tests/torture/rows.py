@@ -33,10 +33,10 @@ class Row(NamedTuple):
 
 def rows(scene: Scene) -> list[Row]:
     """All rows, those of a group in an order in which the first few are of many kinds."""
-    found = [*_struck(scene), *_others(), *_damaged()]
+    all_rows = [*_struck(scene), *_others(), *_damaged()]
     order = random.Random(1)
-    order.shuffle(found)
-    return sorted(found, key=lambda row: (GROUPS.index(row.group), row.most < 100))
+    order.shuffle(all_rows)
+    return sorted(all_rows, key=lambda row: (GROUPS.index(row.group), row.most < 100))
 
 
 def _struck(scene: Scene) -> Iterator[Row]:

@@ -25,15 +25,15 @@ class Result(NamedTuple):
 
 def table(results: Iterable[Result]) -> list[dict[str, Any]]:
     """A row for each fault and moment that was tried, with how often each outcome came."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for result in sorted(results, key=lambda each: (each.fault, each.moment)):
-        row = found.setdefault(
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for result in sorted(results, key=lambda result: (result.fault, result.moment)):
+        row = rows.setdefault(
             (result.fault, result.moment),
             {"fault": result.fault, "moment": result.moment, "trials": 0, **dict.fromkeys((*TITLES, SKIPPED), 0)},
         )
         row["trials"] += result.outcome != SKIPPED
         row[result.outcome] += 1
-    return list(found.values())
+    return list(rows.values())
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
@@ -51,13 +51,13 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
 
 def short(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The table with a row for each fault, over all its moments."""
-    found: dict[str, dict[str, Any]] = {}
+    by_fault: dict[str, dict[str, Any]] = {}
     for row in rows:
-        if row["fault"] not in found:
-            found[row["fault"]] = {**row, "moment": "1"}
+        if row["fault"] not in by_fault:
+            by_fault[row["fault"]] = {**row, "moment": "1"}
             continue
-        whole = found[row["fault"]]
+        whole = by_fault[row["fault"]]
         whole["moment"] = str(int(whole["moment"]) + 1)
         for name in ("trials", *TITLES, SKIPPED):
             whole[name] += row[name]
-    return [{**row, "moment": f"{row['moment']} moments"} for row in found.values()]
+    return [{**row, "moment": f"{row['moment']} moments"} for row in by_fault.values()]

@@ -80,7 +80,7 @@ def test_the_functions_before_whose_calls_a_fault_strikes_are_there() -> None:
 
 def test_the_table_adds_up() -> None:
     outcomes = ["same", "same", "told", "silent", "skipped"]
-    results = [Result("kills", "kill", "here", number, each, "", 1.0) for number, each in enumerate(outcomes)]
+    results = [Result("kills", "kill", "here", number, outcome, "", 1.0) for number, outcome in enumerate(outcomes)]
     lines = table([*results, Result("kills", "kill", "there", 0, "lost", "", 1.0)])
     assert [result.is_bad for result in results] == [False, False, False, True, False]
     assert "| kill | here | 4 | 2 | 1 |  |  | 1 |" in markdown(lines)
