@@ -37,9 +37,9 @@ def every_way(translator: Translator, lines: Sequence[str], **options: object) -
     for size in SIZES:
         yield f"batches of {size}", in_batches(translator, lines, size, **options)
     order = random.Random(20161).sample(range(len(lines)), len(lines))
-    found = in_batches(translator, [lines[place] for place in order], SIZES[-1], **options)
+    translations = in_batches(translator, [lines[place] for place in order], SIZES[-1], **options)
     back = sorted(range(len(lines)), key=order.__getitem__)
-    yield "another order", [found[place] for place in back]
+    yield "another order", [translations[place] for place in back]
     yield "batches of like length", list(translate(translator, lines, **options))
 
 

@@ -116,14 +116,16 @@ def commands_of(block: Block, document: str) -> Iterator[Command]:
 def commands(path: Path) -> list[Command]:
     """The commands of a document, in their order."""
     document = path.relative_to(ROOT).as_posix()
-    found = [block for block in blocks(path.read_text(encoding="utf-8")) if block.language in ("bash", "console")]
-    return [command for block in found for command in commands_of(block, document)]
+    command_blocks = [
+        block for block in blocks(path.read_text(encoding="utf-8")) if block.language in ("bash", "console")
+    ]
+    return [command for block in command_blocks for command in commands_of(block, document)]
 
 
 def named_files(text: str) -> dict[str, str]:
     """The configurations that a document shows with their names, such as "# my.yaml"."""
-    found = [block.text for block in blocks(text) if block.language == "yaml"]
-    return {match[1]: block for block in found if (match := re.match(r"# (\w+\.yaml)\n", block))}
+    yaml_texts = [block.text for block in blocks(text) if block.language == "yaml"]
+    return {match[1]: block for block in yaml_texts if (match := re.match(r"# (\w+\.yaml)\n", block))}
 
 
 # ------------------------------------------------------------------------------------------- what documents speak of
@@ -208,7 +210,7 @@ class Servers:
                 print(f"         the server on port {port} did not end within {ENDING} seconds", flush=True)
 
 
-def run_document(path: Path, folder: Path, *, wanted: Sequence[str]) -> int:
+def run_document(path: Path, folder: Path, *, included: Sequence[str]) -> int:
     """Run the commands of a document in `folder`; print a line for each, and return how many failed."""
     listed = commands(path)
     for name, text in named_files(path.read_text(encoding="utf-8")).items():
@@ -223,7 +225,7 @@ def run_document(path: Path, folder: Path, *, wanted: Sequence[str]) -> int:
     try:
         for command in listed:
             where = f"{command.document}:{command.line}"
-            if (name := command.elsewhere) is not None and name not in wanted:
+            if (name := command.elsewhere) is not None and name not in included:
                 print(f"not run  {where}  {command.text}\n         ({ELSEWHERE[name][1]})", flush=True)
                 continue
             started = time.perf_counter()
@@ -275,7 +277,7 @@ def main() -> int:
     )
     parser.add_argument("documents", nargs="*", type=Path, help="by default all")
     parser.add_argument("--demo", type=Path, metavar="RUN", help="a run of configs/demo.yaml; by default one is made")
-    parser.add_argument("--with", nargs="+", choices=ELSEWHERE, default=[], dest="wanted", help="run these as well")
+    parser.add_argument("--with", nargs="+", choices=ELSEWHERE, default=[], dest="included", help="run these as well")
     options = parser.parse_args()
     failed = 0
     with tempfile.TemporaryDirectory(prefix="commands-") as name:
@@ -292,7 +294,7 @@ def main() -> int:
         folder.rename(stock)
         for path in [path.resolve() for path in options.documents] or DOCUMENTS:
             shutil.copytree(stock, folder, symlinks=True)
-            failed += run_document(path, folder, wanted=options.wanted)
+            failed += run_document(path, folder, included=options.included)
             shutil.rmtree(folder)
     print(f"failed: {failed} of the commands" if failed else "every command that was run did what it says")
     return 1 if failed else 0

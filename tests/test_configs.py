@@ -345,13 +345,13 @@ def test_the_family_of_bahdanau() -> None:
 @pytest.mark.parametrize("name", NUMBERS)
 def test_numbers(name: str) -> None:
     config = load_config(ROOT / "configs" / f"{name}.yaml")
-    found = {}
+    numbers = {}
     for key in NUMBERS[name]:
         value: Any = config
         for part in key.split("."):
             value = getattr(value, part)
-        found[key] = value
-    assert found == NUMBERS[name]
+        numbers[key] = value
+    assert numbers == NUMBERS[name]
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,10 @@ def command_lines() -> Iterator[tuple[str, str]]:
     for path in DOCUMENTS:
         for command in commands(path):
             line = command.text.replace("\\\n", " ")
-            yield from ((path.name, found) for found in re.findall(rf"(?:^|\| |\.venv/bin/)((?:{ours}) [^>]*)", line))
+            yield from (
+                (path.name, command_line)
+                for command_line in re.findall(rf"(?:^|\| |\.venv/bin/)((?:{ours}) [^>]*)", line)
+            )
     for path in (ROOT / "configs").glob("*.yaml"):
         text = re.sub(r"\\\n[# ]*", " ", path.read_text(encoding="utf-8"))
         for line in re.findall(rf"^#(?: Command:)? *((?:{ours}) -.*)$", text, re.MULTILINE):
@@ -262,9 +265,9 @@ def test_every_equation_of_a_paper_has_a_test_that_exists() -> None:
 def test_keys_exist(name: str) -> None:
     """Every key in backticks, such as `model.decoder.type`, and the word behind it, if there is one."""
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")
-    found = re.findall(r"`((?:data|subwords|model|training|decoding)(?:\.\w+)+)(?:: ([\w-]+)|: [^`]+)?`", text)
-    assert found
-    for key, value in found:
+    settings = re.findall(r"`((?:data|subwords|model|training|decoding)(?:\.\w+)+)(?:: ([\w-]+)|: [^`]+)?`", text)
+    assert settings
+    for key, value in settings:
         assert key in KEYS, key
         assert not value or value in words(key), f"{key}: {value}"
 
@@ -339,7 +342,7 @@ def test_the_example_in_numpy(distance: type[Score]) -> None:
     score = distance(5, 7).double()
     values, query = torch.randn(2, 3, 7).double(), torch.randn(2, 4, 5).double()
     past = all_steps(4, device=values.device)
-    found = score(query, score.project(values), past)
+    scores = score(query, score.project(values), past)
     for sentence, position in np.ndindex(2, 4):
         weights = {name: weight.numpy() for name, weight in score.state_dict().items()}
         annotations = list(values[sentence].numpy())
@@ -347,7 +350,7 @@ def test_the_example_in_numpy(distance: type[Score]) -> None:
             query[sentence, position].numpy(), annotations, equations.Past(0, *np.zeros((2, 3))), {}, weights.get
         )
         expected = [plain(asked, j) for j in range(3)]
-        np.testing.assert_allclose(found[sentence, position].detach().numpy(), expected, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(scores[sentence, position].detach().numpy(), expected, rtol=0, atol=1e-12)
 
     module = Attention(score, GlobalScope(5), memory_size=7)
     _, weights = module(query, module.remember(values, torch.tensor([3, 2])), past)

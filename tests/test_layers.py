@@ -74,26 +74,26 @@ def _is_late(node: ast.AST) -> bool:
     return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
 
 
-def objection(package: Path, found: Import) -> str | None:
+def objection(package: Path, statement: Import) -> str | None:
     """Why an import is not allowed, or None."""
-    importer = station(package, found.file)
-    first, *rest = found.module.split(".")
+    importer = station(package, statement.file)
+    first, *rest = statement.module.split(".")
     if first in OUTSIDE:
-        return f"{found.module} is not part of the package"
+        return f"{statement.module} is not part of the package"
     if first != package.name or not rest:
         return None
     imported = rest[0]
     if imported == importer or (imported not in HEIGHTS and len(rest) == 1):
         return None  # the same folder; or a name in nmt/__init__.py, such as __version__
     if imported not in HEIGHTS:
-        return f"{found.module}: {imported} has no place in LAYERS"
+        return f"{statement.module}: {imported} has no place in LAYERS"
     if importer == "__init__":
-        if found.late:
+        if statement.late:
             return None
-        return f"{found.module}: nmt/__init__.py runs before everything else and imports nothing of the package"
+        return f"{statement.module}: nmt/__init__.py runs before everything else and imports nothing of the package"
     if importer in HEIGHTS and HEIGHTS[imported] >= HEIGHTS[importer]:
         where = "above" if HEIGHTS[imported] > HEIGHTS[importer] else "on the same line as"
-        return f"{found.module}: {imported} stands {where} {importer}"
+        return f"{statement.module}: {imported} stands {where} {importer}"
     return None
 
 
@@ -104,9 +104,9 @@ def violations(package: Path) -> list[str]:
         shown = file.relative_to(package.parent).as_posix()
         if station(package, file) not in {*HEIGHTS, "__init__"}:
             lines.append(f"{shown}: {station(package, file)} has no place in LAYERS")
-        for found in imports(package, file):
-            if (reason := objection(package, found)) is not None:
-                lines.append(f"{shown}:{found.line}: imports {reason}")
+        for statement in imports(package, file):
+            if (reason := objection(package, statement)) is not None:
+                lines.append(f"{shown}:{statement.line}: imports {reason}")
     return lines
 
 
@@ -123,7 +123,9 @@ def test_text_knows_no_models_and_no_searches() -> None:
     """Of `decoding`, `text/` imports itself and what phrases are to a search; see `tests/decoding/search/test_loop.py`
     for what the search imports."""
     allowed = ("nmt.decoding.text.", "nmt.decoding.search.phrases.")
-    modules = {found.module for file in sources(PACKAGE / "decoding" / "text") for found in imports(PACKAGE, file)}
+    modules = {
+        statement.module for file in sources(PACKAGE / "decoding" / "text") for statement in imports(PACKAGE, file)
+    }
     others = {name for name in modules if name.startswith(("nmt.models.", "nmt.decoding."))}
     assert {name for name in others if not name.startswith(allowed)} == set()
 

@@ -27,9 +27,9 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read(scheme: str) -> None:
-    found = [match for path in STYLES for match in COLOR.findall(path.read_text(encoding="utf-8"))]
-    colors = {name: light if scheme == "light" else dark for name, light, dark in found}
-    assert len(colors) == len(found), "a color has two meanings"
+    declared = [match for path in STYLES for match in COLOR.findall(path.read_text(encoding="utf-8"))]
+    colors = {name: light if scheme == "light" else dark for name, light, dark in declared}
+    assert len(colors) == len(declared), "a color has two meanings"
     pairs = {(text, behind): contrast(colors[text], colors[behind]) for text, behind in ON_SHEET + ON_OTHERS + LETTERS}
     assert {names: ratio for names, ratio in pairs.items() if ratio < 4.5} == {}
 

@@ -43,9 +43,9 @@ def test_every_type_is_read_as_it_was(tmp_path: Path) -> None:
     kinds = (*whole, torch.float16, torch.bfloat16, torch.float32, torch.float64)
     tensors = {str(kind): torch.tensor([0, 1, 1]).to(kind) for kind in kinds}
     write_tensors(tmp_path / "types", tensors, kind="model", texts={})
-    found, _ = read_tensors(tmp_path / "types", kind="model")
-    assert all(found[name].dtype == tensor.dtype for name, tensor in tensors.items())
-    assert all(torch.equal(found[name], tensor) for name, tensor in tensors.items())
+    read, _ = read_tensors(tmp_path / "types", kind="model")
+    assert all(read[name].dtype == tensor.dtype for name, tensor in tensors.items())
+    assert all(torch.equal(read[name], tensor) for name, tensor in tensors.items())
 
 
 def test_no_tensors(tmp_path: Path) -> None:

@@ -178,8 +178,8 @@ def test_numbers_that_no_training_writes(saved: Path, key: str, value: Any) -> N
     numbers = json.loads(json.dumps(NUMBERS))
     *sections, name = key.split(".")
     section = numbers
-    for each in sections:
-        section = section[each]
+    for part in sections:
+        section = section[part]
     section[name] = value
     rewrite(saved, KIND, lambda _, texts: texts.update(numbers=json.dumps(numbers)))
     if value in FINE.get(key, ()) and value is not True:

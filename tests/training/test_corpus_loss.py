@@ -39,9 +39,9 @@ class LargestTensor(TorchDispatchMode):
     def __torch_dispatch__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
         del types
         result = function(*arguments, **(keywords or {}))
-        for each in result if isinstance(result, tuple | list) else [result]:
-            if isinstance(each, torch.Tensor):
-                self.size = max(self.size, each.numel())
+        for output in result if isinstance(result, tuple | list) else [result]:
+            if isinstance(output, torch.Tensor):
+                self.size = max(self.size, output.numel())
         return result
 
 

@@ -48,10 +48,11 @@ distributed.destroy_process_group()
 
 def test_nothing_is_pickled_between_processes(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM]
-    given = [str(tmp_path / "store"), json.dumps(VALUES)]
+    arguments = [str(tmp_path / "store"), json.dumps(VALUES)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     started = [
-        subprocess.Popen([*command, str(rank), *given], stdout=subprocess.PIPE, env=environment) for rank in range(2)
+        subprocess.Popen([*command, str(rank), *arguments], stdout=subprocess.PIPE, env=environment)
+        for rank in range(2)
     ]
     for process in started:
         said, _ = process.communicate(timeout=120)

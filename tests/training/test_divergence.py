@@ -52,15 +52,15 @@ def test_the_bound_is_a_multiple_of_the_loss_of_guessing() -> None:
 def test_how_many_validations_it_takes() -> None:
     config = TrainingConfig.model_validate({"divergence": {"patience": 2}})
     progress = Progress(best=[(3.25, 40)], validation_loss=1e8)
-    found = []
+    reasons = []
     for progress.beyond in (0, 1, 2):
-        found.append([beyond_start(progress, config, 8000, is_over=is_over) for is_over in (False, True)])
-    assert found[0] == [None, None]
-    assert found[1][0] is None
-    assert found[1][1] is not None
+        reasons.append([beyond_start(progress, config, 8000, is_over=is_over) for is_over in (False, True)])
+    assert reasons[0] == [None, None]
+    assert reasons[1][0] is None
+    assert reasons[1][1] is not None
     assert (
-        found[2][0]
-        == found[2][1]
+        reasons[2][0]
+        == reasons[2][1]
         == (
             "validation loss 1e+08, 2 in a row above 2 × ln(8,000) = 17.97, where a model that knows nothing has "
             "ln(8,000) (training.divergence); the best model so far is that of update 40, bleu 3.25"

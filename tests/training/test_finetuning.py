@@ -84,8 +84,8 @@ def test_a_null_that_differs(tmp_path: Path, vocabularies: list[Subwords]) -> No
 def test_initialisation_is_compared_within_its_variant(tmp_path: Path, vocabularies: list[Subwords]) -> None:
     """It has no effect on weights that are loaded, so another one is refused as any key that would change nothing."""
     first = origin(tmp_path / "model", vocabularies[:1])
-    for given in ({"name": "uniform"}, None):
-        assert completed(config(model={"initialisation": given} if given else {}), first).model == (
+    for initialisation in ({"name": "uniform"}, None):
+        assert completed(config(model={"initialisation": initialisation} if initialisation else {}), first).model == (
             first.model.config.model
         )
     assert refusals(config(model={"initialisation": {"name": "xavier"}}), first) == [
@@ -129,24 +129,24 @@ def test_given_vocabularies_are_those_of_the_model(tmp_path: Path) -> None:
     """Compared as what they become: counts make no difference, words, their order and the joiner do."""
     path, words = tmp_path / "vocab", [f"w{number}@@" for number in range(12)]
     path.write_text("".join(f"{word} 3\n" for word in words), encoding="utf-8")
-    given = {"vocabulary": str(path), "joiner": "@@"}
-    first = origin(tmp_path / "model", [Subwords(word_model(words, "@@"))], subwords=given)
-    assert completed(config(subwords=given), first).subwords == first.model.config.subwords
+    settings = {"vocabulary": str(path), "joiner": "@@"}
+    first = origin(tmp_path / "model", [Subwords(word_model(words, "@@"))], subwords=settings)
+    assert completed(config(subwords=settings), first).subwords == first.model.config.subwords
     assert completed(config(), first).subwords == first.model.config.subwords
     path.write_text("\n".join(words), encoding="utf-8")
-    assert completed(config(subwords=given), first).subwords.vocabulary == path
+    assert completed(config(subwords=settings), first).subwords.vocabulary == path
     (refusal,) = refusals(config(subwords={"vocabulary": str(path)}), first)
     assert (
         refusal
         == f"subwords.vocabulary: {path} is another vocabulary than the model's, whose embeddings it would not fit"
     )
     path.write_text("\n".join(reversed(words)), encoding="utf-8")
-    assert len(refusals(config(subwords=given), first)) == 1
+    assert len(refusals(config(subwords=settings), first)) == 1
     path.write_text("a\n\nb\n\n", encoding="utf-8")
-    messages = [problem.message for problem in inherited(config(subwords=given), first).problems]
+    messages = [problem.message for problem in inherited(config(subwords=settings), first).problems]
     assert messages == [f"{path}, line {number}: is empty; expected a word" for number in (2, 4)]
     path.unlink()
-    assert [problem.message for problem in inherited(config(subwords=given), first).problems] == [
+    assert [problem.message for problem in inherited(config(subwords=settings), first).problems] == [
         f"{path}: no such file"
     ]
     assert refusals(config(subwords={"joiner": "+"}), first) == ["subwords.joiner: '@@' in the model, '+' here"]
@@ -180,8 +180,8 @@ def build(tied: str) -> Seq2Seq:
 def test_the_parts_make_up_the_model(tied: str) -> None:
     """Every weight belongs to exactly one part."""
     model = build(tied)
-    found = [id(weight) for modules in parts(model).values() for module in modules for weight in module.parameters()]
-    assert sorted(found) == sorted(id(weight) for weight in model.parameters())
+    of_parts = [id(weight) for modules in parts(model).values() for module in modules for weight in module.parameters()]
+    assert sorted(of_parts) == sorted(id(weight) for weight in model.parameters())
 
 
 @pytest.mark.parametrize("tied", ["target", "all"])

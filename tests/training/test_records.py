@@ -134,9 +134,13 @@ DAMAGE: dict[str, tuple[Any, list[int], list[bytes]]] = {
     "a line overwritten": (lambda first, second, third: first + b"x" * 99 + b"\n" + third, [1, 3], [b"x" * 99]),
     "a line shortened": (lambda first, second, third: first + second[20:] + third, [1, 3], [b"<second"]),
     "a line end lost": (lambda first, second, third: first + second[:-1] + third, [1], [b"<second", b"<third"]),
-    "numbers edited": (lambda *each: b"".join(each).replace(b"2.5", b'"2"'), [], [b"<first", b"<second", b"<third"]),
+    "numbers edited": (
+        lambda *records: b"".join(records).replace(b"2.5", b'"2"'),
+        [],
+        [b"<first", b"<second", b"<third"],
+    ),
     "no UTF-8": (lambda first, second, third: first + b"\xff\n" + second + third, [1, 2, 3], [b"\xff"]),
-    "a line of zeros": (lambda *each: b"\0" * 70_000 + b"".join(each), [2, 3], [b"\0", b"<first"]),
+    "a line of zeros": (lambda *records: b"\0" * 70_000 + b"".join(records), [2, 3], [b"\0", b"<first"]),
 }
 
 
@@ -146,8 +150,8 @@ def test_a_damaged_line_loses_only_itself(tmp_path: Path, name: str) -> None:
     size = write(tmp_path, 0, 1, 2, 3)
     path = tmp_path / "metrics.jsonl"
     damage, kept, aside = DAMAGE[name]
-    each = dict(zip((b"<first", b"<second", b"<third"), path.read_bytes().splitlines(keepends=True), strict=True))
-    path.write_bytes(damage(*each.values()))
+    records = dict(zip((b"<first", b"<second", b"<third"), path.read_bytes().splitlines(keepends=True), strict=True))
+    path.write_bytes(damage(*records.values()))
     said: list[str] = []
     write(tmp_path, size, 4, said=said)
     assert [line["step"] for line in lines(tmp_path)] == [*kept, 4]
@@ -159,7 +163,7 @@ def test_a_damaged_line_loses_only_itself(tmp_path: Path, name: str) -> None:
     assert damaged.exists() == bool(aside)
     content = damaged.read_bytes() if aside else b""
     for part in aside:
-        assert each.get(part, part)[25:50] in content
+        assert records.get(part, part)[25:50] in content
     again: list[str] = []
     write(tmp_path, (tmp_path / "metrics.jsonl").stat().st_size, 5, said=again)
     assert again == []
@@ -185,7 +189,7 @@ def test_records_of_wrong_types(tmp_path: Path, line: str) -> None:
     said: list[str] = []
     write(tmp_path, size, 2, said=said)
     assert len(said) == 1
-    assert [each["step"] for each in lines(tmp_path)] == [1, 2]
+    assert [entry["step"] for entry in lines(tmp_path)] == [1, 2]
     assert (tmp_path / "metrics.jsonl.damaged").read_text(encoding="utf-8").rstrip("\n") == line
 
 
@@ -197,7 +201,7 @@ def test_a_damaged_file_is_cut_back_to_the_state_too(tmp_path: Path) -> None:
     content = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(content[0] + b"damaged, and longer than it was before: " + b"".join(content[1:]))
     write(tmp_path, size, 3)
-    assert [each["step"] for each in lines(tmp_path)] == [1, 3]
+    assert [line["step"] for line in lines(tmp_path)] == [1, 3]
 
 
 @pytest.mark.parametrize("validated", [True, False])
@@ -210,7 +214,7 @@ def test_a_damaged_file_of_which_one_step_is_saved_in_part(tmp_path: Path, valid
     path.write_bytes(b"damaged\n" + path.read_bytes())
     resumed(tmp_path, size, 2, validated=validated).close()
     expected = [(1, "train"), (2, "train"), *([(2, "valid")] if validated else [])]
-    assert [(each["step"], each["split"]) for each in lines(tmp_path)] == expected
+    assert [(line["step"], line["split"]) for line in lines(tmp_path)] == expected
 
 
 def test_a_line_that_a_kill_cut_short_is_no_damage(tmp_path: Path) -> None:
@@ -220,7 +224,7 @@ def test_a_line_that_a_kill_cut_short_is_no_damage(tmp_path: Path) -> None:
     said: list[str] = []
     write(tmp_path, size, 3, said=said)
     assert said == []
-    assert [each["step"] for each in lines(tmp_path)] == [1, 2, 3]
+    assert [line["step"] for line in lines(tmp_path)] == [1, 2, 3]
     assert not (tmp_path / "metrics.jsonl.damaged").exists()
 
 

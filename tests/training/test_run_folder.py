@@ -270,7 +270,7 @@ def test_overwriting_removes_what_is_of_a_run(tmp_path: Path) -> None:
     with RunFolder.open(path, config(seed=2), resume=False, overwrite=True) as folder:
         assert (path / "state.safetensors").exists()  # until all is there that the new run needs
         assert folder.overwrite() is not None
-    left = {each.relative_to(path).as_posix() for each in path.rglob("*") if each.is_file()}
+    left = {file.relative_to(path).as_posix() for file in path.rglob("*") if file.is_file()}
     assert left == {".lock", "config.yaml", "train.log", *mine}
     assert parse_config((path / "config.yaml").read_text(encoding="utf-8")).seed == 2
     assert (tmp_path / "victim").read_text(encoding="utf-8") == "mine"

@@ -70,13 +70,13 @@ def test_clipping_scales_the_whole_gradient(model: Seq2Seq) -> None:
 
 def test_clipping_compares_the_gradient_of_the_sum(model: Seq2Seq) -> None:
     """A bound between the norms of the mean and of the sum over 9 tokens clips only the latter; losses are the same."""
-    found = {}
+    results = {}
     for normalise_by in ("tokens", "none"):
         copied, config = copy.deepcopy(model), training(normalise_by=normalise_by)
-        found[normalise_by] = update(
+        results[normalise_by] = update(
             copied, build_optimizer(copied.parameters(), config), batches(), rate=0.1, config=config
         )
-    mean, summed = found["tokens"], found["none"]
+    mean, summed = results["tokens"], results["none"]
     assert summed.gradient_norm == pytest.approx(9 * mean.gradient_norm, rel=1e-9)
     assert (summed.loss, summed.tokens) == (mean.loss, mean.tokens)
     bound = 3 * mean.gradient_norm
@@ -93,8 +93,8 @@ def test_a_pair_in_a_padded_batch_costs_what_it_costs_alone(model: Seq2Seq) -> N
         batch_loss(model, make_batch([source], [target], np.array([0])), smoothing=0.1)
         for source, target in (([4, 5], [7, 8, 9]), ([6], [10]))
     ]
-    for found, parts in zip(together[:2], zip(*(pair[:2] for pair in alone), strict=True), strict=True):
-        torch.testing.assert_close(found, sum(parts), rtol=0, atol=1e-12)
+    for loss, parts in zip(together[:2], zip(*(pair[:2] for pair in alone), strict=True), strict=True):
+        torch.testing.assert_close(loss, sum(parts), rtol=0, atol=1e-12)
 
 
 def test_an_update_without_a_number_leaves_weights_and_optimizer(model: Seq2Seq) -> None:
@@ -152,8 +152,8 @@ def test_batches_that_memory_does_not_hold_are_halved(
     assert (whole.parts, result.parts) == (2, len(sizes))
     assert computed[-len(sizes) :] == sizes
     assert result.loss == pytest.approx(whole.loss, rel=1e-12)
-    for found, expected in zip(model.parameters(), reference.parameters(), strict=True):
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    for weight, expected in zip(model.parameters(), reference.parameters(), strict=True):
+        torch.testing.assert_close(weight, expected, rtol=0, atol=1e-12)
 
 
 def test_one_sentence_that_memory_does_not_hold_is_an_error(model: Seq2Seq, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,9 +174,9 @@ def test_plain_kernels_and_bfloat16_are_what_the_configuration_says(model: Seq2S
         "plain": {"kernels": "plain"},
         "bfloat16": {"precision": "bfloat16"},
     }.items():
-        each, config = copy.deepcopy(model).float(), training(**settings)
-        update(each, build_optimizer(each.parameters(), config), batches(), rate=1.0, config=config)
-        weights[name] = torch.cat([parameter.detach().flatten() for parameter in each.parameters()])
+        copied, config = copy.deepcopy(model).float(), training(**settings)
+        update(copied, build_optimizer(copied.parameters(), config), batches(), rate=1.0, config=config)
+        weights[name] = torch.cat([parameter.detach().flatten() for parameter in copied.parameters()])
     torch.testing.assert_close(weights["fused"], weights["plain"], rtol=0, atol=1e-5)
     assert not torch.equal(weights["fused"], weights["plain"])
     error = float((weights["fused"] - weights["bfloat16"]).norm() / weights["fused"].norm())
@@ -220,7 +220,7 @@ def test_guided_objective(model: Seq2Seq) -> None:
     for name, parameter in model.named_parameters():
         before = dict(reference.named_parameters())[name]
         torch.testing.assert_close(parameter, before - 0.5 * before.grad, rtol=0, atol=1e-12)
-    assert result.guided == pytest.approx(sum(each.item() for each in guided), rel=1e-12)
+    assert result.guided == pytest.approx(sum(loss.item() for loss in guided), rel=1e-12)
     assert result.loss == pytest.approx(sum(loss.nll.item() for loss in losses), rel=1e-12)
     assert result.is_finite
 
@@ -263,8 +263,8 @@ def test_guided_batches_that_memory_does_not_hold_are_halved(model: Seq2Seq, mon
     result = update(model, build_optimizer(model.parameters(), config), group, rate=0.5, config=config)
     assert (whole.parts, result.parts) == (3, 4)
     assert result.guided == pytest.approx(whole.guided, rel=1e-12)
-    for found, expected in zip(model.parameters(), reference.parameters(), strict=True):
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    for weight, expected in zip(model.parameters(), reference.parameters(), strict=True):
+        torch.testing.assert_close(weight, expected, rtol=0, atol=1e-12)
 
 
 def test_guided_loss_of_a_corpus(model: Seq2Seq) -> None:
@@ -309,13 +309,13 @@ def dropping() -> Seq2Seq:
 def test_r_drop_without_dropout_is_the_usual_loss(model: Seq2Seq) -> None:
     """Both passes are then the same, whatever the padding: so are loss, guided loss, and gradient."""
     usual, results = copy.deepcopy(model), []
-    for each, settings in ((model, {**GUIDED, **R_DROP}), (usual, GUIDED)):
+    for trained, settings in ((model, {**GUIDED, **R_DROP}), (usual, GUIDED)):
         config = training(**settings)
-        optimizer = build_optimizer(each.parameters(), config)
-        results.append(update(each, optimizer, aligned_batches(), rate=0.5, config=config))
+        optimizer = build_optimizer(trained.parameters(), config)
+        results.append(update(trained, optimizer, aligned_batches(), rate=0.5, config=config))
     assert results[0][:-1] == pytest.approx(results[1][:-1], rel=1e-12)  # without the risk, which neither has
-    for found, expected in zip(model.parameters(), usual.parameters(), strict=True):
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    for weight, expected in zip(model.parameters(), usual.parameters(), strict=True):
+        torch.testing.assert_close(weight, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kernels", ["fused", "plain"])
@@ -332,7 +332,9 @@ def test_r_drop_objective(kernels: str) -> None:
             said = torch.log_softmax(reference(*twice).vectors @ reference.output_weight.T, dim=-1)
         for row, (length, target) in enumerate(zip(batch.target_lengths.tolist(), batch.target_output, strict=True)):
             p, q = said[row, :length], said[row + rows, :length]
-            right = torch.stack([each.gather(1, target[:length].unsqueeze(1)).sum() for each in (p, q)]).sum()
+            right = torch.stack(
+                [distribution.gather(1, target[:length].unsqueeze(1)).sum() for distribution in (p, q)]
+            ).sum()
             every = (p.sum() + q.sum()) / 13
             divergences = (p.exp() * (p - q)).sum() + (q.exp() * (q - p)).sum()
             total = total - (0.9 * right + 0.1 * every) / 2 + 5.0 / 4 * divergences
@@ -361,5 +363,5 @@ def test_r_drop_batches_that_memory_does_not_hold_are_halved(model: Seq2Seq, mon
     result = update(model, build_optimizer(model.parameters(), config), batches(), rate=0.5, config=config)
     assert (whole.parts, result.parts) == (2, 3)
     assert result.loss == pytest.approx(whole.loss, rel=1e-12)
-    for found, expected in zip(model.parameters(), reference.parameters(), strict=True):
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    for weight, expected in zip(model.parameters(), reference.parameters(), strict=True):
+        torch.testing.assert_close(weight, expected, rtol=0, atol=1e-12)
