@@ -52,7 +52,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
 NETWORKS |= {  # a score that is not among them yet
     score: {"decoder": {"type": "luong"}, "attention": {"score": score}}
     for score in SCORES
-    if score not in {each["attention"]["score"] for each in NETWORKS.values()}
+    if score not in {settings["attention"]["score"] for settings in NETWORKS.values()}
 }
 
 SEARCHES: dict[str, dict[str, Any]] = {
@@ -97,8 +97,8 @@ def combinations() -> Iterator[object]:
 
 
 def test_every_member_of_every_family_takes_part() -> None:
-    assert {each["decoder"]["type"] for each in NETWORKS.values()} == set(DECODERS)
-    assert {each["attention"].get("scope", "global") for each in NETWORKS.values()} == set(SCOPES)
+    assert {settings["decoder"]["type"] for settings in NETWORKS.values()} == set(DECODERS)
+    assert {settings["attention"].get("scope", "global") for settings in NETWORKS.values()} == set(SCOPES)
 
 
 @pytest.mark.parametrize(("network", "search"), list(combinations()))
@@ -109,9 +109,9 @@ def test_neither_batches_nor_order_change_a_translation(
     _, alone = next(ways)
     assert len(alone) == LINES
     assert len({best[0].text for best in alone}) >= DISTINCT
-    for name, found in ways:
-        for expected, other in zip(alone, found, strict=True):
-            assert [each.tokens for each in other] == [each.tokens for each in expected], name
-            assert [each.text for each in other] == [each.text for each in expected], name
+    for name, translations in ways:
+        for expected, other in zip(alone, translations, strict=True):
+            assert [result.tokens for result in other] == [result.tokens for result in expected], name
+            assert [result.text for result in other] == [result.text for result in expected], name
             for mine, theirs in zip(expected, other, strict=True):
                 assert abs(mine.score - theirs.score) <= 1e-12, name

@@ -203,5 +203,5 @@ def test_what_translations_with_phrases_are_bound_by(unknown: bool) -> None:
 
 def test_by_itself_it_is_a_beam_search_for_one_translation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(batched_search, "search")
-    found = search(CopyModel(11)).hypotheses(segments([5, 6]))
-    assert [[hypothesis.tokens for hypothesis in best] for best in found] == [[[5, 6]]]
+    results = search(CopyModel(11)).hypotheses(segments([5, 6]))
+    assert [[hypothesis.tokens for hypothesis in best] for best in results] == [[[5, 6]]]

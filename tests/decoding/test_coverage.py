@@ -64,7 +64,7 @@ class Search:
     def supplement(self, words: list[int]) -> float:
         """What a translation's score gains, summed here in plain Python."""
         sums = [sum(float(self.weights[token, place]) for token in (BEGIN, *words)) for place in range(3)]
-        return BETA * sum(math.log(min(each, 1.0)) for each in sums)
+        return BETA * sum(math.log(min(covered, 1.0)) for covered in sums)
 
 
 @pytest.mark.parametrize("length_penalty", PENALTIES)
@@ -77,10 +77,10 @@ def test_a_beam_wide_enough_equals_exhaustive_search(length_penalty: LengthPenal
                 total = sum(transitions[last][token] for last, token in itertools.pairwise((BEGIN, *words, END)))
                 plain[words] = total / penalty(length + 1, length_penalty)
                 every[words] = plain[words] + search.supplement(list(words))
-        found = {tuple(hypothesis.tokens): hypothesis.score for hypothesis in result}
-        assert list(found.values()) == pytest.approx(sorted(every.values(), reverse=True)[:7])
-        assert found == pytest.approx({words: every[words] for words in found})
-        assert list(found) != sorted(plain, key=lambda words: -plain[words])[:7]  # the penalty decides
+        scores = {tuple(hypothesis.tokens): hypothesis.score for hypothesis in result}
+        assert list(scores.values()) == pytest.approx(sorted(every.values(), reverse=True)[:7])
+        assert scores == pytest.approx({words: every[words] for words in scores})
+        assert list(scores) != sorted(plain, key=lambda words: -plain[words])[:7]  # the penalty decides
 
 
 @pytest.mark.parametrize("length_penalty", PENALTIES)
@@ -145,10 +145,12 @@ def test_the_penalty_by_hand() -> None:
     (state,) = start.models
     coverage = torch.tensor([[0.5, 2.0, 0.25], [1.0, 1.0, 0.0], [0.5, 1.5, 0.0], [0.0, 1.0, 0.0]]).double()
     past = state.decoder.past._replace(coverage=coverage)
-    found = coverage_penalty(start._replace(models=(state._replace(decoder=state.decoder._replace(past=past)),)), 2.0)
+    penalties = coverage_penalty(
+        start._replace(models=(state._replace(decoder=state.decoder._replace(past=past)),)), 2.0
+    )
     # two rows a sentence; what is padding of the second has no part in it, and more than 1 counts as 1
     expected = [2 * math.log(0.5 * 0.25), 2 * math.log(1e-10), 2 * math.log(0.5), 2 * math.log(1e-10)]
-    torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64))
+    torch.testing.assert_close(penalties, torch.tensor(expected, dtype=torch.float64))
 
 
 ATTENTIONS = [
@@ -169,17 +171,19 @@ def test_the_weights_are_those_of_all_steps(vocabularies, text, attention) -> No
     lines = list(text)
     options = {"beam_size": 4, "n_best": 4, "length_penalty": 0.6, "coverage_penalty": BETA, "max_length_ratio": 0.5}
     for line, several in zip(lines, translate(translator, lines, **options), strict=True):
-        assert [each.score for each in several] == sorted((each.score for each in several), reverse=True)
-        for each in several:
+        assert [translation.score for translation in several] == sorted(
+            (translation.score for translation in several), reverse=True
+        )
+        for translation in several:
             source = vocabularies.source.encode(line)
-            target = [vocabularies.target._processor.piece_to_id(piece) for piece in each.tokens]
+            target = [vocabularies.target._processor.piece_to_id(piece) for piece in translation.tokens]
             pair = make_batch([source], [target], torch.zeros(1).long().numpy())
             with torch.no_grad():
                 vectors, weights = model.eval()(pair.source, pair.source_lengths, pair.target_input)
                 log_probabilities = (vectors @ model.output_weight.T).log_softmax(dim=-1)[0]
             total = sum(float(log_probabilities[step, token]) for step, token in enumerate([*target, END]))
             covered = weights[0].sum(dim=0).clamp(1e-10, 1.0).log().sum()
-            assert each.score == pytest.approx(total / penalty(len(target) + 1, 0.6) + BETA * float(covered))
+            assert translation.score == pytest.approx(total / penalty(len(target) + 1, 0.6) + BETA * float(covered))
 
 
 @pytest.mark.parametrize("rules", [{}, {"no_repeat_ngram_size": 2, "minimum_length": 5}], ids=str)
@@ -189,9 +193,11 @@ def test_neither_batch_size_nor_order_changes_a_translation(vocabularies, text, 
     alone = list(translate(translator, text, batch_tokens=1, **options))
     for batch_tokens in (50, 200, 5000):
         together = list(translate(translator, reversed(text), batch_tokens=batch_tokens, **options))
-        for expected, found in zip(alone, reversed(together), strict=True):
-            assert [each.tokens for each in found] == [each.tokens for each in expected]
-            assert [each.score for each in found] == pytest.approx([each.score for each in expected], abs=1e-9)
+        for expected, several in zip(alone, reversed(together), strict=True):
+            assert [translation.tokens for translation in several] == [translation.tokens for translation in expected]
+            assert [translation.score for translation in several] == pytest.approx(
+                [translation.score for translation in expected], abs=1e-9
+            )
 
 
 def test_the_penalties_of_a_line_s_segments_are_added(vocabularies, text) -> None:

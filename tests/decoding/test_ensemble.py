@@ -74,7 +74,7 @@ def test_three_tables_equal_an_exhaustive_search_over_their_mean(ensemble) -> No
     tables = scores.log_softmax(dim=-1)
     together = in_numpy(ensemble, scores.numpy())
     scorer = Scorer([Table(table) for table in tables], ensemble=ensemble)  # type: ignore[misc]
-    found = beam_search(
+    results = beam_search(
         scorer.step,
         scorer.start(torch.zeros(sentences, 1), torch.ones(sentences)),
         beam_size=200,
@@ -89,8 +89,8 @@ def test_three_tables_equal_an_exhaustive_search_over_their_mean(ensemble) -> No
                 steps = list(itertools.pairwise((BEGIN, *words, END)))
                 every[words] = sum(together[sentence, last, token] for last, token in steps) / (length + 1)
         best = sorted(every, key=lambda words: -every[words])[:5]
-        assert [tuple(each.tokens) for each in found[sentence]] == best
-        assert [each.score for each in found[sentence]] == pytest.approx([every[words] for words in best])
+        assert [tuple(hypothesis.tokens) for hypothesis in results[sentence]] == best
+        assert [hypothesis.score for hypothesis in results[sentence]] == pytest.approx([every[words] for words in best])
     alone = [
         beam_search(
             table.step,
@@ -102,7 +102,7 @@ def test_three_tables_equal_an_exhaustive_search_over_their_mean(ensemble) -> No
         )
         for table in map(Table, tables)
     ]
-    assert any([best.tokens for best, *_ in found] != [best.tokens for best, *_ in each] for each in alone)
+    assert any([best.tokens for best, *_ in results] != [best.tokens for best, *_ in member] for member in alone)
 
 
 def of_size(vocabularies: Vocabularies, kind: str, **options: str) -> Seq2Seq:
@@ -117,9 +117,9 @@ def test_a_model_twice_gives_the_results_of_the_model(vocabularies, options) -> 
     once = list(translate(Translator([model], vocabularies), TEXT, **options))
     twice = list(translate(Translator([model, model], vocabularies), TEXT, **options))
     for one, other in zip(once, twice, strict=True):
-        assert [each[:4] for each in one] == [each[:4] for each in other]
-        for each, same in zip(one, other, strict=True):
-            assert torch.equal(each.soft_alignment.weights, same.soft_alignment.weights)
+        assert [translation[:4] for translation in one] == [translation[:4] for translation in other]
+        for translation, same in zip(one, other, strict=True):
+            assert torch.equal(translation.soft_alignment.weights, same.soft_alignment.weights)
 
 
 def test_the_score_is_the_mean_of_the_members_log_probabilities_and_so_is_the_attention(vocabularies) -> None:
@@ -129,12 +129,12 @@ def test_the_score_is_the_mean_of_the_members_log_probabilities_and_so_is_the_at
     ):
         ids = [_id(vocabularies.target, piece) for piece in best.tokens]
         source = vocabularies.source.encode(line)
-        each, both = (
+        members, both = (
             [forced_decoding(Scorer(some), [(source, ids)], batch_tokens=100, attention=True)[0] for some in together]
             for together in ([[model] for model in models], [models])
         )
-        assert best.score == pytest.approx((each[0].log_probability + each[1].log_probability) / 2, abs=1e-9)
-        weights = (each[0].weights + each[1].weights) / 2
+        assert best.score == pytest.approx((members[0].log_probability + members[1].log_probability) / 2, abs=1e-9)
+        weights = (members[0].weights + members[1].weights) / 2
         assert torch.allclose(both[0].weights, weights)
         assert both[0].log_probability == pytest.approx(best.score, abs=1e-9)
 
@@ -155,24 +155,24 @@ def test_the_score_of_a_translation_is_that_of_forced_decoding(
         of_size(vocabularies, "conditional_gru"),
     ]
     translator = Translator(models, vocabularies, ensemble=ensemble)
-    found = [best for best, *_ in translator.translate(TEXT, length_penalty="none", alignments=True)]
+    translations = [best for best, *_ in translator.translate(TEXT, length_penalty="none", alignments=True)]
     pairs = [
         (vocabularies.source.encode(line), [_id(vocabularies.target, piece) for piece in best.tokens])
-        for line, best in zip(TEXT, found, strict=True)
+        for line, best in zip(TEXT, translations, strict=True)
     ]
     scored = forced_decoding(translator.scorer, pairs, batch_tokens=100, attention=True)
-    for best, given, (source, target) in zip(found, scored, pairs, strict=True):
-        assert best.score == pytest.approx(given.log_probability, abs=1e-9)
-        each = [
+    for best, joint, (source, target) in zip(translations, scored, pairs, strict=True):
+        assert best.score == pytest.approx(joint.log_probability, abs=1e-9)
+        members = [
             forced_decoding(Scorer([model]), [(source, target)], batch_tokens=100, attention=True)[0]
             for model in models
         ]
-        torch.testing.assert_close(given.weights, sum(alone.weights for alone in each) / 3)
-        mean = sum(alone.log_probability for alone in each) / 3
+        torch.testing.assert_close(joint.weights, sum(alone.weights for alone in members) / 3)
+        mean = sum(alone.log_probability for alone in members) / 3
         if ensemble == "log-probabilities":
-            assert given.log_probability == pytest.approx(mean, abs=1e-9)
+            assert joint.log_probability == pytest.approx(mean, abs=1e-9)
         else:  # each of the two is at least the geometric mean, which is divided by at most 1
-            assert given.log_probability > mean + 1e-3
+            assert joint.log_probability > mean + 1e-3
 
 
 @pytest.mark.parametrize("ensemble", ENSEMBLES)
@@ -184,7 +184,7 @@ def test_with_columns_each_model_has_the_probabilities_of_those_of_the_sentence(
     source, lengths = torch.tensor([[5, 7, 9, END], [6, END, 0, 0]]), torch.tensor([4, 2])
     words = torch.tensor([4, 6])  # as columns, of tokens 7 and 13
     with scorer.inference():
-        found, _ = scorer.step(words, scorer.start(source, lengths))
+        log_probabilities, _ = scorer.step(words, scorer.start(source, lengths))
         logits = []
         for model in models:
             vectors, *_ = model.advance(ids[words], model.start(source, lengths))
@@ -192,8 +192,8 @@ def test_with_columns_each_model_has_the_probabilities_of_those_of_the_sentence(
     for sentence in range(2):
         open_columns = ~barred[sentence]
         expected = in_numpy(ensemble, torch.stack(logits)[:, sentence, open_columns].numpy())
-        np.testing.assert_allclose(found[sentence, open_columns].numpy(), expected, atol=1e-12)
-        assert bool((found[sentence, barred[sentence]] == -math.inf).all())
+        np.testing.assert_allclose(log_probabilities[sentence, open_columns].numpy(), expected, atol=1e-12)
+        assert bool((log_probabilities[sentence, barred[sentence]] == -math.inf).all())
 
 
 def test_one_model_is_no_ensemble_and_a_mean_has_a_name(vocabularies) -> None:
@@ -215,9 +215,13 @@ def test_batches_change_nothing(vocabularies, options, ensemble) -> None:
     translator = Translator(models, vocabularies, ensemble=ensemble)
     alone = list(translate(translator, TEXT, batch_tokens=1, **options))
     together = list(translate(translator, TEXT, batch_tokens=1000, **options))
-    assert [[each.tokens for each in best] for best in alone] == [[each.tokens for each in best] for best in together]
+    assert [[translation.tokens for translation in best] for best in alone] == [
+        [translation.tokens for translation in best] for best in together
+    ]
     for one, other in zip(alone, together, strict=True):
-        assert [each.score for each in one] == pytest.approx([each.score for each in other], abs=1e-9)
+        assert [translation.score for translation in one] == pytest.approx(
+            [translation.score for translation in other], abs=1e-9
+        )
 
 
 @pytest.mark.parametrize("options", [{"alignments": True}, {"coverage_penalty": 0.2}, {"replace_unknown": {}}], ids=str)
@@ -286,17 +290,17 @@ def test_loading(tmp_path, vocabularies) -> None:
     translations = {}
     for ensemble in ENSEMBLES:
         loaded = Translator.load([one, other], ensemble=ensemble)
-        found = list(loaded.translate(TEXT, length_penalty="none"))
+        results = list(loaded.translate(TEXT, length_penalty="none"))
         same = Translator(models, vocabularies, decoding=translator.decoding, ensemble=ensemble)
-        assert found == list(same.translate(TEXT, length_penalty="none"))
+        assert results == list(same.translate(TEXT, length_penalty="none"))
         pairs = [
             (subwords.encode(line), [_id(subwords, piece) for piece in best.tokens])
-            for line, (best, *_) in zip(TEXT, found, strict=True)
+            for line, (best, *_) in zip(TEXT, results, strict=True)
         ]
         scored = forced_decoding(loaded.scorer, pairs, batch_tokens=100)
-        for (best, *_), given in zip(found, scored, strict=True):
-            assert best.score == pytest.approx(given.log_probability, abs=1e-3)
-        translations[ensemble] = [best.score for best, *_ in found]
+        for (best, *_), joint in zip(results, scored, strict=True):
+            assert best.score == pytest.approx(joint.log_probability, abs=1e-3)
+        translations[ensemble] = [best.score for best, *_ in results]
     assert translations["log-probabilities"] == [
         best.score for best, *_ in translator.translate(TEXT, length_penalty="none")
     ]

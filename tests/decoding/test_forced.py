@@ -25,20 +25,20 @@ PAIRS = list(zip(SOURCES, TARGETS, strict=True))
 def test_the_log_probability_is_the_models_negative_loss(decoder: str) -> None:
     model = network(decoder)
     forced = forced_decoding(Scorer([model]), PAIRS, batch_tokens=1000)
-    assert [each.tokens for each in forced] == [4, 9, 1, 2, 2]
+    assert [scored.tokens for scored in forced] == [4, 9, 1, 2, 2]
     with Scorer([model]).inference():
-        for found, (source, target) in zip(forced, PAIRS, strict=True):
+        for scored, (source, target) in zip(forced, PAIRS, strict=True):
             pair = make_batch([source], [target], torch.zeros(1).long().numpy())
             nll = batch_loss(model, pair, smoothing=0.0).nll
-            assert found.log_probability == pytest.approx(-float(nll), abs=1e-9)
-            assert found.weights is None
+            assert scored.log_probability == pytest.approx(-float(nll), abs=1e-9)
+            assert scored.weights is None
 
 
 def test_a_translation_scores_what_beam_search_says() -> None:
     model = network()
     with Scorer([model]).inference():
         pairs = make_batch(SOURCES, TARGETS, torch.arange(5).numpy())
-        found = beam_search(
+        results = beam_search(
             model.step,
             model.start(pairs.source, pairs.source_lengths),
             beam_size=3,
@@ -46,9 +46,11 @@ def test_a_translation_scores_what_beam_search_says() -> None:
             max_lengths=torch.tensor([3, 5, 7, 9, 11]),
             n_best=3,
         )
-    hypotheses = [(source, each) for source, best in zip(SOURCES, found, strict=True) for each in best]
-    assert len({len(each.tokens) for _, each in hypotheses}) > 1
-    forced = forced_decoding(Scorer([model]), [(source, each.tokens) for source, each in hypotheses], batch_tokens=30)
+    hypotheses = [(source, hypothesis) for source, best in zip(SOURCES, results, strict=True) for hypothesis in best]
+    assert len({len(hypothesis.tokens) for _, hypothesis in hypotheses}) > 1
+    forced = forced_decoding(
+        Scorer([model]), [(source, hypothesis.tokens) for source, hypothesis in hypotheses], batch_tokens=30
+    )
     for scored, (_, hypothesis) in zip(forced, hypotheses, strict=True):
         assert scored.log_probability == pytest.approx(hypothesis.log_probability, abs=1e-9)
 
@@ -118,7 +120,9 @@ def test_or_to_the_step_after_it_which_of_the_last_piece_writes_the_end(
         assert forced.weights is not None
         torch.testing.assert_close(forced.weights, full[1:])
     now = forced_decoding(Scorer([model]), pairs, batch_tokens=1000)
-    assert [each.log_probability for each in later] == pytest.approx([each.log_probability for each in now], abs=1e-9)
+    assert [scored.log_probability for scored in later] == pytest.approx(
+        [scored.log_probability for scored in now], abs=1e-9
+    )
 
 
 def test_neither_batches_nor_order_change_a_score() -> None:

@@ -94,9 +94,9 @@ def test_a_warning_of_python(translator: Translator) -> None:
     ],
 )
 def test_contradictions(translator: Translator, options: dict[str, object], message: str) -> None:
-    given: dict[str, object] = {"glossary": Glossary(TERMS), **options}
+    settings: dict[str, object] = {"glossary": Glossary(TERMS), **options}
     with pytest.raises(UserError) as error:
-        list(translator.translate(LINES, TranslationOptions(**given)))  # type: ignore[arg-type]
+        list(translator.translate(LINES, TranslationOptions(**settings)))  # type: ignore[arg-type]
     assert message in str(error.value)
 
 

@@ -30,7 +30,7 @@ def copied(translator: Translator) -> Translator:
 
 
 def texts(translations: Sequence[Sequence[Translation]]) -> list[list[tuple[str, float]]]:
-    return [[(each.text, each.score) for each in best] for best in translations]
+    return [[(translation.text, translation.score) for translation in best] for best in translations]
 
 
 def translated(translator: Translator, options: TranslationOptions | None = None) -> list[list[tuple[str, float]]]:
@@ -55,12 +55,12 @@ def test_an_ensemble_with_a_shortlist(model: Path, tmp_path: Path) -> None:
     other, shortlist = save_random_model(tmp_path / "other.safetensors", seed=2), tmp_path / "shortlist.safetensors"
     corpus = tmp_path / "corpus"
     corpus.write_text("a dog runs\ntwo men are reading\n", encoding="utf-8")
-    given = ["--model", model, "--source", corpus, "--target", corpus, "--output", shortlist]
-    assert make_shortlist([*map(str, given), "--translations", "2", "--most-frequent", "3"]) == 0
+    arguments = ["--model", model, "--source", corpus, "--target", corpus, "--output", shortlist]
+    assert make_shortlist([*map(str, arguments), "--translations", "2", "--most-frequent", "3"]) == 0
     translator = Translator.load([model, other], shortlist=shortlist, ensemble="probabilities")
     assert translated(copied(translator)) == translated(translator) != translated(Translator.load([model, other]))
     content = pickle.dumps(translator)
-    assert make_shortlist([*map(str, given), "--translations", "3", "--most-frequent", "3"]) == 0
+    assert make_shortlist([*map(str, arguments), "--translations", "3", "--most-frequent", "3"]) == 0
     save_random_model(other, seed=3)
     with pytest.raises(UserError) as error:
         pickle.loads(content)

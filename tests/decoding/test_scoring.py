@@ -25,16 +25,16 @@ def test_lines(vocabularies: Vocabularies) -> None:
     scored = list(score(Scorer([model]), vocabularies, iter(pairs), batch_tokens=100))
     assert scored[1] == Scored(0.0, 0)
     assert scored[3].tokens == 1
-    for found, (source, target) in zip(scored, pairs, strict=True):
-        if found.tokens == 0:
+    for result, (source, target) in zip(scored, pairs, strict=True):
+        if result.tokens == 0:
             continue
         ids = vocabularies.source.encode(source), vocabularies.target.encode(target)
-        assert found.tokens == len(ids[1]) + 1  # nothing is cut
+        assert result.tokens == len(ids[1]) + 1  # nothing is cut
         with Scorer([model]).inference():
             pair = make_batch([ids[0]], [ids[1]], torch.zeros(1).long().numpy())
             nll = batch_loss(model, pair, smoothing=0.0).nll
-        assert found.log_probability == pytest.approx(-float(nll), rel=1e-9)
-        assert found.log_probability < 0
+        assert result.log_probability == pytest.approx(-float(nll), rel=1e-9)
+        assert result.log_probability < 0
 
 
 def test_many_lines_stay_in_order(vocabularies: Vocabularies, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,6 +44,8 @@ def test_many_lines_stay_in_order(vocabularies: Vocabularies, monkeypatch: pytes
     together = list(score(Scorer([model]), vocabularies, pairs, batch_tokens=50))
     monkeypatch.setattr(scoring, "_CHUNK_PAIRS", 5)
     in_chunks = list(score(Scorer([model]), vocabularies, pairs, batch_tokens=50))
-    assert [each.tokens for each in in_chunks] == [each.tokens for each in together]
-    assert [each.log_probability for each in in_chunks] == pytest.approx([each.log_probability for each in together])
+    assert [result.tokens for result in in_chunks] == [result.tokens for result in together]
+    assert [result.log_probability for result in in_chunks] == pytest.approx(
+        [result.log_probability for result in together]
+    )
     assert list(score(Scorer([model]), vocabularies, [], batch_tokens=50)) == []

@@ -49,8 +49,8 @@ OPTIONS: dict[str, dict[str, object]] = {
     "prefixes": {"beam_size": 3, "prefixes": ["Children j", "", "jump", *[""] * 8]},
     "constraints": {"beam_size": 8, "n_best": 2, "constraints": ["jump", "", "old\tj", *[""] * 8]},
 }
-for each in OPTIONS.values():
-    each["max_length_ratio"] = 0.3  # random networks find no end
+for settings in OPTIONS.values():
+    settings["max_length_ratio"] = 0.3  # random networks find no end
 
 
 @pytest.fixture(scope="module")
@@ -89,11 +89,15 @@ def tokens(vocabularies: Vocabularies, translation: Translation) -> list[int]:
 
 
 def assert_equal(
-    found: Sequence[Sequence[Translation]], expected: Sequence[Sequence[Translation]], *, rel: float = 1e-9
+    translations: Sequence[Sequence[Translation]], expected: Sequence[Sequence[Translation]], *, rel: float = 1e-9
 ) -> None:
-    assert [[each.tokens for each in best] for best in found] == [[each.tokens for each in best] for best in expected]
-    assert [[each.text for each in best] for best in found] == [[each.text for each in best] for best in expected]
-    scores = [[each.score for best in every for each in best] for every in (found, expected)]
+    assert [[translation.tokens for translation in best] for best in translations] == [
+        [translation.tokens for translation in best] for best in expected
+    ]
+    assert [[translation.text for translation in best] for best in translations] == [
+        [translation.text for translation in best] for best in expected
+    ]
+    scores = [[translation.score for best in every for translation in best] for every in (translations, expected)]
     assert scores[0] == pytest.approx(scores[1], rel=rel)
 
 
@@ -112,9 +116,9 @@ def test_a_shortlist_of_all_pieces_changes_nothing(
 ) -> None:
     together = models(kind)
     expected = list(translate(Translator(together, vocabularies), LINES, **options))
-    found = list(translate(Translator(together, vocabularies, shortlist=everything), LINES, **options))
-    assert_equal(found, expected)
-    assert len({best[0].text for best in found}) > 5
+    translations = list(translate(Translator(together, vocabularies, shortlist=everything), LINES, **options))
+    assert_equal(translations, expected)
+    assert len({best[0].text for best in translations}) > 5
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
@@ -124,25 +128,25 @@ def test_only_the_pieces_of_a_line_are_written_whatever_its_batch(
 ) -> None:
     together = models(kind)
     translator = Translator(together, vocabularies, shortlist=small)
-    found = list(translate(translator, LINES, **options))
+    translations = list(translate(translator, LINES, **options))
     outside = 0
-    for place, (line, best) in enumerate(zip(LINES, found, strict=True)):
+    for place, (line, best) in enumerate(zip(LINES, translations, strict=True)):
         more = [str(options[name][place]) for name in ("prefixes", "constraints") if name in options]  # type: ignore[index]
-        more = [text for each in more for text in each.split("\t")]
+        more = [text for entry in more for text in entry.split("\t")]
         ids = allowed(small, vocabularies, line, *more)
         outside += len(ids) > len(allowed(small, vocabularies, line))
         assert len(ids) < 50
-        for each in best:
-            assert {*tokens(vocabularies, each)} <= ids
+        for translation in best:
+            assert {*tokens(vocabularies, translation)} <= ids
             if "prefixes" in options and more[0]:
-                assert each.text.startswith(more[0])
+                assert translation.text.startswith(more[0])
             if "constraints" in options:
-                assert all(text in each.text for text in more)
+                assert all(text in translation.text for text in more)
     assert outside or not {"prefixes", "constraints"} & options.keys()
     if outside:
         return
     free = translate(Translator(together, vocabularies), LINES, **options)
-    assert [best[0].text for best in free] != [best[0].text for best in found]
+    assert [best[0].text for best in free] != [best[0].text for best in translations]
 
 
 def test_phrases_do_not_ask_what_the_neighbours_may_write(vocabularies: Vocabularies, small: Shortlist) -> None:
@@ -188,17 +192,17 @@ def test_probabilities_are_those_of_the_softmax_over_the_lines_own_pieces(
     options: dict[str, Any] = {"max_length_ratio": 0.3, "n_best": 2, "beam_size": 4, "length_penalty": "none"}
     for line, best in zip(TEXT, translate(translator, TEXT, **options), strict=True):
         ids = sorted(allowed(small, vocabularies, line))
-        for each in best:
-            written = tokens(vocabularies, each)
+        for translation in best:
+            written = tokens(vocabularies, translation)
             batch = make_batch([vocabularies.source.encode(line)], [written], torch.zeros(1).numpy())
             expected = 0.0
             for member in together:
                 member.eval()
                 vectors = member(batch.source, batch.source_lengths, batch.target_input).vectors[0].detach()
                 logits = (vectors @ member.output_weight.detach().t())[:, ids].log_softmax(dim=1)
-                own = [ids.index(token) for token in [*written, END]]
-                expected += float(logits[range(len(own)), own].sum()) / len(together)
-            assert each.score == pytest.approx(expected, rel=1e-9)
+                places = [ids.index(token) for token in [*written, END]]
+                expected += float(logits[range(len(places)), places].sum()) / len(together)
+            assert translation.score == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("precision", [None, *PRODUCTS])
@@ -209,10 +213,10 @@ def test_every_precision(
     if precision is not None:
         rounded.pack_weights(precision)
     expected = list(translate(Translator([rounded], vocabularies), LINES, beam_size=5, max_length_ratio=0.3))
-    found = list(
+    translations = list(
         translate(Translator([rounded], vocabularies, shortlist=everything), LINES, beam_size=5, max_length_ratio=0.3)
     )
-    assert_equal(found, expected, rel=1e-4)
+    assert_equal(translations, expected, rel=1e-4)
     columns = torch.tensor([0, 3, 40, 7, 64])
     vectors = torch.randn(6, rounded.output_weight.size(1))
     packed = rounded.packed
@@ -249,10 +253,10 @@ def test_columns_by_hand() -> None:
     translations[5] = torch.tensor([20, 11])
     translations[6] = torch.tensor([7, PAD])
     shortlist = Shortlist(translations, torch.tensor([30]), 33, ("", ""))
-    found = shortlist.columns(torch.tensor([[5, 6, END], [6, END, PAD]]), [[], [25]], "cpu")
-    assert found.ids.tolist() == [0, 1, 2, 3, 7, 11, 20, 25, 30] + [PAD] * (MULTIPLE - 9)
-    own = [found.ids[~row].tolist() for row in found.barred]
-    assert own == [[0, 1, 2, 3, 7, 11, 20, 30], [0, 1, 2, 3, 7, 25, 30]]
+    columns = shortlist.columns(torch.tensor([[5, 6, END], [6, END, PAD]]), [[], [25]], "cpu")
+    assert columns.ids.tolist() == [0, 1, 2, 3, 7, 11, 20, 25, 30] + [PAD] * (MULTIPLE - 9)
+    permitted = [columns.ids[~row].tolist() for row in columns.barred]
+    assert permitted == [[0, 1, 2, 3, 7, 11, 20, 30], [0, 1, 2, 3, 7, 25, 30]]
 
 
 # ----------------------------------------------------------------------------------------------- training and the file
@@ -299,10 +303,10 @@ def test_pieces_of_a_text_cut_at_random(vocabularies: Vocabularies, pairs: Pairs
 
 def test_the_file(tmp_path: Path, vocabularies: Vocabularies, small: Shortlist, pairs: Pairs) -> None:
     save_shortlist(tmp_path / "one", small)
-    found = load_shortlist(tmp_path / "one", vocabularies)
-    assert torch.equal(found.translations, small.translations)
-    assert torch.equal(found.frequent, small.frequent)
-    assert found[2:4] == small[2:4]
+    loaded = load_shortlist(tmp_path / "one", vocabularies)
+    assert torch.equal(loaded.translations, small.translations)
+    assert torch.equal(loaded.frequent, small.frequent)
+    assert loaded[2:4] == small[2:4]
     save_shortlist(tmp_path / "two", train_shortlist(pairs, vocabularies, translations=2, most_frequent=3).shortlist)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
     save_shortlist(tmp_path / "none", small._replace(frequent=small.frequent[:0]))

@@ -125,7 +125,7 @@ def test_calls_within_a_call_compute_one_after_the_other(threads: Callable[[int]
         return side_by_side(inner, [0, 1, 2])
 
     names = side_by_side(work, [0, 1])
-    assert [len(set(each)) for each in names] == [1, 1]
+    assert [len(set(inner_names)) for inner_names in names] == [1, 1]
     assert torch.get_num_threads() == 4
     assert len(set(side_by_side(work, [0, 1])[0])) == 1  # and it is free again
 
@@ -139,14 +139,16 @@ def test_translations_do_not_depend_on_the_threads(
     translator, lines = random_translator(vocabularies, scale=3.0, longest_segment=60), sentences()[:40]
     (model,) = translator.models
     model.float()
-    found = []
+    runs = []
     for count, packed in ((1, False), (1, True), (3, True)):
         if packed:
             model.pack_weights("float32")
         assert model.is_packed == packed
         threads(count)
-        found.append(list(translate(translator, lines, batch_sentences=7, max_length_ratio=0.3, **options)))
-    for other in found[1:]:
-        for mine, theirs in zip(found[0], other, strict=True):
-            assert [each.text for each in mine] == [each.text for each in theirs]
-            assert [each.score for each in mine] == pytest.approx([each.score for each in theirs], rel=1e-4)
+        runs.append(list(translate(translator, lines, batch_sentences=7, max_length_ratio=0.3, **options)))
+    for other in runs[1:]:
+        for mine, theirs in zip(runs[0], other, strict=True):
+            assert [translation.text for translation in mine] == [translation.text for translation in theirs]
+            assert [translation.score for translation in mine] == pytest.approx(
+                [translation.score for translation in theirs], rel=1e-4
+            )

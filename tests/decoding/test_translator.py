@@ -188,9 +188,11 @@ def test_neither_batch_size_nor_order_changes_a_translation(vocabularies, text, 
     assert len({best[0].text for best in alone}) > 3
     for batch_tokens in (50, 200, 5000):
         together = list(translate(translator, reversed(lines), batch_tokens=batch_tokens, **options))
-        for expected, found in zip(alone, reversed(together), strict=True):
-            assert [each.tokens for each in found] == [each.tokens for each in expected]
-            assert [each.score for each in found] == pytest.approx([each.score for each in expected], abs=1e-9)
+        for expected, several in zip(alone, reversed(together), strict=True):
+            assert [translation.tokens for translation in several] == [translation.tokens for translation in expected]
+            assert [translation.score for translation in several] == pytest.approx(
+                [translation.score for translation in expected], abs=1e-9
+            )
 
 
 def test_n_best_lists_are_sorted_and_start_with_the_best(vocabularies, text) -> None:
@@ -199,8 +201,10 @@ def test_n_best_lists_are_sorted_and_start_with_the_best(vocabularies, text) -> 
         translator.translate(text, beam_size=5), translator.translate(text, beam_size=5, n_best=5), strict=True
     ):
         assert single == several[:1]
-        assert [each.score for each in several] == sorted((each.score for each in several), reverse=True)
-        assert len({tuple(each.tokens) for each in several}) == len(several)
+        assert [translation.score for translation in several] == sorted(
+            (translation.score for translation in several), reverse=True
+        )
+        assert len({tuple(translation.tokens) for translation in several}) == len(several)
 
 
 def test_the_maximal_length(vocabularies, text) -> None:
@@ -232,8 +236,8 @@ def test_the_minimal_length_gives_way_to_the_maximal_one(copy_model, vocabularie
     lengths = [len(vocabularies.source.encode(line)) for line in text]
     assert len(set(lengths)) > 2
     for minimum in (0, sorted(lengths)[2], max(lengths) + 5, 1000):
-        found = [len(best.tokens) for best, *_ in translate(translator, text, minimum_length=minimum)]
-        assert found == [max(length, min(minimum, length + 10)) for length in lengths]
+        written_lengths = [len(best.tokens) for best, *_ in translate(translator, text, minimum_length=minimum)]
+        assert written_lengths == [max(length, min(minimum, length + 10)) for length in lengths]
 
 
 def test_the_minimal_length_grows_with_the_source(copy_model, vocabularies, text) -> None:
@@ -241,12 +245,12 @@ def test_the_minimal_length_grows_with_the_source(copy_model, vocabularies, text
     lengths = [len(vocabularies.source.encode(line)) for line in text]
     for ratio, absolute in ((0.5, 0), (1.4, 0), (1.4, max(lengths) + 1), (3.0, 0), (100.0, 1000)):
         rules = {"minimum_length_ratio": ratio, "minimum_length": absolute}
-        found = [len(best.tokens) for best, *_ in translate(translator, text, **rules)]
+        written_lengths = [len(best.tokens) for best, *_ in translate(translator, text, **rules)]
         minimum = [max(absolute, math.ceil(round(ratio * length, 9))) for length in lengths]
         limits = [min(least, length + 10) for length, least in zip(lengths, minimum, strict=True)]
-        assert found == list(map(max, lengths, limits))
+        assert written_lengths == list(map(max, lengths, limits))
         for way in ({"batch_tokens": 1}, {"batch_sentences": 3}):
-            assert [len(best.tokens) for best, *_ in translate(translator, text, **rules, **way)] == found
+            assert [len(best.tokens) for best, *_ in translate(translator, text, **rules, **way)] == written_lengths
 
 
 def test_no_ngram_occurs_twice(vocabularies, text) -> None:
@@ -335,8 +339,8 @@ def test_a_line_always_has_a_translation(vocabularies, text, options, bound) -> 
         likes(model, END, vocabularies, strength=strength)
         beside = {name: [phrases] * len(lines) for name, phrases in bound.items()}
         ratios = {"max_length_ratio": 0.1 if not bound else 3.0}
-        found = translate(Translator([model], vocabularies), lines, **{**HARD, **ratios, **options, **beside})
-        assert all(found)
+        translations = translate(Translator([model], vocabularies), lines, **{**HARD, **ratios, **options, **beside})
+        assert all(translations)
         assert len(lines) > 30
 
 

@@ -55,7 +55,7 @@ class Search:
         sentences = len(self.tables)
         limits = [max_lengths] * sentences if isinstance(max_lengths, int) else max_lengths
 
-        def found(copies: int) -> list[list[Hypothesis]]:
+        def hypotheses(copies: int) -> list[list[Hypothesis]]:
             return beam_search(
                 self.step,
                 Rows(torch.arange(sentences).repeat(copies), self.selections),
@@ -65,10 +65,10 @@ class Search:
                 n_best=n_best,
             )
 
-        twice = found(2) * 2 if sentences == 1 else []
+        twice = hypotheses(2) * 2 if sentences == 1 else []
         self.rows.clear()
         self.selections.clear()
-        once = found(1)
+        once = hypotheses(1)
         assert twice in ([], once * 4)
         return once
 
@@ -188,20 +188,20 @@ def test_the_best_continuations_are_those_of_a_stable_sort(
     values[0, -1] = values[1, 4] = values[2, 0] = 2.0  # at the ends
     values[3, ::2] = -0.0
     values[4, 5:] = float("-inf")
-    wanted = sorted_sums(live, values.clone(), count)
-    found = best_continuations(live, values, count, 0)
-    assert torch.equal(found.totals, wanted[0])
-    possible = found.totals > float("-inf")
-    assert torch.equal(found.origins[possible], wanted[1][possible])
-    assert torch.equal(found.tokens[possible], wanted[2][possible])
+    expected = sorted_sums(live, values.clone(), count)
+    continuations = best_continuations(live, values, count, 0)
+    assert torch.equal(continuations.totals, expected[0])
+    possible = continuations.totals > float("-inf")
+    assert torch.equal(continuations.origins[possible], expected[1][possible])
+    assert torch.equal(continuations.tokens[possible], expected[2][possible])
 
 
 def test_the_best_continuations_where_no_two_are_equal() -> None:
     generator = torch.Generator().manual_seed(2)
     live, values = (torch.randn(*size, dtype=torch.float64, generator=generator) for size in ((11, 5), (55, 8000)))
     expected = sorted_sums(live, values.clone(), 10)
-    for found, wanted in zip(best_continuations(live, values, 10, 0), expected, strict=True):
-        assert torch.equal(found, wanted)
+    for part, sorted_part in zip(best_continuations(live, values, 10, 0), expected, strict=True):
+        assert torch.equal(part, sorted_part)
 
 
 @pytest.mark.parametrize("best", range(0, 40, 3))
@@ -216,9 +216,9 @@ def test_of_many_equal_tokens_the_first_is_taken_wherever_the_best_is(best: int)
 def test_the_best_tokens_are_those_of_each_row_by_itself() -> None:
     values = torch.randint(0, 50, (11, 8000), generator=torch.Generator().manual_seed(1)).float()
     expected = sorted_sums(torch.zeros(11, 1), values.clone(), 5)
-    found, tokens = best_tokens(values, 5, 0)
-    assert found.dtype == torch.float64
-    assert torch.equal(found, expected[0])
+    best_values, tokens = best_tokens(values, 5, 0)
+    assert best_values.dtype == torch.float64
+    assert torch.equal(best_values, expected[0])
     assert torch.equal(tokens, expected[2])
 
 
@@ -264,7 +264,9 @@ def test_what_is_as_long_as_it_may_be_can_still_win() -> None:
 def test_tokens_are_whole_numbers() -> None:
     for copies in (1, 2):
         results = Search(GARDEN_PATH.repeat(copies, 1, 1))(2)
-        assert all(type(token) is int for sentence in tokens(results) for each in sentence for token in each)
+        assert all(
+            type(token) is int for sentence in tokens(results) for hypothesis in sentence for token in hypothesis
+        )
 
 
 def test_finished_junk_does_not_end_the_search_before_the_good_translation_finishes() -> None:

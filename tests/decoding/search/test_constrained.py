@@ -98,17 +98,17 @@ PHRASES = [
 def test_a_beam_wide_enough_equals_exhaustive_search(phrases, length_penalty: LengthPenalty) -> None:
     tables = random_tables(3, 6, seed=23)  # the words are UNKNOWN, 4 and 5
     results = searched(tables, phrases, beam_size=400, limits=[LIMIT] * 3, length_penalty=length_penalty, n_best=7)
-    for transitions, wanted, result in zip(tables.tolist(), phrases, results, strict=True):
+    for transitions, required, result in zip(tables.tolist(), phrases, results, strict=True):
         every = {}
         for length in range(LIMIT):
             for words in itertools.product((UNKNOWN, 4, 5), repeat=length):
-                if all(contains(words, phrase) for phrase in wanted):
+                if all(contains(words, phrase) for phrase in required):
                     total = sum(transitions[last][token] for last, token in itertools.pairwise((BEGIN, *words, 3)))
                     every[words] = total / penalty(length + 1, length_penalty)
-        found = {tuple(hypothesis.tokens): hypothesis.score for hypothesis in result}
-        assert len(found) == len(result) == min(7, len(every))
-        assert list(found.values()) == pytest.approx(sorted(every.values(), reverse=True)[:7])
-        assert found == pytest.approx({words: every[words] for words in found})
+        scores = {tuple(hypothesis.tokens): hypothesis.score for hypothesis in result}
+        assert len(scores) == len(result) == min(7, len(every))
+        assert list(scores.values()) == pytest.approx(sorted(every.values(), reverse=True)[:7])
+        assert scores == pytest.approx({words: every[words] for words in scores})
 
 
 @pytest.mark.parametrize("beam_size", [1, 2, 5])
@@ -120,13 +120,13 @@ def test_every_hypothesis_has_all_phrases_however_little_room_there_is(beam_size
         [generator.choices(range(4, vocabulary), k=generator.randrange(1, 4)) for _ in range(generator.randrange(1, 4))]
         for _ in range(sentences)
     ]
-    limits = [left_after(each, []) + 1 + index % 4 for index, each in enumerate(phrases)]
+    limits = [left_after(required, []) + 1 + index % 4 for index, required in enumerate(phrases)]
     results = searched(tables, phrases, beam_size=beam_size, limits=limits, n_best=beam_size)
-    for limit, wanted, result in zip(limits, phrases, results, strict=True):
+    for limit, required, result in zip(limits, phrases, results, strict=True):
         assert result
         for hypothesis in result:
             assert len(hypothesis.tokens) < limit
-            assert all(contains(hypothesis.tokens, phrase) for phrase in wanted)
+            assert all(contains(hypothesis.tokens, phrase) for phrase in required)
 
 
 @pytest.mark.parametrize("length_penalty", PENALTIES)
@@ -157,12 +157,12 @@ def test_phrases_prevail_over_rules() -> None:
     tables = random_tables(4, 9, seed=8)
     phrases = [[[4, 4, UNKNOWN]], [[5, 6, 5, 6]], [[UNKNOWN]], [[7]]]
     rules = [NoUnknown(), NoRepeatedNgrams(1), MinimumLength(torch.tensor([5] * 4))]
-    for wanted, (best,) in zip(
+    for required, (best,) in zip(
         phrases, searched(tables, phrases, beam_size=6, limits=[8] * 4, rules=rules), strict=True
     ):
-        assert contains(best.tokens, wanted[0])
+        assert contains(best.tokens, required[0])
         assert len(best.tokens) >= 5
-        others = [token for token in best.tokens if token not in wanted[0]]
+        others = [token for token in best.tokens if token not in required[0]]
         assert len(set(others)) == len(others)
         assert UNKNOWN not in others
 

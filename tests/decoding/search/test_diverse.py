@@ -44,16 +44,17 @@ def searched(
 
 def test_groups_of_one_by_hand() -> None:
     """The first group takes A B C. The second has 0.6 / e for A and 0.4 for B at first, then what B says: C."""
-    found = searched(GARDEN_PATH[None], groups=2, group_size=1, strength=1.0, limits=[10], length_penalty="none")[0]
-    assert [each.tokens for each in found] == [[B, C], [A, B, C]]
-    assert [math.exp(each.score) for each in found] == pytest.approx([0.36, 0.216])  # nothing that was lost is in them
+    best = searched(GARDEN_PATH[None], groups=2, group_size=1, strength=1.0, limits=[10], length_penalty="none")[0]
+    assert [hypothesis.tokens for hypothesis in best] == [[B, C], [A, B, C]]
+    # nothing that was lost is in the scores
+    assert [math.exp(hypothesis.score) for hypothesis in best] == pytest.approx([0.36, 0.216])
 
 
 def test_a_small_strength_changes_little_and_nothing_is_given_twice() -> None:
     sure = table({BEGIN: {A: 0.9, B: 0.1}, A: {C: 0.8, B: 0.2}, B: {C: 1.0}})
-    (found,) = searched(sure[None], groups=3, group_size=2, strength=1e-6, limits=[9])
-    assert found[0].tokens == [A, C]
-    assert [each.tokens for each in found] == [[A, C], [A, B, C]]  # each of the three groups finds these two
+    (best,) = searched(sure[None], groups=3, group_size=2, strength=1e-6, limits=[9])
+    assert best[0].tokens == [A, C]
+    assert [hypothesis.tokens for hypothesis in best] == [[A, C], [A, B, C]]  # each of the three groups finds these two
 
 
 @pytest.mark.parametrize("length_penalty", PENALTIES)
@@ -83,20 +84,20 @@ def plain_search(
                 for token in range(len(transitions))
                 if token not in (PAD, BEGIN) and (token == END or length < limit)
             ]
-            lost = lambda each: each[0] - strength * seen[each[1][-1]] * (length < limit)  # noqa: B023, E731
-            candidates = sorted(candidates, key=lambda each: -lost(each))[: 2 * size]
+            lost = lambda candidate: candidate[0] - strength * seen[candidate[1][-1]] * (length < limit)  # noqa: B023, E731
+            candidates = sorted(candidates, key=lambda candidate: -lost(candidate))[: 2 * size]
             finished[group] += [
                 (total / penalty(length, length_penalty), words[:-1])
                 for total, words in candidates[:size]
                 if words[-1] == END
             ]
-            live[group] = [each for each in candidates if each[1][-1] != END][:size]
+            live[group] = [candidate for candidate in candidates if candidate[1][-1] != END][:size]
             best = max((score for score, _ in finished[group]), default=-math.inf)
             top = max((total for total, _ in live[group]), default=-math.inf) / penalty(length, length_penalty)
             if len(finished[group]) >= size and best >= top:
                 live[group] = []
             seen.update(words[-1] for _, words in live[group])
-    return [max(each)[1] for each in finished]
+    return [max(hypotheses)[1] for hypotheses in finished]
 
 
 @pytest.mark.parametrize("length_penalty", PENALTIES)
@@ -104,15 +105,15 @@ def plain_search(
 def test_agrees_with_a_plain_search(groups: int, size: int, length_penalty: LengthPenalty) -> None:
     tables = random_tables(13, 9, seed=groups)
     limits = [3 + sentence % 7 for sentence in range(13)]
-    found = searched(
+    results = searched(
         tables, groups=groups, group_size=size, strength=20.0, limits=limits, length_penalty=length_penalty
     )
     compared = 0
-    for transitions, limit, hypotheses in zip(tables.tolist(), limits, found, strict=True):
+    for transitions, limit, hypotheses in zip(tables.tolist(), limits, results, strict=True):
         expected = plain_search(transitions, groups, size, 20.0, limit, length_penalty)
         if len({tuple(words) for words in expected}) == groups:  # else a group gives another than its best
             compared += 1
-            assert sorted(each.tokens for each in hypotheses) == sorted(expected)
+            assert sorted(hypothesis.tokens for hypothesis in hypotheses) == sorted(expected)
     assert compared > 3
 
 
@@ -133,7 +134,7 @@ def test_nan_is_an_error() -> None:
 
 
 def different_pieces(best: list) -> int:
-    return len({piece for each in best for piece in each.tokens})
+    return len({piece for translation in best for piece in translation.tokens})
 
 
 def test_text(vocabularies) -> None:
@@ -144,16 +145,18 @@ def test_text(vocabularies) -> None:
     diverse = list(translate(translator, TEXT, **options))
     assert sum(map(different_pieces, diverse)) > 1.2 * sum(map(different_pieces, plain))
     for best in diverse:
-        assert len({each.text for each in best}) == len(best) == 4
-        assert [each.score for each in best] == sorted((each.score for each in best), reverse=True)
+        assert len({translation.text for translation in best}) == len(best) == 4
+        assert [translation.score for translation in best] == sorted(
+            (translation.score for translation in best), reverse=True
+        )
     for how in ({"batch_tokens": 1}, {"batch_tokens": 1000}):
         again = list(translate(translator, TEXT, **options, **how))
-        assert [[each.tokens for each in best] for best in again] == [
-            [each.tokens for each in best] for best in diverse
+        assert [[translation.tokens for translation in best] for best in again] == [
+            [translation.tokens for translation in best] for best in diverse
         ]
     ruled = translate(translator, TEXT, **options, no_repeat_ngram_size=1, coverage_penalty=0.2, minimum_length=5)
     for best in ruled:
-        assert all(len(set(each.tokens)) == len(each.tokens) >= 5 for each in best)
+        assert all(len(set(translation.tokens)) == len(translation.tokens) >= 5 for translation in best)
 
 
 @pytest.mark.parametrize(

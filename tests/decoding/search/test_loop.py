@@ -112,10 +112,10 @@ def test_the_search_knows_ids_only() -> None:
     """It imports itself, the special symbols and the configuration's types; no text, no model, no data."""
     allowed = ("nmt.decoding.search.", "nmt.symbols.", "nmt.config.schema.")
     lines = [
-        f"{file.name}:{found.line}: {found.module}"
+        f"{file.name}:{statement.line}: {statement.module}"
         for file in sources(PACKAGE / "decoding" / "search")
-        for found in imports(PACKAGE, file)
-        if found.module.startswith("nmt") and not found.module.startswith(allowed)
+        for statement in imports(PACKAGE, file)
+        if statement.module.startswith("nmt") and not statement.module.startswith(allowed)
     ]
     assert lines == []
 

@@ -30,12 +30,12 @@ def test_the_best_choices_are_those_of_a_stable_sort(columns: int, width: int, c
         allowed = values.double()
         allowed[:, [PAD, BEGIN]] = NEVER
         totals, places = (live.unsqueeze(1) + allowed).flatten().sort(descending=True, stable=True)
-        wanted = [
+        expected = [
             (total, place // columns, place % columns)
             for total, place in zip(totals.tolist()[:count], places.tolist(), strict=False)
             if total > NEVER
         ]
-        assert best_choices(live.tolist(), values, count, 1) == wanted
+        assert best_choices(live.tolist(), values, count, 1) == expected
 
 
 def test_what_is_never_written_takes_no_place_among_the_best() -> None:
@@ -66,8 +66,8 @@ class Alone(NamedTuple):
     limit: int
     supplement: Callable[[Rows], Tensor] | None = None
 
-    def found(self, beam_size: int, penalty: LengthPenalty = "none", n_best: int = 1) -> list[Hypothesis]:
-        (found,) = search_one(
+    def hypotheses(self, beam_size: int, penalty: LengthPenalty = "none", n_best: int = 1) -> list[Hypothesis]:
+        (hypotheses,) = search_one(
             table_step(self.table[None]),
             Rows(torch.zeros(1, dtype=torch.long)),
             beam_size=beam_size,
@@ -76,7 +76,7 @@ class Alone(NamedTuple):
             n_best=n_best,
             supplement=self.supplement,
         )
-        return found
+        return hypotheses
 
 
 def test_a_beam_that_shrinks_to_its_first_rows() -> None:
@@ -92,7 +92,7 @@ def test_a_beam_that_shrinks_to_its_first_rows() -> None:
         assert len(state.table) == len(tokens)
         return table[tokens], state
 
-    (found,) = search_one(
+    (hypotheses,) = search_one(
         step,
         Rows(torch.zeros(1, dtype=torch.long)),
         beam_size=3,
@@ -101,12 +101,12 @@ def test_a_beam_that_shrinks_to_its_first_rows() -> None:
         n_best=3,
     )
     assert rows == [1, 3, 2, 2]
-    assert [(hypothesis.tokens, hypothesis.score) for hypothesis in found] == [([6], -12.0)]
+    assert [(hypothesis.tokens, hypothesis.score) for hypothesis in hypotheses] == [([6], -12.0)]
 
 
 def test_a_supplement_may_make_an_end_impossible() -> None:
     table = torch.zeros(5, 5).log_softmax(1)
-    assert Alone(table, 3, lambda state: torch.full(state.table.shape, NEVER).double()).found(2, n_best=2) == []
+    assert Alone(table, 3, lambda state: torch.full(state.table.shape, NEVER).double()).hypotheses(2, n_best=2) == []
 
 
 @pytest.mark.parametrize("supplemented", [False, True])
@@ -130,9 +130,9 @@ def test_alone_as_in_a_batch(beam_size: int, penalty: LengthPenalty, supplemente
         supplement=(lambda state: -state.table.double() / 7) if supplemented else None,
     )
     assert [len(hypotheses) for hypotheses in together[2:4]] == [0, 1]
-    for sentence, (limit, wanted) in enumerate(zip(limits, together, strict=True)):
-        own = partial(_supplement_of, sentence) if supplemented else None
-        assert Alone(tables[sentence], limit, own).found(beam_size, penalty, n_best) == wanted
+    for sentence, (limit, expected) in enumerate(zip(limits, together, strict=True)):
+        supplement = partial(_supplement_of, sentence) if supplemented else None
+        assert Alone(tables[sentence], limit, supplement).hypotheses(beam_size, penalty, n_best) == expected
 
 
 def _supplement_of(sentence: int, state: Rows) -> Tensor:
@@ -144,6 +144,8 @@ def test_beam_search_leaves_to_it_what_is_alone_and_narrow(
     beam_size: int, alone: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     called: list[int] = []
-    monkeypatch.setattr("nmt.decoding.search.beam.search_one", lambda *_, **given: called.append(given["beam_size"]))
+    monkeypatch.setattr(
+        "nmt.decoding.search.beam.search_one", lambda *_, **options: called.append(options["beam_size"])
+    )
     table_beam_search(random_tables(1, 9, seed=2), beam_size=beam_size, limits=[5], length_penalty="none")
     assert called == ([beam_size] if alone else [])

@@ -108,11 +108,11 @@ def test_a_beam_wide_enough_equals_exhaustive_search(name: str, length_penalty: 
             tuple(words): total / penalty(len(words) + 1, length_penalty)
             for total, words in every_translation(transitions, LIMIT, allows, [], 0.0)
         }
-        found = {tuple(hypothesis.tokens): hypothesis.score for hypothesis in result}
-        assert len(found) == len(result) == min(7, len(every))
-        assert list(found.values()) == pytest.approx(sorted(every.values(), reverse=True)[:7])
+        scores = {tuple(hypothesis.tokens): hypothesis.score for hypothesis in result}
+        assert len(scores) == len(result) == min(7, len(every))
+        assert list(scores.values()) == pytest.approx(sorted(every.values(), reverse=True)[:7])
         # not compared with a list of words: 4 4 5 4 and 4 5 4 4 are made of the same steps, and equally good
-        assert found == pytest.approx({words: every[words] for words in found})
+        assert scores == pytest.approx({words: every[words] for words in scores})
 
 
 @pytest.mark.parametrize("length_penalty", PENALTIES)
@@ -227,9 +227,9 @@ def test_a_prefix_equals_exhaustive_search_among_the_translations_that_begin_wit
             for total, words in every_translation(transitions, LIMIT, lambda words, token: True, [], 0.0)
             if words[: len(prefix)] == prefix
         }
-        found = {tuple(hypothesis.tokens): hypothesis.score for hypothesis in result}
-        assert list(found.values()) == pytest.approx(sorted(every.values(), reverse=True)[:3])
-        assert found == pytest.approx({words: every[words] for words in found})
+        scores = {tuple(hypothesis.tokens): hypothesis.score for hypothesis in result}
+        assert list(scores.values()) == pytest.approx(sorted(every.values(), reverse=True)[:3])
+        assert scores == pytest.approx({words: every[words] for words in scores})
 
 
 def test_a_prefix_may_break_the_rules_and_counts_for_them() -> None:

@@ -37,8 +37,8 @@ def test_tokens_share_the_interval_in_the_order_of_their_ids() -> None:
 def test_pad_begin_and_what_has_no_probability_are_never_drawn() -> None:
     last = math.nextafter(1.0, 0.0)
     assert drawn([0.0, last], temperature=100.0) == [END, C]
-    found = drawn([count / 1000 for count in range(1000)] + [last], temperature=3.0)
-    assert set(found) == {END, A, B, C}
+    tokens = drawn([count / 1000 for count in range(1000)] + [last], temperature=3.0)
+    assert set(tokens) == {END, A, B, C}
 
 
 def test_the_temperature() -> None:
@@ -89,9 +89,9 @@ def test_agrees_with_one_translation_at_a_time(options: dict[str, float]) -> Non
     limits = [1, 2, 3, 5, 7]
     tables = random_tables(5, 8, seed=7, spread=1.0)
     uniform = numbers(3, [(place,) for place in range(5)], samples=4, steps=7)
-    found = samples(tables, uniform, limits, **options)
-    assert [len(sentence) for sentence in found] == [4] * 5
-    for table, limit, rows, sentence in zip(tables, limits, uniform, found, strict=True):
+    results = samples(tables, uniform, limits, **options)
+    assert [len(sentence) for sentence in results] == [4] * 5
+    for table, limit, rows, sentence in zip(tables, limits, uniform, results, strict=True):
         for values, hypothesis in zip(rows, sentence, strict=True):
             words = [BEGIN]
             while words[-1] != END:
@@ -131,8 +131,8 @@ def test_what_would_follow_a_sample_that_has_ended_does_not_matter() -> None:
     tables[0, END] = math.nan
     tables[0, 4, [END, 5]] = math.log(0.5)
     tables[0, 5, END] = 0.0
-    (found,) = samples(tables, torch.tensor([[[0.1, 0.9, 0.9, 0.9], [0.9, 0.9, 0.9, 0.9]]]).double(), [4])
-    assert [hypothesis.tokens for hypothesis in found] == [[], [4, 5]]
+    (hypotheses,) = samples(tables, torch.tensor([[[0.1, 0.9, 0.9, 0.9], [0.9, 0.9, 0.9, 0.9]]]).double(), [4])
+    assert [hypothesis.tokens for hypothesis in hypotheses] == [[], [4, 5]]
 
 
 def test_no_possible_end_at_the_limit_is_an_error() -> None:
@@ -164,7 +164,7 @@ OPTIONS = {"max_length_ratio": 0.5, "sampling": SamplingConfig(temperature=0.8, 
 
 
 def pieces(translations: list[list[Translation]]) -> list[list[list[str]]]:
-    return [[each.tokens for each in several] for several in translations]
+    return [[translation.tokens for translation in several] for several in translations]
 
 
 @pytest.mark.parametrize("n_best", [1, 3])
@@ -180,8 +180,10 @@ def test_neither_batches_nor_other_lines_change_what_is_drawn_for_a_line(transla
         for size in (1, 7, 64):  # sentences of a batch, or so
             together = list(translate(translator, lines, batch_tokens=31 * size, **options))
             assert pieces(together) == pieces(alone)
-            for found, expected in zip(together, alone, strict=True):
-                assert [each.score for each in found] == pytest.approx([each.score for each in expected], abs=1e-9)
+            for several, expected in zip(together, alone, strict=True):
+                assert [translation.score for translation in several] == pytest.approx(
+                    [translation.score for translation in expected], abs=1e-9
+                )
 
 
 def test_the_seed_and_the_place_of_a_line_decide(translator, text) -> None:
@@ -198,8 +200,10 @@ def test_samples_are_sorted_by_score(translator, text) -> None:
     single = pieces(list(translate(translator, text, **OPTIONS)))
     for several, (one,) in zip(translate(translator, text, n_best=9, **OPTIONS), single, strict=True):
         assert len(several) == 9
-        assert [each.score for each in several] == sorted((each.score for each in several), reverse=True)
-        assert one in [each.tokens for each in several]  # the first sample is the one that is drawn alone
+        assert [translation.score for translation in several] == sorted(
+            (translation.score for translation in several), reverse=True
+        )
+        assert one in [translation.tokens for translation in several]  # the first sample is the one that is drawn alone
 
 
 def test_the_most_probable_piece_of_every_step_is_greedy_search(translator, text) -> None:

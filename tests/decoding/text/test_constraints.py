@@ -58,29 +58,31 @@ def test_every_translation_contains_the_phrases_as_words(translator, options) ->
 
 def test_lines_without_constraints_are_translated_as_ever(translator) -> None:
     free = list(translator.translate(LINES, n_best=3))
-    found = list(translator.translate(LINES, n_best=3, constraints=CONSTRAINTS))
-    for one, other, line in zip(free, found, CONSTRAINTS, strict=True):
+    constrained = list(translator.translate(LINES, n_best=3, constraints=CONSTRAINTS))
+    for one, other, line in zip(free, constrained, CONSTRAINTS, strict=True):
         assert (one == other) == (line == "")
     assert list(translator.translate(LINES, constraints=[""] * len(LINES))) == [best[:1] for best in free]
 
 
 @pytest.mark.parametrize("options", [{}, {"beam_size": 1}, {"n_best": 4, "no_repeat_ngram_size": 2}], ids=str)
 def test_batches_change_nothing(translator, options) -> None:
-    def found(**how: int) -> list[list[Translation]]:
+    def translations(**how: int) -> list[list[Translation]]:
         return list(translate(translator, LINES, constraints=CONSTRAINTS, **options, **how))
 
-    for one, other in zip(found(batch_tokens=1), found(batch_tokens=1000), strict=True):
-        assert [each.tokens for each in one] == [each.tokens for each in other]
-        assert [each.score for each in one] == pytest.approx([each.score for each in other], abs=1e-9)
+    for one, other in zip(translations(batch_tokens=1), translations(batch_tokens=1000), strict=True):
+        assert [translation.tokens for translation in one] == [translation.tokens for translation in other]
+        assert [translation.score for translation in one] == pytest.approx(
+            [translation.score for translation in other], abs=1e-9
+        )
 
 
 def test_with_a_prefix_and_an_ensemble(translator) -> None:
     ensemble = Translator([*translator.models, *translator.models], translator.vocabularies)
     prefixes = ["Two men", "", "The woman in the red", "", "", "An old", ""]
-    given = {"constraints": CONSTRAINTS, "prefixes": prefixes}
-    found = [best.text for best, *_ in translate(translator, LINES, **given)]
-    assert found == [best.text for best, *_ in translate(ensemble, LINES, **given)]
-    for text, prefix, line in zip(found, prefixes, CONSTRAINTS, strict=True):
+    options = {"constraints": CONSTRAINTS, "prefixes": prefixes}
+    texts = [best.text for best, *_ in translate(translator, LINES, **options)]
+    assert texts == [best.text for best, *_ in translate(ensemble, LINES, **options)]
+    for text, prefix, line in zip(texts, prefixes, CONSTRAINTS, strict=True):
         assert text.startswith(prefix)
         assert all(f" {phrase} " in words(text) for phrase in filter(None, line.split("\t")))
 
@@ -94,10 +96,10 @@ def test_a_line_that_is_cut(translator) -> None:
 
 def test_phrases_of_a_line(vocabularies) -> None:
     target = vocabularies.target
-    (found,) = encoded_constraints([" red   dress \t\tdog\tred dress\t \t, as"], target)
-    assert [phrase.text for phrase in found] == ["red dress", "dog", ", as"]
-    assert [phrase.tokens for phrase in found[:2]] == [target.encode("red dress"), target.encode("dog")]
-    assert target.decode(target.encode("fruit") + found[2].tokens) == "fruit, as"  # no space before a comma
+    (phrases,) = encoded_constraints([" red   dress \t\tdog\tred dress\t \t, as"], target)
+    assert [phrase.text for phrase in phrases] == ["red dress", "dog", ", as"]
+    assert [phrase.tokens for phrase in phrases[:2]] == [target.encode("red dress"), target.encode("dog")]
+    assert target.decode(target.encode("fruit") + phrases[2].tokens) == "fruit, as"  # no space before a comma
     (one, other) = encoded_constraints(["ball", "ball?"], target)
     assert [one[0].complete, other[0].complete] == [True, False]
     assert encoded_constraints(["", " \t "], target) == [[], []]

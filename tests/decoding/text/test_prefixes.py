@@ -23,7 +23,7 @@ def translator(vocabularies: Vocabularies) -> Translator:
 
 
 def texts(translations: list[list[Translation]]) -> list[list[str]]:
-    return [[each.text for each in several] for several in translations]
+    return [[translation.text for translation in several] for several in translations]
 
 
 @pytest.mark.parametrize(
@@ -77,22 +77,22 @@ def test_translations_begin_with_their_prefixes(translator, text, options) -> No
     free = list(translate(translator, text, **options))
     forced = list(translate(translator, text, prefixes=GIVEN, **options))
     assert texts(forced)[1] == texts(free)[1]  # an empty prefix forces nothing
-    for given, several in zip(GIVEN, forced, strict=True):
-        (prefix,) = encoded_prefixes([given], translator.vocabularies.target)
+    for beginning, several in zip(GIVEN, forced, strict=True):
+        (prefix,) = encoded_prefixes([beginning], translator.vocabularies.target)
         for translation in several:
-            assert translation.text.startswith(given)
+            assert translation.text.startswith(beginning)
             pieces = translator.vocabularies.target.pieces(prefix.tokens)
             assert translation.tokens[: len(pieces)] == pieces
-            following = translation.text[len(given) : len(given) + 1]
+            following = translation.text[len(beginning) : len(beginning) + 1]
             assert not (prefix.complete and following.isalnum())
 
 
 def test_a_word_goes_on_where_it_may(translator, text) -> None:
     """The same prefix with and without an end of its word: this network likes to go on with a letter."""
     follow = Counter()
-    for given in ("A dog", "A dog-"):
-        for (best,) in translate(translator, text, prefixes=[given] * len(text), beam_size=1, max_length_ratio=0.6):
-            follow[given] += best.text[len(given) : len(given) + 1].isalnum()
+    for beginning in ("A dog", "A dog-"):
+        for (best,) in translate(translator, text, prefixes=[beginning] * len(text), beam_size=1, max_length_ratio=0.6):
+            follow[beginning] += best.text[len(beginning) : len(beginning) + 1].isalnum()
     assert follow["A dog"] == 0
     assert follow["A dog-"] > 0
 
@@ -100,8 +100,8 @@ def test_a_word_goes_on_where_it_may(translator, text) -> None:
 def test_neither_batch_size_nor_order_changes_a_translation(translator, text) -> None:
     options = {"beam_size": 3, "n_best": 3, "max_length_ratio": 0.6}
     alone = [
-        next(translate(translator, [line], prefixes=[given], **options))
-        for line, given in zip(text, GIVEN, strict=True)
+        next(translate(translator, [line], prefixes=[beginning], **options))
+        for line, beginning in zip(text, GIVEN, strict=True)
     ]
     for batch_tokens in (1, 200, 5000):
         together = list(translate(translator, text, prefixes=GIVEN, batch_tokens=batch_tokens, **options))

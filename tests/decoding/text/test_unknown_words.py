@@ -68,21 +68,21 @@ def translated(translator: Translator, lines: Sequence[str], **options: object) 
 @pytest.mark.parametrize("kind", SIZES)
 def test_each_piece_belongs_to_a_word_of_the_line(models: dict[str, Subwords], kind: str) -> None:
     line = " A\tdog  runs\u3000Zürich across "
-    found = words_of_line(line, models[kind])
-    assert len(found.places) == len(models[kind].encode(line))
-    assert sorted(set(found.places)) == list(range(5))
-    assert found.lasts == found.places
+    words = words_of_line(line, models[kind])
+    assert len(words.places) == len(models[kind].encode(line))
+    assert sorted(set(words.places)) == list(range(5))
+    assert words.lasts == words.places
     spelled = ["", "", "", "", ""]
-    for place, piece in zip(found.places, models[kind].pieces(models[kind].encode(line)), strict=True):
+    for place, piece in zip(words.places, models[kind].pieces(models[kind].encode(line)), strict=True):
         spelled[place] += piece
     assert spelled[:3] == ["▁A", "▁dog", "▁runs"]
 
 
 def test_normalisation_and_case_are_undone() -> None:
     line = "THE ﬁeld ﷺ ＤＯＧ Ⅻ ½x"
-    found = words_of_line(line, subwords("bpe", lowercase=True))
-    assert sorted(set(found.places)) == list(range(6))
-    assert found.lasts == found.places
+    words = words_of_line(line, subwords("bpe", lowercase=True))
+    assert sorted(set(words.places)) == list(range(6))
+    assert words.lasts == words.places
 
 
 def test_unknown_words_in_a_row_have_a_piece_each_in_a_word_model(models: dict[str, Subwords]) -> None:
@@ -260,15 +260,15 @@ def test_the_unknown_words_of_a_prefix_stay(
 
 def test_a_word_that_goes_on_after_the_prefix(models: dict[str, Subwords]) -> None:
     """What follows the prefix in its last word is replaced, with the source word that it attends to."""
-    found = translated(diagonal(models["char"]), ["Ü.X dog"], prefixes=["Q."], replace_unknown={})
-    assert found == ["Q.Ü.X dog"]
+    texts = translated(diagonal(models["char"]), ["Ü.X dog"], prefixes=["Q."], replace_unknown={})
+    assert texts == ["Q.Ü.X dog"]
 
 
 def test_a_dictionary_and_n_best_lists(models: dict[str, Subwords]) -> None:
     translator = diagonal(models["bpe"])
     (line,) = translate(translator, ["the X1 dog"], replace_unknown={"X1": "first"}, n_best=3, beam_size=3)
     assert line[0].text == "the first dog"
-    assert all("⁇" not in each.text for each in line)
+    assert all("⁇" not in translation.text for translation in line)
     assert UNKNOWN in [models["bpe"]._processor.piece_to_id(piece) for piece in line[0].tokens]  # what the model wrote
 
 
@@ -285,9 +285,9 @@ def test_words_are_replaced_and_aligned_from_one_forced_pass(models: dict[str, S
     translator = diagonal(models["bpe"])
     lines = [KNOWN, "the X", "X Y"]
     options = {"replace_unknown": {}, "alignments": True, "end_links": "best"}  # the end has the most weight
-    found = list(translate(translator, lines, **options, batch_tokens=1))
-    assert [best.text for best, *_ in found] == lines
-    assert [best.alignment for best, *_ in found[1:]] == [[(0, 0), (1, 1)]] * 2
+    translations = list(translate(translator, lines, **options, batch_tokens=1))
+    assert [best.text for best, *_ in translations] == lines
+    assert [best.alignment for best, *_ in translations[1:]] == [[(0, 0), (1, 1)]] * 2
     assert sum(sentences for sentences, _ in translator.models[0].forced) == len(lines)
 
 
@@ -321,14 +321,14 @@ def test_neither_batch_nor_neighbours_change_a_replacement(models: dict[str, Sub
     lines = [f"{line[: 7 * number + 7]} w{number}" for number, line in enumerate(TEXT * 2)]
     options = {"replace_unknown": {}, "beam_size": 3, "n_best": 3, "max_length_ratio": 1.0}
     alone = [next(iter(translate(translator, [line], **options))) for line in lines]
-    texts = [each.text for best in alone for each in best]
-    assert sum("⁇" in each.text for best in translator.translate(lines) for each in best) > 5
+    texts = [translation.text for best in alone for translation in best]
+    assert sum("⁇" in translation.text for best in translator.translate(lines) for translation in best) > 5
     assert not any("⁇" in text for text in texts)
     assert len(set(texts)) > 10
     for batch_tokens in (1, 50, 5000):
         together = list(translate(translator, lines[::-1], batch_tokens=batch_tokens, **options))
-        assert [[each.text for each in best] for best in together[::-1]] == [
-            [each.text for each in best] for best in alone
+        assert [[translation.text for translation in best] for best in together[::-1]] == [
+            [translation.text for translation in best] for best in alone
         ]
 
 

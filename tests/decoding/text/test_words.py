@@ -73,15 +73,15 @@ def _words(text: str, places: list[int]) -> PieceWords:
 @pytest.mark.parametrize("line", LINES)
 def test_any_line(subwords: Subwords, line: str) -> None:
     tokens = subwords.encode(line)
-    for found, text in (
+    for mapping, text in (
         (words_of_line(line, subwords), subwords.whole_words(line)),
         (words_of_tokens(tokens, subwords), subwords.decode(tokens)),
         (words_of_tokens(tokens, subwords, mark="¤"), subwords.decode_marked(tokens, "¤")),
     ):
-        assert found.words == text.split()
-        assert len(found.places) == len(tokens)
-        assert found.places == sorted(found.places)
-        assert not tokens or not found.words or found.places[-1] < len(found.words)
+        assert mapping.words == text.split()
+        assert len(mapping.places) == len(tokens)
+        assert mapping.places == sorted(mapping.places)
+        assert not tokens or not mapping.words or mapping.places[-1] < len(mapping.words)
 
 
 @pytest.mark.parametrize("replaced", [False, True])
@@ -94,7 +94,7 @@ def test_strange_lines_are_aligned(subwords: Subwords, replaced: bool) -> None:
     aligned = translate(translator, lines, alignments=True, **options)
     linked = 0
     for line, before, after in zip(lines, plain, aligned, strict=True):
-        assert [each[:3] for each in after] == [each[:3] for each in before]
+        assert [translation[:3] for translation in after] == [translation[:3] for translation in before]
         for best in after:
             soft = best.soft_alignment
             assert soft is not None
