@@ -90,9 +90,9 @@ def train() -> Train:
 
     def run(config: Path, output: Path, *more: str | Path) -> int:
         arguments = ["--config", str(config), "--output", str(output), "--device", "cpu"]
-        for each in more:
-            option = isinstance(each, Path) or each.startswith("--")
-            arguments += [str(each)] if option else ["--set", each]
+        for argument in more:
+            option = isinstance(argument, Path) or argument.startswith("--")
+            arguments += [str(argument)] if option else ["--set", argument]
         return main(arguments)
 
     return run

@@ -57,13 +57,13 @@ def test_nothing_predicted_has_no_precision(capsys: Capture) -> None:
 )
 def test_two_directions(how: str, expected: list[str], capsys: Capture) -> None:
     """2-2 is beside 1-2 and source 2 has no other link, so it is grown; 0-1 and 0-0 share a word: the first stays."""
-    given = ["--alignments", "a", "--reverse-alignments", "rev", "--symmetrise", how, "--output"]
-    assert main([*given, "both"]) == 0
+    arguments = ["--alignments", "a", "--reverse-alignments", "rev", "--symmetrise", how, "--output"]
+    assert main([*arguments, "both"]) == 0
     assert Path("both").read_text(encoding="utf-8").split("\n")[:-1] == expected
     assert capsys.readouterr().out == ""
-    assert main([*given, "-"]) == 0
+    assert main([*arguments, "-"]) == 0
     assert capsys.readouterr().out.split("\n")[:-1] == expected
-    assert main([*given, "both", "--gold-alignments", "gold", "--json", "combined"]) == 0
+    assert main([*arguments, "both", "--gold-alignments", "gold", "--json", "combined"]) == 0
     assert main(["--alignments", "both", "--gold-alignments", "gold", "--json", "again"]) == 0
     assert Path("combined").read_text() == Path("again").read_text()
 

@@ -45,9 +45,9 @@ PROGRAMS = {
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_line_for_each_line(name: str, capsys: Capture) -> None:
-    program, given = PROGRAMS[name]
-    assert program([*given, "--output", "plain"]) == 0
-    assert program([*given, "--output", "out", "--alignments", "hard", "--soft-alignments", "soft"]) == 0
+    program, arguments = PROGRAMS[name]
+    assert program([*arguments, "--output", "plain"]) == 0
+    assert program([*arguments, "--output", "out", "--alignments", "hard", "--soft-alignments", "soft"]) == 0
     assert lines("out") == lines("plain")
     assert lines("hard") == [PHARAOH, "", PHARAOH]
     first, blank, _ = (json.loads(line) for line in lines("soft"))
@@ -65,8 +65,8 @@ def test_a_line_for_each_line(name: str, capsys: Capture) -> None:
 
 @pytest.mark.usefixtures("files")
 def test_n_best_lists_have_a_line_for_each_translation() -> None:
-    program, given = PROGRAMS["translate"]
-    assert program([*given, "--output", "out", "--n-best", "3", "--beam-size", "3", "--alignments", "hard"]) == 0
+    program, arguments = PROGRAMS["translate"]
+    assert program([*arguments, "--output", "out", "--n-best", "3", "--beam-size", "3", "--alignments", "hard"]) == 0
     rows = [line.split(" ||| ") for line in lines("out")]
     links = lines("hard")
     assert len(rows) == len(links) == 7
@@ -78,13 +78,13 @@ def test_n_best_lists_have_a_line_for_each_translation() -> None:
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_step_after_a_word(name: str, capsys: Capture) -> None:
-    program, given = PROGRAMS[name]
-    given = [*given, "--output", "out"]
+    program, arguments = PROGRAMS[name]
+    arguments = [*arguments, "--output", "out"]
     for step, sources in (("this", [0, 2, 1, 4, 5]), ("next", [2, 1, 4, 5, 6])):
-        assert program([*given, "--alignments", "hard", "--alignment-step", step]) == 0
+        assert program([*arguments, "--alignments", "hard", "--alignment-step", step]) == 0
         assert lines("hard")[0].split()[:5] == [f"{source}-{target}" for target, source in enumerate(sources)]
     capsys.readouterr()
-    assert program([*given, "--alignment-step", "later"]) == 2
+    assert program([*arguments, "--alignment-step", "later"]) == 2
     users = "--replace-unknown or " if name == "translate" else ""
     assert capsys.readouterr().err.splitlines() == [
         f"nmt-{name}: 2 problems:",
@@ -97,16 +97,16 @@ def test_the_step_after_a_word(name: str, capsys: Capture) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_word_that_looks_at_the_end(name: str, capsys: Capture) -> None:
     """The step after the last word writes the end, and attends to the end."""
-    program, given = PROGRAMS[name]
-    given = [*given, "--output", "out", "--alignments", "hard", "--alignment-step", "next"]
+    program, arguments = PROGRAMS[name]
+    arguments = [*arguments, "--output", "out", "--alignments", "hard", "--alignment-step", "next"]
     read = ["2-0", "1-1", "4-2", "5-3", "6-4"]
     for rule, more in ((None, ["6-5"]), ("last", ["6-5"]), ("none", [])):
-        assert program([*given, *([] if rule is None else ["--end-links", rule])]) == 0
+        assert program([*arguments, *([] if rule is None else ["--end-links", rule])]) == 0
         assert lines("hard")[0].split() == [*read, *more]
-    assert program([*given, "--end-links", "best"]) == 0
+    assert program([*arguments, "--end-links", "best"]) == 0
     assert lines("hard")[0].split()[:5] == read
     capsys.readouterr()
-    assert program([*given[:-4], "--end-links", "first"]) == 2
+    assert program([*arguments[:-4], "--end-links", "first"]) == 2
     assert capsys.readouterr().err.splitlines() == [
         f"nmt-{name}: 2 problems:",
         "  - --end-links has an effect only with --alignments",
@@ -117,16 +117,16 @@ def test_a_word_that_looks_at_the_end(name: str, capsys: Capture) -> None:
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_mistakes(name: str, capsys: Capture) -> None:
-    program, given = PROGRAMS[name]
+    program, arguments = PROGRAMS[name]
     output = ["--output", "out", "--alignments", "m", "--soft-alignments", "-"]
-    assert program([*given, *output]) == 2
+    assert program([*arguments, *output]) == 2
     messages = capsys.readouterr().err
     assert "2 problems" in messages
     assert "--alignments m: would overwrite --model m" in messages
     assert "--soft-alignments -: standard output has the other lines; give a file" in messages
-    assert program([*given, "--output", "out", "--alignments", "x", "--soft-alignments", "x"]) == 2
+    assert program([*arguments, "--output", "out", "--alignments", "x", "--soft-alignments", "x"]) == 2
     assert "--soft-alignments x: would overwrite --alignments x" in capsys.readouterr().err
-    assert program([*given, "--output", "out", "--alignments", "out"]) == 2
+    assert program([*arguments, "--output", "out", "--alignments", "out"]) == 2
     assert "--alignments out: would overwrite --output out" in capsys.readouterr().err
     assert sorted(path.name for path in Path().iterdir()) == ["m", "src", "tgt"]
 
@@ -146,42 +146,42 @@ def test_a_model_without_attention(
         == 0
     )
     capsys.readouterr()
-    program, given = PROGRAMS[name]
-    given = ["--model", "run", *given[2:]]
-    assert program([*given, "--output", "out", "--alignments", "hard"]) == 2
+    program, arguments = PROGRAMS[name]
+    arguments = ["--model", "run", *arguments[2:]]
+    assert program([*arguments, "--output", "out", "--alignments", "hard"]) == 2
     (message,) = capsys.readouterr().err.splitlines()
     assert message.startswith(f"nmt-{name}: error: there are no alignments: the model has no attention")
     assert not (files / "out").exists()
     assert not (files / "hard").exists()
-    assert program([*given, "--output", "out"]) == 0
+    assert program([*arguments, "--output", "out"]) == 0
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_pictures(name: str, files: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
     monkeypatch.setattr(alignment_plot, "_other_families", lambda: iter(()))
-    program, given = PROGRAMS[name]
+    program, arguments = PROGRAMS[name]
     (files / "src").write_text("today 猫 she\n\ntoday she 猫\n", encoding="utf-8")
-    given = [*given, "--output", "out", "--plot-alignments", "pictures"]
-    assert program([*given, *(["--n-best", "2", "--beam-size", "2"] if name == "translate" else [])]) == 0
+    arguments = [*arguments, "--output", "out", "--plot-alignments", "pictures"]
+    assert program([*arguments, *(["--n-best", "2", "--beam-size", "2"] if name == "translate" else [])]) == 0
     pictures = sorted((files / "pictures").iterdir())
     assert [path.name for path in pictures] == ["000001.png", "000003.png"]  # the second line is blank
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
     warnings = [line for line in capsys.readouterr().err.splitlines() if "perplexity" not in line]
     (warning,) = warnings
     assert warning.startswith(f"nmt-{name}: warning: no installed font has glyphs for some characters of CJK; in the")
-    assert program(given) == 0  # into a folder that is there
+    assert program(arguments) == 0  # into a folder that is there
 
 
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_pictures_that_cannot_be_drawn(name: str, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    program, given = PROGRAMS[name]
-    assert program([*given, "--output", "out", "--plot-alignments", "src"]) == 2
+    program, arguments = PROGRAMS[name]
+    assert program([*arguments, "--output", "out", "--plot-alignments", "src"]) == 2
     assert "--plot-alignments src: is a file, not a folder" in capsys.readouterr().err
-    assert program([*given, "--output", "out", "--plot-alignments", "no/such"]) == 2
+    assert program([*arguments, "--output", "out", "--plot-alignments", "no/such"]) == 2
     assert "--plot-alignments no/such: there is no folder no" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert program([*given, "--output", "out", "--plot-alignments", "pictures"]) == 2
+    assert program([*arguments, "--output", "out", "--plot-alignments", "pictures"]) == 2
     (message,) = capsys.readouterr().err.splitlines()
     assert message.startswith(f"nmt-{name}: error: pictures need matplotlib")
     assert not Path("pictures").exists()

@@ -37,8 +37,8 @@ class Begun:
         self.source.write_text(text(LINES), encoding="utf-8")
 
     def run(self, *more: object) -> int:
-        given = ["--model", self.model, "--input", self.source, "--output", self.output, "--alignments", self.hard]
-        return main([str(each) for each in (*given, "--beam-size", 2, *more)])
+        arguments = ["--model", self.model, "--input", self.source, "--output", self.output, "--alignments", self.hard]
+        return main([str(argument) for argument in (*arguments, "--beam-size", 2, *more)])
 
     def results(self) -> tuple[bytes, bytes]:
         return self.output.read_bytes(), self.hard.read_bytes()

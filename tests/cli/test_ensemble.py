@@ -39,20 +39,20 @@ def test_nmt_translate() -> None:
 
 def test_nmt_eval_translates_alike(capsys: pytest.CaptureFixture[str]) -> None:
     assert translate.main([*BOTH, "--input", "text", "--output", "out"]) == 0
-    given = [*BOTH, "--source", "text", "--reference", "text", "--output", "saved"]
-    assert evaluate.main(given) == 0
+    arguments = [*BOTH, "--source", "text", "--reference", "text", "--output", "saved"]
+    assert evaluate.main(arguments) == 0
     assert lines("saved") == lines("out")
     assert "BLEU" in capsys.readouterr().out
 
 
 def test_nmt_score_gives_the_mean_of_the_models_scores() -> None:
-    found = {}
+    scores = {}
     for name, models in {"both": BOTH, "one": BOTH[:2], "two": BOTH[2:]}.items():
         assert score.main([*models, "--source", "text", "--target", "text", "--output", f"{name}.scores"]) == 0
-        found[name] = [float(line) for line in lines(f"{name}.scores")]
-    assert found["one"] != found["two"]
-    means = [(one + two) / 2 for one, two in zip(found["one"], found["two"], strict=True)]
-    assert found["both"] == pytest.approx(means, abs=1e-3)
+        scores[name] = [float(line) for line in lines(f"{name}.scores")]
+    assert scores["one"] != scores["two"]
+    means = [(one + two) / 2 for one, two in zip(scores["one"], scores["two"], strict=True)]
+    assert scores["both"] == pytest.approx(means, abs=1e-3)
 
 
 def test_the_mean_is_an_option_of_all_three() -> None:
@@ -65,8 +65,8 @@ def test_the_mean_is_an_option_of_all_three() -> None:
         for best, *_ in Translator.load(["one", "two"], ensemble="probabilities").translate(TEXT, length_penalty="none")
     ]
     assert lines("out") == [f"{best.text}\t{best.score:.4f}" for best in expected]
-    given = ["--source", "text", "--reference", "text", "--output", "saved", "--length-penalty=none"]
-    assert evaluate.main([*BOTH, *mean, *given]) == 0
+    arguments = ["--source", "text", "--reference", "text", "--output", "saved", "--length-penalty=none"]
+    assert evaluate.main([*BOTH, *mean, *arguments]) == 0
     assert lines("saved") == [best.text for best in expected]
     scores = {}
     for name, more in {"usual": [], "default": ["--ensemble", "log-probabilities"], "mean": mean}.items():
@@ -77,25 +77,25 @@ def test_the_mean_is_an_option_of_all_three() -> None:
 
 
 @pytest.mark.parametrize(
-    ("program", "given"),
+    ("program", "arguments"),
     [
         (translate.main, ["--input", "text"]),
         (evaluate.main, ["--source", "text", "--reference", "text"]),
         (score.main, ["--source", "text", "--target", "text"]),
     ],
 )
-def test_mistakes(program, given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes(program, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     name = {translate.main: "translate", evaluate.main: "eval", score.main: "score"}[program]
-    assert program([*BOTH, *given, "--model", "larger"]) == 2
+    assert program([*BOTH, *arguments, "--model", "larger"]) == 2
     assert capsys.readouterr().err == (
         f"nmt-{name}: error: one and larger cannot translate together: their source vocabularies differ: 71 and 73 "
         "pieces\n"
     )
-    assert program([*BOTH, *given, "--model", "nowhere", "--output", "two"]) == 2
+    assert program([*BOTH, *arguments, "--model", "nowhere", "--output", "two"]) == 2
     messages = capsys.readouterr().err
     assert "nowhere: no such model file or run folder" in messages
     assert "--output two: would overwrite --model number 2 two; give another name" in messages
-    assert program([*BOTH[:2], *given, "--ensemble", "median"]) == 2
+    assert program([*BOTH[:2], *arguments, "--ensemble", "median"]) == 2
     assert capsys.readouterr().err.splitlines() == [
         f"nmt-{name}: 2 problems:",
         "  - --ensemble median: unknown; choose one of log-probabilities, probabilities, logits",

@@ -379,8 +379,8 @@ def test_a_model_translates_then_is_scored(
 def test_only_the_search_options_that_were_given_replace_the_models_own(translator: DictionaryTranslator) -> None:
     assert main(MODEL) == 0
     assert translator.options == TranslationOptions()
-    given = "--beam-size 7 --length-penalty average --max-length-ratio 1.5 --batch-tokens 11 --device cpu"
-    assert main([*MODEL, *given.split()]) == 0
+    options = "--beam-size 7 --length-penalty average --max-length-ratio 1.5 --batch-tokens 11 --device cpu"
+    assert main([*MODEL, *options.split()]) == 0
     assert translator.options == TranslationOptions(
         beam_size=7, length_penalty="average", max_length_ratio=1.5, batch_tokens=11
     )
@@ -397,13 +397,13 @@ def test_a_device_that_is_not_there(capsys: pytest.CaptureFixture[str], monkeypa
     assert "--device cuda: no CUDA device" in fails([*MODEL, "--device", "cuda"], capsys)
 
 
-@pytest.mark.parametrize("given", ["--tokenize 13b", "--output missing/out", "--reference missing"])
+@pytest.mark.parametrize("options", ["--tokenize 13b", "--output missing/out", "--reference missing"])
 def test_mistakes_are_reported_before_the_model_is_loaded(
-    given: str, files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    options: str, files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(Translator, "load", lambda *_, **__: pytest.fail("the model was loaded"))
 
-    fails([*MODEL, *given.split()], capsys)
+    fails([*MODEL, *options.split()], capsys)
 
 
 def test_source_and_reference_of_different_length(

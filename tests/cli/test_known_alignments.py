@@ -43,7 +43,7 @@ def test_the_alignment_is_the_one_it_was_made_with(
         Path(name).write_text(f"{' '.join(words)}\n\n{'  '.join(words)}\n", encoding="utf-8")
     expected = "1-0 2-1 0-2" if split else " ".join(f"{place}-{word}" for place, word in links)
 
-    given = [
+    arguments = [
         "--model",
         "model",
         "--device",
@@ -60,15 +60,15 @@ def test_the_alignment_is_the_one_it_was_made_with(
         for area in (forced.LARGEST_AREA, 0):  # a pair at once, or step by step, as very long lines are
             with monkeypatch.context() as patch:
                 patch.setattr(forced, "LARGEST_AREA", area)
-                assert main([*given, *more]) == 0
+                assert main([*arguments, *more]) == 0
             if main is translate.main:
                 assert lines("out") == [" ".join(target), "", " ".join(target)]
             assert lines("hard") == [expected, "", expected]
             first, _, last = (json.loads(line) for line in lines("soft"))
             assert first == last
             if split:
-                for row, wanted in zip(first["attention"], MERGED, strict=True):
-                    assert row == pytest.approx(wanted, abs=0.01)
+                for row, merged in zip(first["attention"], MERGED, strict=True):
+                    assert row == pytest.approx(merged, abs=0.01)
 
 
 def lines(name: str) -> list[str]:

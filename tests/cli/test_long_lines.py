@@ -36,8 +36,8 @@ def warnings(capsys: pytest.CaptureFixture[str], model: Path, *options: object, 
     source = model.with_name("source")
     if not source.exists():
         source.write_text(TEXT, encoding="utf-8")
-    given = ["--model", model, "--input", source, "--output", source.with_name("out"), *options]
-    assert main([str(one) for one in given]) == code
+    arguments = ["--model", model, "--input", source, "--output", source.with_name("out"), *options]
+    assert main([str(one) for one in arguments]) == code
     return [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
 
 

@@ -60,7 +60,7 @@ def test_names_that_are_too_long(
     (tmp_path / "text").write_text("the dog sees the cat .\n", encoding="utf-8")
     values = {"MODEL": str(MODEL), "TINY": str(tiny)}
     program, *arguments = command.split()
-    options = [values.get(each, each).replace("LONG", LONG) for each in arguments]
+    options = [values.get(argument, argument).replace("LONG", LONG) for argument in arguments]
     assert MAINS[program](options) == 2
     said = capsys.readouterr().err
     assert f"{program}: " in said

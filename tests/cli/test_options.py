@@ -50,7 +50,7 @@ def test_the_precisions_that_are_offered_are_those_that_there_are() -> None:
 
 
 def test_every_key_of_the_decoding_section_is_an_option_by_its_name() -> None:
-    given = {
+    settings = {
         "beam_size": 7,
         "length_penalty": 0.5,
         "max_length_ratio": 1.5,
@@ -63,9 +63,9 @@ def test_every_key_of_the_decoding_section_is_an_option_by_its_name() -> None:
         "suppress_unknown": True,
         "coverage_penalty": 0.25,
     }
-    assert given.keys() == DecodingConfig.model_fields.keys()
-    arguments = [f"--{name.replace('_', '-')}={str(value).lower()}" for name, value in given.items()]
-    assert searched(*arguments) == (given, [])
+    assert settings.keys() == DecodingConfig.model_fields.keys()
+    arguments = [f"--{name.replace('_', '-')}={str(value).lower()}" for name, value in settings.items()]
+    assert searched(*arguments) == (settings, [])
     assert searched() == ({}, [])
 
 

@@ -58,13 +58,13 @@ def test_a_dictionary(model: Path, source: Path, tmp_path: Path) -> None:
     words = sorted({word for line in LINES for word in line.split()})
     dictionary.write_text("".join(f"{word}\tELSE{number}\n" for number, word in enumerate(words)), encoding="utf-8")
     copied = translated(model, source, "--replace-unknown")
-    found = translated(model, source, "--replace-unknown", "--dictionary", dictionary)
+    entries = translated(model, source, "--replace-unknown", "--dictionary", dictionary)
     plain = translated(model, source)
-    for before, copy, entry in zip(plain, copied, found, strict=True):
+    for before, copy, entry in zip(plain, copied, entries, strict=True):
         kept = [word for word in before.split() if word != "⁇"]
         expected = [word if word in kept else f"ELSE{words.index(word)}" for word in copy.split()]
         assert entry.split() == expected
-    assert sum("ELSE" in line for line in found) >= 2
+    assert sum("ELSE" in line for line in entries) >= 2
 
 
 def test_scoring_a_model_replaces_the_same(model: Path, source: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -82,18 +82,18 @@ def test_scoring_a_model_replaces_the_same(model: Path, source: Path, tmp_path: 
 def test_mistakes(model: Path, source: Path, tmp_path: Path, capsys: Capture) -> None:
     dictionary = tmp_path / "words"
     dictionary.write_text("Hund dog\nKatze\nMaus mouse 2\n", encoding="utf-8")
-    given = ("--model", model, "--input", source)
-    assert refused(capsys, translate.main, *given, "--replace-unknown", "--dictionary", dictionary) == [
+    arguments = ("--model", model, "--input", source)
+    assert refused(capsys, translate.main, *arguments, "--replace-unknown", "--dictionary", dictionary) == [
         "nmt-translate: 2 problems:",
         f"  - --dictionary: {dictionary}, line 2: 1 column; expected: source target [weight]",
         f"  - --dictionary: {dictionary}, line 3: 3 columns, but line 1 has 2",
     ]
     (message,) = refused(
-        capsys, translate.main, *given, "--dictionary", source, "--replace-unknown", "--output", source
+        capsys, translate.main, *arguments, "--dictionary", source, "--replace-unknown", "--output", source
     )[-1:]
     assert "would overwrite" in message
     dictionary.write_text("Hund dog\n", encoding="utf-8")
-    (message,) = refused(capsys, translate.main, *given, "--dictionary", dictionary)
+    (message,) = refused(capsys, translate.main, *arguments, "--dictionary", dictionary)
     assert message == "nmt-translate: error: --dictionary has an effect only with --replace-unknown"
     messages = refused(
         capsys,
@@ -108,8 +108,8 @@ def test_mistakes(model: Path, source: Path, tmp_path: Path, capsys: Capture) ->
     )
     assert "  - --replace-unknown has an effect only with --model" in messages
     assert "  - --dictionary has an effect only with --model" in messages
-    given = ("--model", model, "--source", source, "--reference", source)
-    (message,) = refused(capsys, evaluate.main, *given, "--alignment-step", "next")
+    arguments = ("--model", model, "--source", source, "--reference", source)
+    (message,) = refused(capsys, evaluate.main, *arguments, "--alignment-step", "next")
     assert message == "nmt-eval: error: --alignment-step has an effect only with --replace-unknown or --report"
 
 

@@ -43,27 +43,27 @@ def complaints(capsys: Capture, *options: str) -> list[str]:
 
 @pytest.mark.usefixtures("files")
 def test_a_score_a_line_and_the_perplexity(trained: Path, capsys: Capture) -> None:
-    found = scores(trained, "--json", "all.json")
-    assert len(found) == 5
-    assert found[1] == 0.0
-    assert all(value < 0 for index, value in enumerate(found) if index != 1)
-    assert found[4] < 20 * found[0]  # sixty sentences: nothing is cut
+    log_probabilities = scores(trained, "--json", "all.json")
+    assert len(log_probabilities) == 5
+    assert log_probabilities[1] == 0.0
+    assert all(value < 0 for index, value in enumerate(log_probabilities) if index != 1)
+    assert log_probabilities[4] < 20 * log_probabilities[0]  # sixty sentences: nothing is cut
     target = Translator.load(trained).vocabularies.target
     tokens = [len(target.encode(line)) + 1 for line in TARGETS]
     tokens[1] = 0
     numbers = json.loads(Path("all.json").read_text(encoding="utf-8"))
     assert (numbers["sentences"], numbers["tokens"]) == (5, sum(tokens))
-    assert numbers["log_probability"] == pytest.approx(sum(found), abs=1e-3)
-    assert numbers["perplexity"] == pytest.approx(math.exp(-sum(found) / sum(tokens)), rel=1e-5)
+    assert numbers["log_probability"] == pytest.approx(sum(log_probabilities), abs=1e-3)
+    assert numbers["perplexity"] == pytest.approx(math.exp(-sum(log_probabilities) / sum(tokens)), rel=1e-5)
     assert capsys.readouterr().err == ""
 
-    assert scores(trained) == found
+    assert scores(trained) == log_probabilities
     assert capsys.readouterr().err == (
         f"nmt-score: perplexity {numbers['perplexity']:.4f}, 5 sentences, {sum(tokens)} tokens\n"
     )
     normalised = scores(trained, "--normalise")
     assert normalised == pytest.approx(
-        [value / max(count, 1) for value, count in zip(found, tokens, strict=True)], abs=1e-4
+        [value / max(count, 1) for value, count in zip(log_probabilities, tokens, strict=True)], abs=1e-4
     )
 
 
@@ -76,8 +76,8 @@ def test_batches_change_no_score(trained: Path) -> None:
 
 def test_a_translation_scores_as_the_search_scored_it(trained: Path, files: Path) -> None:
     translator = Translator.load(trained)
-    found = translator.translate(SOURCES[:4], length_penalty="none", beam_size=3, n_best=3)
-    pairs = [(source, best) for source, several in zip(SOURCES, found, strict=False) for best in several]
+    translations = translator.translate(SOURCES[:4], length_penalty="none", beam_size=3, n_best=3)
+    pairs = [(source, best) for source, several in zip(SOURCES, translations, strict=False) for best in several]
     encode, pieces = translator.vocabularies.target.encode, translator.vocabularies.target.pieces
     pairs = [(source, best) for source, best in pairs if pieces(encode(best.text)) == best.tokens]
     assert len(pairs) >= 4
@@ -91,8 +91,8 @@ def test_gzip_standard_output_and_json_there(trained: Path, files: Path, capsys:
     plain = scores(trained)
     capsys.readouterr()
     (files / "src.gz").write_bytes(gzip.compress((files / "src").read_bytes()))
-    given = ["--model", str(trained), "--source", "src.gz", "--target", "tgt", "--device", "cpu"]
-    assert main(given) == 0
+    arguments = ["--model", str(trained), "--source", "src.gz", "--target", "tgt", "--device", "cpu"]
+    assert main(arguments) == 0
     assert [float(line) for line in capsys.readouterr().out.splitlines()] == plain
     assert scores(trained, "--json", "-", source="src.gz") == plain
     assert json.loads(capsys.readouterr().out)["sentences"] == 5
@@ -128,16 +128,16 @@ def test_every_mistake_is_reported_at_once(capsys: Capture) -> None:
 
 
 def test_files_that_do_not_go_together(trained: Path, files: Path, capsys: Capture) -> None:
-    given = ("--model", str(trained), "--source", "src", "--target", "tgt")
+    arguments = ("--model", str(trained), "--source", "src", "--target", "tgt")
     (files / "tgt").write_text("one\ntwo\n", encoding="utf-8")
-    (message,) = complaints(capsys, *given)
+    (message,) = complaints(capsys, *arguments)
     assert "src has 5 lines, but tgt has 2" in message
     (files / "tgt").write_bytes(b"one\ntwo \xff\n3\n4\n5\n")
-    (message,) = complaints(capsys, *given, "--output", "scores")
+    (message,) = complaints(capsys, *arguments, "--output", "scores")
     assert "tgt, line 2: not valid UTF-8" in message
     assert not (files / "scores").exists()
     (files / "tgt").write_text("", encoding="utf-8")
-    (message,) = complaints(capsys, *given)
+    (message,) = complaints(capsys, *arguments)
     assert "tgt: the file is empty" in message
     (message,) = complaints(capsys, "--model", str(trained), "--source", "src", "--target", "src", "--json", "-")
     assert "--json -: standard output has the scores" in message

@@ -35,8 +35,8 @@ class Job:
         self.source.write_text(text(LINES), encoding="utf-8")
 
     def run(self, *options: object, output: Path | None = None, pieces: tuple[object, ...] = PIECES) -> int:
-        given = ("--model", self.model, "--input", self.source, "--output", output or self.output, *pieces, *options)
-        return main([str(each) for each in given])
+        command = ("--model", self.model, "--input", self.source, "--output", output or self.output, *pieces, *options)
+        return main([str(argument) for argument in command])
 
     def whole(self, *options: object) -> bytes:
         output = self.folder / "whole"

@@ -24,9 +24,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, corpus: Path) -> Path
 
 def made(model: Path, *options: str, output: str = "list") -> Path:
     """The shortlist of the two corpora."""
-    given = ["--model", str(model), "--source", "train.en", "valid.en", "--target", "train.de", "valid.de"]
+    arguments = ["--model", str(model), "--source", "train.en", "valid.en", "--target", "train.de", "valid.de"]
     few = ["--translations", "4", "--most-frequent", "2"]
-    assert main([*given, "--output", output, *few, *options]) == 0
+    assert main([*arguments, "--output", output, *few, *options]) == 0
     return Path(output)
 
 
@@ -49,22 +49,22 @@ def test_from_text_to_translations(trained: Path, capsys: Capture) -> None:
     assert first == "nmt-shortlist: 120 of 120 pairs used"
     assert re.fullmatch(r"nmt-shortlist: \d[\d,]* pairs of pieces occur together", second)
     vocabularies = Translator.load(trained).vocabularies
-    found = load_shortlist(path, vocabularies)
-    assert found.translations.shape == (60, 5)  # and the piece itself, the vocabulary being joint
-    assert found.frequent.shape == (2,)
+    loaded = load_shortlist(path, vocabularies)
+    assert loaded.translations.shape == (60, 5)  # and the piece itself, the vocabulary being joint
+    assert loaded.frequent.shape == (2,)
 
     model = ["--model", str(trained), "--device", "cpu"]
     lines = Path("valid.en").read_text(encoding="utf-8").splitlines()
     for precision in ("float32", "bfloat16", "int8"):
-        given = [*model, "--precision", precision]
+        arguments = [*model, "--precision", precision]
         for name, more in (("out", ["--shortlist", "list"]), ("free", [])):
-            assert translate.main([*given, "--input", "valid.en", "--output", name, "--scores", *more]) == 0
+            assert translate.main([*arguments, "--input", "valid.en", "--output", name, "--scores", *more]) == 0
         translator = Translator.load(trained, precision=precision, shortlist="list")
         expected = [f"{best.text}\t{best.score:.4f}" for best, *_ in translator.translate(lines)]
         assert Path("out").read_text(encoding="utf-8").splitlines() == expected
         assert Path("free").read_text(encoding="utf-8").splitlines() != expected
-    given = [*model, "--source", "valid.en", "--reference", "valid.de", "--shortlist", "list", "--output", "saved"]
-    assert evaluate.main(given) == 0
+    arguments = [*model, "--source", "valid.en", "--reference", "valid.de", "--shortlist", "list", "--output", "saved"]
+    assert evaluate.main(arguments) == 0
     assert Path("saved").read_text(encoding="utf-8").splitlines() == [
         best.text for best, *_ in Translator.load(trained, shortlist="list").translate(lines)
     ]
@@ -102,16 +102,16 @@ def test_mistakes_are_reported_at_once(trained: Path, capsys: Capture) -> None:
     assert "--output train.de: would overwrite --target train.de" in text
     assert "--translations 0: allowed: a whole number, at least 1" in text
     assert "--most-frequent many: allowed: a whole number, at least 0" in text
-    given = ("--model", str(trained), "--source", "train.en", "--target", "train.de")
-    (message,) = complaints(capsys, *given, "valid.de", "--output", "list")
+    arguments = ("--model", str(trained), "--source", "train.en", "--target", "train.de")
+    (message,) = complaints(capsys, *arguments, "valid.de", "--output", "list")
     assert "--source has 1 file and --target 2" in message
-    (message,) = complaints(capsys, *given[:-1], "valid.de", "--output", "list")
+    (message,) = complaints(capsys, *arguments[:-1], "valid.de", "--output", "list")
     assert "train.en has 108 lines, but valid.de has 12" in message
-    (message,) = complaints(capsys, *given, "--output", "-")
+    (message,) = complaints(capsys, *arguments, "--output", "-")
     assert "--output -: a shortlist is a file" in message
-    (message,) = complaints(capsys, *given, "--model", str(trained), "--output", "list")
+    (message,) = complaints(capsys, *arguments, "--model", str(trained), "--output", "list")
     assert "--model was given several times" in message
-    messages = complaints(capsys, *given, "--output", "list", "--most-frequent", "60", "--translations", "99")
+    messages = complaints(capsys, *arguments, "--output", "list", "--most-frequent", "60", "--translations", "99")
     assert (
         "--translations 99: the model has only 60 target pieces; a shortlist of as many would leave none" in messages[1]
     )
@@ -130,17 +130,17 @@ def test_shortlists_that_cannot_be_used(trained: Path, capsys: Capture, tiny: Pa
     Path("half").write_bytes(content[: len(content) // 2])
     assert train(tiny, tmp_path / "other", "training.max_epochs=1", "subwords.size=50") == 0
     made(tmp_path / "other", output="foreign")
-    for program, given in commands:
-        (message,) = complaints(capsys, *given, "--shortlist", "half", program=program)
+    for program, arguments in commands:
+        (message,) = complaints(capsys, *arguments, "--shortlist", "half", program=program)
         assert "half: damaged" in message
-        (message,) = complaints(capsys, *given, "--shortlist", "foreign", program=program)
+        (message,) = complaints(capsys, *arguments, "--shortlist", "foreign", program=program)
         assert "foreign was made for another model, with another source and target vocabulary;" in message
-        (message,) = complaints(capsys, *given, "--shortlist", str(trained / "best.safetensors"), program=program)
+        (message,) = complaints(capsys, *arguments, "--shortlist", str(trained / "best.safetensors"), program=program)
         assert "not a shortlist of this toolkit, but a model" in message
-        messages = complaints(capsys, *given, "--shortlist", "none", "--beam-size", "0", program=program)
+        messages = complaints(capsys, *arguments, "--shortlist", "none", "--beam-size", "0", program=program)
         assert "--shortlist none: no such file; make one with nmt-shortlist" in "\n".join(messages)
         assert "--beam-size 0" in "\n".join(messages)
-        (message,) = complaints(capsys, *given, "--shortlist", "list", "--output", "list", program=program)
+        (message,) = complaints(capsys, *arguments, "--shortlist", "list", "--output", "list", program=program)
         assert "--output list: would overwrite --shortlist list" in message
     hypotheses = ("--hypotheses", "valid.de", "--reference", "valid.de", "--shortlist", "list")
     (message,) = complaints(capsys, *hypotheses, program=evaluate.main)

@@ -35,8 +35,8 @@ def source(tmp_path: Path) -> Path:
 
 def translated(model: Path, source: Path, *options: object, code: int = 0) -> list[str]:
     output = source.with_name("output")
-    given = ("--model", model, "--input", source, "--output", output, *options)
-    assert main([str(one) for one in given]) == code
+    arguments = ("--model", model, "--input", source, "--output", output, *options)
+    assert main([str(one) for one in arguments]) == code
     return output.read_text(encoding="utf-8").split("\n")[:-1] if code == 0 else []
 
 

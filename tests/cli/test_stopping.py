@@ -32,9 +32,9 @@ CODES = {
 def catches(process: int, number: int) -> bool:
     """Whether the process has a handler for the signal."""
     status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
-    found = re.search(r"SigCgt:\t([0-9a-f]+)", status)
-    assert found is not None
-    return bool(int(found[1], 16) >> (number - 1) & 1)
+    match = re.search(r"SigCgt:\t([0-9a-f]+)", status)
+    assert match is not None
+    return bool(int(match[1], 16) >> (number - 1) & 1)
 
 
 def stopped(command: Sequence[str], signals: Sequence[int], *, after: float) -> tuple[int, str]:
@@ -79,16 +79,16 @@ def test_a_signal_while_a_command_works(number: signal.Signals, capsys: pytest.C
     def before(*_: object) -> None:
         pytest.fail("the handler of outside")
 
-    former = {each: signal.signal(each, before) for each in CODES}
+    former = {handled: signal.signal(handled, before) for handled in CODES}
     try:
         code, word = CODES[number]
         assert run("nmt-any", body) == code
         assert capsys.readouterr().err == f"nmt-any: {word}\n"
         assert closed == [True]
-        assert {signal.getsignal(each) for each in CODES} == {before}
+        assert {signal.getsignal(handled) for handled in CODES} == {before}
     finally:
-        for each, handler in former.items():
-            signal.signal(each, handler)
+        for handled, handler in former.items():
+            signal.signal(handled, handler)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])

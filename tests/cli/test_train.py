@@ -249,10 +249,10 @@ def test_adding_a_metric(tmp_path: Path, tiny: Path, train: Train, monkeypatch: 
     monkeypatch.setitem(METRICS, "words", Metric("words", "higher", True, lambda *_: SameLength()))  # type: ignore[arg-type, return-value]
     steered = ["training.validation.metric=words", "training.schedule={name: plateau, metric: words, patience: 0}"]
     assert train(tiny, tmp_path / "run", *steered, "training.keep_best=3") == 0
-    found = [record["words"] for record in records(tmp_path / "run") if record["split"] == "valid"]
-    assert len(found) == 3
+    measured = [record["words"] for record in records(tmp_path / "run") if record["split"] == "valid"]
+    assert len(measured) == 3
     best = load_model(tmp_path / "run" / "best.safetensors").training["validation"]["words"]
-    assert best == max(found)
+    assert best == max(measured)
     assert f" · words {best:.2f}" in (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
 
 

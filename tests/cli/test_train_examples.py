@@ -79,7 +79,7 @@ def test_a_file_wins_over_an_example_and_a_folder_does_not(capsys: pytest.Captur
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("name", "told"),
     [
         ("demoo", "demoo: no such configuration file; nearest of the examples: demo"),
         ("configs/multi30k_en_de.yaml", "no such configuration file; nearest of the examples: multi30k_en_de"),
@@ -87,5 +87,5 @@ def test_a_file_wins_over_an_example_and_a_folder_does_not(capsys: pytest.Captur
         ("zebra", "zebra: no such configuration file; nmt-train --list-configs lists examples"),
     ],
 )
-def test_a_name_that_nothing_has(capsys: pytest.CaptureFixture[str], given: str, told: str) -> None:
-    assert errors(capsys, "--config", given).endswith(f"{told}\n")
+def test_a_name_that_nothing_has(capsys: pytest.CaptureFixture[str], name: str, told: str) -> None:
+    assert errors(capsys, "--config", name).endswith(f"{told}\n")

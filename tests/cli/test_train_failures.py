@@ -234,8 +234,8 @@ def test_a_damaged_state_gives_way_to_the_one_before(
     capsys.readouterr()
     assert train(tiny, output, *AVERAGED, "--resume") == 0
     said = capsys.readouterr().err
-    found = "is gone" if is_gone else "damaged"
-    assert re.search(rf"warning: {output}/state.safetensors: {found}.*; going on from the state before it, of", said)
+    reason = "is gone" if is_gone else "damaged"
+    assert re.search(rf"warning: {output}/state.safetensors: {reason}.*; going on from the state before it, of", said)
     assert f"of update {previous}\n" in said
     assert_same(whole, output)
 

@@ -184,8 +184,8 @@ def test_mistakes_of_all_kinds_are_reported_at_once(
 def test_a_model_that_cannot_be_read(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
     """It is reported with the rest; what it would have decided is not held against the configuration."""
     config = without(tiny, tmp_path / "tied.yaml", "model", "subwords", model={"tie_embeddings": "target"})
-    given = ("training.average_best=1", "training.freeze=[encoder]", "--init-from", tmp_path / "nowhere")
-    assert train(config, tmp_path / "run", *given) == 2
+    options = ("training.average_best=1", "training.freeze=[encoder]", "--init-from", tmp_path / "nowhere")
+    assert train(config, tmp_path / "run", *options) == 2
     headline, first, second = capsys.readouterr().err.splitlines()
     assert headline == "nmt-train: 2 problems:"
     assert first == f"  - {tmp_path / 'nowhere'}: no such model file or run folder"
@@ -227,11 +227,11 @@ EMBEDDINGS = {"source_embedding.weight", "own_target_embedding.weight"}
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory, tiny: Path, trained: Path, train: Train) -> dict[str, Path]:
     """A model for each way to tie the embeddings."""
-    found = {"none": trained}
+    runs = {"none": trained}
     for tied in ("target", "all"):
-        found[tied] = tmp_path_factory.mktemp("runs") / tied
-        assert train(tiny, found[tied], f"model.tie_embeddings={tied}", "training.max_updates=2") == 0
-    return found
+        runs[tied] = tmp_path_factory.mktemp("runs") / tied
+        assert train(tiny, runs[tied], f"model.tie_embeddings={tied}", "training.max_updates=2") == 0
+    return runs
 
 
 @pytest.mark.parametrize("tied", ["none", "target", "all"])

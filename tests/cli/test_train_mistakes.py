@@ -27,7 +27,7 @@ def complaint(capsys: Capture) -> str:
 
 
 @pytest.fixture
-def own(tmp_path: Path, corpus: Path, tiny: Path) -> Path:
+def own_config(tmp_path: Path, corpus: Path, tiny: Path) -> Path:
     """A configuration beside a corpus of its own, to be damaged."""
     folder = tmp_path / "own"
     folder.mkdir()
@@ -100,11 +100,11 @@ CORPORA: dict[str, tuple[Callable[[Path], object], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", CORPORA)
-def test_corpora(tmp_path: Path, own: Path, train: Train, capsys: Capture, name: str) -> None:
+def test_corpora(tmp_path: Path, own_config: Path, train: Train, capsys: Capture, name: str) -> None:
     damage, fragments = CORPORA[name]
-    damage(own.parent)
+    damage(own_config.parent)
     for mode in ([], ["--dry-run"]):
-        assert train(own, tmp_path / "run", *mode) == 2
+        assert train(own_config, tmp_path / "run", *mode) == 2
         errors = complaint(capsys)
         for fragment in fragments:
             assert fragment in errors
@@ -267,13 +267,13 @@ def test_a_log_that_is_a_folder(tmp_path: Path, tiny: Path, train: Train, capsys
     assert "train.log: is a folder, but has the name of a file of the run; rename it" in complaint(capsys)
 
 
-def test_an_empty_folder_of_the_user_is_kept(tmp_path: Path, own: Path, train: Train, capsys: Capture) -> None:
+def test_an_empty_folder_of_the_user_is_kept(tmp_path: Path, own_config: Path, train: Train, capsys: Capture) -> None:
     """It stays when preparation fails, and another configuration may use it then."""
     output = tmp_path / "run"
     output.mkdir()
-    assert train(own, output, "data.max_length=1") == 2
+    assert train(own_config, output, "data.max_length=1") == 2
     assert output.is_dir()
-    assert train(own, output, "training.max_updates=1") == 0
+    assert train(own_config, output, "training.max_updates=1") == 0
 
 
 def test_a_damaged_folder_is_not_resumed(
@@ -309,16 +309,16 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_file_given_as_configuration_is_not_replaced(
-    tmp_path: Path, own: Path, train: Train, capsys: Capture
+    tmp_path: Path, own_config: Path, train: Train, capsys: Capture
 ) -> None:
     """By the resolved configuration of a run in the folder where it lies."""
-    config = own.rename(own.with_name("config.yaml"))
+    config = own_config.rename(own_config.with_name("config.yaml"))
     config.write_text(f"# mine\n{config.read_text(encoding='utf-8')}", encoding="utf-8")
-    before = files(own.parent)
+    before = files(own_config.parent)
     for options in ([], ["--resume"], ["--overwrite"]):
-        assert train(config, own.parent, *options) == 2
+        assert train(config, own_config.parent, *options) == 2
         assert "config.yaml: is the file given as --config, which the run would replace" in complaint(capsys)
-        assert files(own.parent) == before
+        assert files(own_config.parent) == before
 
 
 def test_a_run_without_its_state_is_not_trained_over(
@@ -355,13 +355,13 @@ def test_a_run_without_its_state_is_not_trained_over(
 
 
 def test_overwriting_waits_until_all_is_there_that_the_new_run_needs(
-    tmp_path: Path, own: Path, tiny: Path, trained: Path, train: Train, capsys: Capture
+    tmp_path: Path, own_config: Path, tiny: Path, trained: Path, train: Train, capsys: Capture
 ) -> None:
     output = tmp_path / "run"
     shutil.copytree(trained, output)
     before = files(output)
-    (own.parent / "train.de").unlink()
-    assert train(own, output, "--overwrite") == 2
+    (own_config.parent / "train.de").unlink()
+    assert train(own_config, output, "--overwrite") == 2
     assert "train.de: no such file" in complaint(capsys)
     del before["train.log"]
     now = files(output)
@@ -379,11 +379,11 @@ def test_overwriting_waits_until_all_is_there_that_the_new_run_needs(
     [("two", "WORLD_SIZE is two: must be a whole number"), ("2", "WORLD_SIZE is 2, but the other processes cannot be")],
 )
 def test_an_environment_that_torchrun_did_not_make(
-    own: Path, tmp_path: Path, size: str, told: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    own_config: Path, tmp_path: Path, size: str, told: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", size)
     for variable in ("RANK", "LOCAL_RANK"):
         monkeypatch.delenv(variable, raising=False)
-    assert main(["--config", str(own), "--output", str(tmp_path / "run"), "--device", "cpu"]) == 2
+    assert main(["--config", str(own_config), "--output", str(tmp_path / "run"), "--device", "cpu"]) == 2
     assert told in complaint(capsys)
     assert not (tmp_path / "run").exists()

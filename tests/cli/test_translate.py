@@ -132,9 +132,9 @@ def test_rules_of_the_search(model: Path, source: Path) -> None:
     drawn = ("--sample", "--scores", "--max-length-ratio", "9")  # the best translations of this model are the longest
     plain = translated(model, source, *drawn)
     for rule in ("--min-length=50", "--minimum-length=50", "--no-repeat-ngram-size=1", "--suppress-unknown"):
-        found = translated(model, source, *drawn, rule)
-        assert found != plain
-        assert len(found) == len(plain) == 7
+        ruled = translated(model, source, *drawn, rule)
+        assert ruled != plain
+        assert len(ruled) == len(plain) == 7
     assert translated(model, source, *drawn, "--suppress-unknown", "false") == plain
 
 
@@ -158,9 +158,9 @@ def test_prefixes(capsys, model: Path, source: Path, tmp_path: Path, monkeypatch
     prefix = tmp_path / "prefix.txt"
     prefix.write_text("Two men\n\n\nA dog runs\n\nIs the\n\n", encoding="utf-8")
     plain, forced = translated(model, source), translated(model, source, "--prefix", str(prefix))
-    assert [line.startswith(given) for line, given in zip(forced, prefix.read_text().split("\n"), strict=False)] == [
-        True
-    ] * 7
+    assert [
+        line.startswith(beginning) for line, beginning in zip(forced, prefix.read_text().split("\n"), strict=False)
+    ] == [True] * 7
     assert [forced[index] == plain[index] for index in range(7)] == [False, True, True, False, True, False, True]
 
     prefix.write_text("Two men\n", encoding="utf-8")
@@ -179,17 +179,17 @@ def test_prefixes(capsys, model: Path, source: Path, tmp_path: Path, monkeypatch
 
 
 def test_what_does_not_go_with_sampling(capsys, model: Path, source: Path) -> None:
-    given = ("--model", model, "--input", source)
-    messages = complaints(capsys, *given, "--temperature", "0.5", "--top-k", "3", "--top-p", "0.5", "--seed", "1")
+    arguments = ("--model", model, "--input", source)
+    messages = complaints(capsys, *arguments, "--temperature", "0.5", "--top-k", "3", "--top-p", "0.5", "--seed", "1")
     assert len(messages) == 5  # how many there are, and each
     for option in ("--temperature", "--top-k", "--top-p", "--seed"):
         assert sum(f"{option} has an effect only with --sample" in message for message in messages) == 1
-    (message,) = complaints(capsys, *given, "--sample", "--beam-size", "3")
+    (message,) = complaints(capsys, *arguments, "--sample", "--beam-size", "3")
     assert "--beam-size has no effect with --sample" in message
-    (message,) = complaints(capsys, *given, "--sample", "--coverage-penalty", "0.1")
+    (message,) = complaints(capsys, *arguments, "--sample", "--coverage-penalty", "0.1")
     assert "--coverage-penalty has no effect with --sample" in message
     wrong = ("--temperature", "0", "--top-k", "0", "--top-p", "1.5", "--seed", "x", "--n-best", "0")
-    text = "\n".join(complaints(capsys, *given, "--sample", *wrong))
+    text = "\n".join(complaints(capsys, *arguments, "--sample", *wrong))
     assert "--temperature 0: allowed: a number, more than 0 and at most 100" in text
     assert "--top-k 0: allowed: a whole number, at least 1" in text
     assert "--top-p 1.5: allowed: a number, more than 0 and at most 1" in text
@@ -297,8 +297,8 @@ def test_a_terminal_shows_the_progress(model: Path, source: Path) -> None:
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-"])
 def test_a_closed_standard_stream(model: Path, source: Path, closed: str) -> None:
-    given = "" if closed == "<&-" else f"--input '{source}'"
-    command = f"'{sys.executable}' -m nmt.cli.translate --model '{model}' {given} {closed}"
+    option = "" if closed == "<&-" else f"--input '{source}'"
+    command = f"'{sys.executable}' -m nmt.cli.translate --model '{model}' {option} {closed}"
     done = subprocess.run(["sh", "-c", command], capture_output=True)
     assert (done.returncode, done.stdout) == (2, b"")
     (line,) = done.stderr.decode().splitlines()
@@ -440,21 +440,21 @@ def test_an_unknown_option_is_refused(capsys, model: Path) -> None:
 def test_constraints(capsys, model: Path, source: Path, tmp_path: Path) -> None:
     constraints = tmp_path / "constraints.txt"
     constraints.write_text("Two men\n\n\nA dog\tball\n\nIs\tthe\n\n", encoding="utf-8")
-    plain, found = translated(model, source), translated(model, source, "--constraints", str(constraints))
-    for line, phrases in zip(found, constraints.read_text().split("\n")[:-1], strict=True):
+    plain, constrained = translated(model, source), translated(model, source, "--constraints", str(constraints))
+    for line, phrases in zip(constrained, constraints.read_text().split("\n")[:-1], strict=True):
         assert all(phrase in line for phrase in phrases.split("\t"))
-    assert [found[index] == plain[index] for index in range(7)] == [False, True, True, False, True, False, True]
+    assert [constrained[index] == plain[index] for index in range(7)] == [False, True, True, False, True, False, True]
 
-    given = ("--model", model, "--input", source, "--constraints", constraints)
-    (message,) = complaints(capsys, *given, "--sample")
+    arguments = ("--model", model, "--input", source, "--constraints", constraints)
+    (message,) = complaints(capsys, *arguments, "--sample")
     assert "--constraints has no effect with --sample" in message
-    (message,) = complaints(capsys, *given, "--output", constraints)
+    (message,) = complaints(capsys, *arguments, "--output", constraints)
     assert f"--output {constraints}: would overwrite --constraints" in message
     constraints.write_text("A dog runs across the green field.\n" * 7, encoding="utf-8")
-    messages = complaints(capsys, *given)
+    messages = complaints(capsys, *arguments)
     assert "the constraints of line 1 need" in "\n".join(messages)
     constraints.write_text("Two men\n", encoding="utf-8")
-    (message,) = complaints(capsys, *given)
+    (message,) = complaints(capsys, *arguments)
     assert f"--constraints {constraints} has 1 line and --input {source} has 7" in message
     assert "a line of constraints may be empty" in message
 
@@ -466,13 +466,13 @@ def test_diverse_n_best_lists(capsys, model: Path, source: Path) -> None:
     texts = [line.split(" ||| ")[1] for line in diverse if line.startswith("0 ")]
     assert len(set(texts)) == len(texts) == 3
 
-    given = ("--model", model, "--input", source)
-    (message,) = complaints(capsys, *given, "--diversity", "1")
+    arguments = ("--model", model, "--input", source)
+    (message,) = complaints(capsys, *arguments, "--diversity", "1")
     assert "--diversity has an effect only with --n-best K" in message
     for wrong in ("0", "-1", "nan", "inf", "much", "1_0", "1e400"):
-        (message,) = complaints(capsys, *given, "--n-best", "2", "--diversity", wrong)
+        (message,) = complaints(capsys, *arguments, "--n-best", "2", "--diversity", wrong)
         assert message.endswith(f"--diversity {wrong}: allowed: a number, more than 0")
-    messages = complaints(capsys, *given, "--n-best", "2", "--diversity", "1", "--sample", "--constraints", source)
+    messages = complaints(capsys, *arguments, "--n-best", "2", "--diversity", "1", "--sample", "--constraints", source)
     assert len(messages) == 4
     assert sum("--diversity does not go with --constraints" in message for message in messages) == 1
     assert sum("--diversity has no effect with --sample" in message for message in messages) == 1

@@ -68,8 +68,8 @@ def test_options_of_lines_alone(capsys: pytest.CaptureFixture[str], model: Path,
 def test_options_of_alignments(model: Path, tmp_path: Path) -> None:
     """They say where tags go."""
     source, output = FIXTURES / "page.html", tmp_path / "out"
-    given = ["--model", str(model), "--format", "html", "--input", str(source), "--output", str(output)]
-    assert main([*given, "--alignment-step", "next", "--end-links", "none"]) == 0
+    arguments = ["--model", str(model), "--format", "html", "--input", str(source), "--output", str(output)]
+    assert main([*arguments, "--alignment-step", "next", "--end-links", "none"]) == 0
     options = TranslationOptions(alignment_step="next", end_links="none")
     text = source.read_text()
     assert output.read_text() == translate_document(Translator.load(model), text, format="html", options=options)

@@ -56,8 +56,8 @@ class Command:
         self.parts = source.with_name("out.parts")
 
     def run(self, *options: object, output: Path | str | None = None) -> int:
-        given = ("--model", self.model, "--input", self.source, "--output", output or self.output, *options)
-        return main([str(each) for each in given])
+        arguments = ("--model", self.model, "--input", self.source, "--output", output or self.output, *options)
+        return main([str(argument) for argument in arguments])
 
     def whole(self, *options: object) -> bytes:
         """What a run without chunks writes."""
@@ -131,8 +131,8 @@ def test_nor_in_float64(command: Command, monkeypatch: pytest.MonkeyPatch) -> No
     def double(file: Any) -> Seq2Seq:
         return rebuild(file).double()
 
-    def shown(index: int, found: Any, **_: object) -> str:
-        return "".join(f"{index} {(each.text, round(each.score, 12))}\n" for each in found)
+    def shown(index: int, translations: Any, **_: object) -> str:
+        return "".join(f"{index} {(translation.text, round(translation.score, 12))}\n" for translation in translations)
 
     monkeypatch.setattr(translator, "rebuild", double)
     monkeypatch.setattr("nmt.cli.translate._written", shown)
