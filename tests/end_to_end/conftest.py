@@ -108,8 +108,10 @@ def is_older(path: Path, other: Path) -> bool:
 
     Until the next is saved, the run then has the last but two instead, and neither is damaged.
     """
-    mine, theirs = (read_state(each).numbers["progress"] for each in (path, other))
-    positions = [(each["update"], each["validated"], each["finished"] is not None) for each in (mine, theirs)]
+    mine, theirs = (read_state(state).numbers["progress"] for state in (path, other))
+    positions = [
+        (progress["update"], progress["validated"], progress["finished"] is not None) for progress in (mine, theirs)
+    ]
     return positions[0] < positions[1]
 
 

@@ -31,15 +31,15 @@ TRAINING_PAIRS = 12_000
 
 @pytest.fixture(scope="module")
 def lines() -> list[str]:
-    given = os.environ.get("NMT_PROOF_TEXT")
-    return list(read_lines(Path(given))) if given else sentences()
+    path = os.environ.get("NMT_PROOF_TEXT")
+    return list(read_lines(Path(path))) if path else sentences()
 
 
 @pytest.fixture(scope="module")
 def model(lines: list[str], shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The model of NMT_PROOF_MODEL, or one that is trained on a part of Multi30k."""
-    if given := os.environ.get("NMT_PROOF_MODEL"):
-        return Path(given)
+    if path := os.environ.get("NMT_PROOF_MODEL"):
+        return Path(path)
     folder = tmp_path_factory.mktemp("flickr")
     corpus = shared_data / "multi30k" / "tok"
     for name, original, count in (("train", "train", TRAINING_PAIRS), ("valid", "val", 100)):
@@ -85,9 +85,9 @@ def test_no_translation_depends_on_its_batch(
     assert len(texts) == len(lines)
     assert len(set(texts)) >= VARIED * len(lines)
     worst = 0
-    for name, found in ways:
-        differing = sum(best.text != text for (best, *_), text in zip(found, texts, strict=True))
-        apart = max(abs(best.score - other.score) for (best, *_), (other, *_) in zip(alone, found, strict=True))
+    for name, translations in ways:
+        differing = sum(best.text != text for (best, *_), text in zip(translations, texts, strict=True))
+        apart = max(abs(best.score - other.score) for (best, *_), (other, *_) in zip(alone, translations, strict=True))
         worst = max(worst, differing)
         record_property(name, (differing, apart))
         with capsys.disabled():

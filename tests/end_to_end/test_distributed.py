@@ -103,9 +103,9 @@ def test_two_processes_compute_the_updates_of_one(one: tuple[Path, Path], tmp_pa
     assert code == 0, errors
     assert "2 processes, each with its share of every batch" in errors
     assert errors.count("epoch 1: ") == 1  # one log
-    expected, found = losses(alone, "train"), losses(tmp_path / "run", "train")
-    assert len(found) == UPDATES
-    assert found == pytest.approx(expected, rel=1e-4)
+    expected, train_losses = losses(alone, "train"), losses(tmp_path / "run", "train")
+    assert len(train_losses) == UPDATES
+    assert train_losses == pytest.approx(expected, rel=1e-4)
     assert losses(tmp_path / "run", "valid") == pytest.approx(losses(alone, "valid"), rel=1e-4)
     assert (tmp_path / "run" / "best.safetensors").exists()
 

@@ -39,7 +39,15 @@ def test_a_state_that_no_training_wrote(
         texts["numbers"] = json.dumps(numbers)
 
     rewrite(folder / "run" / "state.safetensors", KIND, rewritten)
-    given = ["--config", str(folder / "bahdanau.yaml"), "--output", str(folder / "run"), "--device", "cpu", "--resume"]
-    assert main(given) == 2
+    options = [
+        "--config",
+        str(folder / "bahdanau.yaml"),
+        "--output",
+        str(folder / "run"),
+        "--device",
+        "cpu",
+        "--resume",
+    ]
+    assert main(options) == 2
     (error,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("nmt-train: error: ")]
     assert said in error

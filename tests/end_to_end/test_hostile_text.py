@@ -147,9 +147,9 @@ def random_model(kind: str, path: Path) -> Path:
 def translate(model: Path, source: Path, *options: object) -> tuple[list[str], int]:
     """The lines that nmt-translate writes, and the most memory that it had, in MB, or 0 where nobody knows."""
     output = source.with_name("output")
-    given = ["--model", model, "--device", "cpu", "--input", source, "--output", output, *options]
+    arguments = ["--model", model, "--device", "cpu", "--input", source, "--output", output, *options]
     done = subprocess.run(
-        [sys.executable, "-c", TRANSLATE, *map(str, given)],
+        [sys.executable, "-c", TRANSLATE, *map(str, arguments)],
         capture_output=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )

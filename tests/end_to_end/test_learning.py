@@ -78,7 +78,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     files = [f"{key}.{side}={folder / name}.{language}" for key, name in (("train.0", "train"), ("valid", "valid"))
              for side, language in (("source", "en"), ("target", "de"))]  # fmt: skip
     task = Task("learning", RECIPE, folder / "test.en", folder / "test.de", folder / "test.align")
-    made = Corpus(task, [f"data.{each}" for each in (*files, f"cache_folder={folder / 'cache'}")])
+    made = Corpus(task, [f"data.{setting}" for setting in (*files, f"cache_folder={folder / 'cache'}")])
     made.train(COMBINATIONS[0], folder / "unused", "--dry-run")
     return made
 

@@ -160,7 +160,7 @@ def test_files_of_another_length_than_standard_input(
 
 
 @pytest.mark.parametrize(
-    ("option", "given", "expected"),
+    ("option", "required", "expected"),
     [
         ("--prefix", "a dog runs across the green field . " * 9, "the prefix of line 89"),
         ("--constraints", "two men\ta dog\t" + "across the green field " * 9, "the constraints of line 89 need"),
@@ -170,13 +170,13 @@ def test_more_than_fits_into_the_longest_translation(
     folder: Path,
     model: Path,
     option: str,
-    given: str,
+    required: str,
     expected: str,
     capsysbinary: Capture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     beside = [""] * LINES
-    beside[88] = given
+    beside[88] = required
     assert text(LINES).split("\n")[88]
     (folder / "beside").write_text("".join(f"{line}\n" for line in beside), encoding="utf-8")
     said, _ = refused(capsysbinary, model, f"--input source {option} beside --output out")
@@ -195,11 +195,11 @@ def test_more_than_fits_into_the_longest_translation(
 def test_all_that_is_wrong_is_said_at_once(folder: Path, model: Path, capsysbinary: Capture) -> None:
     (folder / "beside").write_bytes(b"fine\nnot \xff fine\n")
     (folder / "short").write_text("one\n", encoding="utf-8")
-    given = (
+    arguments = (
         "--input source --output source --sample --beam-size 3 --constraints short --prefix beside --diversity 1 "
         "--alignments . --dictionary short --flush --n-best 0 --device gpu"
     )
-    (head, *problems), _ = refused(capsysbinary, model, given)
+    (head, *problems), _ = refused(capsysbinary, model, arguments)
     assert head == f"nmt-translate: {len(problems)} problems:"
     assert all(line.startswith("  - ") for line in problems)
     for part in (

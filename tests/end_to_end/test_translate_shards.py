@@ -21,7 +21,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def given(model: Path, tmp_path: Path) -> list[str]:
+def arguments(model: Path, tmp_path: Path) -> list[str]:
     """What a command needs, but for the output."""
     source = tmp_path / "source"
     source.write_text(text(LINES), encoding="utf-8")
@@ -30,9 +30,9 @@ def given(model: Path, tmp_path: Path) -> list[str]:
 
 
 @pytest.fixture
-def whole(given: list[str], tmp_path: Path) -> bytes:
+def whole(arguments: list[str], tmp_path: Path) -> bytes:
     """The output of one process."""
-    assert main([*given, "--output", str(tmp_path / "whole"), "--alignments", str(tmp_path / "whole.align")]) == 0
+    assert main([*arguments, "--output", str(tmp_path / "whole"), "--alignments", str(tmp_path / "whole.align")]) == 0
     return (tmp_path / "whole").read_bytes()
 
 
@@ -55,7 +55,7 @@ def finish(process: "subprocess.Popen[str]") -> tuple[int, str]:
 
 def workers(output: Path) -> dict[int, int]:
     """The process ids of those that translate to an output, by their ranks."""
-    found = {}
+    processes = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             variables = (folder / "environ").read_bytes().split(b"\0")
@@ -63,9 +63,9 @@ def workers(output: Path) -> dict[int, int]:
         except OSError:
             continue
         if str(output).encode() in line and b"torch.distributed.run" not in line:
-            ranks = [int(each.removeprefix(b"RANK=")) for each in variables if each.startswith(b"RANK=")]
-            found |= dict.fromkeys(ranks, int(folder.name))
-    return found
+            ranks = [int(variable.removeprefix(b"RANK=")) for variable in variables if variable.startswith(b"RANK=")]
+            processes |= dict.fromkeys(ranks, int(folder.name))
+    return processes
 
 
 def wait_for_a_chunk(parts: Path) -> None:
@@ -75,10 +75,10 @@ def wait_for_a_chunk(parts: Path) -> None:
         time.sleep(0.005)
 
 
-def test_two_processes_write_what_one_writes(given: list[str], whole: bytes, tmp_path: Path) -> None:
+def test_two_processes_write_what_one_writes(arguments: list[str], whole: bytes, tmp_path: Path) -> None:
     output = tmp_path / "out"
     more = ("--alignments", str(tmp_path / "out.align"), "--chunk-lines", "5")
-    code, errors = finish(start(2, *given, "--output", str(output), *more))
+    code, errors = finish(start(2, *arguments, "--output", str(output), *more))
     assert code == 0, errors
     assert errors.count("nmt-translate: warning: glossary: 'Ü' is left out, which is said once: ") == 1
     assert output.read_bytes() == whole
@@ -88,9 +88,9 @@ def test_two_processes_write_what_one_writes(given: list[str], whole: bytes, tmp
 
 
 @pytest.mark.slow
-def test_all_killed_and_resumed_by_another_number(given: list[str], whole: bytes, tmp_path: Path) -> None:
+def test_all_killed_and_resumed_by_another_number(arguments: list[str], whole: bytes, tmp_path: Path) -> None:
     output, parts = tmp_path / "out", tmp_path / "out.parts"
-    process = start(2, *given, "--output", str(output), "--chunk-lines", "1")
+    process = start(2, *arguments, "--output", str(output), "--chunk-lines", "1")
     wait_for_a_chunk(parts)
     process.kill()  # torchrun first, so that it tells nobody
     for identity in workers(output).values():
@@ -99,7 +99,7 @@ def test_all_killed_and_resumed_by_another_number(given: list[str], whole: bytes
     done = {path: path.stat().st_mtime_ns for path in parts.glob("*.done")}
     assert 0 < len(done) < LINES
     assert not output.exists()
-    process = start(3, *given, "--output", str(output), "--resume")
+    process = start(3, *arguments, "--output", str(output), "--resume")
     code, errors = finish(process)
     assert code == 0, errors
     assert errors.count(f"nmt-translate: resuming: {len(done)} of {LINES} chunks are finished") == 1
@@ -108,10 +108,10 @@ def test_all_killed_and_resumed_by_another_number(given: list[str], whole: bytes
 
 
 @pytest.mark.slow
-def test_one_killed_ends_the_job(given: list[str], whole: bytes, tmp_path: Path) -> None:
+def test_one_killed_ends_the_job(arguments: list[str], whole: bytes, tmp_path: Path) -> None:
     """The first process says what is kept; one process alone goes on, translating only what is missing."""
     output, parts = tmp_path / "out", tmp_path / "out.parts"
-    process = start(2, *given, "--output", str(output), "--chunk-lines", "1")
+    process = start(2, *arguments, "--output", str(output), "--chunk-lines", "1")
     wait_for_a_chunk(parts)
     os.kill(workers(output)[0], signal.SIGSTOP)  # it would finish all before torchrun has noticed
     os.kill(workers(output)[1], signal.SIGKILL)
@@ -122,16 +122,16 @@ def test_one_killed_ends_the_job(given: list[str], whole: bytes, tmp_path: Path)
     assert "nmt-translate: process 0 of 2 stopped by SIGTERM; " in errors
     assert f" of {LINES} chunks are kept in {parts}, continue with --resume" in errors
     done = {path: path.stat().st_mtime_ns for path in parts.glob("*.done")}
-    assert main([*given, "--output", str(output)]) == 2
+    assert main([*arguments, "--output", str(output)]) == 2
     assert {path: path.stat().st_mtime_ns for path in parts.glob("*.done")} == done
-    assert main([*given, "--output", str(output), "--resume"]) == 0
+    assert main([*arguments, "--output", str(output), "--resume"]) == 0
     assert output.read_bytes() == whole
 
 
 @pytest.mark.slow
-def test_torchrun_restarts_what_was_killed(given: list[str], whole: bytes, tmp_path: Path) -> None:
+def test_torchrun_restarts_what_was_killed(arguments: list[str], whole: bytes, tmp_path: Path) -> None:
     output, parts = tmp_path / "out", tmp_path / "out.parts"
-    process = start(2, *given, "--output", str(output), "--chunk-lines", "1", launcher=("--max-restarts=1",))
+    process = start(2, *arguments, "--output", str(output), "--chunk-lines", "1", launcher=("--max-restarts=1",))
     wait_for_a_chunk(parts)
     os.kill(workers(output)[0], signal.SIGKILL)
     code, errors = finish(process)
@@ -141,7 +141,7 @@ def test_torchrun_restarts_what_was_killed(given: list[str], whole: bytes, tmp_p
 
 
 @pytest.mark.slow
-def test_a_mistake_is_told_once(given: list[str], tmp_path: Path) -> None:
+def test_a_mistake_is_told_once(arguments: list[str], tmp_path: Path) -> None:
     """By the first process, also where others find it; and one that is found while translating by who finds it."""
     prefixes = tmp_path / "prefixes"
     prefixes.write_text("\n" * 6 + "dog\n" + "\n" * (LINES - 7), encoding="utf-8")  # of a blank line
@@ -153,7 +153,7 @@ def test_a_mistake_is_told_once(given: list[str], tmp_path: Path) -> None:
             "nmt-translate: error: --bean",
         ),
     ):
-        code, errors = finish(start(2, *given, *more))
+        code, errors = finish(start(2, *arguments, *more))
         assert code != 0
         # Without what a busy machine waits for, and the glossary's warning, if its line was reached first.
         lines = [line for line in errors.splitlines() if ": waiting for " not in line and ": warning: " not in line]

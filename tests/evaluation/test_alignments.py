@@ -12,8 +12,8 @@ from nmt.pharaoh import Gold, Link, Links
 
 def test_precision_recall_and_error_rate_by_hand() -> None:
     # A = {0-0, 1-2, 2-2}, S = {0-0, 1-1}, P = S + {1-2}: |A ∩ P| = 2 of 3, |A ∩ S| = 1 of 2
-    found = alignment_scores([[(0, 0), (1, 2), (2, 2)]], [Gold({(0, 0), (1, 1)}, {(0, 0), (1, 1), (1, 2)})])
-    assert found == pytest.approx((2 / 3, 1 / 2, 1 - (1 + 2) / (3 + 2)))
+    scores = alignment_scores([[(0, 0), (1, 2), (2, 2)]], [Gold({(0, 0), (1, 1)}, {(0, 0), (1, 1), (1, 2)})])
+    assert scores == pytest.approx((2 / 3, 1 / 2, 1 - (1 + 2) / (3 + 2)))
     sure = {(0, 0), (1, 1)}
     assert alignment_scores([sure], [Gold(sure, sure)]) == (1.0, 1.0, 0.0)
     assert alignment_scores([{(5, 5)}], [Gold(sure, sure)]) == (0.0, 0.0, 1.0)

@@ -33,9 +33,9 @@ class Browser:
                 self._url = f"http://127.0.0.1:{match[1]}"
                 break
         options = {"binary": CHROMIUM, "args": [*ARGUMENTS, f"--user-data-dir={folder}", *arguments]}
-        wanted = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
+        capabilities = {"browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
         try:
-            session = self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
+            session = self._call("POST", "/session", {"capabilities": {"alwaysMatch": capabilities}})
         except BaseException:
             self._end()
             raise

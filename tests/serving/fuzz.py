@@ -60,8 +60,8 @@ def bodies() -> st.SearchStrategy[tuple[str | None, bytes]]:
     tags = st.lists(st.sampled_from([*WORDS, *"<>&\"'=/ ", "<b>", "</b>", "<p>", "<a title='", "&amp;", "<!--", "-->"]))
     in_html = st.fixed_dictionaries({"q": tags.map("".join), "source": st.just("en"), "format": st.just("html")})
     right_fields = right_fields | in_html
-    likely = st.builds(lambda given: {"target": "de", **given}, right_fields)
-    almost = fields.map(lambda given: {"source": "en", "target": "de", **given})
+    likely = st.builds(lambda drawn: {"target": "de", **drawn}, right_fields)
+    almost = fields.map(lambda drawn: {"source": "en", "target": "de", **drawn})
     objects = (likely | likely | likely | almost | values).map(lambda value: json.dumps(value).encode())
     forms = st.dictionaries(st.sampled_from(["q", "source", "target", "alternatives", "x"]), texts, max_size=5)
     in_form = forms.map(lambda form: urlencode({"source": "en", "target": "de", **form}, errors="replace").encode())
