@@ -20,6 +20,7 @@ from typing import NamedTuple, get_args
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find the package when run as a file
 
+from nmt.cli.common import run
 from nmt.cli.outputs import check_outputs, opened_for_writing
 from nmt.config.schema import SentenceMetric, Tokenizer
 from nmt.data.corpus import read_lines
@@ -27,6 +28,7 @@ from nmt.errors import Checking, UserError, checked
 from nmt.evaluation.metrics import TOKENIZERS, check_tokenizer
 from nmt.evaluation.sentence_scores import SentenceScore, sentence_score
 
+PROGRAM = "distill.py"
 BETWEEN = " ||| "
 TOKENIZE: Tokenizer = "13a"
 MOST_DIGITS = 18  # of the number of a source
@@ -88,7 +90,7 @@ def read_score(options: argparse.Namespace) -> Checking[SentenceScore]:
     return sentence_score(options.metric, tokenize=tokenize, lowercase=options.lowercase)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description="Choose from n-best lists the translations nearest to the references, as the targets of a student.",
         allow_abbrev=False,
@@ -110,15 +112,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help=f"sacreBLEU's tokenization for BLEU; none for text that is tokenized (default: {TOKENIZE})",
     )
     parser.add_argument("--lowercase", action="store_true", help="ignore case")
-    options = parser.parse_args(arguments)
-    try:
-        score = checked(read_score(options))
-        with opened_for_writing(options.output) as file:
-            for text in nearest(options.n_best, options.reference, score):
-                file.write(f"{text}\n".encode())
-    except UserError as error:
-        parser.exit(2, "".join(f"distill.py: error: {message}\n" for message in error.messages))
-    return 0
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    return run(PROGRAM, lambda: _choose(options))
+
+
+def _choose(options: argparse.Namespace) -> None:
+    score = checked(read_score(options))
+    with opened_for_writing(options.output) as file:
+        for text in nearest(options.n_best, options.reference, score):
+            file.write(f"{text}\n".encode())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Which translations of an n-best list a student is given, and what is refused."""
 
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -31,11 +32,12 @@ def write(path: Path, lines: list[str]) -> Path:
     return path
 
 
-def run(distill: ModuleType, folder: Path, lists: list[str], references: list[str], *more: str) -> Path:
+def run(distill: ModuleType, folder: Path, lists: list[str], references: list[str], *more: str, code: int = 0) -> Path:
+    """The output, where the script ended with this exit code."""
     files = write(folder / "n-best", lists), write(folder / "reference", references)
     output = folder / "nearest"
     arguments = ["--n-best", str(files[0]), "--reference", str(files[1]), "--output", str(output), *more]
-    assert distill.main(arguments) == 0
+    assert distill.main(arguments) == code
     return output
 
 
@@ -72,21 +74,19 @@ def test_mistakes(
     references: list[str],
     expected: str,
 ) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        run(distill, tmp_path, lists, references)
-    assert stopped.value.code == 2
+    output = run(distill, tmp_path, lists, references, code=2)
     assert expected in capsys.readouterr().err
-    assert not (tmp_path / "nearest").exists()
+    assert not output.exists()
 
 
 def refused(distill: ModuleType, capsys: pytest.CaptureFixture[str], *arguments: object) -> list[str]:
     """What is said to these arguments."""
-    with pytest.raises(SystemExit) as stopped:
-        distill.main([*map(str, arguments)])
-    assert stopped.value.code == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert all(line.startswith("distill.py: error: ") for line in lines)
-    return [line.removeprefix("distill.py: error: ") for line in lines]
+    assert distill.main([*map(str, arguments)]) == 2
+    first, *others = capsys.readouterr().err.splitlines()
+    if not others:
+        return [first.removeprefix("distill.py: error: ")]
+    assert first == f"distill.py: {len(others)} problems:"
+    return [line.removeprefix("  - ") for line in others]
 
 
 def test_files_that_are_not_there(distill: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -126,3 +126,23 @@ def test_what_would_have_no_effect(distill: ModuleType, tmp_path: Path, capsys: 
     nothing = f"{empty[0]}: the file is empty; there is nothing to choose from"
     assert refused(distill, capsys, "--n-best", empty[0], "--reference", empty[1], *output) == [nothing]
     assert not (tmp_path / "out").exists()
+    folder = ["--output", tmp_path]
+    assert refused(distill, capsys, "--n-best", lists, "--reference", empty[0], *folder, *metric) == [
+        f"--output {tmp_path}: is a folder, not a file",
+        "--tokenize 13a: has no effect with --metric chrf; remove it",
+    ]
+
+
+def test_a_reader_that_goes_away(
+    distill: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `head -1` does: the script ends as a program that SIGPIPE ends, and says nothing."""
+
+    def gone(*files: object) -> Iterator[str]:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(distill, "nearest", gone)
+    monkeypatch.setattr("nmt.cli.common.abandon_standard_output", lambda: None)  # which is pytest's here
+    output = run(distill, tmp_path, ["0 ||| a ||| -1"], ["a"], code=128 + signal.SIGPIPE)
+    assert not output.exists()
+    assert capsys.readouterr().err == ""
