@@ -74,7 +74,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _body(options: argparse.Namespace) -> int:
     recipe = RECIPES[options.recipe]
-    problems = [f"--{name}: must be 1 or more" for name in ("seeds", "threads") if (getattr(options, name) or 1) < 1]
+    numbers = {"seeds": options.seeds, "threads": options.threads}
+    problems = [f"--{name} {one}: must be 1 or more" for name, one in numbers.items() if one is not None and one < 1]
     if find_spec("matplotlib") is None:
         problems.append("matplotlib is needed for the plot: pip install -c constraints.txt -e '.[plots]'")
     if not recipe.multi30k.source.is_file():

@@ -80,8 +80,9 @@ def test_the_long_recipe_is_the_short_one_for_longer_and_from_larger_weights() -
 
 
 def test_seeds() -> None:
-    """The long recipe repeats the seven rows of the published table, and three more."""
-    assert len(REPEATED) == len(set(REPEATED)) == 10
+    """The long recipe repeats the seven rows of Table 4, the other two that have a published order, and three more."""
+    assert len(REPEATED) == len(set(REPEATED)) == 12
+    assert {row for order in ORDERS for row in (order.better, order.worse)} <= set(REPEATED)
     assert {len(RECIPES["short"].seeds(row)) for row in ROWS.values()} == {1}
     assert {name for name, row in ROWS.items() if [*RECIPES["long"].seeds(row)] == [1, 2, 3]} == set(REPEATED)
     assert [*RECIPES["long"].seeds(ROWS["global-cosine"])] == [1]

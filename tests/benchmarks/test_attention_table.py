@@ -217,6 +217,14 @@ def test_some_rows_of_the_long_recipe_have_three_seeds(tmp_path: Path, capsys: p
 
 
 @pytest.mark.usefixtures("tiny_table")
+def test_mistakes_of_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert attention_table.main(["--seeds", "0", "--threads", "-1"]) == 2
+    said = capsys.readouterr().err
+    assert "--seeds 0: must be 1 or more" in said
+    assert "--threads -1: must be 1 or more" in said
+
+
+@pytest.mark.usefixtures("tiny_table")
 def test_a_table_that_was_stopped_goes_on(
     tmp_path: Path, runner: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
