@@ -127,9 +127,9 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
     outputs = {"standard output": STANDARD, "--output": options.output, "--json": options.json}
     outputs["--report"] = None if options.report == STANDARD else options.report
     yield from check_outputs(outputs, others=others)
-    counted = [(one.option, one.path, one.lines) for one in systems.candidates if one.models is None]
-    counted += [("--source", options.source, source), *(("--reference", *both) for both in references.items())]
-    counts = [(option, path, len(lines)) for option, path, lines in counted if lines]
+    files = [(one.option, one.path, one.lines) for one in systems.candidates if one.models is None]
+    files += [("--source", options.source, source), *(("--reference", *both) for both in references.items())]
+    counts = [(option, path, len(lines)) for option, path, lines in files if lines]
     if report is not None and report.gold_path is not None and report.gold:
         counts.append(("--gold-alignments", report.gold_path, len(report.gold)))
         yield from misplaced_links(report, source, next(iter(references.values()), []))

@@ -134,10 +134,9 @@ class Trainer:
     def _update(self, group: list[Batch | None], began: float) -> None:
         """One update and all counters that it moves; `began`: when its batches were asked for."""
         progress = self.progress
-        group = self._with_own_words(group)
+        group = self._with_own_words(self._with_candidates(group))
         factor = self.schedule.factor(progress.update + 1, progress.epoch + 1)
         rate = self.settings.optimizer.learning_rate * factor
-        group = self._with_candidates(group)
         result = update(self.model, self.optimizer, group, rate=rate, config=self.settings, parallel=self.parallel)
         progress.update, progress.rate = progress.update + 1, rate
         if self.states.average is not None and result.is_finite:
@@ -170,8 +169,8 @@ class Trainer:
     def _with_candidates(self, group: list[Batch | None]) -> list[Batch | None]:
         """The batches of an update, with their candidates where the objective has some.
 
-        A signal ends the search at once, with the state saved: the update has changed nothing yet. Several processes
-        leave together, before the next update.
+        A signal ends the search at once, with the state saved: this comes first in an update, which has changed nothing
+        yet, and drawn nothing. Several processes leave together, before the next update.
         """
         if (make := self.candidates) is None:
             return group
