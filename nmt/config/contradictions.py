@@ -364,16 +364,16 @@ def _rates(config: Config) -> Iterator[Problem]:
 
 def _fine_tuning(config: Config) -> Iterator[Problem]:
     training = config.training
-    new_outputs = training.vocabulary == "new" or (training.vocabulary == "extended" and config.subwords.joint)
+    is_new = training.vocabulary == "new"  # where it is extended, only tags are new, which no target has
     if training.vocabulary != "same" and "embeddings" in training.freeze:
         message = f"{training.vocabulary} contradicts training.freeze: embeddings, for new pieces have to learn theirs"
         yield _problem("training.vocabulary", message, "training.freeze")
-    elif new_outputs and config.model.tie_embeddings == "none" and "decoder" in training.freeze:
+    elif is_new and config.model.tie_embeddings == "none" and "decoder" in training.freeze:
         message = (
-            f"{training.vocabulary} contradicts training.freeze: decoder, which has the output layer: new pieces would "
-            "keep the mean that they start from there"
+            "new contradicts training.freeze: decoder, which has the output layer: new pieces would keep the mean that "
+            "they start from there"
         )
-        yield _problem("training.vocabulary", message, "training.freeze", "model.tie_embeddings", "subwords.joint")
+        yield _problem("training.vocabulary", message, "training.freeze", "model.tie_embeddings")
     if training.vocabulary == "extended" and not any(files.tag for files in config.data.train):
         message = "extended has no effect without a tag in data.train, which is what it adds; remove it"
         yield _problem("training.vocabulary", message, "data.train")

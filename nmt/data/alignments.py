@@ -18,7 +18,7 @@ from pathlib import Path
 
 from nmt.data.corpus import read_lines, read_pairs
 from nmt.data.words import PieceWords
-from nmt.errors import UserError
+from nmt.errors import UserError, counted
 from nmt.pharaoh import Link, few_of, links_of_line
 
 PieceLink = tuple[int, int, float]  # target piece t, source piece j, A_tj
@@ -63,8 +63,8 @@ def check_alignments(
             rows = number - (texts is None) + sum(1 for _ in pairs)
             links = number - (line is None) + sum(1 for _ in lines)
             raise UserError(
-                f"{alignments} has {links} lines, but {pair[0]} has {rows}; line i must have the links of pair i, and "
-                "be empty if there are none"
+                f"{alignments} has {counted(links, 'line')}, but {pair[0]} has {rows:,}; line i must have the links of "
+                "pair i, and be empty if there are none"
             )
         try:
             _check_line(line, texts, place=f"{alignments}, line {number}")

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from nmt.data.subwords import Subwords, Vocabularies
+from nmt.errors import counted
 from nmt.symbols import PIECES
 
 _SOURCE, _TARGET = "source_embedding.weight", ("own_target_embedding.weight", "output_layer.weight")
@@ -49,7 +50,7 @@ def vocabulary_report(old: Vocabularies, new: Vocabularies) -> Iterator[str]:
         known = int((rows >= 0).sum())
         yield (
             f"{name} vocabulary: {known:,} of {len(rows):,} pieces are known to the model, "
-            f"{len(rows) - known:,} start at the mean"
+            f"{counted(len(rows) - known, 'starts', 'start')} at the mean"
         )
 
 

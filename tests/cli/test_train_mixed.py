@@ -99,7 +99,7 @@ def test_a_model_learns_a_tag(
     with monkeypatch.context() as patch:
         stop_at_validation(patch, 2)
         assert train(short, tmp_path / "run", *changes, "--init-from", tmp_path / "first") == 130
-    assert "joint vocabulary: 56 of 57 pieces are known to the model, 1 start at the mean" in capsys.readouterr().err
+    assert "joint vocabulary: 56 of 57 pieces are known to the model, 1 starts at the mean" in capsys.readouterr().err
     assert train(short, tmp_path / "run", *changes, "--resume") == 0
     first, run = (load_model(tmp_path / name) for name in ("first", "run"))
     assert (first.sizes, run.sizes) == ((60, 60), (61, 61))

@@ -179,11 +179,6 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "new contradicts training.freeze: decoder, which has the output layer",
         ),
         (
-            TAGGED + training("vocabulary: extended, freeze: [decoder]"),
-            "training.vocabulary",
-            "extended contradicts training.freeze: decoder",
-        ),
-        (
             training("vocabulary: new, freeze: [embeddings, decoder]"),
             "training.vocabulary",
             "new contradicts training.freeze: embeddings",
@@ -296,7 +291,7 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         training("rate_factors: {embeddings: 2}") + "\nmodel: {embeddings: {source: s, freeze: true}}",
         training("vocabulary: new, freeze: [encoder]"),
         training("vocabulary: new, freeze: [decoder]") + "\nmodel: {tie_embeddings: target, embedding_size: 512}",
-        TAGGED + training("vocabulary: extended, freeze: [decoder]") + "\nsubwords: {joint: false}",
+        TAGGED + training("vocabulary: extended, freeze: [decoder]"),
         training("sort_pairs: 1600"),  # 20 times the default of batch_size
         "subwords: {vocabulary: v, joiner: '@@'}",
         "subwords: {type: word, source_vocabulary: s, target_vocabulary: t, joint: false}",

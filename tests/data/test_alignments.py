@@ -104,10 +104,10 @@ def test_mistakes_are_told_with_their_lines(tmp_path: Path) -> None:
     assert mistakes(tmp_path, "0p0\n\n\n") == ["line 1: '0p0' is not a link; expected source-target, such as 0-2"]
 
 
-@pytest.mark.parametrize(("alignments", "lines"), [("", 0), ("0-0\n\n", 2), ("0-0\n\n0-0\n\n\n", 5)])
-def test_another_number_of_lines(tmp_path: Path, alignments: str, lines: int) -> None:
+@pytest.mark.parametrize(("alignments", "lines"), [("", "0 lines"), ("\n", "1 line"), ("0-0\n\n0-0\n\n\n", "5 lines")])
+def test_another_number_of_lines(tmp_path: Path, alignments: str, lines: str) -> None:
     (message,) = mistakes(tmp_path, alignments)
-    assert f"a.align has {lines} lines, but {tmp_path / 'a.en'} has 3; line i must have the links of pair i" in message
+    assert f"a.align has {lines}, but {tmp_path / 'a.en'} has 3; line i must have the links of pair i" in message
 
 
 def test_of_many_mistakes_the_first(tmp_path: Path) -> None:
