@@ -48,7 +48,7 @@ ELSEWHERE = {
     "endless": (r": (tensorboard|jupyter lab) ", "serves a person's browser until it is stopped"),
     "slurm": (r"sbatch ", "needs Slurm"),
     "docker": (r"docker ", "needs Docker"),
-    "multi30k": (r"multi30k|benchmarks\.attention_table|configs/attention_table", "needs Multi30k, and minutes to hours"),
+    "multi30k": (r"multi30k|(benchmarks\.|configs/)attention_table", "needs Multi30k, and minutes to hours"),
     "measures": (r"benchmarks[/.]", "measures for minutes to hours"),
     "scale": (r"examples/(ray_data|spark)", "needs the extra scale"),
     "subword-nmt": (r"training.md.*(subword-nmt|--tokenize none)", "needs subword-nmt, a program of others"),
