@@ -53,17 +53,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", metavar="A,B", help="train only these rows (default: all; --list names them)")
-    parser.add_argument("--list", action="store_true", help="list the rows and their progress, and exit")
     parser.add_argument("--recipe", choices=RECIPES, default="short", help="default: short")
     parser.add_argument(
         "--seeds", type=int, metavar="N", help="train each row with the seeds 1 to N (default: the recipe's)"
     )
-    parser.add_argument(
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--list", action="store_true", help="do not train; list the rows and their progress")
+    instead.add_argument("--report-only", action="store_true", help="do not train; write the report of what is done")
+    instead.add_argument(
         "--compare", metavar="A,B", help="do not train; say of each pair of these rows whether chance may explain it"
     )
     parser.add_argument("--device", choices=DEVICES, default="auto", help="default: auto")
     parser.add_argument("--threads", type=int, metavar="N", help="threads of each training (default: PyTorch's)")
-    parser.add_argument("--report-only", action="store_true", help="do not train; write the report of what is done")
     parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "attention_table", help="folder of the trainings")
     parser.add_argument(
         "--results", type=Path, help="folder of their results, under version control (default: the recipe's)"
@@ -76,6 +77,8 @@ def _body(options: argparse.Namespace) -> int:
     recipe = RECIPES[options.recipe]
     numbers = {"seeds": options.seeds, "threads": options.threads}
     problems = [f"--{name} {one}: must be 1 or more" for name, one in numbers.items() if one is not None and one < 1]
+    if options.compare is not None and options.rows is not None:
+        problems.append("--rows: has no effect with --compare, which names its rows itself")
     if find_spec("matplotlib") is None:
         problems.append("matplotlib is needed for the plot: pip install -c constraints.txt -e '.[plots]'")
     if not recipe.multi30k.source.is_file():

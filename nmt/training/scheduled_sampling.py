@@ -46,22 +46,25 @@ def probability(config: ScheduledSampling, updates: int) -> float:
 
 
 def late(config: Config, corpus: PairedIds) -> str | None:
-    """What to tell of a run that ends before an inverse sigmoid has risen to half of P; None where it does."""
+    """What to tell of a run that ends before the probability has risen to half of P; None where it does."""
     training = config.training
     settings = training.scheduled_sampling
-    if settings is None or settings.schedule != "inverse_sigmoid":
+    if settings is None:
         return None
     ends = [] if training.max_updates is None else [training.max_updates]
     if training.max_epochs is not None:
         ends.append(training.max_epochs * math.ceil(len(plan_epoch(corpus, config, epoch=0)) / training.accumulate))
     updates = min(ends)
-    reached, half = probability(settings, updates), math.ceil(settings.updates * math.log(settings.updates))
+    reached = probability(settings, updates)
     if reached >= settings.probability / 2:
         return None
+    linear_rise = settings.schedule == "linear"
+    half = math.ceil(settings.updates * (0.5 if linear_rise else math.log(settings.updates)))
+    advice = "give fewer" if linear_rise else "give fewer, or schedule: linear"
     return (
         f"training.scheduled_sampling.updates: {settings.updates:,} is late for this run: after its "
         f"{counted(updates, 'update')} the probability is {reached:.2g}, and half of {settings.probability:g} is only "
-        f"reached after {counted(half, 'update')}; give fewer, or schedule: linear"
+        f"reached after {counted(half, 'update')}; {advice}"
     )
 
 

@@ -218,10 +218,11 @@ def test_some_rows_of_the_long_recipe_have_three_seeds(tmp_path: Path, capsys: p
 
 @pytest.mark.usefixtures("tiny_table")
 def test_mistakes_of_options(capsys: pytest.CaptureFixture[str]) -> None:
-    assert attention_table.main(["--seeds", "0", "--threads", "-1"]) == 2
+    assert attention_table.main(["--seeds", "0", "--threads", "-1", "--compare", "a,b", "--rows", "a"]) == 2
     said = capsys.readouterr().err
     assert "--seeds 0: must be 1 or more" in said
     assert "--threads -1: must be 1 or more" in said
+    assert "--rows: has no effect with --compare" in said
 
 
 @pytest.mark.usefixtures("tiny_table")

@@ -48,7 +48,12 @@ def test_the_schedules() -> None:
         ({"updates": 100}, 460, "after its 460 updates the probability is 0.2, and half of 0.4 is only reached after"),
         ({}, 9_000, "10,000 is late for this run: after its 9,000 updates the probability is 9.8e-05, and half of 0.4"),
         ({"updates": 100}, 1, "after its 1 update the probability is 0.004, and half of 0.4 is only reached after 461"),
-        ({"schedule": "linear"}, 1, None),
+        ({"schedule": "linear", "updates": 101}, 51, None),
+        (
+            {"schedule": "linear", "updates": 101},
+            50,
+            "is 0.2, and half of 0.4 is only reached after 51 updates; give fewer",
+        ),
     ],
 )
 def test_what_a_run_is_too_short_for(settings: dict[str, Any], end: int, expected: str | None) -> None:
