@@ -61,7 +61,7 @@ def read_request(options: argparse.Namespace) -> Checking[Request]:
     source = _configuration(options.config)
     try:
         checks: list[Check] = [model_problems, _metric_problems, source.missing_files, _tokenizer_problem]
-        checks += [start.freeze_problem, start.vocabulary_problem, start.retain_problem, start.embedding_problems]
+        checks += [start.missing_model, start.embedding_problems]
         config = load_config(source.path, options.overrides, checks, start.inherit, folder=source.folder)
     finally:
         yield from start.problems
@@ -179,22 +179,18 @@ class _Start:
         if not (self._resumed and any((output / name).exists() for name in STATES)):
             yield from embedding_problems(config)
 
-    def freeze_problem(self, config: Config) -> Iterator[Problem]:
-        """Frozen parts need weights to keep."""
-        if config.training.freeze and self._model is None:
-            message = "needs --init-from; freezing weights that were never trained is of no use"
-            yield Problem(("training", "freeze"), message, (("name",),) if self._resumed else ())
-
-    def retain_problem(self, config: Config) -> Iterator[Problem]:
-        """What is not to be forgotten must have been learned."""
-        if config.training.validation.retain is not None and self._model is None:
-            message = "needs --init-from; a model that has learned nothing has nothing to retain"
-            yield Problem(("training", "validation", "retain"), message, (("name",),) if self._resumed else ())
-
-    def vocabulary_problem(self, config: Config) -> Iterator[Problem]:
-        """Only a model that is there already has a vocabulary to be changed."""
-        if config.training.vocabulary != "same" and self._model is None:
-            message = (
-                f"{config.training.vocabulary} needs --init-from; a new model has the vocabulary of subwords anyway"
-            )
-            yield Problem(("training", "vocabulary"), message, (("name",),) if self._resumed else ())
+    def missing_model(self, config: Config) -> Iterator[Problem]:
+        """What makes no sense without the weights of a model that has learned something."""
+        if self._model is not None:
+            return
+        training, needs = config.training, "needs --init-from"
+        messages: dict[KeyPath, str] = {}
+        if training.freeze:
+            messages["freeze",] = f"{needs}; freezing weights that were never trained is of no use"
+        if training.vocabulary != "same":
+            message = f"{training.vocabulary} {needs}; a new model has the vocabulary of subwords anyway"
+            messages["vocabulary",] = message
+        if training.validation.retain is not None:
+            messages["validation", "retain"] = f"{needs}; a model that has learned nothing has nothing to retain"
+        for key, message in messages.items():
+            yield Problem(("training", *key), message, (("name",),) if self._resumed else ())
