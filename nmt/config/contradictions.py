@@ -39,14 +39,20 @@ def contradictions(config: Config) -> Iterator[Problem]:
 
 def doubts(config: Config) -> Iterator[str]:
     """A warning for each combination that is possible, but can hardly be meant."""
-    pairs: dict[str, ParallelFiles] = {f"data.train.{index}": pair for index, pair in enumerate(config.data.train)}
+    pairs = _training_files(config)
     why = dict.fromkeys(pairs, "is trained on, so that its scores are no test of forgetting")
     why["data.valid"] = "chooses the checkpoints already"
-    for index, watched in enumerate(config.data.watch):
+    for key, watched in _watched_files(config).items():
         for name, pair in {**pairs, "data.valid": config.data.valid}.items():
             shared = [path for path in (watched.source, watched.target) if path in (pair.source, pair.target)]
             if shared:
-                yield f"data.watch.{index}: {shared[0]} is a file of {name}, too, which {why[name]}"
+                yield f"{key}: {shared[0]} is a file of {name}, too, which {why[name]}"
+    if config.training.vocabulary == "new" and config.training.validation.retain is not None:
+        yield (
+            "training.validation.retain: with training.vocabulary: new, its limit is that of the model with its new "
+            "vocabulary, before it learns; the more pieces are new, the less this protects, as the first validation "
+            "shows"
+        )
 
 
 def _problem(key: str, message: str, *reads: str) -> Problem:
@@ -58,14 +64,24 @@ def _path(key: str) -> KeyPath:
     return tuple(int(part) if part.isdecimal() else part for part in key.split("."))
 
 
+def _training_files(config: Config) -> dict[str, ParallelFiles]:
+    """The corpora of data.train, by their keys."""
+    return {f"data.train.{index}": pair for index, pair in enumerate(config.data.train)}
+
+
+def _watched_files(config: Config) -> dict[str, ParallelFiles]:
+    """The corpora of data.watch, by their keys."""
+    return {f"data.watch.{index}": pair for index, pair in enumerate(config.data.watch)}
+
+
 def _data(config: Config) -> Iterator[Problem]:
-    pairs = {f"data.train.{index}": pair for index, pair in enumerate(config.data.train)}
-    for key, pair in {"data.valid": config.data.valid, **pairs}.items():
+    valid, train, watch = config.data.valid, _training_files(config), _watched_files(config)
+    for key, pair in {"data.valid": valid, **train, **watch}.items():
         if pair.source == pair.target:
             message = f"source and target are the same file, {pair.source}"
             yield _problem(key, message, f"{key}.source", f"{key}.target")
-        valid = config.data.valid
-        if key != "data.valid" and (pair.source, pair.target) == (valid.source, valid.target):
+    for key, pair in train.items():
+        if (pair.source, pair.target) == (valid.source, valid.target):
             message = "these are the files of data.valid; validation needs sentences that are not trained on"
             yield _problem(key, message, key, "data.valid")
     for index, files in enumerate(config.data.train):
@@ -171,7 +187,10 @@ def _tied_embeddings(config: Config) -> Iterator[Problem]:
     if tie == "none":
         return
     if tie == "all" and not config.subwords.joint:
-        message = "all needs one vocabulary for both languages, but subwords.joint is false; use target, or joint: true"
+        message = (
+            "all needs one vocabulary for both languages, but subwords.joint is false; set subwords.joint: true, or "
+            "tie_embeddings: target for a new model"
+        )
         yield _problem("model.tie_embeddings", message, "subwords.joint")
     key = "hidden_size" if decoder.output_size is None else "output_size"
     size = decoder.output_size or decoder.hidden_size
@@ -298,10 +317,9 @@ def _word_replacement(config: Config) -> Iterator[Problem]:
 
 
 def _guided_alignment(config: Config) -> Iterator[Problem]:
-    pairs: dict[str, ParallelFiles] = {f"data.train.{index}": pair for index, pair in enumerate(config.data.train)}
-    watched = {f"data.watch.{index}": pair for index, pair in enumerate(config.data.watch)}
-    scored: dict[str, ParallelFiles] = {"data.valid": config.data.valid, **watched}
-    aligned = [key for key, pair in {**pairs, **scored}.items() if pair.alignments is not None]
+    pairs = _training_files(config)
+    corpora = {**pairs, "data.valid": config.data.valid, **_watched_files(config)}
+    aligned = [key for key, pair in corpora.items() if pair.alignments is not None]
     guided = "training.guided_alignment"
     if config.training.guided_alignment is None:
         message = f"has no effect, because {guided} is null; set it, such as to {{weight: 1.0}}, or remove this"
@@ -383,14 +401,16 @@ def _fine_tuning(config: Config) -> Iterator[Problem]:
 
 
 def _decoding(config: Config) -> Iterator[Problem]:
-    decoding = config.decoding
-    is_greedy = decoding.beam_size == 1 and config.training.validation.beam_size == 1
-    if is_greedy and changed(decoding, "length_penalty"):
+    decoding, risk = config.decoding, config.training.minimum_risk
+    beams = [decoding.beam_size, config.training.validation.beam_size]
+    if risk is not None and risk.candidates == "n-best":
+        beams.append(risk.size)
+    if max(beams) == 1 and changed(decoding, "length_penalty"):
         message = (
             f"{decoding.length_penalty} has no effect on greedy search, which has one hypothesis to choose from "
             "(decoding.beam_size and training.validation.beam_size are 1); use a larger beam, or remove it"
         )
-        reads = ("decoding.beam_size", "training.validation.beam_size")
+        reads = ("decoding.beam_size", "training.validation.beam_size", "training.minimum_risk")
         yield _problem("decoding.length_penalty", message, *reads)
     extra = decoding.max_length_extra
     if decoding.max_length_ratio == 0.0 and extra < 2:  # the end mark is counted

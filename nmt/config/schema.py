@@ -613,8 +613,8 @@ class ValidationConfig(Section):
     """The metric that chooses the best checkpoints."""
     retain: Retain | None = None
     """What a fine-tuned model must not forget: a checkpoint that is too much worse on a watched corpus is never the
-    best, nor does it count as an improvement for early stopping. The first checkpoint is the model to start from.
-    null: nothing."""
+    best, nor does it count as an improvement for early stopping. The first checkpoint is the model as it starts, with
+    its new vocabulary where training.vocabulary gives it one. null: nothing."""
     beam_size: BeamSize = 1
     """Beam size of the translations that validation scores; 1 is greedy search."""
     tokenize: Tokenizer = "13a"
@@ -769,7 +769,9 @@ class Config(Section):
     )
     """Name of the run; its folder is `runs/<name>` unless --output says otherwise."""
     seed: int = Field(default=42, ge=0, lt=2**32)
-    """Random seed of initialization, data order, dropout and subword sampling."""
+    """Random seed of all that training draws: initialization, the order of the data and what is read of corpora with a
+    weight, subword sampling, dropout, the words of word_replacement and of scheduled_sampling, and the candidates that
+    minimum_risk samples."""
     data: DataConfig
     """The parallel text."""
     subwords: SubwordsConfig = SubwordsConfig()

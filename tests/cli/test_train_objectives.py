@@ -54,6 +54,27 @@ def test_an_interrupted_training_resumes_exactly(
     assert_same(tmp_path / "whole", tmp_path / "halves")
 
 
+@pytest.mark.parametrize(
+    ("changes", "alike"),
+    [
+        ((), True),
+        (("training.word_replacement={source: 0.3, target: 0.3}",), False),
+        (("training.scheduled_sampling={probability: 1.0, updates: 1}",), False),
+        (("training.minimum_risk={size: 3}",), False),
+    ],
+)
+def test_what_the_seed_decides(
+    tmp_path: Path, tiny: Path, trained: Path, train: Train, changes: tuple[str, ...], alike: bool
+) -> None:
+    """From the same weights, in the same order and without dropout, only what one option draws tells seeds apart."""
+    order = ("training.shuffle=never", "training.batch_order=sorted")
+    settings = (*order, *changes, "model.encoder.dropout=0", "training.max_updates=2")
+    for seed in "12":
+        assert train(tiny, tmp_path / seed, *settings, f"seed={seed}", "--init-from", trained) == 0
+    first, second = (load_model(tmp_path / seed).weights for seed in "12")
+    assert all(torch.equal(weight, second[name]) for name, weight in first.items()) is alike
+
+
 def test_the_moving_average_is_what_is_kept(
     tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch
 ) -> None:

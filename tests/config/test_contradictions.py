@@ -15,6 +15,12 @@ DATA = (
 )
 
 
+WATCHED = (
+    "data: {source_language: a, target_language: b, train: [{source: s, target: t}], valid: {source: x, target: y}, "
+    "watch: [{name: old, source: w, target: %s}]}"
+)
+
+
 ALIGNED = (
     "data: {source_language: a, target_language: b, train: [{source: s, target: t, alignments: a}], "
     "valid: {source: x, target: y%s}}"
@@ -38,6 +44,7 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
     ("snippet", "path", "expected"),
     [
         (DATA % ("x", "x"), "data.valid", "source and target are the same file"),
+        (WATCHED % "w", "data.watch.0", "source and target are the same file"),
         (DATA % ("s", "t"), "data.train.0", "these are the files of data.valid"),
         # subword models that are given
         ("subwords: {model: m, source_model: s}", "subwords.source_model", "contradicts subwords.model"),
@@ -125,7 +132,7 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         (
             "subwords: {joint: false}\nmodel: {tie_embeddings: all, embedding_size: 512}",
             "model.tie_embeddings",
-            "all needs one vocabulary for both languages, but subwords.joint is false",
+            "but subwords.joint is false; set subwords.joint: true, or tie_embeddings: target for a new model",
         ),
         (
             "model: {tie_embeddings: target, embedding_size: 96}",
@@ -249,6 +256,17 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "none has no effect on greedy search",
         ),
         (
+            training("minimum_risk: {candidates: n-best, size: 1}")
+            + "\ndecoding: {beam_size: 1, length_penalty: none}",
+            "decoding.length_penalty",
+            "none has no effect on greedy search",
+        ),
+        (
+            training("minimum_risk: {size: 7}") + "\ndecoding: {beam_size: 1, length_penalty: none}",
+            "decoding.length_penalty",
+            "none has no effect on greedy search",
+        ),
+        (
             training("schedule: {name: halving, after: 500}"),
             "training.schedule.every",
             "1 epoch does not go with after: 500 updates; give both in epochs, or both in updates",
@@ -303,6 +321,7 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         "decoding: {max_length_ratio: 0, max_length_extra: 2}",
         "decoding: {max_length_ratio: 0.1, max_length_extra: 0}",
         training("validation: {beam_size: 2}") + "\ndecoding: {beam_size: 1, length_penalty: none}",
+        training("minimum_risk: {candidates: n-best, size: 2}") + "\ndecoding: {beam_size: 1, length_penalty: none}",
     ],
 )
 def test_combinations_with_an_effect(load: Load, snippet: str) -> None:
@@ -322,3 +341,13 @@ def test_what_can_hardly_be_meant(load: Load) -> None:
     )
     assert told[1].endswith(" is a file of data.valid, too, which chooses the checkpoints already")
     assert len(told) == 2
+
+
+@pytest.mark.parametrize(("vocabulary", "warnings"), [("same", 0), ("new", 1)])
+def test_a_limit_that_is_measured_with_a_new_vocabulary(load: Load, vocabulary: str, warnings: int) -> None:
+    """It is no longer that of the model to start from, and pieces that have learned nothing make it lower."""
+    rest = f"vocabulary: {vocabulary}, validation: {{retain: {{corpus: old, tolerance: 1.0}}}}"
+    told = list(doubts(load(f"{WATCHED % 'v'}\n{training(rest)}")))
+    assert [warning.split(", its limit is ")[0] for warning in told] == [
+        "training.validation.retain: with training.vocabulary: new"
+    ] * warnings

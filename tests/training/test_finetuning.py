@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from nmt.config import Config, dump_config, parse_config
+from nmt.config.contradictions import contradictions
 from nmt.config.schema import ModelConfig
 from nmt.data.subwords import Subwords
 from nmt.data.vocabulary import word_model
@@ -36,7 +37,7 @@ def vocabularies() -> list[Subwords]:
 
 def origin(path: Path, pieces: list[Subwords], **sections: Any) -> Origin:
     """A model file as `load_origin` reads it; one vocabulary, or two."""
-    first = config(model=MODEL, **sections)
+    first = config(**{"model": MODEL, **sections})
     sizes = (pieces[0].size, pieces[-1].size)
     network = build_model(first.model, source_size=sizes[0], target_size=sizes[1])
     save_model(path, ModelFile(first, network.state_dict(), pieces[0].model, pieces[-1].model, sizes, {}))
@@ -159,6 +160,19 @@ def test_one_vocabulary_is_not_two(tmp_path: Path, vocabularies: list[Subwords])
     assert two.vocabularies.source.model != two.vocabularies.target.model
     assert refusals(config(subwords={"joint": False}), joint) == ["subwords.joint: true in the model, false here"]
     assert refusals(config(subwords={"joint": True}), two) == ["subwords.joint: false in the model, true here"]
+
+
+def test_two_vocabularies_for_a_model_that_ties_all_embeddings(tmp_path: Path, vocabularies: list[Subwords]) -> None:
+    """The first way out that the message names is one; the other is for a new model, and no way to change this one."""
+    tied = {**MODEL, "tie_embeddings": "all", "decoder": {**MODEL["decoder"], "output_size": 5}}
+    first = origin(tmp_path / "model", vocabularies[:1], model=tied)
+    new = {"training": {"max_epochs": 1, "vocabulary": "new"}}
+    (problem,) = contradictions(completed(config(**new, subwords={"joint": False}), first))
+    assert problem.message.endswith("; set subwords.joint: true, or tie_embeddings: target for a new model")
+    assert list(contradictions(completed(config(**new, subwords={"joint": True}), first))) == []
+    assert refusals(config(**new, subwords={"joint": False}, model={"tie_embeddings": "target"}), first) == [
+        "model.tie_embeddings: 'all' in the model, 'target' here"
+    ]
 
 
 def test_keys_that_only_one_of_two_models_has() -> None:
