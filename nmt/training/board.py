@@ -10,6 +10,7 @@ import os
 import socket
 import struct
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
@@ -21,12 +22,12 @@ from tensorboard.compat.proto.event_pb2 import Event, SessionLog  # type: ignore
 from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-untyped]
 from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]
 
-from nmt.config.schema import ValidationConfig
+from nmt.config.schema import TrainingConfig
 from nmt.evaluation.alignment_plot import Fonts
 from nmt.evaluation.heat_map import usual_fonts
 from nmt.training import summaries
 from nmt.training.gradient_norms import Counts
-from nmt.training.optim import better, retains, watched_metric
+from nmt.training.progress import Progress
 from nmt.training.run_files import EVENTS
 from nmt.training.samples import Sample
 
@@ -47,17 +48,16 @@ class Board:
         records: Iterable[dict[str, Any]],
         *,
         hyperparameters: summaries.Hyperparameters,
-        validation: ValidationConfig,
+        training: TrainingConfig,
     ) -> None:
         """Open a new file in `folder` that begins with `records`, and remove the former ones of this program.
 
-        An event that a former file has keeps its time. `validation` says which of several validations is the best.
+        An event that a former file has keeps its time. `training` says which of several validations is the best.
         """
         folder.mkdir(exist_ok=True)
         files = sorted(path for path in folder.iterdir() if EVENTS.fullmatch(path.name) and path.is_file())
         former = _Former(chain.from_iterable(map(_events, files)))
-        self._metric, self._best = validation.metric, None
-        self._retain, self._retained = validation.retain, None  # the second one is known once it is measured
+        self._training, self._progress = training, Progress()  # only for what it says of validations
         now = time.time()
         began = former.began or now
         path = folder / f"events.out.tfevents.{now:.6f}.{socket.gethostname()}.{os.getpid()}"
@@ -83,13 +83,11 @@ class Board:
         self._ended = 0.0  # it goes on, if it had ended before
         numbers = {name: value for name, value in record.items() if name not in _NOT_SCALARS}
         values = summaries.scalars(record["split"], numbers)
-        score = numbers.get(self._metric)
-        if record["split"] != "train" and score is not None:
-            if retains(numbers, self._retain, self._retained) and better(self._metric, score, self._best):
-                self._best = score
+        if record["split"] != "train":
+            # What is null, or gone from the line, is never the best, nor is it retained.
+            known = {name: value for name, value in numbers.items() if value is not None}
+            if self._progress.record(defaultdict(lambda: math.nan, known), self._training):
                 values += summaries.scalars("best", numbers)
-            if self._retain is not None and self._retained is None:
-                self._retained = numbers.get(watched_metric(self._retain.corpus, self._retain.metric))
         self._add_values(record["step"], values, at=at)
 
     def show(self, step: int, samples: Sequence[Sample], gradient_norms: Counts) -> None:

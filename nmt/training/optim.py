@@ -3,6 +3,7 @@
 A schedule is a factor on the configured learning rate; its state is a few numbers, saved with the checkpoint.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -118,9 +119,9 @@ def retains(metrics: Mapping[str, float], config: Retain | None, start: float | 
     """Whether a validation shows no more loss on the watched corpus than it may, from what it was at the `start`.
 
     With the metric m, its value m_0 at the start and the tolerance τ: m ≥ m_0 - τ, or m ≤ m_0 + τ where lower is
-    better. NaN never does. None: there is nothing to retain, or this is the start.
+    better. NaN never does. There is nothing to retain without a `config`, at the start (None), or if m_0 is not finite.
     """
-    if config is None or start is None:
+    if config is None or start is None or not math.isfinite(start):
         return True
     value = metrics[watched_metric(config.corpus, config.metric)]
     if higher_is_better(config.metric):

@@ -44,7 +44,7 @@ class Records:
             folder / TENSORBOARD,
             _resumed(folder, state, self._digest, saved, log),
             hyperparameters=hyperparameters(config),
-            validation=config.training.validation,
+            training=config.training,
         )
         self._file = open_refusing_links(self._path, "a", encoding="utf-8", newline="\n")
 

@@ -27,6 +27,8 @@ DATA = {
 }
 TRAINING = {"optimizer": {"name": "adam", "learning_rate": 0.25}, "max_epochs": 1}
 CONFIG = Config.model_validate({"name": "run", "seed": 7, "data": DATA, "training": TRAINING})
+RETAIN = {"corpus": "old", "metric": "perplexity", "tolerance": 0.5}
+RETAINING = Config.model_validate({**CONFIG.model_dump(), "training": {**TRAINING, "validation": {"retain": RETAIN}}})
 
 
 def record(step: int, **numbers: float) -> dict[str, Any]:
@@ -37,10 +39,18 @@ def lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def resumed(folder: Path, size: int, last: int, said: list[str] | None = None, *, validated: bool = False) -> Records:
+def resumed(
+    folder: Path,
+    size: int,
+    last: int,
+    said: list[str] | None = None,
+    *,
+    validated: bool = False,
+    config: Config = CONFIG,
+) -> Records:
     """Continue the records of a state of `size` bytes, saved at update `last` before or after its validation."""
     progress = Progress(update=last, validated=last if validated else -1)
-    return Records(folder, CONFIG, {"recorded": size}, progress.is_after, [].append if said is None else said.append)
+    return Records(folder, config, {"recorded": size}, progress.is_after, [].append if said is None else said.append)
 
 
 def write(folder: Path, size: int, *steps: int, said: list[str] | None = None) -> int:
@@ -381,6 +391,22 @@ def test_the_best_so_far(tmp_path: Path) -> None:
     records.close()
     last = board(tmp_path).Scalars("best/bleu")[-1]
     assert (last.step, last.value) == (5, 40.0)
+
+
+@pytest.mark.parametrize(("start", "best"), [(5.0, [(0, 10.0), (3, 20.0)]), (math.inf, [(0, 10.0), (1, 40.0)])])
+def test_the_best_so_far_retains(tmp_path: Path, start: float, best: list[tuple[int, float]]) -> None:
+    """5.5 is the old perplexity that is allowed, unless it was infinite at the start: metrics.jsonl has null there."""
+    validations = [(10.0, start), (40.0, 5.6), (30.0, math.inf), (20.0, 5.5)]
+    size = 0
+    for stop in (3, 4, 4):  # resumed before the last of them, and after it
+        records = resumed(tmp_path, size, stop - 1, validated=True, config=RETAINING)
+        done = len(lines(tmp_path)) if size else 0
+        for step, (bleu, perplexity_of_old) in list(enumerate(validations[:stop]))[done:]:
+            records.write({**record(step, bleu=bleu, **{"old.perplexity": perplexity_of_old}), "split": "valid"})
+        size = records.saved()["recorded"]
+        records.close()
+        shown_best = [(event.step, event.value) for event in board(tmp_path).Scalars("best/bleu")]
+        assert shown_best == [entry for entry in best if entry[0] < stop]
 
 
 def test_hyperparameters_and_the_end(tmp_path: Path) -> None:
