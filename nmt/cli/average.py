@@ -73,7 +73,8 @@ def _read_weights(texts: Sequence[str], models: int) -> Checking[list[float]]:
 
 
 def _average(request: Request) -> None:
-    first, *others = models = [load_model(path) for path in request.models]
+    # Without the weights, which the average reads again, so that memory holds those of one model at a time.
+    first, *others = models = [load_model(path)._replace(weights={}) for path in request.models]
     checked(
         f"{path}: {reason}"
         for path, other in zip(request.models[1:], others, strict=True)

@@ -1,5 +1,6 @@
 """nmt-average: the weighted mean of models, and why some have none."""
 
+import weakref
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import torch
 
 from nmt.cli import average, translate
 from nmt.models.model_file import ModelFile, load_model, longest_trained, save_model
+from nmt.training import averaging
 
 Capture = pytest.CaptureFixture[str]
 
@@ -52,6 +54,23 @@ def test_an_average_translates(tmp_path: Path, models: list[Path], capsys: Captu
     options = ["--model", tmp_path / "both", "--input", tmp_path / "lines", "--device", "cpu"]
     assert translate.main([*map(str, options)]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_the_weights_of_one_model_are_in_memory_at_a_time(
+    tmp_path: Path, models: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    former: list[weakref.ref[torch.Tensor]] = []
+
+    def loading(path: Path) -> ModelFile:
+        assert not any(weight() is not None for weight in former)
+        model = load_model(path)
+        former.append(weakref.ref(next(iter(model.weights.values()))))
+        return model
+
+    for module in (average, averaging):
+        monkeypatch.setattr(module, "load_model", loading)
+    assert run(models, tmp_path / "both") == 0
+    assert len(former) >= len(models)
 
 
 def changed(model: ModelFile, path: Path, **changes: object) -> Path:
