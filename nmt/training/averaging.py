@@ -1,7 +1,7 @@
 """The average of several models, weight by weight; of checkpoints of one run even if some files are damaged or gone."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -48,11 +48,6 @@ def _why_left_out(path: Path, update: int, weights: Mapping[str, Tensor]) -> str
     if not is_ours or shapes != {name: weight.shape for name, weight in weights.items()}:
         return f"{path}: not the checkpoint that this run wrote there"
     return None
-
-
-def with_average(model: nn.Module, paths: Sequence[Path]) -> AbstractContextManager[None]:
-    """Run the block with the average of the model files `paths` in `model`; then it has its last weights again."""
-    return with_weights(model, average_weights(paths))
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from nmt.errors import counted
 from nmt.jobs.stopping import Interrupted, StopRequest
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.computing import computing
-from nmt.training.averaging import whole_checkpoints, with_average
+from nmt.training.averaging import average_weights, whole_checkpoints, with_weights
 from nmt.training.corpus_loss import Validate, Validation
 from nmt.training.divergence import Diverged, beyond_start, bound, place
 from nmt.training.gradient_norms import count
@@ -225,12 +225,7 @@ class Trainer:
         progress = self.progress
         progress.seconds += time.perf_counter() - began
         is_best = progress.record(metrics, self.settings)
-        retain = self.settings.validation.retain
-        if retain is not None and not retains(metrics, retain, progress.retained):
-            self.log(
-                f"not to be chosen: {retain.metric} of {retain.corpus} is more than {retain.tolerance:g} worse than at "
-                f"the start, {progress.retained:.4g}"
-            )
+        self._retains(metrics)
         progress.note_loss(metrics["loss"], bound(self.settings.divergence, self.pieces))
         self._record("valid", metrics)
         if self.records is not None:
@@ -242,6 +237,17 @@ class Trainer:
             self._write_model(self.folder.checkpoint_path(progress.update), metrics)
         if is_best:
             self._write_model(self.folder.best_path, metrics)
+
+    def _retains(self, metrics: dict[str, float]) -> bool:
+        """Whether a model with these metrics may be chosen; the log says why not."""
+        retain, start = self.settings.validation.retain, self.progress.retained
+        if retain is None or retains(metrics, retain, start):
+            return True
+        self.log(
+            f"not to be chosen: {retain.metric} of {retain.corpus} is more than {retain.tolerance:g} worse than at "
+            f"the start, {start:.4g}"
+        )
+        return False
 
     def _scored(self) -> Validation:
         """What validation says of the model. A signal ends it at once; several processes leave together, before an
@@ -300,11 +306,10 @@ class Trainer:
         if len(paths) < 2:
             self.log(f"no average: it takes two of the best checkpoints, and {len(paths)} can be read")
             return
-        with with_average(self.model, list(paths.values())):
+        with with_weights(self.model, average_weights(list(paths.values()))):
             metrics, _ = self._scored()
             self._record("average", metrics)
-            is_good = retains(metrics, self.settings.validation.retain, progress.retained)
-            wins = is_good and better(metric, metrics[metric], progress.best[0][0])
+            wins = self._retains(metrics) and better(metric, metrics[metric], progress.best[0][0])
             if wins:
                 self._write_model(self.folder.best_path, metrics, average_of_updates=sorted(paths))
         verdict = "better, and now the best model" if wins else "no better than the best checkpoint"

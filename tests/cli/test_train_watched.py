@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from nmt.models.model_file import load_model
+from tests.cli.test_train import scripted_losses
 from tests.cli.test_train_finetuning import stop_at_validation, without
 
 Train = Callable[..., int]
@@ -87,6 +88,19 @@ def test_within_the_tolerance_the_best_is_chosen(tmp_path: Path, new: Path, trai
     assert train(new, tmp_path / "run", FAST, wide, "--init-from", trained) == 0
     mine, theirs = (load_model(tmp_path / name).weights for name in ("run", "free"))
     assert all(torch.equal(weight, theirs[name]) for name, weight in mine.items())
+
+
+def test_an_average_that_forgets_is_no_best_model(
+    tmp_path: Path, new: Path, trained: Path, train: Train, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """New and old losses: at the start, after two epochs, and of their average, which is the best of the new ones."""
+    scripted_losses(monkeypatch, 3.0, 2.0, 1.0, 2.0, 1.5, 2.0, 0.5, 2.1)
+    settings = ("training.max_epochs=2", "training.keep_best=2", "training.average_best=2", RETAIN)
+    assert train(new, tmp_path / "run", *settings, "--init-from", trained) == 0
+    told = capsys.readouterr().err
+    assert "not to be chosen: loss of old is more than 0 worse than at the start, 2\n" in told
+    assert "average of 2 checkpoints: loss 0.5, no better than the best checkpoint" in told
+    assert load_model(tmp_path / "run").training["epochs"] == 1
 
 
 def test_what_is_refused(tmp_path: Path, new: Path, trained: Path, train: Train, capsys: Capture) -> None:

@@ -35,7 +35,7 @@ CALLS = {
     "between two updates": ("torch:Tensor.backward", range(3, 19, 2)),
     "validation": ("nmt.cli.validation_metrics:corpus_loss", range(1, 4)),
     "an epoch's end": ("nmt.training.trainer:plan_epoch", range(2, 4)),
-    "averaging": ("nmt.training.averaging:average_weights", range(1, 2)),
+    "averaging": ("nmt.training.trainer:average_weights", range(1, 2)),
 }
 
 

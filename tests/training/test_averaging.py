@@ -9,7 +9,7 @@ from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, load_model, rebuild, save_model
 from nmt.models.seq2seq import build_model
-from nmt.training.averaging import average_weights, whole_checkpoints, with_average
+from nmt.training.averaging import average_weights, whole_checkpoints, with_weights
 from nmt.training.distributed import ALONE
 
 EMBEDDING = "source_embedding.weight"
@@ -91,6 +91,6 @@ def test_only_whole_checkpoints_of_this_run_are_averaged(tmp_path: Path) -> None
 def test_the_average_is_in_the_model_for_a_while(tmp_path: Path) -> None:
     paths = [write(tmp_path / str(value), first=torch.tensor([value])) for value in (1.0, 4.0)]
     model = rebuild(load_model(paths[0]))
-    with with_average(model, paths):
+    with with_weights(model, average_weights(paths)):
         assert model.source_embedding.weight[0, 0] == 2.5
     assert model.source_embedding.weight[0, 0] == 1.0
