@@ -75,6 +75,15 @@ def test_another_seed_draws_others_and_no_epoch_depends_on_others() -> None:
     assert sorted(first.tolist()) != sorted(other.tolist())
 
 
+@pytest.mark.parametrize("shuffle", ["every_epoch", "once"])
+def test_corpora_of_one_size_are_drawn_from_by_themselves(shuffle: Shuffle) -> None:
+    """Parallel lists, such as two translations of one text, would otherwise be read at the same places."""
+    rows = epoch_rows([50, 50], [0.5, 0.5], 0, shuffle=shuffle)
+    first, second = ({row % 50 for row in rows if row // 50 == corpus} for corpus in (0, 1))
+    assert len(first) == len(second) == 25
+    assert first != second
+
+
 def test_a_corpus_of_which_nothing_is_left() -> None:
     assert sorted(epoch_rows([0, 3], [2.0, 1.0], 1)) == [0, 1, 2]
 
