@@ -130,7 +130,7 @@ def _vocabulary_problems(subwords: SubwordsConfig, origin: Origin) -> Iterator[P
             continue
         sides = {"source": [source], "target": [target]}.get(key.partition("_")[0], [source, target])
         if not all(_is_without_tags(content, expected) for expected in sides):
-            message = f"{path} is another vocabulary than the model's, whose embeddings it would not fit"
+            message = f"{path} is not the model's vocabulary; with training.vocabulary: new it replaces that"
             yield Problem(("subwords", key), f"{message}; {_fixed(origin)}")
 
 

@@ -137,10 +137,8 @@ def test_given_vocabularies_are_those_of_the_model(tmp_path: Path) -> None:
     path.write_text("\n".join(words), encoding="utf-8")
     assert completed(config(subwords=settings), first).subwords.vocabulary == path
     (refusal,) = refusals(config(subwords={"vocabulary": str(path)}), first)
-    assert (
-        refusal
-        == f"subwords.vocabulary: {path} is another vocabulary than the model's, whose embeddings it would not fit"
-    )
+    message = f"{path} is not the model's vocabulary; with training.vocabulary: new it replaces that"
+    assert refusal == f"subwords.vocabulary: {message}"
     path.write_text("\n".join(reversed(words)), encoding="utf-8")
     assert len(refusals(config(subwords=settings), first)) == 1
     path.write_text("a\n\nb\n\n", encoding="utf-8")
