@@ -214,7 +214,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
         "decoding.max_length_extra": 0,
     },
     "multi30k_en_de_lium": LIUM,
-    "multi30k_en_fr_tok": LIUM,
+    "multi30k_en_fr_lium": LIUM,
     "multi30k_en_de": {  # those of the recorded results
         "seed": 42,
         "data.max_length": 100,
