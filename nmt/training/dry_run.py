@@ -1,7 +1,5 @@
 """What a training would be, without training: data, samples, parameters, and the memory of its largest batch."""
 
-import ctypes
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -124,8 +122,8 @@ def _largest_batch(
 def _peak_memory(device: torch.device) -> Iterator[list[int]]:
     """A list that holds, after the block, the bytes by which the memory in use rose above its level before the block.
 
-    On a GPU PyTorch counts them, and on Linux the kernel; elsewhere the list stays empty. What the C library holds
-    of memory that was freed is given back first: where the block took it again, it would not be counted.
+    On a GPU PyTorch counts them, and on Linux the kernel; elsewhere the list stays empty. The kernel does not see what
+    fills memory that this process had freed and kept.
     """
     peak: list[int] = []
     if device.type == "cuda":
@@ -134,8 +132,6 @@ def _peak_memory(device: torch.device) -> Iterator[list[int]]:
         yield peak
         peak.append(torch.cuda.max_memory_allocated(device) - before)
         return
-    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):  # the GNU C library's
-        trim(0)
     try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak is the present from now on
     except OSError:
