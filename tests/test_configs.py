@@ -383,9 +383,13 @@ def test_dry_run(path: Path, corpus: Path, tmp_path: Path, capfd: pytest.Capture
         f"data.valid={{source: {corpus / 'valid.0'}, target: {corpus / 'valid.1'}}}",
         f"data.cache_folder={corpus / 'cache'}",
         "training.batch_size=4",
+        "training.vocabulary=same",  # there is no model to start from
     ]
-    if load_config(path).subwords.type != "word":
+    config = load_config(path)
+    if config.subwords.type != "word":
         changes.append("subwords.size=50")
+    if config.data.watch:
+        changes.append(f"data.watch=[{{name: old, source: {corpus / 'train.0'}, target: {corpus / 'train.1'}}}]")
     arguments = [part for change in changes for part in ("--set", change)]
     output = tmp_path / "run"
     assert main(["--config", str(path), "--output", str(output), "--device", "cpu", "--dry-run", *arguments]) == 0

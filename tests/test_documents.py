@@ -184,7 +184,7 @@ def test_results_are_where_configurations_say() -> None:
     whose records each have a configuration, a signature, a seed, and minutes."""
     for path in (ROOT / "configs").glob("*.yaml"):
         (result,) = re.findall(r"^# Result: +(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-        document = re.search(r"docs/\w+\.md", result)
+        document = re.search(r"docs/[\w-]+\.md", result)
         assert result == "not trained here." or (document and (ROOT / document.group()).is_file()), path.name
     results = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     for line in re.findall(r"^\| `multi30k_\w+` \| test_\w+ \|.*$", README, re.MULTILINE):
