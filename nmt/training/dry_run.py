@@ -137,12 +137,12 @@ def _peak_memory(device: torch.device) -> Iterator[list[int]]:
     except OSError:
         yield peak
         return
-    before = _resident("VmRSS")
+    before = resident("VmRSS")
     yield peak
-    peak.append(max(0, _resident("VmHWM") - before))  # the kernel counts coarsely
+    peak.append(max(0, resident("VmHWM") - before))  # the kernel counts coarsely
 
 
-def _resident(what: str) -> int:
+def resident(what: str) -> int:
     """The resident memory of this process (VmRSS) or its peak (VmHWM), in bytes."""
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{what}:"))

@@ -15,10 +15,9 @@ from nmt.data.preparation import Prepared
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.ops import computing
-from nmt.training.dry_run import describe, parameters
+from nmt.training.dry_run import describe, parameters, resident
 from nmt.training.finetuning import freeze
 
-STATUS = Path("/proc/self/status")
 MODEL = {"embedding_size": 5, "encoder": {"hidden_size": 3}, "decoder": {"hidden_size": 7}}
 
 
@@ -98,17 +97,11 @@ def fill_gaps(size: int) -> list[torch.Tensor]:
     """Tensors of `size` numbers; the last one takes new memory, as what was freed before has no room for another."""
     tensors: list[torch.Tensor] = []
     taken = 0
-    while STATUS.exists() and taken < size:  # of 4 * size bytes
-        before = resident()
+    while Path("/proc/self/status").exists() and taken < size:  # of 4 * size bytes
+        before = resident("VmRSS")
         tensors.append(torch.ones(size))
-        taken = resident() - before
+        taken = resident("VmRSS") - before
     return tensors
-
-
-def resident() -> int:
-    """The memory of this process, in bytes."""
-    (kibibytes,) = re.findall(r"VmRSS:\s+(\d+) kB", STATUS.read_text(encoding="utf-8"))
-    return 1024 * int(kibibytes)
 
 
 def test_what_comes_before_an_update_is_computed_as_in_training(
