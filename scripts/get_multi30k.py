@@ -29,8 +29,8 @@ ADDRESS = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1"
 TERMS = "Multi30k extends the captions of Flickr30k: for research and education, not for commercial use."
 LANGUAGES = ("en", "de", "fr")
 FORMS = {
-    "raw": "cased, not tokenised",
-    "tok": "Moses: normalised, tokenised, lowercased",
+    "raw": "cased, not tokenized",
+    "tok": "Moses: normalized, tokenized, lowercased",
 }
 GZIP_MAGIC = b"\x1f\x8b"
 TIMEOUT_SECONDS = 60
