@@ -71,7 +71,8 @@ def inherited(config: Config, origin: Origin) -> Inheritance:
         keys = subwords.model_fields_set & _SEGMENTATION
         differing += _disagreements(subwords, theirs.subwords, ("subwords",), keys)
         subwords = theirs.subwords.model_copy(update={"sampling": subwords.sampling})
-    problems = [problem._replace(message=f"{problem.message}; {_fixed(origin)}") for problem in differing]
+    fixed = f"; --init-from {origin.path} cannot change it"
+    problems = [problem._replace(message=f"{problem.message}{fixed}") for problem in differing]
     model = _merged(config.model, theirs.model).model_copy(update={"embeddings": None})
     completed = config.model_copy(update={"model": model, "subwords": subwords})
     return Inheritance(completed, [*problems, *([] if is_new else _vocabulary_problems(config.subwords, origin))])
@@ -95,10 +96,6 @@ def _at(config: Any, path: KeyPath) -> Any:
     for part in path:
         config = getattr(config, str(part))
     return config
-
-
-def _fixed(origin: Origin) -> str:
-    return f"--init-from {origin.path} cannot change it"
 
 
 def _disagreements(new: BaseModel, old: BaseModel, path: KeyPath, keys: Set[str] | None = None) -> Iterator[Problem]:
@@ -130,8 +127,9 @@ def _vocabulary_problems(subwords: SubwordsConfig, origin: Origin) -> Iterator[P
             continue
         sides = {"source": [source], "target": [target]}.get(key.partition("_")[0], [source, target])
         if not all(_is_without_tags(content, expected) for expected in sides):
-            message = f"{path} is not the model's vocabulary; with training.vocabulary: new it replaces that"
-            yield Problem(("subwords", key), f"{message}; {_fixed(origin)}")
+            ways_out = "leave this key out, or give training.vocabulary: new to change to this one"
+            message = f"{path} is not the vocabulary of {origin.path}, which --init-from keeps; {ways_out}"
+            yield Problem(("subwords", key), message)
 
 
 def _is_without_tags(content: bytes, expected: Subwords) -> bool:

@@ -213,7 +213,7 @@ def test_subword_model_files(
     capsys.readouterr()
     assert train(config, tmp_path / "run", "--init-from", trained) == 2
     errors = capsys.readouterr().err
-    assert f"{path} is not the model's vocabulary; with training.vocabulary: new it replaces that;" in errors
+    assert f"{path} is not the vocabulary of {trained / 'best.safetensors'}, which --init-from keeps; leave" in errors
     path.unlink()
     assert train(config, tmp_path / "run", "--init-from", trained) == 2
     assert f"subwords.model: {path}: cannot be read (No such file or directory)" in capsys.readouterr().err
