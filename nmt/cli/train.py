@@ -46,8 +46,7 @@ from nmt.training.new_vocabulary import vocabulary_report, with_vocabularies
 from nmt.training.optim import build_optimizer, build_schedule, steering_metrics
 from nmt.training.pretrained import Pretrained, freeze_pretrained, read_pretrained, start_from
 from nmt.training.records import Records
-from nmt.training.run_files import STATES
-from nmt.training.run_folder import RunFolder
+from nmt.training.run_folder import RunFolder, has_state
 from nmt.training.scheduled_sampling import late
 from nmt.training.states import SavedStates, saved_state
 from nmt.training.trainer import Trainer
@@ -143,8 +142,7 @@ def _explained(output: Path) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        resumable = any((output / name).exists() for name in STATES)
-        saved = "; what the run had saved is intact: fix this and continue with --resume" if resumable else ""
+        saved = "; what the run had saved is intact: fix this and continue with --resume" if has_state(output) else ""
         raise UserError(f"{error.filename or output}: {error.strerror or error}{saved}") from error
 
 

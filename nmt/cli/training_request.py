@@ -14,7 +14,16 @@ import torch
 
 from nmt.cli.common import choose_device
 from nmt.cli.options import number_in
-from nmt.config import Check, Config, Inheritance, Problem, load_config, unknown_names
+from nmt.config import (
+    Check,
+    Config,
+    Inheritance,
+    Problem,
+    differences,
+    load_config,
+    unknown_names,
+    with_former_defaults,
+)
 from nmt.config.schema import ParallelFiles
 from nmt.config.yaml_text import KeyPath
 from nmt.data.corpus import nothing_at
@@ -25,8 +34,7 @@ from nmt.models.combinations import model_problems
 from nmt.training.finetuning import Origin, inherited, load_origin
 from nmt.training.optim import steering_metrics
 from nmt.training.pretrained import embedding_problems
-from nmt.training.run_files import STATES
-from nmt.training.run_folder import as_begun, recorded_origin
+from nmt.training.run_folder import begun_with, has_state, recorded_origin
 
 LEAST_MINUTES, MOST_MINUTES = 0.1, 10_000
 
@@ -165,18 +173,22 @@ class _Start:
 
     def inherit(self, config: Config) -> Inheritance:
         """The configuration with what it inherits from the model; for `load_config`."""
+        folder = _run_folder(self._output, config)
         if self._model is None and self._resumed:
-            self._load(recorded_origin(_run_folder(self._output, config)))
-        if self._resumed:
-            config = as_begun(config, _run_folder(self._output, config))
+            self._load(recorded_origin(folder))
+        before = begun_with(folder) if self._resumed else None
+        if before is not None:  # the run may have begun when defaults were others
+            config = with_former_defaults(config, before)
         if self.origin is not None:
-            return inherited(config, self.origin)
-        return Inheritance(config, doubtful=[] if self._model is None else [("model",), ("subwords",)])
+            completed = inherited(config, self.origin)
+        else:
+            completed = Inheritance(config, doubtful=[] if self._model is None else [("model",), ("subwords",)])
+        is_same = before is not None and not differences(before, completed.config)
+        return completed._replace(is_begun=is_same and has_state(folder))
 
     def embedding_problems(self, config: Config) -> Iterator[Problem]:
         """Files of vectors that cannot be read; a run that is resumed needs them no more."""
-        output = _run_folder(self._output, config)
-        if not (self._resumed and any((output / name).exists() for name in STATES)):
+        if not (self._resumed and has_state(_run_folder(self._output, config))):
             yield from embedding_problems(config)
 
     def missing_model(self, config: Config) -> Iterator[Problem]:

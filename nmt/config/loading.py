@@ -28,6 +28,7 @@ class Inheritance(NamedTuple):
     config: Config
     problems: Sequence[Problem] = ()  # keys that were given and contradict the other configuration
     doubtful: Sequence[KeyPath] = ()  # keys with unknown values, about which nothing can be said
+    is_begun: bool = False  # whether a run goes on with exactly it, which passed the checks of its time
 
 
 class _Sources(NamedTuple):
@@ -77,18 +78,19 @@ def load_config(
 
     `overrides` are "KEY=VALUE" with VALUE in YAML. `checks` are further checks between keys, or against what only the
     caller knows, such as the names of the attention scores; they run whatever else is wrong. `inherit` completes the
-    configuration before keys are compared with each other. Raises UserError with every mistake.
+    configuration before keys are compared with each other, which they are not where a run goes on with them: a check
+    added later must not end it. Raises UserError with every mistake.
     """
     name = str(path)
     document = _document(_text(path), name)
     tree, applied, refused = apply_overrides(document.value, overrides)
     config, problems, doubtful = check_keys(tree, path.parent if folder is None else folder)
     if config is not None:
-        config, differing, unknown = inherit(config)
+        config, differing, unknown, is_begun = inherit(config)
         contradicting = list(_independent(differing, doubtful))
         problems += contradicting
         doubtful += [*(problem.path for problem in contradicting), *unknown]
-        for check in (contradictions, *checks):
+        for check in checks if is_begun else (contradictions, *checks):
             problems += _independent(check(config), doubtful)
     messages = [*_Sources(name, document, applied).messages(problems), *refused]
     if messages or config is None:
@@ -111,12 +113,9 @@ def parse_config(text: str) -> Config:
     return result.config
 
 
-def with_former_defaults(config: Config, saved: str) -> Config:
-    """`config` with the values of the configuration `saved` for keys that it leaves out and whose default has changed.
-
-    Raises UserError when `saved` cannot be read.
-    """
-    before, decoder = parse_config(saved).model.decoder, config.model.decoder
+def with_former_defaults(config: Config, saved: Config) -> Config:
+    """`config` with the values of `saved` for keys that it leaves out and whose default has changed."""
+    before, decoder = saved.model.decoder, config.model.decoder
     if "order" in decoder.model_fields_set:
         return config
     decoder = decoder.model_copy(update={"order": before.order})

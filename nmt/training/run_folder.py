@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple
 
-from nmt.config import Config, differences, dump_config, parse_config, with_former_defaults
+from nmt.config import Config, differences, dump_config, parse_config
 from nmt.errors import UserError
 from nmt.files import locked, open_refusing_links, written_atomically
 from nmt.models.model_file import BEST
@@ -22,12 +22,12 @@ from nmt.training import run_files
 from nmt.training.run_files import CHECKPOINTS, CONFIG, LOCK, LOG, METRICS, ORIGIN, PREVIOUS_STATE, STATE, STATES
 
 
-def as_begun(config: Config, folder: Path) -> Config:
-    """`config` for going on with the run in `folder`, which may have begun when defaults were others."""
+def begun_with(folder: Path) -> Config | None:
+    """The configuration of the run in `folder`; None if there is none that can be read."""
     try:
-        return with_former_defaults(config, (folder / CONFIG).read_text(encoding="utf-8"))
+        return parse_config((folder / CONFIG).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, UserError):  # told when the run is resumed, if there is one
-        return config
+        return None
 
 
 class _Start(NamedTuple):
@@ -81,7 +81,7 @@ class RunFolder:
         try:
             run_files.check_kinds(path)
             begun, is_new = (path / LOCK).exists(), not path.exists()
-            if not _has_state(path):
+            if not has_state(path):
                 _check_spared(path, start, begun=begun, overwrite=overwrite)  # before anything is made
             (path / CHECKPOINTS).mkdir(parents=True, exist_ok=True)
             lock = open_refusing_links(path / LOCK, "a+", encoding="utf-8", errors="replace")
@@ -142,10 +142,10 @@ class RunFolder:
             path.unlink()
         self._lock.seek(0)
         again = start.job is not None and self._lock.read() == start.job
-        if overwrite and not (again and _has_state(self.path)):
+        if overwrite and not (again and has_state(self.path)):
             _check_spared(self.path, start, begun=begun, overwrite=True)
             self._instead = start
-        elif not _has_state(self.path):
+        elif not has_state(self.path):
             _check_spared(self.path, start, begun=begun, overwrite=False)
             self._begin(start)
         else:
@@ -247,7 +247,7 @@ def recorded_origin(path: Path) -> Path | None:
     return copy if copy.is_file() else None
 
 
-def _has_state(path: Path) -> bool:
+def has_state(path: Path) -> bool:
     """Whether there is something to resume; one of the two states may be missing for a moment."""
     return any((path / name).exists() for name in STATES)
 

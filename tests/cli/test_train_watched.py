@@ -1,6 +1,7 @@
 """nmt-train with watched corpora: what is measured of them, and how they limit what is chosen."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,26 @@ def test_an_average_that_forgets_is_no_best_model(
     assert "not to be chosen: loss of old is more than 0 worse than at the start, 2\n" in told
     assert "average of 2 checkpoints: loss 0.5, no better than the best checkpoint" in told
     assert load_model(tmp_path / "run").training["epochs"] == 1
+
+
+def test_a_check_that_came_later_ends_no_run(
+    tmp_path: Path, new: Path, trained: Path, train: Train, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """A run that began when nobody had checked it goes on with the same configuration; no other begins with it."""
+    old = tmp_path / "valid.en"
+    options = (f"data.watch=[{{name: old, source: {old}, target: {old}}}]", "--init-from", trained)
+    with monkeypatch.context() as patch:
+        patch.setattr("nmt.config.loading.contradictions", lambda config: [])
+        stop_at_validation(patch, 2)
+        assert train(new, tmp_path / "run", *options) == 130
+    shutil.copytree(tmp_path / "run", tmp_path / "killed")
+    (tmp_path / "killed" / "state.safetensors").unlink()
+    for name, more in (("other", ()), ("killed", ("--resume",)), ("run", ("--resume", "training.max_epochs=4"))):
+        capsys.readouterr()
+        assert train(new, tmp_path / name, *options, *more) == 2
+        assert f"data.watch.0: source and target are the same file, {old}" in capsys.readouterr().err
+    assert train(new, tmp_path / "run", *options, "--resume") == 0
+    assert [record["epoch"] for record in validations(tmp_path / "run")] == [1, 2, 3]
 
 
 def test_what_is_refused(tmp_path: Path, new: Path, trained: Path, train: Train, capsys: Capture) -> None:
