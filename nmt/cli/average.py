@@ -22,7 +22,7 @@ from nmt.cli.outputs import check_outputs, failing_as, is_in_place
 from nmt.cli.parsers.average import PROGRAM, parser
 from nmt.errors import Checking, checked, counted
 from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model, longest_trained, save_model
-from nmt.training.averaging import average_weights
+from nmt.training.averaging import WeightedMean
 from nmt.training.finetuning import why_not_alike
 
 
@@ -72,22 +72,30 @@ def _read_weights(texts: Sequence[str], models: int) -> Checking[list[float]]:
     return weights
 
 
+def _read_models(request: Request) -> Checking[tuple[list[ModelFile], WeightedMean]]:
+    """The models without their weights, of which memory holds those of one at a time, and the mean of these."""
+    models: list[ModelFile] = []
+    mean = WeightedMean()
+    for path, share in zip(request.models, request.weights, strict=True):
+        model = load_model(path)
+        models.append(model)
+        reasons = list(why_not_alike(model, models[0], name=str(request.models[0])))
+        yield from (f"{path}: {reason}" for reason in reasons)
+        if not reasons:
+            mean.add(model.weights, share)
+        model.weights.clear()
+    return models, mean
+
+
 def _average(request: Request) -> None:
-    # Without the weights, which the average reads again, so that memory holds those of one model at a time.
-    first, *others = models = [load_model(path)._replace(weights={}) for path in request.models]
-    checked(
-        f"{path}: {reason}"
-        for path, other in zip(request.models[1:], others, strict=True)
-        for reason in why_not_alike(other, first, name=str(request.models[0]))
-    )
-    total = sum(request.weights)
+    models, mean = checked(_read_models(request))
+    first, total = models[0], sum(request.weights)
     shares = [weight / total for weight in request.weights]
     training = {
         LONGEST_SOURCE: max(map(longest_trained, models)),
         "average_of": [{"digest": model.digest, "share": share} for model, share in zip(models, shares, strict=True)],
     }
-    weights = average_weights(request.models, request.weights)
-    average = ModelFile(first.config, weights, first.source_subwords, first.target_subwords, first.sizes, training)
+    average = first._replace(weights=mean.weights(), training=training, digest=None)
     with failing_as(str(request.output)):
         save_model(request.output.resolve(), average)
     for path, share in zip(request.models, shares, strict=True):

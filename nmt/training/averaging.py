@@ -1,6 +1,6 @@
 """The average of several models, weight by weight; of checkpoints of one run even if some files are damaged or gone."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,14 +12,30 @@ from nmt.models.model_file import load_model
 from nmt.training.distributed import Processes
 
 
-def average_weights(paths: Sequence[Path], shares: Sequence[float] | None = None) -> dict[str, Tensor]:
-    """w = Σ_k a_k w_k / Σ_k a_k over the model files `paths`, summed in float64; all shares a_k are 1 by default."""
-    shares = [1.0] * len(paths) if shares is None else shares
-    sums: dict[str, Tensor] = {}
-    for path, share in zip(paths, shares, strict=True):
-        for name, weight in load_model(path).weights.items():
-            sums[name] = sums.get(name, torch.zeros(())) + share * weight.double()
-    return {name: (total / sum(shares)).float() for name, total in sums.items()}
+class WeightedMean:
+    """w = Σ_k a_k w_k / Σ_k a_k over the weights w_k of models that are added one by one, summed in float64."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, Tensor] = {}
+        self._shares = 0.0
+
+    def add(self, weights: Mapping[str, Tensor], share: float = 1.0) -> None:
+        """Add the weights of a model with its share a_k."""
+        for name, weight in weights.items():
+            self._sums[name] = self._sums.get(name, torch.zeros(())) + share * weight.double()
+        self._shares += share
+
+    def weights(self) -> dict[str, Tensor]:
+        """The mean, in float32."""
+        return {name: (total / self._shares).float() for name, total in self._sums.items()}
+
+
+def average_weights(paths: Iterable[Path]) -> dict[str, Tensor]:
+    """The mean of the weights in model files, of which memory holds one at a time."""
+    mean = WeightedMean()
+    for path in paths:
+        mean.add(load_model(path).weights)
+    return mean.weights()
 
 
 def whole_checkpoints(

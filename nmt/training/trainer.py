@@ -306,7 +306,7 @@ class Trainer:
         if len(paths) < 2:
             self.log(f"no average: it takes two of the best checkpoints, and {len(paths)} can be read")
             return
-        with with_weights(self.model, average_weights(list(paths.values()))):
+        with with_weights(self.model, average_weights(paths.values())):
             metrics, _ = self._scored()
             self._record("average", metrics)
             wins = self._retains(metrics) and better(metric, metrics[metric], progress.best[0][0])

@@ -9,7 +9,7 @@ from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, load_model, rebuild, save_model
 from nmt.models.seq2seq import build_model
-from nmt.training.averaging import average_weights, whole_checkpoints, with_weights
+from nmt.training.averaging import WeightedMean, average_weights, whole_checkpoints, with_weights
 from nmt.training.distributed import ALONE
 
 EMBEDDING = "source_embedding.weight"
@@ -42,6 +42,14 @@ def test_the_mean_of_every_weight(tmp_path: Path) -> None:
     assert torch.equal(average(paths, 3), torch.tensor([3.0, 2.0, -2.0]))
     assert average(paths, 3).dtype == torch.float32
     assert torch.equal(average(paths[:1], 3), torch.tensor(values[0]))
+
+
+def test_the_mean_by_shares() -> None:
+    """Three parts of 1 and one of 5 are 8 fourths."""
+    mean = WeightedMean()
+    mean.add({"weight": torch.tensor([1.0])}, 3.0)
+    mean.add({"weight": torch.tensor([5.0])})
+    assert mean.weights() == {"weight": torch.tensor([2.0])}
 
 
 def test_sums_are_exact(tmp_path: Path) -> None:
