@@ -77,6 +77,7 @@ class Board:
 
     def write(self, record: dict[str, Any], *, at: float | None = None) -> None:
         """Write the numbers of a record, under the tags split/name, as measured `at` a time in seconds (None: now).
+        A number that is None was not finite.
 
         Those of the best validation so far are under best/name, too.
         """
@@ -84,8 +85,11 @@ class Board:
         numbers = {name: value for name, value in record.items() if name not in _NOT_SCALARS}
         values = summaries.scalars(record["split"], numbers)
         if record["split"] != "train":
-            # What is null, or gone from the line, is never the best, nor is it retained.
+            # What is null, or gone from the line, is never the best, nor is it retained; but a perplexity that is null
+            # was infinite, so that the first one is the best until another is finite.
             known = {name: value for name, value in numbers.items() if value is not None}
+            if "perplexity" in numbers:
+                known.setdefault("perplexity", math.inf)
             if self._progress.record(defaultdict(lambda: math.nan, known), self._training):
                 values += summaries.scalars("best", numbers)
         self._add_values(record["step"], values, at=at)

@@ -57,7 +57,8 @@ class Records:
 
     def write(self, record: dict[str, Any]) -> None:
         """Write one measurement: `step`, `epoch`, `split` and numbers; what is not finite becomes null."""
-        line = json.dumps({name: _finite(value) for name, value in record.items()}) + "\n"
+        record = {name: _finite(value) for name, value in record.items()}
+        line = json.dumps(record) + "\n"
         self._digest.update(line.encode())
         self._file.write(line)
         self._file.flush()

@@ -29,6 +29,9 @@ TRAINING = {"optimizer": {"name": "adam", "learning_rate": 0.25}, "max_epochs": 
 CONFIG = Config.model_validate({"name": "run", "seed": 7, "data": DATA, "training": TRAINING})
 RETAIN = {"corpus": "old", "metric": "perplexity", "tolerance": 0.5}
 RETAINING = Config.model_validate({**CONFIG.model_dump(), "training": {**TRAINING, "validation": {"retain": RETAIN}}})
+BY_PERPLEXITY = Config.model_validate(
+    {**CONFIG.model_dump(), "training": {**TRAINING, "validation": {"metric": "perplexity"}}}
+)
 
 
 def record(step: int, **numbers: float) -> dict[str, Any]:
@@ -407,6 +410,24 @@ def test_the_best_so_far_retains(tmp_path: Path, start: float, best: list[tuple[
         records.close()
         shown_best = [(event.step, event.value) for event in board(tmp_path).Scalars("best/bleu")]
         assert shown_best == [entry for entry in best if entry[0] < stop]
+
+
+def test_an_infinite_perplexity_is_the_best_until_one_is_finite(tmp_path: Path) -> None:
+    """As in training, which keeps its first model; also after the run was resumed, where metrics.jsonl has null."""
+    progress, chosen = Progress(), []
+    records = resumed(tmp_path, 0, 0, config=BY_PERPLEXITY)
+    for step, value in enumerate((math.inf, math.inf, 30.0), 1):
+        progress.update = step
+        if progress.record({"perplexity": value}, BY_PERPLEXITY.training):
+            chosen.append(step)
+        records.write({**record(step, perplexity=value), "split": "valid"})
+    size = records.saved()["recorded"]
+    records.close()
+    assert chosen == [1, 3]
+    live = [(event.step, str(event.value)) for event in board(tmp_path).Scalars("best/perplexity")]
+    assert live == [(1, "nan"), (3, "30.0")]
+    resumed(tmp_path, size, 3, validated=True, config=BY_PERPLEXITY).close()
+    assert [(event.step, str(event.value)) for event in board(tmp_path).Scalars("best/perplexity")] == live
 
 
 def test_hyperparameters_and_the_end(tmp_path: Path) -> None:
