@@ -39,6 +39,7 @@ MEMORY, SPEED = 0.02, 0.05  # how much the last third may differ from the first
 SAMPLES = 900  # taken of each process
 TEXT = 5000  # lines of the text that is translated repeatedly
 LINES_PER_SECOND = 2000  # more than any translation: the file must not end
+SPARE = 10  # texts more, for a short run, whose model has hardly learned and is done with a sentence soon
 PATIENCE = 60.0  # seconds that a program may take to end
 MEBIBYTE = 1 << 20
 
@@ -141,7 +142,7 @@ def start_file(folder: Path, seconds: float) -> Program:
     """Translate a file into a file; its work is counted in bytes of the unfinished output."""
     text = (folder / "text.en").read_bytes()
     with open(folder / "long.en", "wb") as file:
-        for _ in range(int(seconds * LINES_PER_SECOND / TEXT) + 1):
+        for _ in range(int(seconds * LINES_PER_SECOND / TEXT) + SPARE):
             file.write(text)
     output = folder / "translated"
     output.mkdir()
@@ -152,7 +153,7 @@ def start_file(folder: Path, seconds: float) -> Program:
     )
 
 
-PROGRAMS = ("train", "pipe", "file")
+PROGRAMS = ("train", "pipe", "file")  # as they begin
 
 
 def _start(folder: Path, program: str, *arguments: str | Path, pipes: bool = False) -> subprocess.Popen[bytes]:
@@ -270,16 +271,20 @@ def table(named_rows: Sequence[tuple[str, Row]]) -> str:
 
 
 def soak(folder: Path, names: Sequence[str], seconds: float) -> list[Program]:
-    """Run the named programs at the same time for this long; returns them with their samples."""
+    """Run the named programs at the same time for this long; returns them with their samples.
+
+    Each begins when those before it work, and the file last: it lasts for its own time, not for a start of the others
+    that takes long on a busy machine.
+    """
     starts = {"train": start_training, "pipe": start_pipe, "file": lambda folder: start_file(folder, seconds)}
     programs: list[Program] = []
     try:
-        programs += (starts[name](folder) for name in names)
-        while not all(program.samples and program.samples[-1].done for program in programs):
-            time.sleep(0.5)  # until all of them have started working
-            for program in programs:
+        for name in sorted(names, key=PROGRAMS.index):
+            program = starts[name](folder)
+            programs.append(program)
+            while not (program.samples and program.samples[-1].done):
+                time.sleep(0.5)
                 program.look(0.0)
-                program.samples = program.samples[-1:]
         begun = time.monotonic()
         for program in programs:
             program.samples.clear()

@@ -87,6 +87,34 @@ def test_mistakes_of_options(arguments: list[str], message: str, refused: Callab
     assert message in refused(soak.main, arguments)
 
 
+class Starting:
+    """A program that works from the third look on, and notes what becomes of it."""
+
+    def __init__(self, name: str, notes: list[str]) -> None:
+        self.samples: list[Sample] = []
+        self._name, self._notes = name, notes
+        notes.append(f"{name} begins")
+
+    def look(self, clock: float) -> None:
+        self.samples.append(Sample(clock, 0.0, 0, 0, int(len(self.samples) >= 2)))
+        if len(self.samples) == 3:
+            self._notes.append(f"{self._name} works")
+
+    def end(self) -> None:
+        self._notes.append(f"{self._name} ends")
+
+
+def test_the_file_begins_when_the_others_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In whatever order they are named: it would end while the others are still starting on a busy machine."""
+    notes: list[str] = []
+    for function, name in (("start_training", "train"), ("start_pipe", "pipe"), ("start_file", "file")):
+        monkeypatch.setattr(soak, function, lambda *arguments, name=name: Starting(name, notes))
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    soak.soak(tmp_path, ["file", "train", "pipe"], seconds=0)
+    starts = [f"{name} {what}" for name in ("train", "pipe", "file") for what in ("begins", "works")]
+    assert notes == [*starts, "train ends", "pipe ends", "file ends"]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux's /proc")
 def test_a_few_seconds(tmp_path: Path) -> None:
