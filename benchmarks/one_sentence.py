@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Whether the search for a single sentence earns its file: its plain loop against the batched one, in turn.
 
-    python benchmarks/one_sentence.py --model runs/multi30k_en_de
+    python benchmarks/one_sentence.py --model runs/multi30k_en_de_luong
 
 translates `--lines` lines of Multi30k's test_2016_flickr, or of --source, one at a time with one thread, `--runs` times
 each way in one process, and prints one JSON line for each beam: the median seconds of processor time either way, and

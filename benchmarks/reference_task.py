@@ -12,7 +12,7 @@ from typing import NamedTuple
 from nmt.config import Check, Config, load_config
 
 ROOT = Path(__file__).resolve().parent.parent
-REFERENCE = ROOT / "configs" / "multi30k_en_de.yaml"
+REFERENCE = ROOT / "configs" / "multi30k_en_de_luong.yaml"
 DEVICES = ("cpu", "cuda")
 
 # What each variant sets in the configuration. An encoder with 256 units per direction has 512 units per layer.

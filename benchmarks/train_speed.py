@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Training speed of the reference task: Multi30k English-German, configs/multi30k_en_de.yaml, and its variants.
+"""Training speed of the reference task: Multi30k English-German, configs/multi30k_en_de_luong.yaml, and its variants.
 
     python scripts/get_multi30k.py --output data/multi30k
     python benchmarks/train_speed.py --updates 150

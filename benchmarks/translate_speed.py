@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Translation speed of a model, with the BLEU of what it wrote.
 
-    python benchmarks/translate_speed.py --model runs/multi30k_en_de --beam 5 --batch 64
+    python benchmarks/translate_speed.py --model runs/multi30k_en_de_luong --beam 5 --batch 64
 
 translates Multi30k's test_2016_flickr, or --source, and prints one JSON line. The time is from lines to translations,
 with the model already loaded but nothing warmed up. A batch has `--batch` sentences of similar length, so `--batch 1`

@@ -215,7 +215,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
     },
     "multi30k_en_de_lium": LIUM,
     "multi30k_en_fr_lium": LIUM,
-    "multi30k_en_de": {  # those of the recorded results
+    "multi30k_en_de_luong": {  # those of the recorded results
         "seed": 42,
         "data.max_length": 100,
         "subwords.type": "bpe",
