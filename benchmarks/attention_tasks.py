@@ -82,7 +82,7 @@ def plan(
     Raises UserError for every file that is missing.
     """
     corpora = {task: _corpora(task) for task in tasks}
-    configurations = {(task, row): _configuration(task, row) for task in tasks for row in rows}
+    configurations = {(task, row): configuration(task, row) for task in tasks for row in rows}
     return [
         Training(task, row, seed, runs, results, _hash([configurations[task, row], corpora[task], seed]))
         for seed in seeds
@@ -91,9 +91,9 @@ def plan(
     ]
 
 
-def _configuration(task: Task, row: Row) -> dict[str, Any]:
-    """Every key that the recipe and the row set; what a default is worth is the code's."""
-    keys = task.configuration(row).model_dump(mode="json", exclude_defaults=True)
+def configuration(task: Task, row: Row) -> dict[str, Any]:
+    """Every key that the recipe and the row set, be it to its default; what a default is worth is the code's."""
+    keys = task.configuration(row).model_dump(mode="json", exclude_unset=True)
     data = {key: value for key, value in keys["data"].items() if key not in ("train", "valid", "cache_folder")}
     return {**keys, "name": None, "seed": None, "data": data}  # the seed counts by itself, files by their bytes
 

@@ -30,7 +30,11 @@ def save_random_model(path: Path, *, seed: int = 1) -> Path:
         {
             "name": "tiny",
             "data": {"source_language": "en", "target_language": "en", "train": [pair], "valid": pair},
-            "model": {"embedding_size": 5, "encoder": {"hidden_size": 3}, "decoder": {"hidden_size": 7}},
+            "model": {
+                "embedding_size": 5,
+                "encoder": {"hidden_size": 3},
+                "decoder": {"type": "luong", "hidden_size": 7},
+            },
             "decoding": {"beam_size": 3, "max_length_ratio": 0.5},
         }
     )

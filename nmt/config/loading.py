@@ -7,19 +7,20 @@ nearest name. It does not know what the keys mean; see `schema.py` and `contradi
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from nmt.config.allowed import dotted
 from nmt.config.contradictions import contradictions
 from nmt.config.key_checks import MOST_PROBLEMS, check_keys
 from nmt.config.overrides import Override, apply_overrides
 from nmt.config.problems import Problem, in_words
-from nmt.config.schema import Config
+from nmt.config.schema import Config, Section
 from nmt.config.yaml_text import LONGEST_TEXT, Document, KeyPath, YamlError, read_yaml, write_yaml
 from nmt.errors import UserError, nearest
 from nmt.examples import examples
 
 Check = Callable[[Config], Iterable[Problem]]
+AnySection = TypeVar("AnySection", bound=Section)
 
 
 class Inheritance(NamedTuple):
@@ -115,18 +116,38 @@ def parse_config(text: str) -> Config:
 
 def with_former_defaults(config: Config, saved: Config) -> Config:
     """`config` with the values of `saved` for keys that it leaves out and whose default has changed."""
-    before, decoder = saved.model.decoder, config.model.decoder
-    if "order" in decoder.model_fields_set:
-        return config
-    decoder = decoder.model_copy(update={"order": before.order})
-    return config.model_copy(update={"model": config.model.model_copy(update={"decoder": decoder})})
+    for path in _CHANGED_DEFAULTS:
+        config = _with_former(config, saved, path)
+    return config
+
+
+_CHANGED_DEFAULTS: Sequence[Sequence[str]] = (
+    ("model", "decoder", "type"),
+    ("model", "decoder", "order"),
+    ("training", "optimizer", "learning_rate"),
+    ("training", "moving_average"),
+)
+
+
+def _with_former(section: AnySection, saved: AnySection, path: Sequence[str]) -> AnySection:
+    """`section` with what `saved` has at `path`, unless it sets that key itself, or is of another kind there."""
+    key, *below = path
+    mine, former = getattr(section, key), getattr(saved, key)
+    if below:
+        former = _with_former(mine, former, below) if type(mine) is type(former) else mine
+    if mine == former or (not below and key in section.model_fields_set):
+        return section
+    return section.model_copy(update={key: former})
 
 
 def _as_it_was(configuration: Any) -> None:
     """Fill in what a saved configuration means by leaving out a key that came later, with another default.
 
-    Before `model.decoder.order` there was the order of the paper only. Where the key has no effect, the default stands.
+    Before `model.decoder.order` there was the order of the paper only; where it has no effect, the default stands.
+    Before `training.moving_average` there was none.
     """
+    with suppress(TypeError, KeyError, AttributeError):
+        configuration["training"].setdefault("moving_average", None)
     with suppress(TypeError, KeyError, AttributeError):  # it is no mapping, or the sections are not there
         if (decoder := configuration["model"]["decoder"])["type"] == "bahdanau":
             decoder.setdefault("order", "paper")

@@ -316,9 +316,9 @@ class AttentionConfig(Section):
 
 
 class DecoderConfig(Section):
-    type: Annotated[str, _name_of("decoder", "luong or bahdanau")] = "luong"
-    """luong: a cell, attention with its new state, the attentional vector. bahdanau: attention, a cell that reads the
-    context, a maxout layer; see `order`. conditional_gru: a cell, attention with its new state, a second cell that
+    type: Annotated[str, _name_of("decoder", "bahdanau or luong")] = "bahdanau"
+    """bahdanau: a cell that reads the context, attention, a maxout layer; see `order`. luong: a cell, attention with
+    its new state, the attentional vector. conditional_gru: a cell, attention with its new state, a second cell that
     reads the context, a tanh layer."""
     cell: CellName = "gru"
     """The recurrent cell: gru, as PyTorch and cuDNN have it; gru_reset_first, whose reset gate comes before the product
@@ -453,7 +453,7 @@ class SGDConfig(Section):
 class AdamConfig(Section):
     name: Literal["adam", "adamw"]
     """Adam, with the weight decay as part of the gradient (adam) or decoupled from it (adamw)."""
-    learning_rate: PositiveFloat = 5e-4
+    learning_rate: PositiveFloat = 1e-3
     """Step size before the schedule changes it."""
     beta1: Probability = 0.9
     """Decay of the running mean of the gradient."""
@@ -688,8 +688,9 @@ class TrainingConfig(Section):
     normalise_by: Literal["tokens", "sentences", "none"] = "tokens"
     """What the summed loss of an update is divided by: its target tokens, its sentences, or nothing (none). The sum's
     gradient grows with batch_size and accumulate, and gradient_clip_norm is compared with that."""
-    moving_average: MovingAverageConfig | None = None
-    """Validate and keep, in the place of the weights θ, their moving average θ' over the updates; null: off."""
+    moving_average: MovingAverageConfig | None = MovingAverageConfig()
+    """Validate and keep, in the place of the weights θ, their moving average θ' over the updates; null: off. It
+    evens out the last updates, as a falling learning rate does."""
     rate_factors: RateFactors = RateFactors()
     """Factors on the learning rate of the parts of the model, such as 0.1 for what has been learned before."""
     vocabulary: Literal["same", "extended", "new"] = "same"

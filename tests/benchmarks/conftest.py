@@ -26,7 +26,7 @@ def tiny_config(tiny_corpus: Path) -> Path:
         "name": "tiny",
         "data": data_section(tiny_corpus),
         "subwords": {"size": 120},
-        "model": {"embedding_size": 5, "encoder": {"hidden_size": 3}, "decoder": {"hidden_size": 6}},
+        "model": {"embedding_size": 5, "encoder": {"hidden_size": 3}, "decoder": {"type": "luong", "hidden_size": 6}},
         "training": {"batch_size": 16, "max_updates": 2, "validation": {"metric": "loss"}},
     }
     path = tiny_corpus / "tiny.yaml"

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -15,7 +16,7 @@ import yaml
 from benchmarks import attention_table
 from benchmarks.attention_recipes import RECIPES, Recipe
 from benchmarks.attention_rows import ROWS
-from benchmarks.attention_tasks import Result, Task, Training, alignment_error, plan
+from benchmarks.attention_tasks import Result, Task, Training, alignment_error, configuration, plan
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from tests.conftest import data_section, make_synthetic_corpus
@@ -139,14 +140,43 @@ def test_a_result_of_another_version_is_refused(task: Task, tmp_path: Path) -> N
         training.result()
 
 
-def test_a_default_that_is_new_leaves_what_is_done(task: Task, tmp_path: Path) -> None:
-    """Keys that nobody set are no part of the recipe's hash; those that are set are."""
+def test_no_default_is_part_of_a_recipe(task: Task, tmp_path: Path) -> None:
+    """Nor does a key that is set become one when its value becomes the default; so what is done stays done."""
+    recipe = configuration(task, ROWS["global-additive"])
+    assert recipe["model"] == {
+        "embedding_size": 5,
+        "encoder": {"hidden_size": 3},
+        "attention": {"score": "additive", "scope": "global"},
+        "decoder": {"hidden_size": 6, "type": "luong"},
+    }
+    assert "decoding" not in recipe
     before = one(task, "none", tmp_path).recipe
-    text = task.config.read_text(encoding="utf-8")
-    task.config.write_text(text + "decoding: {beam_size: 5}\n", encoding="utf-8")  # the default
-    assert one(task, "none", tmp_path).recipe == before
-    task.config.write_text(text + "decoding: {beam_size: 4}\n", encoding="utf-8")
+    task.config.write_text(task.config.read_text(encoding="utf-8") + "decoding: {beam_size: 4}\n", encoding="utf-8")
     assert one(task, "none", tmp_path).recipe != before
+
+
+def test_what_is_kept_is_of_the_recipe(shared_data: Path, tmp_path: Path) -> None:
+    """Every result under version control would be found by its row, so that none is trained again."""
+    script = attention_table.ROOT / "scripts" / "get_multi30k.py"
+    options = ["--from", shared_data / "multi30k", "--output", tmp_path / "data" / "multi30k", "--form", "tok"]
+    subprocess.run([sys.executable, script, *options], check=True, stdout=subprocess.DEVNULL)
+    make_synthetic_corpus(tmp_path / "data" / "synthetic")
+    shutil.copytree(attention_table.ROOT / "configs", tmp_path / "configs")
+
+    def moved(path: Path | None) -> Path:
+        assert path is not None
+        return tmp_path / path.relative_to(attention_table.ROOT)
+
+    multi30k, synthetic = RECIPES["short"].tasks
+    tasks = [
+        task._replace(config=moved(task.config), source=moved(task.source), reference=moved(task.reference))
+        for task in (multi30k, synthetic._replace(gold=moved(synthetic.gold)))
+    ]
+    results = attention_table.RESULTS
+    known = {training.kept for training in plan(tasks, list(ROWS.values()), seeds=[1], runs=tmp_path, results=results)}
+    kept = set(results.glob("*.json"))
+    assert len(kept) >= 58
+    assert kept <= known
 
 
 @pytest.mark.parametrize(("code", "expected"), [(2, 2), (130, 130), (-9, 137)])

@@ -44,7 +44,7 @@ def settings(corpus: Path) -> dict[str, Any]:
         "model": {
             "embedding_size": 7,
             "encoder": {"hidden_size": 6, "dropout": 0.1},
-            "decoder": {"hidden_size": 11, "output_size": 7},
+            "decoder": {"type": "luong", "hidden_size": 11, "output_size": 7},
         },
         "training": {
             "optimizer": {"name": "adam", "learning_rate": 0.02},

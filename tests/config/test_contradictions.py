@@ -151,7 +151,7 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         (
             training("schedule: {name: plateau, minimum_learning_rate: 0.1}"),
             "training.schedule.minimum_learning_rate",
-            "0.1 is not below training.optimizer.learning_rate: 0.0005",
+            "0.1 is not below training.optimizer.learning_rate: 0.001",
         ),
         (
             training("optimizer: {name: sgd, decayed: matrices}"),

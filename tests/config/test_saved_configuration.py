@@ -1,5 +1,6 @@
 """The resolved configuration: written, read again, compared."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def test_every_key_is_written_in_the_order_of_the_schema(load: Load, tmp_path: P
     assert values["data"]["train"] == [files]
     assert values["model"]["encoder"]["bidirectional"] is True
     assert values["training"]["validate_every"] == "1 epoch"
-    assert values["training"]["optimizer"]["learning_rate"] == 0.0005
+    assert values["training"]["optimizer"]["learning_rate"] == 0.001
 
 
 def test_a_damaged_saved_configuration_is_refused() -> None:
@@ -125,3 +126,29 @@ def test_a_key_whose_default_has_changed_is_as_it_was_where_it_is_left_out(load:
     for written, order in (("", kept), (", order: authors", "authors")):
         config = load(f"model: {{decoder: {{type: {decoder}{written}}}}}")
         assert with_former_defaults(config, parse_config(saved)).model.decoder.order == order
+
+
+def test_a_run_that_began_with_other_defaults_keeps_them(load: Load) -> None:
+    """Where the file of the run leaves the keys out; what it says counts, and Adam's rate is not that of SGD."""
+    adam, rest = "training: {max_epochs: 1, optimizer: {name: adam%s}%s}", ", moving_average: null"
+    began = load("model: {decoder: {type: luong}}\n" + adam % (", learning_rate: 5e-4", rest))
+
+    def resumed(written: str) -> tuple[str, float, bool]:
+        config = with_former_defaults(load(written), began)
+        training = config.training
+        return config.model.decoder.type, training.optimizer.learning_rate, training.moving_average is not None
+
+    assert resumed("seed: 42") == ("luong", 5e-4, False)
+    assert resumed("model: {decoder: {cell: gru}}\n" + adam % ("", "")) == ("luong", 5e-4, False)
+    assert resumed("model: {decoder: {type: bahdanau}}") == ("bahdanau", 5e-4, False)
+    assert resumed(adam % (", learning_rate: 1e-3", ", moving_average: {}")) == ("luong", 1e-3, True)
+    assert resumed(adam.replace("adam", "sgd") % ("", "")) == ("luong", 1.0, False)
+
+
+def test_a_run_that_began_before_there_was_a_moving_average_has_none(load: Load) -> None:
+    config = load("seed: 42")
+    saved = dump_config(config)
+    without = re.sub(r"  moving_average:\n    decay: .*\n", "", saved)
+    assert without != saved
+    assert parse_config(without).training.moving_average is None
+    assert with_former_defaults(config, parse_config(without)).training.moving_average is None

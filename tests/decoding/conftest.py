@@ -88,7 +88,7 @@ def random_translator(vocabularies: Vocabularies, *, scale: float, longest_segme
     sizes = {
         "embedding_size": 7,
         "encoder": {"hidden_size": 5},
-        "decoder": {"hidden_size": 11},
+        "decoder": {"type": "luong", "hidden_size": 11},
         "attention": {"size": 3},
     }
     size = vocabularies.source.size

@@ -52,7 +52,12 @@ def network(vocabularies: Vocabularies) -> Seq2Seq:
     """A random network in float64, where the batch can only change a result through a mistake."""
     torch.manual_seed(5)
     config = ModelConfig.model_validate(
-        {"embedding_size": 7, "encoder": {"hidden_size": 5}, "decoder": {"hidden_size": 11}, "attention": {"size": 3}}
+        {
+            "embedding_size": 7,
+            "encoder": {"hidden_size": 5},
+            "decoder": {"type": "luong", "hidden_size": 11},
+            "attention": {"size": 3},
+        }
     )
     model = build_model(config, source_size=vocabularies.source.size, target_size=vocabularies.target.size).double()
     with torch.no_grad():

@@ -22,7 +22,7 @@ SETTINGS: Changes = {
     "embedding_size": 2,
     "encoder": {"hidden_size": 10, "layers": 1},  # both directions: a memory of 20 units
     "attention": {"size": 11},
-    "decoder": {"hidden_size": 7, "output_size": 16},
+    "decoder": {"type": "luong", "hidden_size": 7, "output_size": 16},
 }
 # What follows is said a second time on purpose: tests/models/test_refusals.py compares it with what the loader refuses.
 SAME_SIZE = {"dot", "scaled_dot", "cosine"}

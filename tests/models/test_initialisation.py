@@ -44,7 +44,7 @@ def model(**settings: object) -> Seq2Seq:
         "initialisation": XAVIER,
         "embedding_size": 30,
         "encoder": {"hidden_size": 40},
-        "decoder": {"hidden_size": 50},
+        "decoder": {"type": "luong", "hidden_size": 50},
     }
     return build_model(ModelConfig.model_validate({**sizes, **settings}), source_size=70, target_size=80)
 
@@ -130,7 +130,9 @@ def test_forget_gates_start_at_their_bias(name: str) -> None:
     """The second quarter of b, in both directions and both sides; the encoder's second bias adds nothing to it."""
     lstm = {"cell": "lstm", "layers": 2}
     start = {"name": name, "forget_bias": 1.5}
-    built = model(initialisation=start, encoder={**lstm, "hidden_size": 40}, decoder={**lstm, "hidden_size": 50})
+    built = model(
+        initialisation=start, encoder={**lstm, "hidden_size": 40}, decoder={**lstm, "hidden_size": 50, "type": "luong"}
+    )
     biases = {name: bias.tolist() for name, bias in built.named_parameters() if "bias" in name}
     expected = {
         key: [0.0] * size + [1.5 if "bias_ih" in key or "input_layer" in key else 0.0] * size + [0.0] * 2 * size

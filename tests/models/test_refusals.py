@@ -507,9 +507,9 @@ def test_unknown_names_hide_nothing_but_their_consequences(refusals: Refusals) -
         ({"initialisation": {"name": "uniform"}}, True),  # ±0.1 is the default
         ({"initialisation": {"name": "uniform", "range": 0.05}}, True),
         ({"attention": {"score": "general", "scope": "local-p"}}, True),
-        ({"decoder": {"hidden_size": 499, "cell": "lstm"}}, True),
-        ({"decoder": {"hidden_size": 500}}, False),
-        ({"decoder": {"hidden_size": 128, "input_feeding": False}}, False),
+        ({"decoder": {"type": "luong", "hidden_size": 499, "cell": "lstm"}}, True),
+        ({"decoder": {"type": "luong", "hidden_size": 500}}, False),
+        ({"decoder": {"type": "luong", "hidden_size": 128, "input_feeding": False}}, False),
         ({"decoder": {"hidden_size": 128, "type": "bahdanau"}}, False),
         ({"attention": {"score": "dot"}}, False),
         ({"attention": {"score": "scaled_general"}}, False),
@@ -518,7 +518,7 @@ def test_unknown_names_hide_nothing_but_their_consequences(refusals: Refusals) -
     ],
 )
 def test_a_start_with_scores_near_0(changes: dict[str, Any], warned: bool) -> None:
-    model = {"attention": {"score": "general"}, "decoder": {"hidden_size": 128}, **changes}
+    model = {"attention": {"score": "general"}, "decoder": {"type": "luong", "hidden_size": 128}, **changes}
     warnings = list(start_warnings(ModelConfig.model_validate(model)))
     assert len(warnings) == warned
     for warning in warnings:
@@ -536,7 +536,7 @@ def test_that_start_does_have_scores_near_0(cell: str) -> None:
             "initialisation": {"name": "uniform", "range": start},
             "encoder": {"hidden_size": size // 2, "cell": cell},
             "attention": {"score": "general"},
-            "decoder": {"hidden_size": size, "cell": cell, "initial_state": "copy"},
+            "decoder": {"type": "luong", "hidden_size": size, "cell": cell, "initial_state": "copy"},
         }
         torch.manual_seed(1)
         model = build_model(ModelConfig.model_validate(sizes), source_size=50, target_size=50).eval()

@@ -18,7 +18,7 @@ from nmt.ops import computing
 from nmt.training.dry_run import describe, parameters, resident
 from nmt.training.finetuning import freeze
 
-MODEL = {"embedding_size": 5, "encoder": {"hidden_size": 3}, "decoder": {"hidden_size": 7}}
+MODEL = {"embedding_size": 5, "encoder": {"hidden_size": 3}, "decoder": {"type": "luong", "hidden_size": 7}}
 
 
 @pytest.fixture

@@ -96,7 +96,7 @@ def test_plateau_on_a_loss_wants_it_low_and_says_when_it_cuts() -> None:
     assert schedule.validated({"loss": 2.0}) is None
     message = schedule.validated({"loss": 2.5})
     assert message is not None
-    assert "learning rate 0.00025" in message
+    assert "learning rate 0.0005" in message
 
 
 def test_plateau_may_end_training_in_the_place_of_its_lowest_rate() -> None:

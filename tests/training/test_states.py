@@ -374,6 +374,9 @@ def test_the_moving_average_and_the_last_weights_are_restored(folder: RunFolder)
 
 
 def test_a_state_without_the_average_that_the_run_has(folder: RunFolder) -> None:
-    write_two(folder)
+    plain = CONFIG.training.model_copy(update={"moving_average": None})
+    replace(states(folder), config=CONFIG.model_copy(update={"training": plain})).write(
+        Progress(update=4), RECORDS, where=""
+    )
     with pytest.raises(DamagedFile, match=r"state\.safetensors: damaged, training cannot resume from it \('weight'"):
         resumed(folder, config=AVERAGING)

@@ -304,7 +304,7 @@ def test_strange_lines_stay_lines(models: dict[str, Subwords]) -> None:
 def network(pieces: Subwords, score: str = "additive") -> Seq2Seq:
     """A random network in float64 that likes to write unknown words."""
     torch.manual_seed(2)
-    sizes = {"embedding_size": 7, "encoder": {"hidden_size": 5}, "decoder": {"hidden_size": 11}}
+    sizes = {"embedding_size": 7, "encoder": {"hidden_size": 5}, "decoder": {"type": "luong", "hidden_size": 11}}
     config = ModelConfig.model_validate({**sizes, "attention": {"score": score}})
     model = build_model(config, source_size=pieces.size, target_size=pieces.size).double()
     with torch.no_grad():
