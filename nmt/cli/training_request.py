@@ -176,15 +176,15 @@ class _Start:
         folder = _run_folder(self._output, config)
         if self._model is None and self._resumed:
             self._load(recorded_origin(folder))
-        before = begun_with(folder) if self._resumed else None
-        if before is not None:  # the run may have begun when defaults were others
-            config = with_former_defaults(config, before)
         if self.origin is not None:
             completed = inherited(config, self.origin)
         else:
             completed = Inheritance(config, doubtful=[] if self._model is None else [("model",), ("subwords",)])
-        is_same = before is not None and not differences(before, completed.config)
-        return completed._replace(is_begun=is_same and has_state(folder))
+        before = begun_with(folder) if self._resumed else None
+        if before is None:
+            return completed
+        config = with_former_defaults(completed.config, before)  # the run may have begun when defaults were others
+        return completed._replace(config=config, is_begun=has_state(folder) and not differences(before, config))
 
     def embedding_problems(self, config: Config) -> Iterator[Problem]:
         """Files of vectors that cannot be read; a run that is resumed needs them no more."""

@@ -4,7 +4,7 @@ Every mistake is reported at once, with its file and line or its --set option, t
 nearest name. It does not know what the keys mean; see `schema.py` and `contradictions.py`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -115,29 +115,29 @@ def parse_config(text: str) -> Config:
 
 
 def with_former_defaults(config: Config, saved: Config) -> Config:
-    """`config` with the values of `saved` for keys that it leaves out and whose default has changed."""
-    for path in _CHANGED_DEFAULTS:
-        config = _with_former(config, saved, path)
+    """`config` with the former defaults that `saved` has, for keys that it leaves out."""
+    for path, default in _FORMER_DEFAULTS.items():
+        config = _with_former(config, saved, path, default)
     return config
 
 
-_CHANGED_DEFAULTS: Sequence[Sequence[str]] = (
-    ("model", "decoder", "type"),
-    ("model", "decoder", "order"),
-    ("training", "optimizer", "learning_rate"),
-    ("training", "moving_average"),
-)
+_FORMER_DEFAULTS: Mapping[Sequence[str], Any] = {
+    ("model", "decoder", "type"): "luong",
+    ("model", "decoder", "order"): "paper",
+    ("training", "optimizer", "learning_rate"): 5e-4,
+    ("training", "moving_average"): None,
+}
 
 
-def _with_former(section: AnySection, saved: AnySection, path: Sequence[str]) -> AnySection:
-    """`section` with what `saved` has at `path`, unless it sets that key itself, or is of another kind there."""
+def _with_former(section: AnySection, saved: AnySection, path: Sequence[str], default: Any) -> AnySection:
+    """`section` with `default` at `path` if `saved` has that, unless it sets that key itself, or is of another kind."""
     key, *below = path
     mine, former = getattr(section, key), getattr(saved, key)
     if below:
-        former = _with_former(mine, former, below) if type(mine) is type(former) else mine
-    if mine == former or (not below and key in section.model_fields_set):
+        former = _with_former(mine, former, below, default) if type(mine) is type(former) else mine
+    elif former != default or key in section.model_fields_set:
         return section
-    return section.model_copy(update={key: former})
+    return section if mine == former else section.model_copy(update={key: former})
 
 
 def _as_it_was(configuration: Any) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple
 
-from nmt.config import Config, differences, dump_config, parse_config
+from nmt.config import Config, differences, dump_config, parse_config, with_former_defaults
 from nmt.errors import UserError
 from nmt.files import locked, open_refusing_links, written_atomically
 from nmt.models.model_file import BEST
@@ -176,7 +176,8 @@ class RunFolder:
             raise UserError(f"{self.path}: in use by another training; wait for it, stop it, or give another --output")
 
     def _check_same(self, config: Config, *, resume: bool) -> None:
-        changes = differences(self._saved_config(), config)
+        saved = self._saved_config()
+        changes = differences(saved, config if resume else with_former_defaults(config, saved))  # as if resumed
         if changes:
             shown = "".join(f"\n  {change}" for change in changes)
             inherited = all(change.startswith(("model.", "subwords.")) for change in changes)

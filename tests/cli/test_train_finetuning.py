@@ -296,7 +296,13 @@ def stop_at_validation(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 
 
 def test_resuming_needs_the_first_model_no_more(
-    tmp_path: Path, short: Path, trained: Path, train: Train, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    tmp_path: Path,
+    short: Path,
+    tiny: Path,
+    trained: Path,
+    train: Train,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
 ) -> None:
     """Interrupted, and resumed after the first model has gone: as if uninterrupted. Another first model is refused."""
     first = tmp_path / "first.safetensors"
@@ -316,6 +322,9 @@ def test_resuming_needs_the_first_model_no_more(
     errors = capsys.readouterr().err
     assert f"--init-from {other}: the run in {output} did not start from this model but from {output}" in errors
     assert (output / "state.safetensors").read_bytes() == state
+    assert train(tiny, tmp_path / "bahdanau", "model.decoder.type=bahdanau", "training.max_updates=1") == 0
+    assert train(short, output, frozen, rates, "--resume", "--init-from", tmp_path / "bahdanau") == 2
+    assert f"the run in {output} did not start from this model" in capsys.readouterr().err
 
     with monkeypatch.context() as patch:
         stop_at_validation(patch, 2)

@@ -143,6 +143,8 @@ def test_a_run_that_began_with_other_defaults_keeps_them(load: Load) -> None:
     assert resumed("model: {decoder: {type: bahdanau}}") == ("bahdanau", 5e-4, False)
     assert resumed(adam % (", learning_rate: 1e-3", ", moving_average: {}")) == ("luong", 1e-3, True)
     assert resumed(adam.replace("adam", "sgd") % ("", "")) == ("luong", 1.0, False)
+    began = load("model: {decoder: {type: conditional_gru}}\n" + adam % (", learning_rate: 0.01", ""))
+    assert resumed("seed: 42") == ("bahdanau", 1e-3, True)  # these never were defaults
 
 
 def test_a_run_that_began_before_there_was_a_moving_average_has_none(load: Load) -> None:
