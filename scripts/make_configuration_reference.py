@@ -44,7 +44,7 @@ initial_state, dropout, output_dropout, fed_dropout, attentional_dropout, word_d
 ```
 
 An option counts as having no effect only if its value differs from the default and nothing would read it, so a file
-may spell out defaults.
+may spell out defaults, those that only some decoders, scores, or scopes take beside the name of one.
 
 **YAML.** `true` and `false` are the only booleans (`no` is a language code), `5e-4` and `0.0005` are the same number,
 `null` means "not set". Tags (`!name`) are not allowed. A file, or the value of an override, may have up to 256 KiB,
@@ -145,7 +145,7 @@ def _default(place: Place, node: dict[str, Any]) -> str:
     if variants(node):
         return f"`name: {default['name']}`"
     if isinstance(default, dict):
-        return ""
+        return "`{}`" if {"type": "null"} in place.schema.get("anyOf", []) else ""
     return f"`{default if isinstance(default, str) else json.dumps(default)}`"
 
 

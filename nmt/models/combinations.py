@@ -65,7 +65,7 @@ def model_problems(config: Config) -> Iterator[Problem]:
 
 
 def _decoder(model: ModelConfig) -> Iterator[Problem]:
-    decoder, kind = model.decoder, DECODERS[model.decoder.type]
+    decoder, kind, given = model.decoder, DECODERS[model.decoder.type], model.decoder.model_fields_set
     if decoder.cell not in kind.cell_names:
         message = f"{decoder.cell} is not for type: {decoder.type}; allowed: {', '.join(kind.cell_names)}"
         yield Problem(("model", "decoder", "cell"), message, (_TYPE,))
@@ -76,7 +76,8 @@ def _decoder(model: ModelConfig) -> Iterator[Problem]:
         )
         yield Problem(("model", "decoder", "layer_normalisation"), message, (("model", "decoder", "cell"),))
     for name in sorted(set().union(*(other.options for other in DECODERS.values())) - kind.options):
-        if changed(decoder, name):
+        is_meant = name in given and "type" not in given and getattr(decoder, name)  # for a type that was forgotten
+        if changed(decoder, name) or is_meant:
             takers = [other for other, decoder_type in DECODERS.items() if name in decoder_type.options]
             message = f"has no effect with type: {decoder.type}; leave it out, or use {' or '.join(takers)}"
             yield Problem(("model", "decoder", name), message, (_TYPE,))

@@ -350,6 +350,14 @@ def test_input_feeding_of_another_decoder(refusals: Refusals, decoder: str) -> N
     assert mentions(messages, "model.decoder.input_feeding", f"no effect with type: {decoder}", "luong")
 
 
+def test_input_feeding_without_a_decoder(refusals: Refusals) -> None:
+    """Who asks for it means Luong's, not the default; off, it is what the default has."""
+    messages = refusals("decoder: {input_feeding: true, fed_dropout: 0.0}")
+    assert mentions(messages, "model.decoder.input_feeding", "type: bahdanau; leave it out, or use luong")
+    for decoder in ("fed_dropout: 0.0", "type: bahdanau, input_feeding: true", "type: luong, input_feeding: true"):
+        assert refusals(f"decoder: {{{decoder}}}") == []
+
+
 def test_layer_normalisation_of_a_reset_gate_that_comes_first(refusals: Refusals) -> None:
     """In the cells of the decoder; that of the annotations is another thing."""
     for kind in DECODERS:
