@@ -63,7 +63,7 @@ nmt-train --config my.yaml --set model.decoder.hidden_size=512 --set 'training.s
 ```
 
 **What is saved.** The run folder and every model file hold the resolved configuration: every key with its value, and
-absolute paths. It is a configuration file like any other and trains the same model again.
+absolute paths. It is a configuration file like any other and, with the same version, trains the same model again.
 
 **Editors** complete and check keys with [`configs/schema.json`](../configs/schema.json), which is also the output of
 `nmt-train --print-schema`. With the YAML language server, make this the first line of a file in `configs/`:
