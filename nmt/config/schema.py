@@ -487,6 +487,11 @@ class ConstantSchedule(Section):
     """The learning rate never changes."""
 
 
+class LinearSchedule(Section):
+    name: Literal["linear"]
+    """The rate falls in a straight line, to 0 where max_epochs or max_updates ends training."""
+
+
 class WarmupSchedule(Section):
     name: Literal["warmup_inverse_sqrt"]
     """A linear rise, then a decay with the inverse square root of the number of updates."""
@@ -630,7 +635,8 @@ class TrainingConfig(Section):
     optimizer: Annotated[SGDConfig | AdamConfig | AdadeltaConfig, Field(discriminator="name")] = AdamConfig(name="adam")
     """How gradients become steps; adam if no name is given."""
     schedule: Annotated[
-        ConstantSchedule | WarmupSchedule | PlateauSchedule | HalvingSchedule, Field(discriminator="name")
+        ConstantSchedule | LinearSchedule | WarmupSchedule | PlateauSchedule | HalvingSchedule,
+        Field(discriminator="name"),
     ] = ConstantSchedule(name="constant")
     """How the learning rate changes; constant if no name is given."""
     batch_size: Count = 80

@@ -130,15 +130,15 @@ def retains(metrics: Mapping[str, float], config: Retain | None, start: float | 
 
 
 class Schedule:
-    """The factor on the learning rate at an update of an epoch; both count from 1."""
+    """The factor on the learning rate at an update."""
 
     state_names: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: Any, learning_rate: float) -> None:
         self.config, self.learning_rate = config, learning_rate
 
-    def factor(self, update: int, epoch: int) -> float:
-        """The factor for the `update`-th update, in the `epoch`-th epoch."""
+    def factor(self, update: int, epoch: int, done: float) -> float:
+        """The factor for the `update`-th update, in the `epoch`-th epoch, when the share `done` of the run is over."""
         raise NotImplementedError
 
     def validated(self, metrics: Mapping[str, float]) -> str | None:
@@ -164,8 +164,15 @@ class Schedule:
 class Constant(Schedule):
     """factor = 1."""
 
-    def factor(self, update: int, epoch: int) -> float:
+    def factor(self, update: int, epoch: int, done: float) -> float:
         return 1.0
+
+
+class Linear(Schedule):
+    """factor = 1 - d when the share d of the run is done: 1 for the first update, and almost 0 for the last."""
+
+    def factor(self, update: int, epoch: int, done: float) -> float:
+        return 1.0 - done
 
 
 class WarmupInverseSquareRoot(Schedule):
@@ -173,7 +180,7 @@ class WarmupInverseSquareRoot(Schedule):
 
     config: WarmupSchedule
 
-    def factor(self, update: int, epoch: int) -> float:
+    def factor(self, update: int, epoch: int, done: float) -> float:
         warmup = self.config.warmup_updates
         return float(min(update / warmup, (warmup / update) ** 0.5))
 
@@ -192,7 +199,7 @@ class Plateau(Schedule):
             return f"the learning rate would be below {self.config.minimum_learning_rate:g}"
         return None
 
-    def factor(self, update: int, epoch: int) -> float:
+    def factor(self, update: int, epoch: int, done: float) -> float:
         return self.current
 
     def validated(self, metrics: Mapping[str, float]) -> str | None:
@@ -226,7 +233,7 @@ class Halving(Schedule):
 
     config: HalvingSchedule
 
-    def factor(self, update: int, epoch: int) -> float:
+    def factor(self, update: int, epoch: int, done: float) -> float:
         after, every = self.config.after, self.config.every
         beyond = (epoch if after.unit == "epochs" else update) - after.count
         return float(self.config.factor ** -(-max(0, beyond) // every.count))
@@ -234,6 +241,7 @@ class Halving(Schedule):
 
 SCHEDULES: dict[str, Callable[[Any, float], Schedule]] = {
     "constant": Constant,
+    "linear": Linear,
     "warmup_inverse_sqrt": WarmupInverseSquareRoot,
     "plateau": Plateau,
     "halving": Halving,

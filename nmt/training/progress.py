@@ -153,6 +153,22 @@ class Progress:
             return counted(self.epoch, "epoch")
         return None
 
+    def epochs(self, batches: int) -> float:
+        """The epochs that are over, and the share of the one that is not; it has so many batches."""
+        return self.epoch + self.position / batches
+
+    def done(self, config: TrainingConfig, batches: int) -> float:
+        """The share of the run that is over, from 0 to 1, by the limit that comes first; an epoch has so many batches.
+
+        Where early stopping or a schedule ends it before that, the share is never 1.
+        """
+        shares = [0.0]
+        if config.max_updates is not None:
+            shares.append(self.update / config.max_updates)
+        if config.max_epochs is not None:
+            shares.append(self.epochs(batches) / config.max_epochs)
+        return min(max(shares), 1.0)
+
     def within(self, batches: int) -> int:
         """The same number of batches; raises UserError when the position is beyond their end."""
         if self.position and self.position >= batches:  # then the epoch would never end

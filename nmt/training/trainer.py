@@ -135,7 +135,8 @@ class Trainer:
         """One update and all counters that it moves; `began`: when its batches were asked for."""
         progress = self.progress
         group = self._with_own_words(self._with_candidates(group))
-        factor = self.schedule.factor(progress.update + 1, progress.epoch + 1)
+        done = progress.done(self.settings, self.batches_in_epoch)
+        factor = self.schedule.factor(progress.update + 1, progress.epoch + 1, done)
         rate = self.settings.optimizer.learning_rate * factor
         result = update(self.model, self.optimizer, group, rate=rate, config=self.settings, parallel=self.parallel)
         progress.update, progress.rate = progress.update + 1, rate
@@ -201,7 +202,7 @@ class Trainer:
         self._record("train", {**window.means(self.processes), "learning_rate": self.progress.rate, **skipped})
 
     def _record(self, split: str, numbers: dict[str, float]) -> None:
-        epoch = self.progress.epoch + self.progress.position / self.batches_in_epoch
+        epoch = self.progress.epochs(self.batches_in_epoch)
         seconds = round(self.progress.seconds, 3)
         record = {"step": self.progress.update, "epoch": round(epoch, 4), "split": split, **numbers, "seconds": seconds}
         if self.records is not None:

@@ -102,6 +102,13 @@ def board(output: Path) -> EventAccumulator:
     return everything
 
 
+def test_a_linear_schedule_falls_to_the_end_of_the_run(tiny: Path, tmp_path: Path, train: Train) -> None:
+    """27 updates: the rate of the first is the whole one, and that of the last a 27th of it."""
+    assert train(tiny, tmp_path / "run", "training.schedule.name=linear", "training.log_every=1") == 0
+    rates = [record["learning_rate"] for record in records(tmp_path / "run") if record["split"] == "train"]
+    assert rates == pytest.approx([0.02 * (27 - done) / 27 for done in range(27)])
+
+
 def test_tensorboard_has_the_scalars_of_the_metrics(trained: Path) -> None:
     """And those of the best validation so far, by the loss, once more."""
     events = board(trained)

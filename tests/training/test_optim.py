@@ -36,30 +36,35 @@ def _names(definition: dict[str, Any]) -> list[str]:
 
 def test_constant() -> None:
     schedule = build_schedule(training(schedule={"name": "constant"}))
-    assert [schedule.factor(update, 1) for update in (1, 1000)] == [1.0, 1.0]
+    assert [schedule.factor(update, 1, 0.0) for update in (1, 1000)] == [1.0, 1.0]
+
+
+def test_linear_is_what_is_left_of_the_run() -> None:
+    schedule = build_schedule(training(schedule={"name": "linear"}))
+    assert [schedule.factor(1, 1, done) for done in (0.0, 0.25, 0.875)] == [1.0, 0.75, 0.125]
 
 
 def test_warmup_rises_linearly_and_falls_with_the_square_root() -> None:
     schedule = build_schedule(training(schedule={"name": "warmup_inverse_sqrt", "warmup_updates": 100}))
-    assert [schedule.factor(update, 1) for update in (1, 50, 100, 400)] == pytest.approx([0.01, 0.5, 1.0, 0.5])
+    assert [schedule.factor(update, 1, 0.0) for update in (1, 50, 100, 400)] == pytest.approx([0.01, 0.5, 1.0, 0.5])
 
 
 def test_halving_from_an_epoch_on() -> None:
     schedule = build_schedule(training(schedule={"name": "halving", "after": "5 epochs"}))
-    assert [schedule.factor(1, epoch) for epoch in (1, 5, 6, 7, 8)] == [1.0, 1.0, 0.5, 0.25, 0.125]
-    assert schedule.factor(10**6, 5) == 1.0
+    assert [schedule.factor(1, epoch, 0.0) for epoch in (1, 5, 6, 7, 8)] == [1.0, 1.0, 0.5, 0.25, 0.125]
+    assert schedule.factor(10**6, 5, 0.0) == 1.0
     rarely = build_schedule(training(schedule={"name": "halving", "after": "5 epochs", "every": "3 epochs"}))
-    assert [rarely.factor(1, epoch) for epoch in (5, 6, 8, 9, 11, 12)] == [1.0, 0.5, 0.5, 0.25, 0.25, 0.125]
-    assert build_schedule(training(schedule={"name": "halving"})).factor(1, 7) == 0.25
+    assert [rarely.factor(1, epoch, 0.0) for epoch in (5, 6, 8, 9, 11, 12)] == [1.0, 0.5, 0.5, 0.25, 0.25, 0.125]
+    assert build_schedule(training(schedule={"name": "halving"})).factor(1, 7, 0.0) == 0.25
 
 
 def halving(after: int, every: int) -> list[float]:
     """The factors of the updates 1 to 59 in the first epoch, and those of a schedule that begins at the 30th."""
     settings = {"name": "halving", "after": f"{after} updates", "every": every, "factor": 0.5}
     whole, resumed = build_schedule(training(schedule=settings)), build_schedule(training(schedule=settings))
-    factors = [whole.factor(update, 1) for update in range(1, 60)]
+    factors = [whole.factor(update, 1, 0.0) for update in range(1, 60)]
     resumed.restore(whole.state())
-    assert [resumed.factor(update, 7) for update in range(30, 60)] == factors[29:]
+    assert [resumed.factor(update, 7, 0.0) for update in range(30, 60)] == factors[29:]
     return factors
 
 
@@ -85,7 +90,7 @@ def test_plateau_bears_patience_validations() -> None:
     factors = []
     for bleu in (10.0, 9.0, 11.0, 11.0, 10.0, 10.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0):
         schedule.validated({"bleu": bleu})
-        factors.append(schedule.factor(1, 1))
+        factors.append(schedule.factor(1, 1, 0.0))
     #                      new  -    new  -    -    cut  -    -    cut   ...            lowest: 1.5e-4 / 1e-3
     assert factors == pytest.approx([1, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.15, 0.15, 0.15, 0.15])
 
@@ -110,9 +115,9 @@ def test_plateau_may_end_training_in_the_place_of_its_lowest_rate() -> None:
         schedule.validated({"loss": 1.0})
         messages = [schedule.validated({"loss": 2.0}) for _ in range(4)]
         assert all(message is not None for message in messages)
-        assert (schedule.factor(1, 1), schedule.end()) == (0.0625, None)
+        assert (schedule.factor(1, 1, 0.0), schedule.end()) == (0.0625, None)
         schedule.validated({"loss": 2.0})
-        assert schedule.factor(1, 1) == lowest
+        assert schedule.factor(1, 1, 0.0) == lowest
     assert both[0].end() is None
     assert both[1].end() == "the learning rate would be below 5e-05"
 

@@ -37,6 +37,17 @@ def test_low_loss_is_best_and_no_number_never_is() -> None:
     assert progress.best == [(2.0, 30), (3.0, 10)]
 
 
+def test_the_share_of_the_run_that_is_done() -> None:
+    """By the limit that comes first, and within an epoch by its batches."""
+    late = Progress(update=30, epoch=3, position=4)
+    assert late.done(training(max_epochs=5), 8) == 0.7
+    assert late.done(training(max_updates=120), 8) == 0.25
+    assert late.done(training(max_epochs=5, max_updates=120), 8) == 0.7
+    assert late.done(training(max_epochs=14, max_updates=60), 8) == 0.5
+    assert late.done(training(max_updates=20), 8) == 1.0
+    assert Progress().done(training(max_epochs=5, max_updates=120), 8) == 0.0
+
+
 def test_early_stopping() -> None:
     config = training(early_stopping={"metric": "bleu", "patience": 2})
     progress = Progress()
