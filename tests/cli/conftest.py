@@ -48,6 +48,7 @@ def settings(corpus: Path) -> dict[str, Any]:
         },
         "training": {
             "optimizer": {"name": "adam", "learning_rate": 0.02},
+            "moving_average": None,  # 27 updates are too few for one
             "batch_size": 12,
             "max_epochs": 3,
             "gradient_clip_norm": 0.2,

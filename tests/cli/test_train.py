@@ -217,7 +217,7 @@ def test_average_of_the_best_checkpoints(
     """The average of updates 9 and 27 becomes the best model if its loss is below 1.0, the best of them."""
     scripted_losses(monkeypatch, 1.0, 3.0, 2.0, average)
     output = tmp_path / "run"
-    assert train(tiny, output, "training.keep_best=2", "training.average_best=2", "training.moving_average=null") == 0
+    assert train(tiny, output, "training.keep_best=2", "training.average_best=2") == 0
     *_, last = records(output)
     assert set(last) == VALID
     assert (last["split"], last["step"], last["loss"]) == ("average", 27, average)

@@ -59,7 +59,9 @@ def test_process_0_says_that_it_waits_for_the_others(
 
 @pytest.mark.usefixtures("variables")
 def test_a_port_in_use(port: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """It is known at once, before there is anybody to wait for."""
     monkeypatch.setenv("RANK", "0")
+    monkeypatch.setattr(torchrun, "SOON", 5.0)
     with socket.socket() as other:
         other.bind(("0.0.0.0", port))
         other.listen()
