@@ -146,9 +146,9 @@ def _as_it_was(configuration: Any) -> None:
     Before `model.decoder.order` there was the order of the paper only; where it has no effect, the default stands.
     Before `training.moving_average` there was none.
     """
-    with suppress(TypeError, KeyError, AttributeError):
+    with suppress(TypeError, KeyError, AttributeError):  # it is no mapping, or the section is not there
         configuration["training"].setdefault("moving_average", None)
-    with suppress(TypeError, KeyError, AttributeError):  # it is no mapping, or the sections are not there
+    with suppress(TypeError, KeyError, AttributeError):
         if (decoder := configuration["model"]["decoder"])["type"] == "bahdanau":
             decoder.setdefault("order", "paper")
         else:

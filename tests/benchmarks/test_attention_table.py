@@ -141,7 +141,7 @@ def test_a_result_of_another_version_is_refused(task: Task, tmp_path: Path) -> N
 
 
 def test_no_default_is_part_of_a_recipe(task: Task, tmp_path: Path) -> None:
-    """Nor does a key that is set become one when its value becomes the default; so what is done stays done."""
+    """Only what the file and the row set is, be it to its default: a default that changes leaves what is done."""
     recipe = configuration(task, ROWS["global-additive"])
     assert recipe["model"] == {
         "embedding_size": 5,
