@@ -93,8 +93,14 @@ order of `model.decoder` differ. `benchmarks/attention_table.py` trains the rows
 
 
 def _recipe(task: Task) -> str:
-    changed = f" with {', '.join(f'`{override}`' for override in task.overrides)}" if task.overrides else ""
-    return f"Recipe, [{shown(task.config)}](../{shown(task.config)}){changed}: {describe_recipe(task.configuration())}"
+    changed = f" with {_quoted(task.overrides)}" if task.overrides else ""
+    local_p = f", local-p with {_quoted(task.of_local_p)}" if task.of_local_p else ""
+    described = describe_recipe(task.configuration())
+    return f"Recipe, [{shown(task.config)}](../{shown(task.config)}){changed}: {described}{local_p}"
+
+
+def _quoted(overrides: Iterable[str]) -> str:
+    return ", ".join(f"`{override}`" for override in overrides)
 
 
 def describe_recipe(config: Config) -> str:

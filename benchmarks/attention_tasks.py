@@ -47,10 +47,17 @@ class Task(NamedTuple):
     reference: Path
     gold: Path | None = None
     overrides: tuple[str, ...] = ()  # what the recipe changes in the configuration, as values of nmt-train's --set
+    of_local_p: tuple[str, ...] = ()  # what it changes besides in the rows of local-p
+
+    def sets(self, row: Row | None = None) -> list[str]:
+        """What the recipe changes in the configuration, and the row, as values of nmt-train's --set."""
+        if row is None:
+            return list(self.overrides)
+        return [*self.overrides, *(self.of_local_p if row.scope == "local-p" else ()), *row.overrides]
 
     def configuration(self, row: Row | None = None) -> Config:
         """That of the recipe, or of a row trained by it."""
-        return load_config(self.config, [*self.overrides, *(row.overrides if row else [])])
+        return load_config(self.config, self.sets(row))
 
     @property
     def tokenize(self) -> str:
@@ -133,8 +140,7 @@ class Training(NamedTuple):
 
     def train_command(self, *, device: str) -> list[str]:
         sets = [
-            *self.task.overrides,
-            *self.row.overrides,
+            *self.task.sets(self.row),
             f"seed={self.seed}",
             f"data.cache_folder={shown(self.runs / '.cache')}",
         ]

@@ -170,6 +170,7 @@ NUMBERS: dict[str, dict[str, Any]] = {
     "luong2015_wmt14_en_de_local_p": LUONG
     | {
         "model.attention.position_scale": "length",
+        "model.attention.position_logit": "unscaled",
         "model.attention.score": "general",
         "model.attention.scope": "local-p",
         "model.attention.half_width": 10,

@@ -122,6 +122,7 @@ def with_former_defaults(config: Config, saved: Config) -> Config:
 
 
 _FORMER_DEFAULTS: Mapping[Sequence[str], Any] = {
+    ("model", "attention", "position_logit"): "unscaled",
     ("model", "decoder", "type"): "luong",
     ("model", "decoder", "order"): "paper",
     ("training", "optimizer", "learning_rate"): 5e-4,
@@ -144,10 +145,14 @@ def _as_it_was(configuration: Any) -> None:
     """Fill in what a saved configuration means by leaving out a key that came later, with another default.
 
     Before `model.decoder.order` there was the order of the paper only; where it has no effect, the default stands.
-    Before `training.moving_average` there was none.
+    Before `training.moving_average` there was none, and before `model.attention.position_logit` local-p's was not
+    scaled.
     """
     with suppress(TypeError, KeyError, AttributeError):  # it is no mapping, or the section is not there
         configuration["training"].setdefault("moving_average", None)
+    with suppress(TypeError, KeyError, AttributeError):
+        if (attention := configuration["model"]["attention"])["scope"] == "local-p":
+            attention.setdefault("position_logit", "unscaled")
     with suppress(TypeError, KeyError, AttributeError):
         if (decoder := configuration["model"]["decoder"])["type"] == "bahdanau":
             decoder.setdefault("order", "paper")

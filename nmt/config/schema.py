@@ -35,6 +35,7 @@ Shuffle = Literal["every_epoch", "once", "never"]
 BatchOrder = Literal["shuffled", "shuffled_by_part", "sorted"]
 OrderName = Literal["paper", "authors"]
 PositionScale = Literal["last_position", "length"]
+PositionLogit = Literal["scaled", "unscaled"]
 Tokenizer = Literal["13a", "none", "intl", "char", "zh", "ja-mecab", "flores200"]
 SentenceMetric = Literal["bleu", "chrf"]
 # Not part of a configuration file:
@@ -297,6 +298,10 @@ class AttentionConfig(Section):
     position_scale: PositionScale = "last_position"
     """local-p: what a share between 0 and 1 is multiplied by for the predicted position, counted from 0. last_position:
     S - 1; length: S, as in the paper."""
+    position_logit: PositionLogit = "scaled"
+    """local-p: what the sigmoid of that share gets. scaled: v_pᵀ tanh(W_p q) / √d, where d is the decoder's
+    hidden_size; unscaled: without √d, as in the paper, which a few steps of Adam can drive to one end of the sentence
+    for good."""
     renormalise: bool = False
     """local-p: rescale the weights to sum to 1 after the Gaussian, which the paper does not do."""
     size: Size | None = None

@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import PositionScale
+from nmt.config.schema import PositionLogit, PositionScale
 from nmt.ops.steps import StepLinear
 
 
@@ -98,24 +98,37 @@ class LocalMonotonicScope(_LocalScope):
 class LocalPredictiveScope(_LocalScope):
     """local-p: a window around a predicted position, with the Gaussian:
 
-        p_t = (S - 1) · σ(v_pᵀ tanh(W_p h_t))        equation 9; in [0, S - 1], a real number
+        p_t = (S - 1) · σ(v_pᵀ tanh(W_p h_t) / √d)      equation 9; in [0, S - 1], a real number
         a_t(s) = align(s) · exp(-(s - p_t)² / (2σ²))    equation 10, with σ = D / 2
 
-    align is the softmax over the window. Equation 9 has S in the place of S - 1, as `position_scale: length` has here;
-    the paper does not say from where it counts positions. Gradients reach W_p (query_size, query_size) and v_p
-    (query_size,) through the Gaussian alone.
+    align is the softmax over the window, and d is query_size. Equation 9 has S in the place of S - 1, as
+    `position_scale: length` has here; the paper does not say from where it counts positions. Nor does it divide by √d,
+    as `position_logit: unscaled` does not. That is the same family of functions, but a step of Adam, which changes
+    every weight by about the learning rate, changes the logit by up to √d as much. With a few hundred units, some tens
+    of steps in one direction leave σ so flat that p_t stays at an end of the sentence.
+
+    Gradients reach W_p (query_size, query_size) and v_p (query_size,) through the Gaussian alone.
     """
 
-    options = frozenset({"half_width", "position_scale", "renormalise"})
+    options = frozenset({"half_width", "position_scale", "position_logit", "renormalise"})
 
-    def __init__(self, query_size: int, *, half_width: int, position_scale: PositionScale, renormalise: bool) -> None:
+    def __init__(
+        self,
+        query_size: int,
+        *,
+        half_width: int,
+        position_scale: PositionScale,
+        position_logit: PositionLogit,
+        renormalise: bool,
+    ) -> None:
         super().__init__(half_width=half_width, gaussian=True, renormalise=renormalise)
         self.subtracted = {"last_position": 1, "length": 0}[position_scale]
+        self.factor = {"scaled": query_size**-0.5, "unscaled": 1.0}[position_logit]
         self.layer = StepLinear(query_size, query_size, bias=False)
         self.vector = nn.Parameter(torch.empty(query_size))
 
     def centre(self, query: Tensor, lengths: Tensor, steps: Tensor | int = 0) -> Tensor:
-        share = torch.sigmoid(torch.tanh(self.layer(query)) @ self.vector)
+        share = torch.sigmoid(torch.tanh(self.layer(query)) @ self.vector * self.factor)
         return (lengths.unsqueeze(1) - self.subtracted) * share
 
 

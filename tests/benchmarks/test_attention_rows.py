@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.attention_recipes import RECIPES
 from benchmarks.attention_rows import ORDERS, PUBLISHED, REPEATED, ROWS, chosen, concordance
-from benchmarks.attention_tasks import MULTI30K, SYNTHETIC, Task
+from benchmarks.attention_tasks import Task
 from nmt.config import differences, load_config
 from nmt.config.schema import HalvingSchedule
 from nmt.errors import UserError
@@ -16,7 +16,7 @@ from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
 
 OWN_KEYS = {
-    *("model.attention.score", "model.attention.scope"),
+    *("model.attention.score", "model.attention.scope", "model.attention.position_logit"),
     *("model.decoder.type", "model.decoder.input_feeding", "model.decoder.order"),
 }
 
@@ -79,6 +79,14 @@ def test_the_long_recipe_is_the_short_one_for_longer_and_from_larger_weights() -
     assert first.schedule.factor**4 == pytest.approx(second.schedule.factor**8, rel=0.01), "to the same rate at the end"
 
 
+@pytest.mark.parametrize(("recipe", "logit"), [("short", "unscaled"), ("long", "scaled")])
+def test_local_p_has_the_positions_of_the_paper_in_the_short_recipe(recipe: str, logit: str) -> None:
+    for task in RECIPES[recipe].tasks:
+        assert f"model.attention.position_logit={logit}" in task.sets(ROWS["local-p-dot"])
+        assert task.configuration(ROWS["local-p-dot"]).model.attention.position_logit == logit
+        assert not any("position_logit" in override for override in task.sets(ROWS["local-m-dot"]))
+
+
 def test_seeds() -> None:
     """The long recipe repeats the seven rows of Table 4, the other two that have a published order, and three more."""
     assert len(REPEATED) == len(set(REPEATED)) == 12
@@ -88,11 +96,11 @@ def test_seeds() -> None:
     assert [*RECIPES["long"].seeds(ROWS["global-cosine"])] == [1]
 
 
-@pytest.mark.parametrize("task", [MULTI30K, SYNTHETIC], ids=lambda task: task.name)
+@pytest.mark.parametrize("task", RECIPES["short"].tasks, ids=lambda task: task.name)
 def test_rows_differ_in_their_attention_alone(task: Task) -> None:
     base = load_config(task.config)
     for row in ROWS.values():
-        config = load_config(task.config, row.overrides, checks=[model_problems])
+        config = load_config(task.config, task.sets(row), checks=[model_problems])
         assert {line.partition(":")[0] for line in differences(base, config)} <= OWN_KEYS, row.name
         assert config.model.decoder.input_feeding == row.input_feeding
 

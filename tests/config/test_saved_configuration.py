@@ -147,6 +147,22 @@ def test_a_run_that_began_with_other_defaults_keeps_them(load: Load) -> None:
     assert resumed("seed: 42") == ("bahdanau", 1e-3, True)  # these never were defaults
 
 
+@pytest.mark.parametrize(("scope", "former"), [("local-p", "unscaled"), ("global", "scaled")])
+def test_a_model_from_before_the_logit_of_positions_was_scaled(load: Load, scope: str, former: str) -> None:
+    """It keeps its logit, and a run goes on with it, unless the file has another one. Elsewhere the key means nothing,
+    and has the default, for another value would be refused."""
+    config = load(f"model: {{attention: {{scope: {scope}}}}}")
+    saved = dump_config(config)
+    without = "".join(line for line in saved.splitlines(keepends=True) if line.strip() != "position_logit: scaled")
+    assert without != saved
+    before = parse_config(without)
+    assert before.model.attention.position_logit == former
+    assert with_former_defaults(config, before).model.attention.position_logit == former
+    if scope == "local-p":
+        config = load("model: {attention: {scope: local-p, position_logit: scaled}}")
+        assert with_former_defaults(config, before).model.attention.position_logit == "scaled"
+
+
 def test_a_run_that_began_before_there_was_a_moving_average_has_none(load: Load) -> None:
     config = load("seed: 42")
     saved = dump_config(config)

@@ -107,8 +107,8 @@ ENCODERS_AND_STATES: dict[str, Changes] = {
     "linear": {"decoder": {"attentional_activation": "none"}},
     "linear, no input feeding": {"decoder": {"attentional_activation": "none", "input_feeding": False}},
     "local-m, gaussian": {"attention": {"scope": "local-m", "half_width": 2, "gaussian": True}},
-    "local-p, position of the length": {
-        "attention": {"scope": "local-p", "half_width": 2, "position_scale": "length"},
+    "local-p, position of the length, unscaled": {
+        "attention": {"scope": "local-p", "half_width": 2, "position_scale": "length", "position_logit": "unscaled"},
         "decoder": {"type": "bahdanau"},
     },
     "cosine, fixed": {"attention": {"score": "cosine", "temperature": 1.5}, "decoder": {"hidden_size": 20}},
@@ -166,6 +166,7 @@ LOCAL = {name: attention for name, attention in ATTENTIONS.items() if attention[
 
 
 LOCAL["local-m, gaussian"] = {"scope": "local-m", "half_width": 2, "gaussian": True}
+LOCAL["local-p, unscaled"] = {"scope": "local-p", "half_width": 2, "position_logit": "unscaled"}
 LOCAL["local-p, position of the length"] = {"scope": "local-p", "half_width": 2, "position_scale": "length"}
 
 

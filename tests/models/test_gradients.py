@@ -69,7 +69,7 @@ def with_everything(score: str) -> Changes:
 
 def test_scores_and_scopes(attention_settings: Changes) -> None:
     """With respect to queries, annotations, what is remembered, and every parameter."""
-    torch.manual_seed(4)
+    torch.manual_seed(5)
     taken = {"positions": 3, "filters": 2, "filter_width": 3, "half_width": 1}
     settings = {**attention_settings, **{key: taken[key] for key in taken if key in attention_settings}, "size": 7}
     memory_size = QUERY if SCORES[settings["score"]].same_size else MEMORY
@@ -111,10 +111,11 @@ def test_the_order_of_the_paper(make_model: MakeModel, score: str, variant: str)
     "attention",
     [
         {"score": "general", "scope": "local-p", "half_width": 2, "position_scale": "length"},
+        {"score": "general", "scope": "local-p", "half_width": 2, "position_logit": "unscaled"},
         {"score": "general", "scope": "local-m", "half_width": 2, "gaussian": True},
         {"score": "cosine", "temperature": 3.0},
     ],
-    ids=["position of the length", "gaussian", "temperature"],
+    ids=["position of the length", "unscaled logit", "gaussian", "temperature"],
 )
 def test_options(make_model: MakeModel, attention: Changes) -> None:
     check_model(make_model, {}, attention)
@@ -170,7 +171,7 @@ def check_model(make_model: MakeModel, decoder: Changes, attention: Changes, enc
 
 def check(module: nn.Module, inputs: list[Tensor], *, fast: bool = False) -> None:
     """gradcheck of `module(*inputs)` with respect to its parameters, drawn anew, and to the real-valued inputs."""
-    torch.manual_seed(6)
+    torch.manual_seed(9)
     for parameter in module.parameters():
         nn.init.normal_(parameter, std=0.7)
     names = [name for name, _ in module.named_parameters()]

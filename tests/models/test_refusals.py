@@ -336,6 +336,8 @@ def test_options_of_another_scope(refusals: Refusals) -> None:
     assert mentions(refusals("attention: {scope: local-p, gaussian: true}"), "gaussian", "scope: local-p", ": local-m")
     messages = refusals("attention: {scope: local-m, position_scale: length}")
     assert mentions(messages, "position_scale", "scope: local-m", ": local-p")
+    messages = refusals("attention: {position_logit: unscaled}")
+    assert mentions(messages, "position_logit", "scope: global", ": local-p")
 
 
 @pytest.mark.parametrize("decoder", ["luong", "conditional_gru"])

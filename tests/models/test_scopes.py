@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import PositionScale
+from nmt.config.schema import PositionLogit, PositionScale
 from nmt.models.attention import Attention
 from nmt.models.memory import all_steps
 from nmt.models.scopes import LocalMonotonicScope, LocalPredictiveScope, Scope
@@ -42,7 +42,9 @@ def predictive(
     half_width: int, *, renormalise: bool = False, position_scale: PositionScale = "last_position"
 ) -> LocalPredictiveScope:
     """p_t = (S - 1) · σ(ln 3 · tanh(100 h)): a quarter, the middle and three quarters of the way for h = -1, 0, 1."""
-    scope = LocalPredictiveScope(1, half_width=half_width, position_scale=position_scale, renormalise=renormalise)
+    scope = LocalPredictiveScope(
+        1, half_width=half_width, position_scale=position_scale, position_logit="scaled", renormalise=renormalise
+    )
     nn.init.constant_(scope.layer.weight, 100.0)
     nn.init.constant_(scope.vector, LN3)
     return scope
@@ -110,6 +112,18 @@ def test_predicted_positions_of_the_length() -> None:
     torch.testing.assert_close(centres, torch.tensor([[2.0, 4, 6], [1, 2, 3], [0.25, 0.5, 0.75]], dtype=torch.float64))
     nn.init.constant_(scope.vector, 1e3)
     assert weights_of(scope, [1.0], [4])[0, 0].tolist() == pytest.approx([0, 0, 0, TWO])
+
+
+@pytest.mark.parametrize(("position_logit", "share"), [("scaled", 3 / 4), ("unscaled", 9 / 10)])
+def test_predicted_positions_of_four_units(position_logit: PositionLogit, share: float) -> None:
+    """v_pᵀ tanh(W_p h) = 4 · ln 3 / 2 = ln 9. Divided by √4 it is ln 3, and σ(ln 3) = 3/4, where σ(ln 9) = 9/10."""
+    scope = LocalPredictiveScope(
+        4, half_width=1, position_scale="length", position_logit=position_logit, renormalise=False
+    ).double()
+    nn.init.constant_(scope.layer.weight, 100.0)
+    nn.init.constant_(scope.vector, LN3 / 2)
+    centres = scope.centre(torch.ones(1, 1, 4, dtype=torch.float64), torch.tensor([20]))
+    torch.testing.assert_close(centres, torch.tensor([[20 * share]], dtype=torch.float64))
 
 
 def test_predictive_weights_by_hand() -> None:

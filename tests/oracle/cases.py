@@ -55,6 +55,11 @@ FACTORS: dict[str, dict[str, Changes]] = {
         "local-m": {"attention.scope": "local-m", "attention.half_width": 1},
         "local-m, gaussian": {"attention.scope": "local-m", "attention.half_width": 2, "attention.gaussian": True},
         "local-p": {"attention.scope": "local-p", "attention.half_width": 2},
+        "local-p, unscaled": {
+            "attention.scope": "local-p",
+            "attention.half_width": 2,
+            "attention.position_logit": "unscaled",
+        },
         "local-p, length": {
             "attention.scope": "local-p",
             "attention.half_width": 1,

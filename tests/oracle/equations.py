@@ -234,7 +234,8 @@ def local_m(asked: Asked, weight: Callable[[str], Vector]) -> Window:
 
 
 def local_p(asked: Asked, weight: Callable[[str], Vector]) -> Window:
-    share = sigmoid(weight("vector") @ np.tanh(weight("layer.weight") @ asked.query))
+    logit = weight("vector") @ np.tanh(weight("layer.weight") @ asked.query)
+    share = sigmoid(logit / {"scaled": len(asked.query) ** 0.5, "unscaled": 1}[asked.settings["position_logit"]])
     length = len(asked.annotations)
     scale = {"last_position": length - 1, "length": length}[asked.settings["position_scale"]]
     return Window(scale * share, True, asked.settings["renormalise"])
