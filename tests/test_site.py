@@ -51,5 +51,5 @@ def test_a_class_in_a_document_leads_to_the_api_and_a_test_to_its_lines(site: Pa
 @pytest.mark.slow
 def test_docstrings_are_shown_as_they_are_written(site: Path) -> None:
     page = (site / "docs" / "api" / "models.html").read_text(encoding="utf-8")
-    assert "p_t = (S - 1) · σ(v_pᵀ tanh(W_p h_t))" in re.sub(r"<[^>]+>", "", page)
+    assert "p_t = (S - 1) · σ(v_pᵀ tanh(W_p h_t) / √d)" in re.sub(r"<[^>]+>", "", page)
     assert "the encoder’s annotations" in page or "the encoder's annotations" in page  # a comment behind a field
