@@ -144,7 +144,8 @@ def table(series: Mapping[str, Sequence[Measured]]) -> Iterator[str]:
 
 
 def plot(path: Path, series: Mapping[str, Sequence[Measured]]) -> None:
-    """Write a PNG with two panels for each model: p_t / (S - 1), and the distances from the gold position."""
+    """Write a PNG with two panels for each model: p_t / (S - 1), and distances: of p_t and of the largest weight from
+    the aligned word, or, where there are no gold alignments, from each other."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -152,6 +153,12 @@ def plot(path: Path, series: Mapping[str, Sequence[Measured]]) -> None:
     figure = Figure(figsize=(2.6 * len(series) + 2.4, 5), layout="constrained")
     canvas = FigureCanvasAgg(figure)
     panels = figure.subplots(2, len(series), sharex=True, sharey="row", squeeze=False)
+    if any(row.from_gold is not None for measured in series.values() for row in measured):
+        distances = "pieces from the aligned word"
+        lines = [("from_gold", blue, "-", "p_t"), ("largest_from_gold", green, "-.", "largest weight")]
+    else:
+        distances = "pieces"
+        lines = [("from_largest", blue, "-", "from p_t to the largest weight")]
     for (upper, lower), (name, measured) in zip(panels.T, series.items(), strict=True):
         rows = [row for row in map(asdict, measured) if row["mean"] is not None]
         updates, centre, spread = (np.array([row[key] for row in rows]) for key in ("update", "mean", "deviation"))
@@ -161,17 +168,14 @@ def plot(path: Path, series: Mapping[str, Sequence[Measured]]) -> None:
             updates, [row["first"] + row["last"] for row in rows], color=red, linestyle="--", label="share at an end"
         )
         upper.set_title(name)
-        for key, color, style, label in (
-            ("from_gold", blue, "-", "p_t"),
-            ("largest_from_gold", green, "-.", "largest weight"),
-        ):
+        for key, color, style, label in lines:
             lower.plot(updates, [row[key] for row in rows], color=color, linestyle=style, label=label)
         lower.set_xlabel("updates")
         for axes in (upper, lower):
             axes.spines[["top", "right"]].set_visible(False)
             axes.set_ylim(bottom=0)
     panels[0, 0].set_ylabel("p_t / (S - 1)")
-    panels[1, 0].set_ylabel("pieces from the aligned word")
+    panels[1, 0].set_ylabel(distances)
     for axes in panels[:, -1]:
         axes.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))  # beside, over no curve
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -160,10 +160,11 @@ def _set_places(model: Seq2Seq, places: dict[int, int], last: int) -> None:
     if attention.score.positional:
         for word, place in places.items():
             attention.score.layer.weight[place, word] = SHARP
-    if isinstance(attention.scope, LocalPredictiveScope):  # last · σ(v_word tanh(∞)) = place
+    if isinstance(attention.scope, LocalPredictiveScope):  # last · σ(v_word tanh(∞) / √d) = place
         attention.scope.layer.weight.copy_(SURE * torch.eye(*attention.scope.layer.weight.shape))
         for word, place in places.items():
-            attention.scope.vector[word] = torch.logit(torch.tensor(place / last)).clamp(-SURE, SURE)
+            logit = torch.logit(torch.tensor(place / last)).clamp(-SURE, SURE)
+            attention.scope.vector[word] = logit * attention.scope.vector.numel() ** 0.5
 
 
 def _forget_all_but_input(weight: Tensor, bias: Tensor, size: int) -> None:

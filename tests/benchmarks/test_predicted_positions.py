@@ -78,6 +78,9 @@ def test_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     figures = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
     assert [row["update"] for row in figures["known"]] == [3, 11]
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+    without = ["--plot", str(tmp_path / "without_gold.png")]
+    assert predicted_positions.main([f"known={tmp_path / 'run'}", *options[:4], *without]) == 0
+    assert (tmp_path / "without_gold.png").read_bytes() != (tmp_path / "plot.png").read_bytes()
 
     assert predicted_positions.main(["nosuch", *options]) == 2
     assert "nosuch: is not NAME=RUN" in capsys.readouterr().err
