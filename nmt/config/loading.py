@@ -4,7 +4,7 @@ Every mistake is reported at once, with its file and line or its --set option, t
 nearest name. It does not know what the keys mean; see `schema.py` and `contradictions.py`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -116,27 +116,37 @@ def parse_config(text: str) -> Config:
 
 def with_former_defaults(config: Config, saved: Config) -> Config:
     """`config` with the former defaults that `saved` has, for keys that it leaves out."""
-    for path, default in _FORMER_DEFAULTS.items():
-        config = _with_former(config, saved, path, default)
+    for former in _FORMER_DEFAULTS:
+        config = _with_former(config, saved, former.path, former)
     return config
 
 
-_FORMER_DEFAULTS: Mapping[Sequence[str], Any] = {
-    ("model", "attention", "position_logit"): "unscaled",
-    ("model", "decoder", "type"): "luong",
-    ("model", "decoder", "order"): "paper",
-    ("training", "optimizer", "learning_rate"): 5e-4,
-    ("training", "moving_average"): None,
-}
+class _FormerDefault(NamedTuple):
+    path: tuple[str, ...]
+    value: Any
+    owner: str | None = None  # the key beside it that must be the same in both: with another one it may have no effect
 
 
-def _with_former(section: AnySection, saved: AnySection, path: Sequence[str], default: Any) -> AnySection:
+_FORMER_DEFAULTS = (
+    _FormerDefault(("model", "attention", "position_logit"), "unscaled", owner="scope"),
+    _FormerDefault(("model", "decoder", "type"), "luong"),
+    _FormerDefault(("model", "decoder", "order"), "paper", owner="type"),
+    _FormerDefault(("training", "optimizer", "learning_rate"), 5e-4),
+    _FormerDefault(("training", "moving_average"), None),
+)
+
+
+def _with_former(section: AnySection, saved: AnySection, path: Sequence[str], default: _FormerDefault) -> AnySection:
     """`section` with `default` at `path` if `saved` has that, unless it sets that key itself, or is of another kind."""
     key, *below = path
     mine, former = getattr(section, key), getattr(saved, key)
     if below:
         former = _with_former(mine, former, below, default) if type(mine) is type(former) else mine
-    elif former != default or key in section.model_fields_set:
+    elif (
+        former != default.value
+        or key in section.model_fields_set
+        or (default.owner is not None and getattr(section, default.owner) != getattr(saved, default.owner))
+    ):
         return section
     return section if mine == former else section.model_copy(update={key: former})
 
@@ -145,8 +155,8 @@ def _as_it_was(configuration: Any) -> None:
     """Fill in what a saved configuration means by leaving out a key that came later, with another default.
 
     Before `model.decoder.order` there was the order of the paper only; where it has no effect, the default stands.
-    Before `training.moving_average` there was none, and before `model.attention.position_logit` local-p's was not
-    scaled.
+    Before `training.moving_average` there was none, and before `model.attention.position_logit` the logit of local-p's
+    positions was not scaled.
     """
     with suppress(TypeError, KeyError, AttributeError):  # it is no mapping, or the section is not there
         configuration["training"].setdefault("moving_average", None)

@@ -63,6 +63,7 @@ def row_of(text: str, begin: str) -> list[str]:
 def test_no_row_is_complete() -> None:
     text = document([])
     assert f"**{len(ROWS)} of {len(ROWS)} rows are not complete yet:** none, global-additive" in text
+    assert text.count("label smoothing 0.1, local-p with `model.attention.position_logit=unscaled`.") == 2
     assert "pairs of rows" not in text
 
 

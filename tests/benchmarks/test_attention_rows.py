@@ -80,7 +80,7 @@ def test_the_long_recipe_is_the_short_one_for_longer_and_from_larger_weights() -
 
 
 @pytest.mark.parametrize(("recipe", "logit"), [("short", "unscaled"), ("long", "scaled")])
-def test_local_p_has_the_positions_of_the_paper_in_the_short_recipe(recipe: str, logit: str) -> None:
+def test_the_logit_of_local_p_s_positions(recipe: str, logit: str) -> None:
     for task in RECIPES[recipe].tasks:
         assert f"model.attention.position_logit={logit}" in task.sets(ROWS["local-p-dot"])
         assert task.configuration(ROWS["local-p-dot"]).model.attention.position_logit == logit

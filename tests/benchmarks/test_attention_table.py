@@ -193,12 +193,14 @@ def test_a_command_that_fails_ends_the_table_with_its_code(
 
 
 def test_the_commands_resume(task: Task, tmp_path: Path) -> None:
+    task = task._replace(of_local_p=("model.attention.position_logit=unscaled",))
     training = one(task, "local-p-dot-no-feeding", tmp_path, seed=3)
     command = training.train_command(device="cpu")
     assert command[0] == "nmt-train"
     assert command[-1] == "--resume"
     sets = [value for option, value in pairwise(command) if option == "--set"]
     assert sets == [
+        "model.attention.position_logit=unscaled",
         "model.attention.score=dot",
         "model.attention.scope=local-p",
         "model.decoder.type=luong",

@@ -163,6 +163,16 @@ def test_a_model_from_before_the_logit_of_positions_was_scaled(load: Load, scope
         assert with_former_defaults(config, before).model.attention.position_logit == "scaled"
 
 
+def test_former_defaults_go_only_where_they_have_an_effect(load: Load) -> None:
+    """A configuration with another scope or decoder is another configuration; what the run has of its own is not
+    written into it, where it would be refused."""
+    began = load(
+        "model: {attention: {scope: local-p, position_logit: unscaled}, decoder: {type: bahdanau, order: paper}}"
+    )
+    config = load("model: {attention: {scope: local-m}, decoder: {type: luong}}")
+    assert with_former_defaults(config, began) == config
+
+
 def test_a_run_that_began_before_there_was_a_moving_average_has_none(load: Load) -> None:
     config = load("seed: 42")
     saved = dump_config(config)
