@@ -1,6 +1,6 @@
 """The recipes that all rows of the attention table can be trained by: one result of a row belongs to one of them.
 
-`short` is the configurations as they are, one seed a row, but that the logit of local-p's positions is the paper's,
+`short` is the configurations as they are, one seed a row, except that the logit of local-p's positions is the paper's,
 which is not scaled. `long` trains twice as long, from larger weights, which suit models of so few units, with the
 scaled logit, and the rows whose order is in question with three seeds. The module knows no folders and no results.
 """

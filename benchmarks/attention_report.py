@@ -258,8 +258,9 @@ def _beside_published(scored: Mapping[str, Scored]) -> str:
 Luong et al.'s Table 4, WMT14 English-German, newstest2014: BLEU before → after unknown words are replaced, which
 subwords make unnecessary here. Data (4.5 million pairs) and sizes (four layers of 1,000 LSTM units) are different, so
 only the order can be compared. Ranks are among the rows that both have, by BLEU before replacement.{agreement}
-For our attempts to explain the differences, see
-[results.md](results.md#input-feeding-and-the-initialization-of-small-models).
+For our attempts to explain the differences, see results.md on
+[input feeding](results.md#input-feeding-and-the-initialization-of-small-models) and on
+[local-p](results.md#local-p-where-it-looks).
 
 {markdown(lines)}"""
 

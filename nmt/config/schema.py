@@ -301,7 +301,7 @@ class AttentionConfig(Section):
     position_logit: PositionLogit = "scaled"
     """local-p: what the sigmoid of that share gets. scaled: v_pᵀ tanh(W_p q) / √d, where d is the decoder's
     hidden_size; unscaled: without √d, as in the paper. Some tens of steps of Adam can drive the unscaled one to an end
-    of the sentence, where it may stay; with SGD, the scaled one hardly moves."""
+    of the sentence, where it may stay; with SGD, the scaled one moves d times more slowly."""
     renormalise: bool = False
     """local-p: rescale the weights to sum to 1 after the Gaussian, which the paper does not do."""
     size: Size | None = None

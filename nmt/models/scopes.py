@@ -103,10 +103,11 @@ class LocalPredictiveScope(_LocalScope):
 
     align is the softmax over the window, and d is query_size. Equation 9 has S in the place of S - 1, as
     `position_scale: length` has here; the paper does not say from where it counts positions. Nor does it divide by √d,
-    as `position_logit: unscaled` does not. That is the same family of functions, but not the same to an optimizer. A
-    step of Adam changes every weight by about the learning rate r, and so the unscaled logit by up to r · d: with a few
-    hundred units, some tens of steps in one direction leave σ so flat that p_t may stay at an end of the sentence.
-    Scaled, the step is √d times smaller. A step of SGD becomes d times smaller, as the gradient is smaller, too.
+    which `position_logit: unscaled` leaves out. That is the same family of functions, but not the same to an optimizer.
+    A step of Adam changes every weight by about the learning rate r, and so the unscaled logit by up to r · d through
+    v_p alone: with a few hundred units, some tens of steps in one direction can leave σ so flat that p_t stays at an
+    end of the sentence. Scaled, the step is √d times smaller. A step of SGD becomes d times smaller, as the gradient is
+    smaller, too.
 
     Gradients reach W_p (query_size, query_size) and v_p (query_size,) through the Gaussian alone.
     """
