@@ -53,6 +53,13 @@ def doubts(config: Config) -> Iterator[str]:
             "vocabulary, before it learns; the more pieces are new, the less this protects, as the first validation "
             "shows"
         )
+    attention, optimizer = config.model.attention, config.training.optimizer
+    if attention.scope == "local-p" and attention.position_logit == "scaled" and optimizer.name == "sgd":
+        yield (
+            f"model.attention.position_logit: scaled moves {config.model.decoder.hidden_size:,} times more slowly than "
+            "unscaled with training.optimizer.name: sgd, so that for long it predicts the middle of each sentence; set "
+            "unscaled, or take adam"
+        )
 
 
 def _problem(key: str, message: str, *reads: str) -> Problem:

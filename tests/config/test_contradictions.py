@@ -351,3 +351,21 @@ def test_a_limit_that_is_measured_with_a_new_vocabulary(load: Load, vocabulary: 
     assert [warning.split(", its limit is ")[0] for warning in told] == [
         "training.validation.retain: with training.vocabulary: new"
     ] * warnings
+
+
+@pytest.mark.parametrize(
+    ("attention", "optimizer", "warnings"),
+    [
+        ("scope: local-p", "sgd", 1),
+        ("scope: local-p, position_logit: unscaled", "sgd", 0),
+        ("scope: local-m", "sgd", 0),
+        ("scope: local-p", "adam", 0),
+        ("scope: local-p", "adadelta", 0),
+    ],
+)
+def test_positions_that_hardly_move(load: Load, attention: str, optimizer: str, warnings: int) -> None:
+    """A step of SGD, unlike one of the others, is as small as the gradient, which √d makes smaller twice."""
+    model = f"model: {{attention: {{{attention}}}, decoder: {{type: luong, hidden_size: 1234}}}}"
+    told = list(doubts(load(f"{model}\n{training(f'optimizer: {{name: {optimizer}}}')}")))
+    begins = "model.attention.position_logit: scaled moves 1,234 times more slowly"
+    assert [warning.partition(" than ")[0] for warning in told] == [begins] * warnings
