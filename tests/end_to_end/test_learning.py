@@ -1,7 +1,7 @@
 """Every score, every scope and every decoder learns: 90 BLEU on the synthetic corpus, each with its alignment error.
 
-The recipe is configs/attention_synthetic.yaml, so that these are rows of the attention table's synthetic column, but
-trained on other sentences. The trainings run beside each other, one a core, by nmt-train; a test waits for its own.
+The recipe is the attention table's long one for the synthetic corpus, but with half the epochs, and other sentences.
+The trainings run beside each other, one a core, by nmt-train; a test waits for its own.
 Without attention, with a fixed context, or with attention to numbered positions, a model is not expected to translate
 sentences that it has not seen, so these are left to the table.
 """
@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
+from benchmarks.attention_recipes import RECIPES
 from benchmarks.attention_rows import Row
 from benchmarks.attention_tasks import Task, alignment_error
 from nmt.data.corpus import read_lines
@@ -26,15 +27,15 @@ from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
 from nmt.pharaoh import read_gold
-from tests.conftest import ROOT, make_synthetic_corpus
+from tests.conftest import make_synthetic_corpus
 
 pytestmark = pytest.mark.slow
 
-RECIPE = ROOT / "configs" / "attention_synthetic.yaml"
+RECIPE = RECIPES["long"].synthetic
 SIZES = {"train": 6000, "valid": 100, "test": 200}
 BAR = 90.0  # BLEU
 HALF_WIDTH = 4  # of local-m: with the default, 10, these sentences of 9 words would be inside its window as a whole
-SHORTER = "training.max_epochs=8"  # of 10, which are needed with such a window alone
+EPOCHS, MORE = 5, 6  # and those of local-m with such a window
 NOT_EXPECTED = {"none", "fixed", "location"}  # scores, to translate sentences that they have not seen
 NOT_TRAINED = {"scaled_dot"}  # scaled_general with a W_a of 1
 
@@ -61,10 +62,13 @@ class Corpus(NamedTuple):
     overrides: list[str]  # values of nmt-train's --set
 
     def train(self, row: Row, output: Path, *more: str) -> None:
-        special = [f"model.attention.half_width={HALF_WIDTH}"] if row.scope == "local-m" else [SHORTER]
-        overrides = (*self.overrides, *row.overrides, *special)
+        is_local = row.scope == "local-m"
+        epochs = MORE if is_local else EPOCHS
+        length = [f"training.max_epochs={epochs}", f"training.schedule.after={epochs - 2} epochs"]
+        window = [f"model.attention.half_width={HALF_WIDTH}"] if is_local else []
+        overrides = (*self.overrides, *RECIPE.sets(row), *length, *window)
         sets = [word for override in overrides for word in ("--set", override)]
-        files = ["--config", str(RECIPE), "--output", str(output)]
+        files = ["--config", str(RECIPE.config), "--output", str(output)]
         command = [sys.executable, "-m", "nmt.cli.train", *files, *sets, "--device", "cpu", *more]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         finished = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
@@ -77,7 +81,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     folder = make_synthetic_corpus(tmp_path_factory.mktemp("learning"), seed=2, **SIZES)
     files = [f"{key}.{side}={folder / name}.{language}" for key, name in (("train.0", "train"), ("valid", "valid"))
              for side, language in (("source", "en"), ("target", "de"))]  # fmt: skip
-    task = Task("learning", RECIPE, folder / "test.en", folder / "test.de", folder / "test.align")
+    task = RECIPE._replace(source=folder / "test.en", reference=folder / "test.de", gold=folder / "test.align")
     made = Corpus(task, [f"data.{setting}" for setting in (*files, f"cache_folder={folder / 'cache'}")])
     made.train(COMBINATIONS[0], folder / "unused", "--dry-run")
     return made
