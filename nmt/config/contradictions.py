@@ -53,12 +53,16 @@ def doubts(config: Config) -> Iterator[str]:
             "vocabulary, before it learns; the more pieces are new, the less this protects, as the first validation "
             "shows"
         )
+
+
+def doubts_of_new_models(config: Config) -> Iterator[str]:
+    """The same of combinations that make sense only for a model that has learned with other ones."""
     attention, optimizer = config.model.attention, config.training.optimizer
     if attention.scope == "local-p" and attention.position_logit == "scaled" and optimizer.name == "sgd":
         yield (
             f"model.attention.position_logit: scaled moves {config.model.decoder.hidden_size:,} times more slowly than "
-            "unscaled with training.optimizer.name: sgd, so that for long it predicts the middle of each sentence; set "
-            "unscaled, or take adam"
+            "unscaled with training.optimizer.name: sgd, so that predicted positions stay near the middle of each "
+            "sentence for a long time; set unscaled, or use adam"
         )
 
 
