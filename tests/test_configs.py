@@ -415,6 +415,8 @@ def test_dry_run(path: Path, corpus: Path, tmp_path: Path, capfd: pytest.Capture
         "training.vocabulary=same",  # there is no model to start from
     ]
     config = load_config(path)
+    if config.subwords.model is not None:
+        changes.append("subwords.model=null")  # made for another corpus
     if config.subwords.type != "word":
         changes.append("subwords.size=50")
     if config.data.watch:
