@@ -28,7 +28,7 @@ from nmt.cli.training_candidates import build_candidates
 from nmt.cli.training_request import Request, read_request
 from nmt.cli.validation_metrics import build_validation
 from nmt.config import Config, dump_config, json_schema
-from nmt.config.contradictions import doubts, doubts_of_new_models
+from nmt.config.contradictions import doubts
 from nmt.data.mixing import mixture
 from nmt.data.preparation import Log, Prepared, prepare
 from nmt.data.subwords import Vocabularies
@@ -260,7 +260,7 @@ def _warn_of_start(request: Request, log: Log) -> None:
     for warning in doubts(request.config):
         log(f"warning: {warning}")
     if request.origin is None:
-        for warning in (*doubts_of_new_models(request.config), *start_warnings(request.config.model)):
+        for warning in start_warnings(request.config.model, request.config.training):
             log(f"warning: {warning}")
         if request.config.training.minimum_risk is not None:
             log(

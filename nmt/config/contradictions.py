@@ -55,17 +55,6 @@ def doubts(config: Config) -> Iterator[str]:
         )
 
 
-def doubts_of_new_models(config: Config) -> Iterator[str]:
-    """The same of combinations that make sense only for a model that has learned with other ones."""
-    attention, optimizer = config.model.attention, config.training.optimizer
-    if attention.scope == "local-p" and attention.position_logit == "scaled" and optimizer.name == "sgd":
-        yield (
-            f"model.attention.position_logit: scaled moves {config.model.decoder.hidden_size:,} times more slowly than "
-            "unscaled with training.optimizer.name: sgd, so that predicted positions stay near the middle of each "
-            "sentence for a long time; set unscaled, or use adam"
-        )
-
-
 def _problem(key: str, message: str, *reads: str) -> Problem:
     """The problem at a key such as "data.train.0"; `reads` as in `Problem`."""
     return Problem(_path(key), message, tuple(map(_path, reads)))

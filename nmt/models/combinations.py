@@ -252,8 +252,8 @@ FEW_UNITS = 500
 with 256 GRU units, 0.3 with 512, 1.5 with 1,000, as many as Luong et al. have; LSTM units give a tenth of that."""
 
 
-def start_warnings(model: ModelConfig) -> Iterator[str]:
-    """Why a model that is trained from this start may learn slowly or not at all."""
+def start_warnings(model: ModelConfig, training: TrainingConfig) -> Iterator[str]:
+    """Why a new model that is trained so may learn slowly or not at all."""
     decoder, start = model.decoder, model.initialisation
     blind = model.attention.score == "general" and decoder.type == "luong" and decoder.input_feeding
     if blind and start.name == "uniform" and start.range <= 0.1 and decoder.hidden_size < FEW_UNITS:
@@ -263,4 +263,11 @@ def start_warnings(model: ModelConfig) -> Iterator[str]:
             f"slowly or not at all: with fewer than about {FEW_UNITS} units, attention may settle on one place, and "
             "be ignored. Set model.attention.score: scaled_general, model.initialisation.range: 0.2, or "
             "model.decoder.input_feeding: false (see docs/results.md, on the initialization of small models)"
+        )
+    is_scaled = model.attention.scope == "local-p" and model.attention.position_logit == "scaled"
+    if is_scaled and training.optimizer.name == "sgd":
+        yield (
+            f"model.attention.position_logit: scaled moves {decoder.hidden_size:,} times more slowly than unscaled "
+            "with training.optimizer.name: sgd, so that predicted positions stay near the middle of each sentence for "
+            "a long time; set unscaled, or use adam"
         )

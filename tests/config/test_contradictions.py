@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from nmt.config import Config, dump_config, parse_config
-from nmt.config.contradictions import contradictions, doubts, doubts_of_new_models
+from nmt.config.contradictions import contradictions, doubts
 
 Load = Callable[..., Config]
 Messages = Callable[..., list[str]]
@@ -351,21 +351,3 @@ def test_a_limit_that_is_measured_with_a_new_vocabulary(load: Load, vocabulary: 
     assert [warning.split(", its limit is ")[0] for warning in told] == [
         "training.validation.retain: with training.vocabulary: new"
     ] * warnings
-
-
-@pytest.mark.parametrize(
-    ("attention", "optimizer", "warnings"),
-    [
-        ("scope: local-p", "sgd", 1),
-        ("scope: local-p, position_logit: unscaled", "sgd", 0),
-        ("scope: local-m", "sgd", 0),
-        ("scope: local-p", "adam", 0),
-        ("scope: local-p", "adadelta", 0),
-    ],
-)
-def test_positions_that_hardly_move(load: Load, attention: str, optimizer: str, warnings: int) -> None:
-    """A step of SGD, unlike one of the others, is as small as the gradient, which √d makes smaller twice."""
-    model = f"model: {{attention: {{{attention}}}, decoder: {{type: luong, hidden_size: 1234}}}}"
-    told = list(doubts_of_new_models(load(f"{model}\n{training(f'optimizer: {{name: {optimizer}}}')}")))
-    begins = "model.attention.position_logit: scaled moves 1,234 times more slowly"
-    assert [warning.partition(" than ")[0] for warning in told] == [begins] * warnings

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from nmt.config import dump_config, json_schema, load_config, schema
-from nmt.config.schema import ModelConfig
+from nmt.config.schema import ModelConfig, TrainingConfig
 from nmt.errors import UserError
 from nmt.models.cells import CELLS
 from nmt.models.combinations import FAMILIES, model_problems, start_warnings
@@ -529,11 +529,29 @@ def test_unknown_names_hide_nothing_but_their_consequences(refusals: Refusals) -
 )
 def test_a_start_with_scores_near_0(changes: dict[str, Any], warned: bool) -> None:
     model = {"attention": {"score": "general"}, "decoder": {"type": "luong", "hidden_size": 128}, **changes}
-    warnings = list(start_warnings(ModelConfig.model_validate(model)))
+    warnings = list(start_warnings(ModelConfig.model_validate(model), TrainingConfig()))
     assert len(warnings) == warned
     for warning in warnings:
         ways = ("initialisation.range: 0.2", "attention.score: scaled_general", "decoder.input_feeding: false")
         assert all(way in warning for way in ways)
+
+
+@pytest.mark.parametrize(
+    ("attention", "optimizer", "warnings"),
+    [
+        ({"scope": "local-p"}, "sgd", 1),
+        ({"scope": "local-p", "position_logit": "unscaled"}, "sgd", 0),
+        ({"scope": "local-m"}, "sgd", 0),
+        ({"scope": "local-p"}, "adam", 0),
+        ({"scope": "local-p"}, "adadelta", 0),
+    ],
+)
+def test_positions_that_hardly_move(attention: dict[str, str], optimizer: str, warnings: int) -> None:
+    """A step of SGD, unlike one of the others, is as small as the gradient, which √d makes smaller twice."""
+    model = ModelConfig.model_validate({"attention": attention, "decoder": {"type": "luong", "hidden_size": 1234}})
+    told = list(start_warnings(model, TrainingConfig.model_validate({"optimizer": {"name": optimizer}})))
+    begins = "model.attention.position_logit: scaled moves 1,234 times more slowly"
+    assert [warning.partition(" than ")[0] for warning in told] == [begins] * warnings
 
 
 @pytest.mark.parametrize("cell", CELLS)
