@@ -24,11 +24,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NoReturn
 
-import torch._dynamo  # the optimisers import it where they are made, which takes a second
+import matplotlib.font_manager  # these two are imported where pictures and optimizers are made, which takes a second
+import torch._dynamo
 
 from nmt.cli import train, validation_metrics
 from nmt.jobs import stopping
 
+assert matplotlib.font_manager
 assert torch._dynamo
 CHANGING = ("link", "replace", "rename", "unlink", "remove", "rmdir", "mkdir", "fsync", "ftruncate")
 

@@ -1,4 +1,4 @@
-"""Several processes under torchrun: the losses of one process, a killed process, and another number of them."""
+"""Several processes, by torchrun or as if by it: the losses of one process, a killed one, another number of them."""
 
 import json
 import os
@@ -15,8 +15,9 @@ import yaml
 
 from nmt.training.checkpoint import read_state
 from tests.end_to_end.conftest import settings
+from tests.end_to_end.forked import Job, Training, wait_for_line
 
-UPDATES = 50
+UPDATES = 30
 
 
 def configuration(corpus: Path, folder: Path, *, dropout: float = 0.0, **training: Any) -> Path:
@@ -27,30 +28,42 @@ def configuration(corpus: Path, folder: Path, *, dropout: float = 0.0, **trainin
     config["training"].pop("max_epochs", None)
     config["training"].pop("early_stopping", None)
     config["training"].pop("word_replacement")
-    config["training"] |= {"max_updates": UPDATES, "log_every": 1, "validate_every": 25, "save_every": "10 updates"}
+    config["training"] |= {"max_updates": UPDATES, "log_every": 1, "validate_every": 15, "save_every": "6 updates"}
     config["training"] |= training
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump(config), encoding="utf-8")
     return path
 
 
-def start(
-    processes: int, config: Path, output: Path, *more: str, launcher: tuple[str, ...] = ()
-) -> "subprocess.Popen[str]":
-    """Start a training; `launcher` are options of torchrun."""
-    torchrun = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}", *launcher]
-    arguments = ["-m", "nmt.cli.train", "--config", str(config), "--output", str(output), "--device", "cpu", *more]
-    return subprocess.Popen(
-        [sys.executable, *(torchrun if processes > 1 else []), *arguments],
+def arguments(config: Path, output: Path) -> list[str]:
+    return ["--config", str(config), "--output", str(output), "--device", "cpu"]
+
+
+def start(processes: int, config: Path, output: Path, *more: str) -> Job | Training:
+    """Start a training of one or more processes."""
+    words = (*arguments(config, output), *more)
+    return Training(*words) if processes == 1 else Job(processes, *words)
+
+
+def run_torchrun(
+    config: Path, output: Path, *more: str, launcher: tuple[str, ...] = (), kill_after: int | None = None
+) -> tuple[int, str]:
+    """The exit code of torchrun, and what it and its two processes say; `launcher` are options of its own.
+
+    With `kill_after`, the second process is killed after that update.
+    """
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *launcher]
+    process = subprocess.Popen(
+        [sys.executable, *torchrun, "-m", "nmt.cli.train", *arguments(config, output), *more],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         start_new_session=True,
     )
-
-
-def finish(process: "subprocess.Popen[str]") -> tuple[int, str]:
+    if kill_after is not None:
+        wait_for_update(output, kill_after)
+        os.kill(worker(1, output), signal.SIGKILL)
     _, errors = process.communicate(timeout=300)
     return process.returncode, errors
 
@@ -61,7 +74,7 @@ def losses(output: Path, split: str, name: str = "loss") -> list[float]:
 
 
 def worker(rank: int, output: Path) -> int:
-    """The process id of the training's process with this rank."""
+    """The process id of torchrun's process with this rank."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             environment = (folder / "environ").read_bytes().split(b"\0")
@@ -73,17 +86,8 @@ def worker(rank: int, output: Path) -> int:
     raise AssertionError(f"no process of rank {rank}")
 
 
-def kill(rank: int, output: Path, *, after: int, number: signal.Signals = signal.SIGKILL) -> None:
-    """Send the process of that rank a signal once that update is in the log."""
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        log = output / "train.log"
-        if log.exists() and f"update {after} ·" in log.read_text(encoding="utf-8"):
-            break
-        time.sleep(0.02)
-    else:
-        raise AssertionError(f"no update {after} in time")
-    os.kill(worker(rank, output), number)
+def wait_for_update(output: Path, update: int) -> None:
+    wait_for_line(output / "train.log", f"update {update} ·")
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +95,7 @@ def one(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, P
     """The configuration, and the folder of the run of one process."""
     folder = tmp_path_factory.mktemp("one")
     config = configuration(corpus, folder)
-    code, errors = finish(start(1, config, folder / "run"))
+    code, errors = start(1, config, folder / "run").finish()
     assert code == 0, errors
     return config, folder / "run"
 
@@ -99,7 +103,7 @@ def one(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, P
 @pytest.mark.slow
 def test_two_processes_compute_the_updates_of_one(one: tuple[Path, Path], tmp_path: Path) -> None:
     config, alone = one
-    code, errors = finish(start(2, config, tmp_path / "run"))
+    code, errors = run_torchrun(config, tmp_path / "run")
     assert code == 0, errors
     assert "2 processes, each with its share of every batch" in errors
     assert errors.count("epoch 1: ") == 1  # one log
@@ -120,7 +124,7 @@ def test_two_processes_divide_by_what_all_have(normalise_by: str, corpus: Path, 
     config = configuration(corpus, tmp_path, normalise_by=normalise_by, **few, **rate)
     records = {}
     for processes in (1, 2):
-        code, errors = finish(start(processes, config, output := tmp_path / f"run{processes}"))
+        code, errors = start(processes, config, output := tmp_path / f"run{processes}").finish()
         assert code == 0, errors
         lines = (output / "metrics.jsonl").read_text().splitlines()
         records[processes] = [record for record in map(json.loads, lines) if record["split"] == "train"]
@@ -137,7 +141,7 @@ def test_two_processes_divide_by_what_all_have(normalise_by: str, corpus: Path, 
 def test_two_processes_guide_attention_as_one_does(corpus: Path, tmp_path: Path) -> None:
     """Both losses, in training and in validation, although a process may have a share without pairs."""
     config = configuration(
-        corpus, tmp_path, guided_alignment={"weight": 2.0}, batch_by="tokens", batch_size=40, max_updates=25
+        corpus, tmp_path, guided_alignment={"weight": 2.0}, batch_by="tokens", batch_size=40, max_updates=15
     )
     settings = yaml.safe_load(config.read_text(encoding="utf-8"))
     settings["data"]["train"][0]["alignments"] = str(corpus / "train.align")
@@ -145,12 +149,12 @@ def test_two_processes_guide_attention_as_one_does(corpus: Path, tmp_path: Path)
     del settings["subwords"]["sampling"]
     config.write_text(yaml.safe_dump(settings), encoding="utf-8")
     for processes in (1, 2):
-        code, errors = finish(start(processes, config, tmp_path / str(processes)))
+        code, errors = start(processes, config, tmp_path / str(processes)).finish()
         assert code == 0, errors
     for split in ("train", "valid"):
         for name in ("loss", "guided_loss"):
             alone, both = (losses(tmp_path / str(processes), split, name) for processes in (1, 2))
-            assert len(alone) == (25 if split == "train" else 1)
+            assert len(alone) == (15 if split == "train" else 1)
             assert both == pytest.approx(alone, rel=1e-4)
 
 
@@ -171,7 +175,7 @@ def test_two_processes_minimize_what_one_does(
     short = {"max_updates": 6, "validate_every": 6, "save_every": None}
     config = configuration(corpus, tmp_path, dropout=1e-9, **objective, **short)
     for processes in (1, 2):
-        code, errors = finish(start(processes, config, tmp_path / str(processes)))
+        code, errors = start(processes, config, tmp_path / str(processes)).finish()
         assert code == 0, errors
     for name in ("loss", "gradient_norm", *more):
         alone, both = (losses(tmp_path / str(processes), "train", name) for processes in (1, 2))
@@ -185,9 +189,7 @@ def test_a_killed_process_ends_the_job_and_resume_goes_on(one: tuple[Path, Path]
     """Resumed by two processes, and from the same state by one: the losses stay those of one process."""
     config, alone = one
     output = tmp_path / "run"
-    process = start(2, config, output)
-    kill(1, output, after=12)
-    code, errors = finish(process)
+    code, errors = run_torchrun(config, output, kill_after=8)
     assert code != 0
     assert "process 0 of 2: another process of this training has ended" in errors
     assert "the run continues with --resume" in errors
@@ -195,7 +197,7 @@ def test_a_killed_process_ends_the_job_and_resume_goes_on(one: tuple[Path, Path]
     assert 0 < saved < UPDATES
     subprocess.run(["cp", "-r", str(output), str(tmp_path / "copy")], check=True)
     for processes, folder in ((2, output), (1, tmp_path / "copy")):
-        code, errors = finish(start(processes, config, folder, "--resume"))
+        code, errors = start(processes, config, folder, "--resume").finish()
         assert code == 0, errors
         assert f"resuming after update {saved}" in errors
         assert ("warning: processes was 2 and is 1" in errors) == (processes == 1)
@@ -204,23 +206,24 @@ def test_a_killed_process_ends_the_job_and_resume_goes_on(one: tuple[Path, Path]
 
 @pytest.mark.slow
 def test_a_process_that_stands_still_ends_the_job_and_resume_goes_on(one: tuple[Path, Path], tmp_path: Path) -> None:
-    """The first process, and the second one: in two jobs at once, for torchrun waits half a minute before it kills."""
+    """The first process, and the second one; what stands still is killed at last, as torchrun does."""
     config, alone = one
-    jobs = []
     for rank in (0, 1):
-        jobs.append(start(2, config, tmp_path / str(rank), "--rank-timeout", "0.1"))
-        kill(rank, tmp_path / str(rank), after=12, number=signal.SIGSTOP)
-    began = time.monotonic()
-    for rank, process in enumerate(jobs):
-        code, errors = finish(process)
-        assert time.monotonic() - began < 90
-        assert code != 0
+        job = Job(2, *arguments(config, tmp_path / str(rank)), "--rank-timeout", "0.1")
+        wait_for_update(tmp_path / str(rank), 8)
+        job.processes[rank].send_signal(signal.SIGSTOP)
+        began = time.monotonic()
+        code, errors = job.processes[1 - rank].finish()
+        assert time.monotonic() - began < 60
+        assert code == 2
+        job.processes[rank].send_signal(signal.SIGKILL)
+        job.processes[rank].finish()
         (told,) = [line for line in errors.splitlines() if line.startswith("nmt-train: error: ")]
         assert f"process {1 - rank} of 2: another process of this training has not answered for 0.1 minutes" in told
         assert "the run continues with --resume" in told
         assert "nmt/training" not in errors  # no traceback of ours
     for rank in (0, 1):
-        code, errors = finish(start(2, config, tmp_path / str(rank), "--resume"))
+        code, errors = start(2, config, tmp_path / str(rank), "--resume").finish()
         assert code == 0, errors
         assert losses(tmp_path / str(rank), "train") == pytest.approx(losses(alone, "train"), rel=1e-4)
 
@@ -229,11 +232,9 @@ def test_a_process_that_stands_still_ends_the_job_and_resume_goes_on(one: tuple[
 def test_torchrun_restarts_a_killed_process(one: tuple[Path, Path], tmp_path: Path) -> None:
     config, alone = one
     output = tmp_path / "run"
-    process = start(2, config, output, launcher=("--max-restarts=1",))
-    kill(1, output, after=15)
-    code, errors = finish(process)
+    code, errors = run_torchrun(config, output, launcher=("--max-restarts=1",), kill_after=9)
     assert code == 0, errors
-    assert re.search(r"resuming after update [1-9]0", errors)
+    assert re.search(r"resuming after update (6|12|18|24)", errors)
     assert losses(output, "train") == pytest.approx(losses(alone, "train"), rel=1e-4)
 
 
@@ -241,12 +242,13 @@ def test_torchrun_restarts_a_killed_process(one: tuple[Path, Path], tmp_path: Pa
 def test_a_signal_to_one_process_during_validation_saves_and_ends_all(one: tuple[Path, Path], tmp_path: Path) -> None:
     config, alone = one
     output = tmp_path / "run"
-    process = start(2, config, output)
-    kill(1, output, after=25, number=signal.SIGTERM)  # then comes a validation
-    code, errors = finish(process)
+    job = Job(2, *arguments(config, output))
+    wait_for_update(output, 15)
+    job.processes[1].send_signal(signal.SIGTERM)  # then comes a validation
+    code, errors = job.finish()
     assert code != 0
     assert "stopped by SIGTERM; the state is saved, continue with --resume" in errors
-    code, errors = finish(start(2, config, output, "--resume"))
+    code, errors = start(2, config, output, "--resume").finish()
     assert code == 0, errors
     assert losses(output, "train") == pytest.approx(losses(alone, "train"), rel=1e-4)
 
@@ -256,7 +258,7 @@ def test_a_run_is_not_continued_without_being_asked_to(one: tuple[Path, Path]) -
     """Not by torchrun's restarts either, which resume what their own job has begun."""
     config, alone = one
     before = (alone / "state.safetensors").read_bytes()
-    code, errors = finish(start(2, config, alone, launcher=("--max-restarts=1",)))
+    code, errors = run_torchrun(config, alone, launcher=("--max-restarts=1",))
     assert code != 0
     assert "continue it with --resume" in errors
     assert "resuming" not in errors
@@ -265,7 +267,7 @@ def test_a_run_is_not_continued_without_being_asked_to(one: tuple[Path, Path]) -
 
 def test_a_mistake_is_told_once(corpus: Path, tmp_path: Path) -> None:
     config = configuration(corpus, tmp_path)
-    code, errors = finish(start(2, config, tmp_path / "run", "--set", "training.optimiser=adam"))
+    code, errors = run_torchrun(config, tmp_path / "run", "--set", "training.optimiser=adam")
     assert code != 0
     assert errors.count("nmt-train: error: ") == 1
     assert "optimizer" in errors
@@ -276,7 +278,7 @@ def test_updates_without_a_number_are_left_out_by_all(corpus: Path, tmp_path: Pa
     """Each process counts the same; the second one is silent. Steps of 10⁹ overflow the loss in the third update."""
     optimizer = {"name": "sgd", "learning_rate": 1e9, "momentum": 0.9}
     config = configuration(corpus, tmp_path, optimizer=optimizer, gradient_clip_norm=None, skip_non_finite=2)
-    code, errors = finish(start(2, config, tmp_path / "run", "--set", "model.decoder.type=bahdanau"))
+    code, errors = start(2, config, tmp_path / "run", "--set", "model.decoder.type=bahdanau").finish()
     assert code != 0
     assert [errors.count(f"left out, {count} of at most 2") for count in (1, 2, 3)] == [1, 1, 0]
     assert errors.count("(training.skip_non_finite: 2)") == errors.count("training diverged") == 1
@@ -286,11 +288,11 @@ def test_updates_without_a_number_are_left_out_by_all(corpus: Path, tmp_path: Pa
 def test_all_go_on_from_the_state_before_a_damaged_one(one: tuple[Path, Path], tmp_path: Path) -> None:
     config, _ = one
     output = tmp_path / "run"
-    code, errors = finish(start(2, config, output))
+    code, errors = start(2, config, output).finish()
     assert code == 0, errors
     state = output / "state.safetensors"
     state.write_bytes(state.read_bytes()[:-1])
-    code, errors = finish(start(2, config, output, "--resume"))
+    code, errors = start(2, config, output, "--resume").finish()
     assert code == 0, errors
     assert errors.count("going on from the state before it") == 1
     assert read_state(state).numbers["progress"]["finished"]

@@ -2,9 +2,7 @@
 
 import random
 import signal
-import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,35 +10,31 @@ import yaml
 
 from nmt.training.checkpoint import read_state
 from tests.end_to_end.conftest import assert_same, settings
+from tests.end_to_end.forked import Training
 
-Command = Callable[..., list[str]]
-KILLS = 6
+KILLS = 5
 
 pytestmark = pytest.mark.slow
 
 
-def start(command: Command, config: Path, output: Path, *more: str) -> "subprocess.Popen[bytes]":
-    arguments = command("train", "--config", config, "--output", output, "--device", "cpu", *more)
-    return subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-
-
-def finish(process: "subprocess.Popen[bytes]") -> tuple[int, str]:
-    _, errors = process.communicate(timeout=300)
-    return process.returncode, errors.decode()
+def start(config: Path, output: Path, *more: str) -> Training:
+    return Training("--config", config, "--output", output, "--device", "cpu", *more)
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, corpus: Path, command: Command) -> tuple[Path, Path]:
+def whole(tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> tuple[Path, Path]:
     """The configuration and the folder of a run that nothing interrupted."""
     folder = tmp_path_factory.mktemp("whole")
     config = folder / "tiny.yaml"
-    config.write_text(yaml.safe_dump(settings(corpus)), encoding="utf-8")
-    code, errors = finish(start(command, config, folder / "run"))
+    shorter = settings(corpus)
+    shorter["training"] |= {"max_epochs": 4, "validate_every": "12 updates"}
+    config.write_text(yaml.safe_dump(shorter), encoding="utf-8")
+    code, errors = start(config, folder / "run").finish()
     assert code == 0, errors
     return config, folder / "run"
 
 
-def wait_until_training(output: Path, process: "subprocess.Popen[bytes]", lines: int) -> None:
+def wait_until_training(output: Path, process: Training, lines: int) -> None:
     """Wait until the log has a further line that only the training loop writes, or the process has ended."""
     log = output / "train.log"
     deadline = time.monotonic() + 120
@@ -55,23 +49,23 @@ def training_lines(log: Path) -> int:
     return text.count("batches, ") + text.count("resuming after")
 
 
-def test_kill_9_at_random_moments(whole: tuple[Path, Path], tmp_path: Path, command: Command) -> None:
+def test_kill_9_at_random_moments(whole: tuple[Path, Path], tmp_path: Path) -> None:
     config, reference = whole
     output = tmp_path / "run"
     moments = random.Random(20)
     kills = 0
     while kills < KILLS:
-        process = start(command, config, output, "--resume")
+        process = start(config, output, "--resume")
         if kills == 0:
-            time.sleep(moments.uniform(0.5, 2.0))  # during start-up: imports, preparation, an empty folder
+            time.sleep(moments.uniform(0.05, 0.5))  # before the first update: preparation, an empty folder
         else:
             wait_until_training(output, process, training_lines(output / "train.log"))
             time.sleep(moments.uniform(0.05, 0.7))
         process.send_signal(signal.SIGKILL)
-        code, errors = finish(process)
+        code, errors = process.finish()
         assert code == -signal.SIGKILL, f"the run ended before it could be killed {KILLS} times: {errors}"
         kills += 1
-    code, errors = finish(start(command, config, output, "--resume"))
+    code, errors = start(config, output, "--resume").finish()
     assert code == 0, errors
     assert_same(reference, output)
 
@@ -84,59 +78,59 @@ NOHUP = pytest.mark.skipif(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN, re
     [(signal.SIGTERM, 143), (signal.SIGINT, 130), pytest.param(signal.SIGHUP, 129, marks=NOHUP)],
 )
 def test_signals_save_before_they_leave(
-    whole: tuple[Path, Path], tmp_path: Path, command: Command, number: signal.Signals, expected: int
+    whole: tuple[Path, Path], tmp_path: Path, number: signal.Signals, expected: int
 ) -> None:
     config, reference = whole
     output = tmp_path / "run"
-    process = start(command, config, output)
+    process = start(config, output)
     wait_until_training(output, process, 0)
     time.sleep(0.3)
     process.send_signal(number)
-    code, errors = finish(process)
+    code, errors = process.finish()
     assert code == expected, errors
     assert "the state is saved, continue with --resume" in errors
     saved = read_state(output / "state.safetensors").numbers["progress"]
-    assert 0 < saved["update"] < 120
-    code, errors = finish(start(command, config, output, "--resume"))
+    assert 0 < saved["update"] < 60
+    code, errors = start(config, output, "--resume").finish()
     assert code == 0, errors
     assert f"resuming after update {saved['update']}" in errors
     assert_same(reference, output)
 
 
-def test_a_finished_run_stays_finished(whole: tuple[Path, Path], command: Command) -> None:
+def test_a_finished_run_stays_finished(whole: tuple[Path, Path]) -> None:
     config, output = whole
     before = (output / "state.safetensors").read_bytes()
-    code, errors = finish(start(command, config, output, "--resume"))
+    code, errors = start(config, output, "--resume").finish()
     assert code == 0
-    assert "finished: 8 epochs" in errors
+    assert "finished: 4 epochs" in errors
     assert (output / "state.safetensors").read_bytes() == before
 
 
-def test_folders_are_refused(whole: tuple[Path, Path], tmp_path: Path, command: Command) -> None:
+def test_folders_are_refused(whole: tuple[Path, Path], tmp_path: Path) -> None:
     """A run that exists, another configuration (with the difference), a stranger's folder, a file, and one in use."""
     config, output = whole
-    code, errors = finish(start(command, config, output))
+    code, errors = start(config, output).finish()
     assert code == 2
     assert "--resume" in errors
-    code, errors = finish(start(command, config, output, "--resume", "--set", "training.batch_size=21"))
+    code, errors = start(config, output, "--resume", "--set", "training.batch_size=21").finish()
     assert code == 2
     assert "training.batch_size: 20 there, 21 here" in errors
     stranger = tmp_path / "stranger"
     stranger.mkdir()
     (stranger / "thesis.tex").write_text("mine", encoding="utf-8")
-    code, errors = finish(start(command, config, stranger, "--resume"))
+    code, errors = start(config, stranger, "--resume").finish()
     assert code == 2
     assert "thesis.tex" in errors
-    code, errors = finish(start(command, config, stranger / "thesis.tex"))
+    code, errors = start(config, stranger / "thesis.tex").finish()
     assert code == 2
     assert "a file of that name exists" in errors
     busy = tmp_path / "busy"
-    first = start(command, config, busy)
+    first = start(config, busy)
     try:
         wait_until_training(busy, first, 0)
-        code, errors = finish(start(command, config, busy, "--resume"))
+        code, errors = start(config, busy, "--resume").finish()
         assert code == 2
         assert "in use by another training" in errors
     finally:
-        first.kill()
-        first.communicate()
+        first.send_signal(signal.SIGKILL)
+        first.finish()
