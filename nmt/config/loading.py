@@ -13,7 +13,7 @@ from nmt.config.allowed import dotted
 from nmt.config.contradictions import contradictions
 from nmt.config.key_checks import MOST_PROBLEMS, check_keys
 from nmt.config.overrides import Override, apply_overrides
-from nmt.config.problems import Problem, in_words
+from nmt.config.problems import Problem, in_words, joined
 from nmt.config.schema import Config, Section
 from nmt.config.yaml_text import LONGEST_TEXT, Document, KeyPath, YamlError, read_yaml, write_yaml
 from nmt.errors import UserError, nearest
@@ -41,10 +41,23 @@ class _Sources(NamedTuple):
 
     def messages(self, problems: Iterable[Problem]) -> list[str]:
         """One message per problem, each message once: those of the file by line, then those of the overrides."""
-        placed = [(*self._origin(problem.path), problem) for problem in problems]
+        placed = [(*self._origin(problem.path), self._with_way_out(problem)) for problem in problems]
         placed += [((0, line), f"{self.name}, line {line}", Problem((), text)) for line, text in self.document.repeated]
         placed.sort(key=lambda entry: entry[0])
         return list(dict.fromkeys(_message(origin, problem) for _, origin, problem in placed))
+
+    def _with_way_out(self, problem: Problem) -> Problem:
+        """The problem; with the override that does what is meant, if one that changes a section's name leaves in it a
+        key of the file that only sections of the former name have."""
+        around = problem.path[:-1]
+        _, origin = self._origin(problem.path)
+        for override in self.overrides:
+            changes_name = override.path == (*around, "name")
+            if changes_name and isinstance(origin, str) and problem.message.startswith("unknown key"):
+                name = override.text.partition("=")[2]
+                way_out = f"--set '{dotted(around)}={{name: {name}}}' replaces the section as a whole"
+                return problem._replace(message=joined(problem.message, way_out))
+        return problem
 
     def _origin(self, path: KeyPath) -> tuple[tuple[int, int], str | Override]:
         """(order, origin) of whatever set the key at `path`, or left it out."""

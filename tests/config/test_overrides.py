@@ -75,6 +75,19 @@ def test_replacing_a_section_drops_its_other_keys(load: Load, messages: Messages
     assert message.startswith(
         "my.yaml, line 5: training.schedule.patience: unknown key; it belongs to training.schedule"
     )
+    assert message.endswith("; --set 'training.schedule={name: constant}' replaces the section as a whole")
+
+
+def test_a_section_is_replaced_only_where_its_name_was(messages: Messages) -> None:
+    """Not where the file alone is wrong, or the command line sets the other key, too."""
+    linear, patience = "schedule:\n    name: linear", "patience: 3"
+    for file, overrides in (
+        (f"training:\n  max_epochs: 9\n  {linear}\n    {patience}", ["training.optimizer.name=adam"]),
+        ("seed: 1", ["training.schedule.name=linear", "training.schedule.patience=3"]),
+    ):
+        (message,) = messages(file, *overrides)
+        assert "unknown key; it belongs to training.schedule when its name is plateau" in message
+        assert "replaces the section" not in message
 
 
 @pytest.mark.parametrize(
