@@ -1,6 +1,5 @@
 """Fixtures and helpers that every test may use."""
 
-import signal
 import subprocess
 import sys
 from collections.abc import Generator
@@ -11,12 +10,6 @@ import coverage
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
-def pytest_configure() -> None:
-    """Hear Ctrl-C also where these tests run in the background, in which a shell has it ignored."""
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)

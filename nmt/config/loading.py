@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from nmt.config.allowed import dotted
 from nmt.config.contradictions import contradictions
 from nmt.config.key_checks import MOST_PROBLEMS, check_keys
-from nmt.config.overrides import Override, apply_overrides
+from nmt.config.overrides import Override, apply_overrides, replacement
 from nmt.config.problems import Problem, in_words, joined
 from nmt.config.schema import Config, Section
 from nmt.config.yaml_text import LONGEST_TEXT, Document, KeyPath, YamlError, read_yaml, write_yaml
@@ -47,17 +47,8 @@ class _Sources(NamedTuple):
         return list(dict.fromkeys(_message(origin, problem) for _, origin, problem in placed))
 
     def _with_way_out(self, problem: Problem) -> Problem:
-        """The problem; with the override that does what is meant, if one that changes a section's name leaves in it a
-        key of the file that only sections of the former name have."""
-        around = problem.path[:-1]
-        _, origin = self._origin(problem.path)
-        for override in self.overrides:
-            changes_name = override.path == (*around, "name")
-            if changes_name and isinstance(origin, str) and problem.message.startswith("unknown key"):
-                name = override.text.partition("=")[2]
-                way_out = f"--set '{dotted(around)}={{name: {name}}}' replaces the section as a whole"
-                return problem._replace(message=joined(problem.message, way_out))
-        return problem
+        hint = replacement(problem.path, self.document.value, self.overrides)
+        return problem._replace(message=joined(problem.message, hint))
 
     def _origin(self, path: KeyPath) -> tuple[tuple[int, int], str | Override]:
         """(order, origin) of whatever set the key at `path`, or left it out."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.config.allowed import Schema, allowed, child, dotted, resolved
+from nmt.config.allowed import Schema, allowed, child, dotted, keys, resolved, variants
 from nmt.config.key_checks import replaced, schema_at, value_at
 from nmt.config.problems import in_words
 from nmt.config.yaml_text import KeyPath, YamlError, read_yaml
@@ -20,10 +20,11 @@ _LONGEST_SHOWN = 200  # characters of an override in a message
 
 
 class Override(NamedTuple):
-    """An override that was applied: the option as it was typed, and the key that it sets."""
+    """An override that was applied: the option as it was typed, the key that it sets, and to which value."""
 
     text: str
     path: KeyPath
+    value: Any
 
     def __str__(self) -> str:
         return _as_typed(self.text)
@@ -48,8 +49,23 @@ def apply_overrides(tree: Any, texts: Iterable[str]) -> tuple[Any, list[Override
             continue
         schema = schema_at(path, replaced(tree, path, value))  # with the value, which may name a variant
         tree = replaced(tree, path, _absolute(value, schema))
-        overrides.append(Override(text, path))
+        overrides.append(Override(text, path, value))
     return tree, overrides, messages
+
+
+def replacement(path: KeyPath, file: Any, overrides: Iterable[Override]) -> str:
+    """The override that replaces a section as a whole, if one of its `name` leaves in it a key of the file, at `path`,
+    that goes with the former name only; otherwise nothing. `file` is what the file has."""
+    around, key = path[:-1], path[-1:]
+    within = [override for override in overrides if override.path[: len(around)] == around]
+    if not key or len(within) != 1 or within[0].path != (*around, "name"):
+        return ""
+    name, section, schema = within[0].value, value_at(file, around), schema_at(around, file)
+    if not (isinstance(name, str) and name in variants(schema) and isinstance(section, dict) and key[0] in section):
+        return ""
+    if key[0] not in keys(schema, section) or key[0] in keys(schema, {**section, "name": name}):
+        return ""
+    return f"--set '{dotted(around)}={{name: {name}}}' replaces all that the file has there"
 
 
 def _parsed(text: str, tree: Any) -> tuple[KeyPath, Any]:

@@ -75,19 +75,30 @@ def test_replacing_a_section_drops_its_other_keys(load: Load, messages: Messages
     assert message.startswith(
         "my.yaml, line 5: training.schedule.patience: unknown key; it belongs to training.schedule"
     )
-    assert message.endswith("; --set 'training.schedule={name: constant}' replaces the section as a whole")
+    assert message.endswith("; --set 'training.schedule={name: constant}' replaces all that the file has there")
 
 
-def test_a_section_is_replaced_only_where_its_name_was(messages: Messages) -> None:
-    """Not where the file alone is wrong, or the command line sets the other key, too."""
-    linear, patience = "schedule:\n    name: linear", "patience: 3"
-    for file, overrides in (
-        (f"training:\n  max_epochs: 9\n  {linear}\n    {patience}", ["training.optimizer.name=adam"]),
-        ("seed: 1", ["training.schedule.name=linear", "training.schedule.patience=3"]),
-    ):
-        (message,) = messages(file, *overrides)
-        assert "unknown key; it belongs to training.schedule when its name is plateau" in message
-        assert "replaces the section" not in message
+@pytest.mark.parametrize(
+    ("lines", "overrides"),
+    [
+        (["  schedule: {name: linear, patience: 3}"], ["training.optimizer.name=adam"]),  # wrong without them
+        (["  schedule: {name: plateau, patiense: 3}"], ["training.schedule.name=plateau"]),
+        (["  schedule: {name: plateau, patiense: 3}"], ["training.schedule.name=linear"]),
+        (["  schedule: {name: plateau, patience: x}"], ["training.schedule.name=plateau"]),
+        (["  schedule: {name: plateau, patience: 3}"], ["training.schedule.name=linaer"]),
+        ([], ["training.schedule.name=linear", "training.schedule.patience=3"]),  # of the command line
+        (["  schedule: {name: plateau, patience: 3}"], ["training.schedule.name=linear", "training.schedule.factor=3"]),
+        (["  schedule: {name: plateau, patience: 3}"], ["training.schedule.name=linear", "training.schedule.name=x"]),
+        (["modle: 3"], ["name=other"]),  # the name of no section
+        (["beam_size: 3"], ["name=other"]),
+    ],
+)
+def test_no_section_is_to_be_replaced_for_another_mistake(
+    messages: Messages, lines: list[str], overrides: list[str]
+) -> None:
+    said = messages("\n".join(["training:", "  max_epochs: 9", *lines]), *overrides)
+    assert said
+    assert "replaces" not in " ".join(said)
 
 
 @pytest.mark.parametrize(
