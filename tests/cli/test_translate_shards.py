@@ -311,6 +311,15 @@ def test_a_translation_in_one_piece_removes_what_was_joined(command: Command) ->
     assert not command.parts.exists()
 
 
+@pytest.fixture
+def hears_ctrl_c() -> Iterator[None]:
+    """Also where these tests are in the background, for which a shell has it ignored."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
+@pytest.mark.usefixtures("hears_ctrl_c")
 @pytest.mark.parametrize("resume", [False, True])
 def test_an_interruption_before_the_first_chunk_leaves_nothing(
     command: Command, monkeypatch: pytest.MonkeyPatch, resume: bool

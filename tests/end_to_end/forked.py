@@ -1,7 +1,8 @@
 """nmt-train in processes of one thread, forked from one that has imported it, so that none spends seconds on that.
 
-Otherwise they are as a shell or torchrun starts them: with arguments, an environment, and signals of their own. What
-torchrun does itself, such as restarting what was killed, needs its own processes.
+They have arguments, an environment, and signals of their own. Unlike processes that are started afresh, all of them
+have one hash seed, and they end without Python's own shutdown; and nobody watches over those of a job. Proofs that
+depend on this need processes of their own, or torchrun's.
 """
 
 import atexit
@@ -9,24 +10,20 @@ import multiprocessing
 import os
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory, mkstemp
 
-import matplotlib.font_manager  # these two are imported where pictures and optimizers are made, which takes a second
 import torch
-import torch._dynamo
 from torch.distributed import TCPStore
 
-from nmt.cli import start, train
-
-assert matplotlib.font_manager
-assert torch._dynamo
-assert train
+from nmt.cli import start
 
 _FORKING = multiprocessing.get_context("forkserver")
-_FORKING.set_forkserver_preload([__name__])
+# Pictures and optimizers import the last two where they are made, which takes a second
+_FORKING.set_forkserver_preload([__name__, "nmt.cli.train", "matplotlib.font_manager", "torch._dynamo"])
 
 
 @atexit.register
@@ -36,11 +33,17 @@ def _kill_all() -> None:
         process.kill()
 
 
+@cache
+def _folder() -> TemporaryDirectory[str]:
+    """For what the processes say."""
+    return TemporaryDirectory()
+
+
 class Training:
     """A process of nmt-train that has been started; what it says on standard error is kept."""
 
     def __init__(self, *arguments: object, environment: Mapping[str, str] | None = None) -> None:
-        descriptor, name = tempfile.mkstemp()
+        descriptor, name = mkstemp(dir=_folder().name)
         os.close(descriptor)
         self._said = Path(name)
         words = [str(argument) for argument in arguments]
@@ -55,21 +58,24 @@ class Training:
         assert self._process.pid is not None
         os.kill(self._process.pid, number)
 
-    def finish(self, *, limit: float = 300.0) -> tuple[int, str]:
-        """Wait for the end, at most `limit` seconds; the exit code, and what was said."""
-        self._process.join(limit)
+    def kill(self) -> None:
+        """End it, also if it stands still."""
+        self._process.kill()
+        self._process.join()
+
+    def finish(self) -> tuple[int, str]:
+        """Wait for the end, at most five minutes; the exit code, and what was said."""
+        self._process.join(300)
         code = self._process.exitcode
         if code is None:
-            self._process.kill()
-            self._process.join()
+            self.kill()
         said = self._said.read_text(encoding="utf-8")
-        self._said.unlink()
-        assert code is not None, f"still running after {limit} seconds: {said}"
+        assert code is not None, f"still running after five minutes: {said}"
         return code, said
 
 
 class Job:
-    """Several processes of one training, in an environment as torchrun makes it, with the store that it keeps."""
+    """Several processes of one training, told of each other as by torchrun, with a store like the one that it keeps."""
 
     def __init__(self, processes: int, *arguments: object) -> None:
         self._store = TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
@@ -82,9 +88,16 @@ class Job:
 
     def finish(self) -> tuple[int, str]:
         """Wait for the end of all; the first exit code but 0, and what they said, one after the other."""
-        ended = [process.finish() for process in self.processes]
+        try:
+            ended = [process.finish() for process in self.processes]
+        finally:
+            self.kill()
         codes = [code for code, _ in ended if code]
         return (codes or [0])[0], "".join(said for _, said in ended)
+
+    def kill(self) -> None:
+        for process in self.processes:
+            process.kill()
 
 
 def wait_for_line(log: Path, text: str) -> None:
@@ -96,6 +109,7 @@ def wait_for_line(log: Path, text: str) -> None:
 
 
 def _train(arguments: Sequence[str], said: str, environment: Mapping[str, str]) -> None:
+    multiprocessing.set_start_method("fork", force=True)  # or the lock of tqdm is left behind where this is killed
     os.setsid()
     os.environ.update(environment)
     torch.set_num_threads(1)

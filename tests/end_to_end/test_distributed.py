@@ -45,15 +45,10 @@ def start(processes: int, config: Path, output: Path, *more: str) -> Job | Train
     return Training(*words) if processes == 1 else Job(processes, *words)
 
 
-def run_torchrun(
-    config: Path, output: Path, *more: str, launcher: tuple[str, ...] = (), kill_after: int | None = None
-) -> tuple[int, str]:
-    """The exit code of torchrun, and what it and its two processes say; `launcher` are options of its own.
-
-    With `kill_after`, the second process is killed after that update.
-    """
+def start_torchrun(config: Path, output: Path, *more: str, launcher: tuple[str, ...] = ()) -> "subprocess.Popen[str]":
+    """Start a training of two processes by torchrun; `launcher` are options of its own."""
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *launcher]
-    process = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, *torchrun, "-m", "nmt.cli.train", *arguments(config, output), *more],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -61,9 +56,10 @@ def run_torchrun(
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         start_new_session=True,
     )
-    if kill_after is not None:
-        wait_for_update(output, kill_after)
-        os.kill(worker(1, output), signal.SIGKILL)
+
+
+def finish(process: "subprocess.Popen[str]") -> tuple[int, str]:
+    """The exit code of torchrun, and what it and its processes say."""
     _, errors = process.communicate(timeout=300)
     return process.returncode, errors
 
@@ -90,6 +86,12 @@ def wait_for_update(output: Path, update: int) -> None:
     wait_for_line(output / "train.log", f"update {update} ·")
 
 
+def signal_worker(output: Path, *, after: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """Send torchrun's second process a signal once that update is in the log."""
+    wait_for_update(output, after)
+    os.kill(worker(1, output), number)
+
+
 @pytest.fixture(scope="module")
 def one(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The configuration, and the folder of the run of one process."""
@@ -103,7 +105,7 @@ def one(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, P
 @pytest.mark.slow
 def test_two_processes_compute_the_updates_of_one(one: tuple[Path, Path], tmp_path: Path) -> None:
     config, alone = one
-    code, errors = run_torchrun(config, tmp_path / "run")
+    code, errors = finish(start_torchrun(config, tmp_path / "run"))
     assert code == 0, errors
     assert "2 processes, each with its share of every batch" in errors
     assert errors.count("epoch 1: ") == 1  # one log
@@ -189,7 +191,9 @@ def test_a_killed_process_ends_the_job_and_resume_goes_on(one: tuple[Path, Path]
     """Resumed by two processes, and from the same state by one: the losses stay those of one process."""
     config, alone = one
     output = tmp_path / "run"
-    code, errors = run_torchrun(config, output, kill_after=8)
+    process = start_torchrun(config, output)
+    signal_worker(output, after=8)
+    code, errors = finish(process)
     assert code != 0
     assert "process 0 of 2: another process of this training has ended" in errors
     assert "the run continues with --resume" in errors
@@ -206,18 +210,23 @@ def test_a_killed_process_ends_the_job_and_resume_goes_on(one: tuple[Path, Path]
 
 @pytest.mark.slow
 def test_a_process_that_stands_still_ends_the_job_and_resume_goes_on(one: tuple[Path, Path], tmp_path: Path) -> None:
-    """The first process, and the second one; what stands still is killed at last, as torchrun does."""
+    """The first process, whose job has no torchrun, and the second one, which torchrun kills after half a minute."""
     config, alone = one
-    for rank in (0, 1):
-        job = Job(2, *arguments(config, tmp_path / str(rank)), "--rank-timeout", "0.1")
-        wait_for_update(tmp_path / str(rank), 8)
-        job.processes[rank].send_signal(signal.SIGSTOP)
-        began = time.monotonic()
-        code, errors = job.processes[1 - rank].finish()
-        assert time.monotonic() - began < 60
-        assert code == 2
-        job.processes[rank].send_signal(signal.SIGKILL)
-        job.processes[rank].finish()
+    outputs, short = [tmp_path / "0", tmp_path / "1"], ("--rank-timeout", "0.1")
+    by_torchrun = start_torchrun(config, outputs[1], *short)
+    signal_worker(outputs[1], after=8, number=signal.SIGSTOP)
+    began = time.monotonic()
+    job = Job(2, *arguments(config, outputs[0]), *short)
+    try:
+        wait_for_update(outputs[0], 8)
+        job.processes[0].send_signal(signal.SIGSTOP)
+        ended = [job.processes[1].finish()]
+    finally:
+        job.kill()
+    ended.append(finish(by_torchrun))
+    assert time.monotonic() - began < 90
+    for rank, (code, errors) in enumerate(ended):
+        assert code != 0
         (told,) = [line for line in errors.splitlines() if line.startswith("nmt-train: error: ")]
         assert f"process {1 - rank} of 2: another process of this training has not answered for 0.1 minutes" in told
         assert "the run continues with --resume" in told
@@ -232,7 +241,9 @@ def test_a_process_that_stands_still_ends_the_job_and_resume_goes_on(one: tuple[
 def test_torchrun_restarts_a_killed_process(one: tuple[Path, Path], tmp_path: Path) -> None:
     config, alone = one
     output = tmp_path / "run"
-    code, errors = run_torchrun(config, output, launcher=("--max-restarts=1",), kill_after=9)
+    process = start_torchrun(config, output, launcher=("--max-restarts=1",))
+    signal_worker(output, after=9)
+    code, errors = finish(process)
     assert code == 0, errors
     assert re.search(r"resuming after update (6|12|18|24)", errors)
     assert losses(output, "train") == pytest.approx(losses(alone, "train"), rel=1e-4)
@@ -242,10 +253,9 @@ def test_torchrun_restarts_a_killed_process(one: tuple[Path, Path], tmp_path: Pa
 def test_a_signal_to_one_process_during_validation_saves_and_ends_all(one: tuple[Path, Path], tmp_path: Path) -> None:
     config, alone = one
     output = tmp_path / "run"
-    job = Job(2, *arguments(config, output))
-    wait_for_update(output, 15)
-    job.processes[1].send_signal(signal.SIGTERM)  # then comes a validation
-    code, errors = job.finish()
+    process = start_torchrun(config, output)
+    signal_worker(output, after=15, number=signal.SIGTERM)  # then comes a validation
+    code, errors = finish(process)
     assert code != 0
     assert "stopped by SIGTERM; the state is saved, continue with --resume" in errors
     code, errors = start(2, config, output, "--resume").finish()
@@ -258,7 +268,7 @@ def test_a_run_is_not_continued_without_being_asked_to(one: tuple[Path, Path]) -
     """Not by torchrun's restarts either, which resume what their own job has begun."""
     config, alone = one
     before = (alone / "state.safetensors").read_bytes()
-    code, errors = run_torchrun(config, alone, launcher=("--max-restarts=1",))
+    code, errors = finish(start_torchrun(config, alone, launcher=("--max-restarts=1",)))
     assert code != 0
     assert "continue it with --resume" in errors
     assert "resuming" not in errors
@@ -267,7 +277,7 @@ def test_a_run_is_not_continued_without_being_asked_to(one: tuple[Path, Path]) -
 
 def test_a_mistake_is_told_once(corpus: Path, tmp_path: Path) -> None:
     config = configuration(corpus, tmp_path)
-    code, errors = run_torchrun(config, tmp_path / "run", "--set", "training.optimiser=adam")
+    code, errors = finish(start_torchrun(config, tmp_path / "run", "--set", "training.optimiser=adam"))
     assert code != 0
     assert errors.count("nmt-train: error: ") == 1
     assert "optimizer" in errors
