@@ -1,4 +1,4 @@
-"""Random lines of any characters, by the thousand, through nmt-translate in a process of its own.
+"""Many random lines of any characters, through nmt-translate in a process of its own.
 
 As many lines come out as went in, whatever they hold; with alignments and n-best lists too, each of which names what is
 there. Memory stays near that of ordinary sentences. The model is random, and so are the pieces that it writes: with
@@ -31,7 +31,7 @@ KINDS = {
     "words": {"type": "word", "size": 24},
 }
 EXTRA = 150  # MB of memory that hostile lines may take beyond ordinary ones: a few lines of 10,000 pieces are in memory
-MANY = 2_500  # lines of the slow proofs
+MANY = 1_500  # lines of the slow proofs
 TRANSLATE = """
 import re, sys
 from pathlib import Path
@@ -203,7 +203,7 @@ def test_a_hundred_and_fifty_random_lines(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_thousands_of_random_lines(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_many_random_lines(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, lines = random_model(kind, tmp_path / "model"), hostile(MANY)
     _, usual = translate(model, written(tmp_path / "ordinary", ordinary(MANY)))
     source = written(tmp_path / "source", lines)
