@@ -2,6 +2,7 @@
 averages of both kinds."""
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -79,6 +80,12 @@ def command() -> Callable[..., list[str]]:
         return [sys.executable, "-m", f"nmt.cli.{name}", *map(str, arguments)]
 
     return build
+
+
+def finish(process: "subprocess.Popen[str]") -> tuple[int, str]:
+    """Wait for the end of a process; its exit code, and what it said on standard error."""
+    _, errors = process.communicate(timeout=300)
+    return process.returncode, errors
 
 
 # ------------------------------------------------------------------------------------------------------- two runs alike

@@ -10,7 +10,6 @@ import multiprocessing
 import os
 import signal
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -37,6 +36,11 @@ def _kill_all() -> None:
 def _folder() -> TemporaryDirectory[str]:
     """For what the processes say."""
     return TemporaryDirectory()
+
+
+def arguments(config: Path, output: Path) -> list[str]:
+    """The arguments of nmt-train that trainings by these tests have in common."""
+    return ["--config", str(config), "--output", str(output), "--device", "cpu"]
 
 
 class Training:
@@ -98,14 +102,6 @@ class Job:
     def kill(self) -> None:
         for process in self.processes:
             process.kill()
-
-
-def wait_for_line(log: Path, text: str) -> None:
-    """Wait until the log of a training has that text."""
-    deadline = time.monotonic() + 120
-    while not (log.exists() and text in log.read_text(encoding="utf-8")):
-        assert time.monotonic() < deadline, f"no {text!r} in {log} in time"
-        time.sleep(0.02)
 
 
 def _train(arguments: Sequence[str], said: str, environment: Mapping[str, str]) -> None:

@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 from nmt.training.checkpoint import read_state
-from tests.end_to_end.conftest import settings
-from tests.end_to_end.forked import Job, Training, wait_for_line
+from tests.end_to_end.conftest import finish, settings
+from tests.end_to_end.forked import Job, Training, arguments
 
 UPDATES = 30
 
@@ -33,10 +33,6 @@ def configuration(corpus: Path, folder: Path, *, dropout: float = 0.0, **trainin
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump(config), encoding="utf-8")
     return path
-
-
-def arguments(config: Path, output: Path) -> list[str]:
-    return ["--config", str(config), "--output", str(output), "--device", "cpu"]
 
 
 def start(processes: int, config: Path, output: Path, *more: str) -> Job | Training:
@@ -58,12 +54,6 @@ def start_torchrun(config: Path, output: Path, *more: str, launcher: tuple[str, 
     )
 
 
-def finish(process: "subprocess.Popen[str]") -> tuple[int, str]:
-    """The exit code of torchrun, and what it and its processes say."""
-    _, errors = process.communicate(timeout=300)
-    return process.returncode, errors
-
-
 def losses(output: Path, split: str, name: str = "loss") -> list[float]:
     records = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
     return [record[name] for record in records if record["split"] == split]
@@ -83,7 +73,11 @@ def worker(rank: int, output: Path) -> int:
 
 
 def wait_for_update(output: Path, update: int) -> None:
-    wait_for_line(output / "train.log", f"update {update} ·")
+    """Wait until that update is in the log."""
+    log, deadline = output / "train.log", time.monotonic() + 120
+    while not (log.exists() and f"update {update} ·" in log.read_text(encoding="utf-8")):
+        assert time.monotonic() < deadline, f"no update {update} in time"
+        time.sleep(0.02)
 
 
 def signal_worker(output: Path, *, after: int, number: signal.Signals = signal.SIGKILL) -> None:

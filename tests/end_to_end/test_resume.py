@@ -12,17 +12,13 @@ import pytest
 import yaml
 
 from nmt.training.checkpoint import read_state
-from tests.end_to_end.conftest import assert_same, settings
-from tests.end_to_end.forked import Training
+from tests.end_to_end.conftest import assert_same, finish, settings
+from tests.end_to_end.forked import Training, arguments
 
 Command = Callable[..., list[str]]
 KILLS = 5
 
 pytestmark = pytest.mark.slow
-
-
-def arguments(config: Path, output: Path) -> list[str]:
-    return ["--config", str(config), "--output", str(output), "--device", "cpu"]
 
 
 def start(config: Path, output: Path, *more: str) -> Training:
@@ -34,11 +30,6 @@ def start_afresh(command: Command, config: Path, output: Path) -> "subprocess.Po
     words = command("train", *arguments(config, output))
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
-
-
-def finish(process: "subprocess.Popen[str]") -> tuple[int, str]:
-    _, errors = process.communicate(timeout=300)
-    return process.returncode, errors
 
 
 @pytest.fixture(scope="module")

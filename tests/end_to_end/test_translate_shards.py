@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli.translate import main
+from tests.end_to_end.conftest import finish
 from tests.random_model import save_random_model, text
 
 LINES = 150
@@ -46,11 +47,6 @@ def start(processes: int, *arguments: str, launcher: tuple[str, ...] = ()) -> "s
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
-
-
-def finish(process: "subprocess.Popen[str]") -> tuple[int, str]:
-    _, errors = process.communicate(timeout=300)
-    return process.returncode, errors
 
 
 def workers(output: Path) -> dict[int, int]:
