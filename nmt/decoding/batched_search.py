@@ -24,7 +24,7 @@ from nmt.decoding.search.constrained import Banks
 from nmt.decoding.search.diverse import Groups
 from nmt.decoding.search.hypotheses import Hypothesis
 from nmt.decoding.search.loop import search
-from nmt.decoding.search.phrases import Phrases, padded
+from nmt.decoding.search.phrases import Phrases
 from nmt.decoding.search.rules import ForcedPrefix, MinimumLength, NoRepeatedNgrams, NoUnknown, Rule
 from nmt.decoding.search.sampling import Draws, numbers
 from nmt.decoding.shortlist import Shortlist
@@ -32,7 +32,7 @@ from nmt.decoding.text.segments import Segment
 from nmt.decoding.threads import MOST, check, side_by_side
 from nmt.errors import UserError
 from nmt.ops.memory import in_halves
-from nmt.symbols import END, UNKNOWN
+from nmt.symbols import END
 
 USUAL_BEAM = 5  # the largest beam with which batches are as large as batch_tokens says
 
@@ -167,15 +167,19 @@ class Search:
 
     def _banks(self, segments: Sequence[Segment], limits: Tensor, continuing: Tensor | None) -> Banks:
         """The phrases of `segments`, which all have some."""
-        assert self.continuing is not None
         assert continuing is not None
-        phrases = Phrases([[phrase.tokens for phrase in segment.phrases] for segment in segments], self.device)
-        complete = padded([[phrase.complete for phrase in segment.phrases] for segment in segments], False)
-        continuing = continuing.clone()
-        # Where any piece does, UNKNOWN may make a word longer; not in a word model.
-        continuing[UNKNOWN] = bool(self.continuing.any())
+        phrases = Phrases(
+            [[phrase.tokens for phrase in segment.phrases] for segment in segments],
+            [[phrase.complete for phrase in segment.phrases] for segment in segments],
+            continuing,
+        )
+        prefixes = [segment.prefix for segment in segments]
+        closed = [len(prefix.tokens) if prefix.complete else -1 for prefix in prefixes]
         return Banks(
-            phrases, complete.bool().to(self.device), continuing, beam_size=self.decoding.beam_size, max_lengths=limits
+            phrases,
+            beam_size=self.decoding.beam_size,
+            max_lengths=limits,
+            closed=torch.tensor(closed, device=self.device),
         )
 
 

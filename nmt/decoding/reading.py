@@ -9,6 +9,8 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
+from torch import Tensor
+
 from nmt.config.schema import DecodingConfig
 from nmt.data.corpus import excerpt
 from nmt.data.subwords import Vocabularies
@@ -59,6 +61,7 @@ class Reader:
     languages: Languages
     decoding: DecodingConfig  # as `options` change it
     options: TranslationOptions
+    continuing: Tensor | None = None  # the pieces that make a word longer; None: nothing is required
     numbered: bool = True  # whether messages call a line by its number, and not by what it begins with
 
     def segments(
@@ -107,10 +110,10 @@ class Reader:
         longest = longest_translation(len(segment.source) + 1, self.decoding)
         why_not = partial(impossible, segment.prefix, line=line, blank=False, longest=longest)
         phrases = [*segment.phrases, *terms]
-        if next(why_not(phrases), None) is not None:  # then one by one
+        if next(why_not(phrases, self.continuing), None) is not None:  # then one by one
             phrases = list(segment.phrases)
             for term in terms:
-                if reason := next(why_not([*phrases, term]), None):
+                if reason := next(why_not([*phrases, term], self.continuing), None):
                     glossary.tell(term.text, reason)
                 else:
                     phrases.append(term)
@@ -157,7 +160,7 @@ class Reader:
         for index, (prefix, phrases) in enumerate(required):
             pieces = len(segments[index].source) if segments else 0
             longest = longest_translation(pieces + 1, self.decoding)
-            yield from impossible(prefix, phrases, line=line, blank=not segments, longest=longest)
+            yield from impossible(prefix, phrases, self.continuing, line=line, blank=not segments, longest=longest)
 
 
 def _in_sentences(line: str, language: str | None, *, whole_words: bool) -> Line:

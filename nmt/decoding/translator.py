@@ -153,6 +153,10 @@ class Translator:
     def _continuing(self) -> Tensor:
         return word_continuations(self.vocabularies.target).to(self.device)
 
+    def _continuing_for(self, *required: object) -> Tensor | None:
+        """The pieces that make a word longer; None where nothing is `required`."""
+        return None if all(one is None for one in required) else self._continuing
+
     @property
     def models(self) -> tuple[Seq2Seq, ...]:
         return self.scorer.models
@@ -223,13 +227,12 @@ class Translator:
                 f"constraints do not go with a vocabulary of cut words (subwords.joiner: {joiner!r}), where a phrase "
                 "may turn out to be the end of another word, and neither does a glossary; a prefix may be given"
             )
-        required = prefixes is not None or constrained
         search = Search(
             scorer=self.scorer,
             decoding=decoding,
             options=options,
             shortlist=self.shortlist,
-            continuing=self._continuing if required else None,
+            continuing=self._continuing_for(prefixes, constraints, options.glossary),
             device=self.device,
         )
         writer = Writer(scorer=self.scorer, vocabularies=self.vocabularies, decoding=decoding, options=options)
@@ -259,6 +262,7 @@ class Translator:
             languages=self.languages,
             decoding=decoding,
             options=options,
+            continuing=self._continuing_for(prefixes, constraints, options.glossary),
             numbered=first is not None,
         )
         first = first or 0

@@ -21,7 +21,6 @@ from nmt.decoding.text.required import Required
 from nmt.decoding.text.segments import Segment
 from nmt.decoding.threads import MOST
 from nmt.errors import UserError
-from nmt.symbols import UNKNOWN
 from tests.decoding.conftest import CopyModel, CopyState, network
 
 SILENT = 7  # a source that begins with it has no translation
@@ -184,21 +183,29 @@ def test_what_the_kinds_of_search_are_told(
     assert (told["supplement"] is not None) == (coverage > 0 and policy is not Draws)
 
 
-@pytest.mark.parametrize("unknown", [True, False])
-def test_what_translations_with_phrases_are_bound_by(unknown: bool) -> None:
-    """Sentences with two phrases and with one: whether the last word of each is complete, False where there is none.
+def test_what_translations_with_phrases_are_bound_by() -> None:
+    """Phrases are those of the sentences; and the last words of their prefixes are complete, or not, or there are none.
 
-    UNKNOWN continues a word where any piece of the vocabulary does.
+    After a complete last word of a phrase, a token that makes words longer, 4, makes it missing.
     """
-    complete, incomplete = Required("a", [4, 5], True), Required("b", [6], False)
-    both = [Segment([5], (0, 0), phrases=[incomplete, complete]), Segment([5], (1, 0), phrases=[complete])]
-    continuing = torch.tensor([False, not unknown, False, False, unknown])
-    whole = torch.tensor([False, False, False, False, unknown, False])
-    bounds = search(continuing=whole)._banks(both, torch.tensor([9, 9]), continuing)
-    assert bounds.complete.dtype == torch.bool
-    assert bounds.complete.tolist() == [[False, True], [True, False]]
-    assert bounds.continuing.tolist() == [False, unknown, False, False, unknown]
-    assert continuing[UNKNOWN] == (not unknown)  # what was given is left as it was
+    whole, part, beginning = Required("a", [5, 4], True), Required("b", [6], False), Required("c", [5], True)
+    sentences = [
+        Segment([5], (0, 0), phrases=[part, whole], prefix=beginning),
+        Segment([5], (1, 0), phrases=[whole], prefix=beginning._replace(complete=False)),
+        Segment([5], (2, 0), phrases=[part]),
+    ]
+    continuing = torch.tensor([False, False, False, False, True, False, False])
+    bounds = search(continuing=continuing)._banks(sentences, torch.tensor([9, 9, 9]), continuing)
+    assert bounds.closed.tolist() == [1, -1, -1]
+    assert bounds.phrases.tokens.tolist() == [[4, 5, 6], [4, 5, 0], [6, 0, 0]]
+    assert bounds.phrases.lengthening.tolist() == [[True, False, False], [True, False, False], [False] * 3]
+    progress = bounds.phrases.following(torch.tensor([[0, 2], [2, 0], [0, 0]]), torch.arange(3))
+    # Of b, a; a; b. After 4, 5, 6, any other token, and any other that makes a word longer, as far as they differ.
+    assert progress.tolist() == [
+        [[0, 0, 2, 0, 0], [0, 3, 3, 3, 0]],
+        [[0, 3, 3, 3, 0], [0, 0, 0, 0, 0]],
+        [[2, 0, 0, 0, 0], [0, 0, 0, 0, 0]],
+    ]
 
 
 def test_by_itself_it_is_a_beam_search_for_one_translation(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ a token only if what is then left still fits into the maximal length. There is a
 one after another. (Where there is just enough room for that, translations in which phrases overlap may be passed over.)
 
 The tokens that bring a phrase forward are bound by no rule but a forced prefix, and all have the model's
-log-probabilities. After the last token of a phrase that ends with a complete word, others that would make the word
-longer do not follow.
+log-probabilities. A phrase that ends with a complete word counts once the word has ended: where more is written of the
+word, the phrase is missing again.
 
 END is finished among the best beam_size of the hypotheses with nothing left. Without phrases the search finds what
 `beam_search` finds.
@@ -38,7 +38,6 @@ class _Progress(NamedTuple):
     now: Tensor  # (rows, phrases)
     following: Tensor  # (rows, phrases, places), after each of the sentence's tokens and after any other
     left: Tensor  # (rows, places), how many tokens are then left to write
-    closed: Tensor  # (rows,), whether the last token has ended a complete word of a phrase
 
 
 class _Candidates(NamedTuple):
@@ -57,24 +56,15 @@ class _Candidates(NamedTuple):
 class Banks(Policy, Rule):
     """The phrases, as a rule that leaves room for them, and as a policy that shares the beam out among banks."""
 
-    def __init__(
-        self, phrases: Phrases, complete: Tensor, continuing: Tensor, *, beam_size: int, max_lengths: Tensor
-    ) -> None:
-        """`complete` (sentences, phrases): whether the last word of each phrase is.
+    def __init__(self, phrases: Phrases, *, beam_size: int, max_lengths: Tensor, closed: Tensor) -> None:
+        """`max_lengths` (sentences,) leave room for END after the prefix and what it lacks of the phrases.
 
-        `continuing` (vocabulary,): which tokens make a word longer. `max_lengths` (sentences,) leave room for END after
-        the prefix and what it lacks of the phrases.
+        `closed` (sentences,): the tokens of a prefix whose last word is complete; -1 where there is none.
         """
-        self.phrases, self.complete, self.continuing = phrases, complete, continuing
-        self.beam_size, self.max_lengths = beam_size, max_lengths
+        self.phrases, self.beam_size, self.max_lengths, self.closed = phrases, beam_size, max_lengths, closed
         self.active = len(max_lengths)  # lanes
         sentences = torch.arange(self.active, device=max_lengths.device)
-        closed = torch.zeros_like(sentences, dtype=torch.bool)
-        self.progress = _progress(phrases, sentences, torch.zeros_like(phrases.lengths), closed)
-
-    def forbid(self, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> None:
-        """After a complete word of a phrase, tokens that would make it longer."""
-        log_probabilities.masked_fill_(self.progress.closed.unsqueeze(1) & self.continuing, NEVER)
+        self.progress = _progress(phrases, sentences, torch.zeros_like(phrases.lengths))
 
     def override(self, allowed: Tensor, log_probabilities: Tensor, written: Tensor, sentences: Tensor) -> Tensor:
         """Tokens that bring a phrase forward may follow; END and what leaves too little room for phrases may not."""
@@ -82,13 +72,16 @@ class Banks(Policy, Rule):
         if bool(log_probabilities.amax(dim=1).isnan().any()):
             raise not_numbers(time + 1)
         left, tokens = self.progress.left, self.phrases.tokens[sentences]
-        now = self.phrases.left(self.progress.now, sentences)
+        closed = self.closed[sentences] == time
+        now = self.phrases.left(self.progress.now, sentences, closed)
         fits = left <= (self.max_lengths[sentences] - time - 2).unsqueeze(1)  # between the next token and END
-        forward = left[:, :-1] < now.unsqueeze(1)
+        forward = left[:, : self.phrases.other] < now.unsqueeze(1)
+        forward &= ~(closed.unsqueeze(1) & self.phrases.lengthening[sentences])
         of_phrases = torch.where(forward, log_probabilities.gather(1, tokens), allowed.gather(1, tokens))
         end = allowed[:, END].masked_fill(now > 0, NEVER)
-        allowed = allowed.masked_fill(~fits[:, -1:], NEVER)
-        allowed.scatter_(1, tokens, of_phrases.masked_fill(~fits[:, :-1], NEVER))
+        others = torch.where(self.phrases.continuing, fits[:, -1:], fits[:, -2:-1])
+        allowed = allowed.masked_fill(~others, NEVER)
+        allowed.scatter_(1, tokens, of_phrases.masked_fill(~fits[:, : self.phrases.other], NEVER))
         allowed[:, END] = end
         return allowed
 
@@ -111,7 +104,7 @@ class Banks(Policy, Rule):
         tokens = self.phrases.tokens[self.progress.sentences]  # (rows, distinct)
         values, best = best_tokens(log_probabilities.scatter(1, tokens, NEVER), 2 * self.beam_size, lanes.time)
         numbers = torch.arange(tokens.size(1), device=tokens.device).expand_as(tokens)
-        places = torch.cat([torch.full_like(best, tokens.size(1)), numbers], dim=1)
+        places = torch.cat([self.phrases.places(best), numbers], dim=1)
         values = torch.cat([values, log_probabilities.gather(1, tokens).double()], dim=1)
         origins = torch.arange(lanes.live.size(1), device=tokens.device).repeat(len(lanes.live)).unsqueeze(1)
         candidates = (
@@ -125,15 +118,13 @@ class Banks(Policy, Rule):
 
     def _write(self, rows: Tensor, places: Tensor) -> None:
         """Go on from the present rows `rows` with the tokens at `places` among those of the phrases."""
-        sentences, before = self.progress.sentences[rows], self.progress.now[rows]
-        now, lengths = self.progress.following[rows, :, places], self.phrases.lengths[sentences]
-        completed = (now == lengths) & (before < lengths) & self.complete[sentences]
-        self.progress = _progress(self.phrases, sentences, now, completed.any(dim=1))
+        sentences, now = self.progress.sentences[rows], self.progress.following[rows, :, places]
+        self.progress = _progress(self.phrases, sentences, now)
 
 
-def _progress(phrases: Phrases, sentences: Tensor, now: Tensor, closed: Tensor) -> _Progress:
+def _progress(phrases: Phrases, sentences: Tensor, now: Tensor) -> _Progress:
     following = phrases.following(now, sentences)
-    return _Progress(sentences, now, following, phrases.left(following, sentences), closed)
+    return _Progress(sentences, now, following, phrases.left(following, sentences))
 
 
 def _by_bank(candidates: _Candidates) -> _Candidates:

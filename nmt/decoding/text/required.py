@@ -65,11 +65,14 @@ def _begun(tokens: list[int], text: str, target: Subwords) -> list[int]:
 
 
 def word_continuations(target: Subwords) -> Tensor:
-    """Whether each piece (vocabulary,), written after a word, would make it longer."""
+    """Whether each piece (vocabulary,), written after a word, would make it longer; UNKNOWN may, where any piece does,
+    as it does not in a word model."""
     pieces = target.pieces(range(target.size))
-    return torch.tensor(
+    continuing = torch.tensor(
         [bool(_BYTE.fullmatch(piece)) or (not piece.startswith(WORD_START) and in_word(piece[:1])) for piece in pieces]
     )
+    continuing[UNKNOWN] = continuing.any()
+    return continuing
 
 
 def in_word(character: str) -> bool:
@@ -98,12 +101,18 @@ def as_given(text: str, prefix: Required, target: Subwords, *, same_words: bool,
 
 
 def impossible(
-    prefix: Required, phrases: Sequence[Required], *, line: str, blank: bool, longest: int
+    prefix: Required,
+    phrases: Sequence[Required],
+    continuing: Tensor | None,
+    *,
+    line: str,
+    blank: bool,
+    longest: int,
 ) -> Checking[None]:
     """Why the translation of a line cannot begin with its prefix, or contain its phrases.
 
-    `line`: what messages call it, such as "line 3". `blank`: whether it is. `longest`: the most tokens of its
-    translation, END counted.
+    `continuing`: the `word_continuations`, which only phrases need. `line`: what messages call the line, such as
+    "line 3". `blank`: whether it is. `longest`: the most tokens of its translation, END counted.
     """
     room = longest - 1 - len(prefix.tokens)
     if prefix.tokens and blank:
@@ -124,7 +133,15 @@ def impossible(
             )
     if not phrases or blank or room < 0:
         return
-    needed = left_after([phrase.tokens for phrase in phrases if phrase.tokens], prefix.tokens)
+    assert continuing is not None
+    written = [phrase for phrase in phrases if phrase.tokens]
+    needed = left_after(
+        [phrase.tokens for phrase in written],
+        [phrase.complete for phrase in written],
+        prefix.tokens,
+        continuing.cpu(),
+        closed=prefix.complete,
+    )
     if needed > room:
         after = " after its prefix" if prefix.tokens else ""
         yield (

@@ -22,8 +22,16 @@ PENALTIES: list[LengthPenalty] = ["none", "average", 0.6]
 LIMIT = 5
 
 
-def contains(words: Ids, phrase: Ids) -> bool:
-    return any(tuple(words[start : start + len(phrase)]) == tuple(phrase) for start in range(len(words)))
+def contains(words: Ids, phrase: Ids, continuing: Ids = ()) -> bool:
+    """Whether the phrase stands there, followed by none of the words `continuing`."""
+    starts = [start for start in range(len(words)) if tuple(words[start : start + len(phrase)]) == tuple(phrase)]
+    return any(tuple(words[start + len(phrase) :])[:1] not in zip(continuing, strict=True) for start in starts)
+
+
+def left_by(phrases: list[list[int]], written: Ids, continuing: Ids = (), *, closed: bool = False) -> int:
+    """`left_after` of phrases whose last words are complete; with nothing `continuing`, that does not matter."""
+    makes_longer = torch.tensor([token in continuing for token in range(9)])
+    return left_after(phrases, [True] * len(phrases), written, makes_longer, closed=closed)
 
 
 def searched(
@@ -39,13 +47,13 @@ def searched(
     continuing: Tensor | None = None,
 ) -> list[list[Hypothesis]]:
     sentences, vocabulary = tables.shape[:2]
-    together, max_lengths = Phrases(phrases, "cpu"), torch.tensor(limits)
+    max_lengths = torch.tensor(limits)
+    complete = [[continuing is not None] * len(required) for required in phrases]
     banks = Banks(
-        together,
-        torch.full(together.lengths.shape, continuing is not None),
-        torch.zeros(vocabulary, dtype=torch.bool) if continuing is None else continuing,
+        Phrases(phrases, complete, torch.zeros(vocabulary, dtype=torch.bool) if continuing is None else continuing),
         beam_size=beam_size,
         max_lengths=max_lengths,
+        closed=torch.full_like(max_lengths, -1) if prefix is None else prefix.lengths.where(prefix.complete, -1),
     )
     return search(
         table_step(tables),
@@ -64,9 +72,19 @@ def searched(
 def test_what_is_left_by_hand() -> None:
     phrases = [[4, 4, 5], [6]]
     written = [[], [4], [4, 4], [4, 4, 4], [4, 4, 4, 5], [6], [6, 4, 4, 7], [4, 4, 5, 6], [4, 4, 5, 7, 7, 6, 7]]
-    assert [left_after(phrases, words) for words in written] == [4, 3, 2, 2, 1, 3, 3, 0, 0]
-    assert left_after([], [4, 5]) == 0
-    assert left_after([[4, 5], [5, 6]], [4, 5, 6]) == 0  # a token may serve two phrases
+    assert [left_by(phrases, words) for words in written] == [4, 3, 2, 2, 1, 3, 3, 0, 0]
+    assert left_by([], [4, 5]) == 0
+    assert left_by([[4, 5], [5, 6]], [4, 5, 6]) == 0  # a token may serve two phrases
+
+
+def test_what_is_left_where_words_may_become_longer_by_hand() -> None:
+    """Of the word 4 and the longer ones 4 7 and 4 7 8."""
+    phrases = [[4], [4, 7]]
+    written = [[], [4], [4, 5], [4, 4], [4, 7], [4, 7, 5], [4, 7, 8], [4, 8], [4, 7, 4], [4, 5, 4, 7]]
+    assert [left_by(phrases, words, (7, 8)) for words in written] == [3, 2, 2, 1, 1, 1, 3, 3, 0, 0]
+    assert [left_by(phrases, words, (7, 8), closed=True) for words in written] == [3, 2, 2, 2, 1, 1, 3, 3, 0, 0]
+    assert left_by([[4, 7, 8], [7]], [4, 7], (8,)) == 2  # nothing has made 7 longer yet; with 8, it is missing
+    assert left_by([[4, 7, 8], [7]], [4, 7, 8], (8,)) == 1
 
 
 def test_progress_agrees_with_a_plain_search_for_the_phrases() -> None:
@@ -80,7 +98,28 @@ def test_progress_agrees_with_a_plain_search_for_the_phrases() -> None:
             for phrase in missing
         ]
         expected = sum(map(len, missing)) - max(progress, default=0)
-        assert left_after(phrases, words) == expected
+        assert left_by(phrases, words) == expected
+
+
+def test_what_is_left_agrees_with_a_plain_search_for_whole_words() -> None:
+    generator = random.Random(6)
+    for _ in range(400):
+        words = generator.choices((4, 5, 6, 7, 8), k=9)
+        phrases = [
+            [generator.choice((4, 5, 6)), *generator.choices((4, 5, 7), k=generator.randrange(4))]
+            for _ in range(generator.randrange(1, 4))
+        ]
+        ways = []
+        for goes_on in (False, True):  # with a token that begins a word; with one that makes the last one longer
+            missing = [phrase for phrase in phrases if not contains([*words, 8 if goes_on else 9], phrase, (7, 8))]
+            progress = [
+                max(size for size in range(len(phrase)) if words[len(words) - size :] == phrase[:size])
+                for phrase in missing
+            ]
+            fitting = [size for size, phrase in zip(progress, missing, strict=True) if (phrase[size] == 7) == goes_on]
+            ways.append(sum(map(len, missing)) - max(fitting, default=0))
+        assert left_by(phrases, words, (7, 8)) == min(ways)
+        assert left_by(phrases, words, (7, 8), closed=True) == ways[0]
 
 
 # ---------------------------------------------------------------------------------------------------------- the search
@@ -120,7 +159,7 @@ def test_every_hypothesis_has_all_phrases_however_little_room_there_is(beam_size
         [generator.choices(range(4, vocabulary), k=generator.randrange(1, 4)) for _ in range(generator.randrange(1, 4))]
         for _ in range(sentences)
     ]
-    limits = [left_after(required, []) + 1 + index % 4 for index, required in enumerate(phrases)]
+    limits = [sum(map(len, required)) + 1 + index % 4 for index, required in enumerate(phrases)]
     results = searched(tables, phrases, beam_size=beam_size, limits=limits, n_best=beam_size)
     for limit, required, result in zip(limits, phrases, results, strict=True):
         assert result
@@ -184,19 +223,69 @@ def test_phrases_that_overlap() -> None:
     assert best.tokens[:3] == [5, 4, 5]
 
 
-def test_a_complete_word_is_not_made_longer_but_by_another_phrase() -> None:
+def test_a_complete_word_is_not_made_longer() -> None:
     continuing = torch.tensor([token in (5, 7) for token in range(9)])
     tables = random_tables(2, 9, seed=12)
     tables[:, 4, [5, 7]] += 9.0  # what the model would like after 4
     tables = tables.log_softmax(-1)
-    limits = [7, 7]
-    free = searched(tables, [[[4]], [[4]]], beam_size=9, limits=limits)
+    free = searched(tables, [[[4]], [[4]]], beam_size=9, limits=[7, 7])
     assert all(contains(best.tokens, [4, 5]) or contains(best.tokens, [4, 7]) for best, *_ in free)
-    for best, *_ in searched(tables, [[[4]], [[4]]], beam_size=9, limits=limits, continuing=continuing):
-        place = best.tokens.index(4)
-        assert best.tokens[place + 1 : place + 2] not in ([5], [7])
-    for best, *_ in searched(tables, [[[4], [4, 5]]] * 2, beam_size=9, limits=limits, continuing=continuing):
-        assert contains(best.tokens, [4, 5])
+    for best, *_ in searched(tables, [[[4]], [[4]]], beam_size=9, limits=[7, 7], continuing=continuing):
+        assert contains(best.tokens, [4], (5, 7))
+
+
+@pytest.mark.parametrize("beam_size", [1, 2, 5])
+def test_a_phrase_that_begins_another_is_a_word_of_its_own(beam_size: int) -> None:
+    """Such as "park" and "parks", however little room there is; 7 and 8 make a word longer."""
+    generator = random.Random(beam_size)
+    sentences, vocabulary = 80, 9
+    tables = random_tables(sentences, vocabulary, seed=beam_size)
+    tables[:, 4:, 7:] += 3.0  # which the model likes
+    tables = tables.log_softmax(-1)
+    phrases = [
+        [
+            [generator.choice((4, 5)), *generator.choices((4, 7, 7, 8), k=generator.randrange(3))]
+            for _ in range(generator.randrange(1, 4))
+        ]
+        for _ in range(sentences)
+    ]
+    limits = [sum(map(len, required)) + 1 + index % 4 for index, required in enumerate(phrases)]
+    continuing = torch.tensor([token in (7, 8) for token in range(vocabulary)])
+    results = searched(tables, phrases, beam_size=beam_size, limits=limits, continuing=continuing, n_best=beam_size)
+    for limit, required, result in zip(limits, phrases, results, strict=True):
+        assert result
+        for hypothesis in result:
+            assert len(hypothesis.tokens) < limit
+            assert all(contains(hypothesis.tokens, phrase, (7, 8)) for phrase in required)
+
+
+@pytest.mark.parametrize("phrases", [[[4], [4, 5]], [[4, 5], [4]], [[5, 4], [4]], [[4]]], ids=str)
+def test_a_wide_beam_for_whole_words_equals_exhaustive_search(phrases: list[list[int]]) -> None:
+    tables = random_tables(1, 6, seed=24)  # the words are 4 and 5, UNKNOWN is left out; 5 makes a word longer
+    continuing = torch.tensor([token == 5 for token in range(6)])
+    limit = 8
+    (result,) = searched(
+        tables, [phrases], beam_size=400, limits=[limit], n_best=7, rules=[NoUnknown()], continuing=continuing
+    )
+    every = {}
+    for length in range(limit):
+        for words in itertools.product((4, 5), repeat=length):
+            if all(contains(words, phrase, (5,)) for phrase in phrases):
+                total = sum(tables[0, last, token].item() for last, token in itertools.pairwise((BEGIN, *words, 3)))
+                every[words] = total / penalty(length + 1, "average")
+    assert [hypothesis.score for hypothesis in result] == pytest.approx(sorted(every.values(), reverse=True)[:7])
+    assert all(tuple(hypothesis.tokens) in every for hypothesis in result)
+
+
+def test_a_phrase_makes_no_complete_prefix_longer() -> None:
+    continuing = torch.tensor([token in (5, 7) for token in range(9)])
+    tables = random_tables(2, 9, seed=13)
+    prefix = ForcedPrefix([[6, 4], [6, 4]], [True, False], continuing)
+    whole, cut = searched(
+        tables, [[[4, 5]]] * 2, beam_size=3, limits=[5, 5], n_best=3, prefix=prefix, continuing=continuing
+    )
+    assert [hypothesis.tokens for hypothesis in whole] == [[6, 4, 4, 5]]
+    assert [6, 4, 5] in [hypothesis.tokens[:3] for hypothesis in cut]
 
 
 def test_nan_is_an_error() -> None:

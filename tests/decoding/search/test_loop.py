@@ -148,8 +148,7 @@ def test_adding_a_search_rule() -> None:
     tables, limits = random_tables(3, 6, seed=4, spread=1.0), torch.tensor([7, 8, 9])
     tables[:, 4, 4] += 3.0  # what the model would like
     tables[:, 5, 5] += 3.0
-    phrases = Phrases([[[4, 5]], [], [[5]]], "cpu")
-    bounds = torch.zeros_like(phrases.lengths, dtype=torch.bool), torch.zeros(6, dtype=torch.bool)
+    phrases = Phrases([[[4, 5]], [], [[5]]], [[False], [], [False]], torch.zeros(6, dtype=torch.bool))
     uniform = numbers(1, [(0,), (1,), (2,)], samples=4, steps=9)
     step, start = table_step(tables), Rows(torch.arange(3))
     for rules in ((), (NotTwiceInARow(),)):
@@ -160,7 +159,7 @@ def test_adding_a_search_rule() -> None:
             *(
                 search(step, start, policy, max_lengths=limits, **options)
                 for policy in (
-                    Banks(phrases, *bounds, beam_size=3, max_lengths=limits),
+                    Banks(phrases, beam_size=3, max_lengths=limits, closed=torch.full_like(limits, -1)),
                     Groups(2, 2, 0.1),
                     Draws(uniform, SamplingConfig()),
                 )
