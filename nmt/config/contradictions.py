@@ -20,6 +20,7 @@ from nmt.config.schema import (
     HalvingSchedule,
     ParallelFiles,
     PlateauSchedule,
+    RateFactors,
     SubwordsConfig,
     changed,
     existing_models,
@@ -149,14 +150,20 @@ def _sides(subwords: SubwordsConfig, keys: list[str], joint: str, source: str, t
 
 
 def _trained_models(config: Config) -> Iterator[Problem]:
-    """Combinations that sentencepiece refuses to train."""
+    """Combinations that sentencepiece refuses to train, or that make a model which does not give back its text."""
     subwords = config.subwords
     if existing_models(subwords):
         return
     if subwords.lowercase and subwords.normalisation == "identity":
         message = "true contradicts normalisation: identity, which changes no character; use nfkc or nmt_nfkc"
         yield _problem("subwords.lowercase", message, "subwords.normalisation")
-    if subwords.byte_fallback and subwords.size <= 260:
+    if subwords.byte_fallback and subwords.type == "word":
+        message = (
+            "true contradicts type: word, of which sentencepiece makes a model that writes every unknown word with a ▁ "
+            "in front; set false, or use bpe, unigram or char"
+        )
+        yield _problem("subwords.byte_fallback", message, "subwords.type")
+    elif subwords.byte_fallback and subwords.size <= 260:
         message = f"{subwords.size} is too small: 256 bytes and 4 special symbols leave no piece for text"
         yield _problem("subwords.size", message, "subwords.byte_fallback")
 
@@ -277,7 +284,12 @@ def _length_of_training(config: Config) -> Iterator[Problem]:
             "would never be cut"
         )
         yield _problem("training.schedule.minimum_learning_rate", message, "training.optimizer")
-
+    if isinstance(schedule, PlateauSchedule) and schedule.stop_below_minimum and not schedule.minimum_learning_rate:
+        message = (
+            "true has no effect with minimum_learning_rate: 0, for no rate is below 0; set a minimum above 0, or "
+            "remove it"
+        )
+        yield _problem("training.schedule.stop_below_minimum", message, "training.schedule.minimum_learning_rate")
     if isinstance(schedule, HalvingSchedule) and schedule.after.unit != schedule.every.unit:
         message = f"{schedule.every} does not go with after: {schedule.after}; give both in epochs, or both in updates"
         yield _problem("training.schedule.every", message, "training.schedule.after", "training.schedule.every")
@@ -398,6 +410,8 @@ def _fine_tuning(config: Config) -> Iterator[Problem]:
     repeated = sorted({part for part in training.freeze if training.freeze.count(part) > 1})
     if repeated:
         yield _problem("training.freeze", f"{', '.join(repeated)} is given more than once")
+    if set(training.freeze) == set(RateFactors.model_fields):  # the same parts
+        yield _problem("training.freeze", "names every part, so nothing is left to train; leave out one of them")
 
 
 def _decoding(config: Config) -> Iterator[Problem]:

@@ -8,9 +8,17 @@ in equal parts; every piece of w has the same distribution:
 
 A row A_t sums to 1, or is empty where w has no link. So merged to words (the sum over the pieces of a source word, the
 mean over those of a target word, as `decoding.text.alignment` merges attention) it is the given alignment, normalized.
+
+Aligners agree on what a word is only where white space is spaces and tabs. "Bonjour !" with a no-break space is one
+word to fast_align, and two to `str.split()`. Links that count other words teach something wrong, and nothing would show
+it; so a line with links and such white space is refused, which one command on the text mends. To leave out its links
+would be worse: in French, the lines with a question, an exclamation or a quotation would have none.
+
 It knows links, lines and pieces; it knows no ids and no cache.
 """
 
+import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
@@ -21,6 +29,7 @@ from nmt.data.words import PieceWords
 from nmt.errors import UserError, counted
 from nmt.pharaoh import Link, few_of, links_of_line
 
+_DISPUTED = re.compile(r"[^\S \t]")  # white space that separates words to some aligners, and not to others
 PieceLink = tuple[int, int, float]  # target piece t, source piece j, A_tj
 
 
@@ -54,7 +63,7 @@ def check_alignments(
 
     Raises:
         UserError: a file cannot be read, the numbers of lines differ, or for each of the first lines with a malformed
-            link or one beyond the words of its pair.
+            link, one beyond the words of its pair, or white space at which aligners differ.
     """
     pairs, lines = read_pairs(*pair, expected=expected), read_lines(alignments, expected=expected_alignments)
     problems: list[str] = []
@@ -67,18 +76,32 @@ def check_alignments(
                 "pair i, and be empty if there are none"
             )
         try:
-            _check_line(line, texts, place=f"{alignments}, line {number}")
+            _check_line(line, texts, pair, place=f"{alignments}, line {number}")
         except UserError as error:
             problems += error.messages
     if problems:
         raise UserError(*few_of(problems, name=str(alignments)))
 
 
-def _check_line(line: str, texts: tuple[str, str], *, place: str) -> None:
+def _check_line(line: str, texts: tuple[str, str], pair: tuple[Path, Path], *, place: str) -> None:
+    links = links_of_line(line, place=place)
+    for text, path in zip(texts, pair, strict=True):
+        space = _DISPUTED.search(text.rstrip()) if links else None  # at the end it changes no number of a word
+        if space is not None:
+            raise UserError(
+                f"{place}: the links may count other words: {path} has {_named(space[0])} in this line, which ends a "
+                "word to some aligners, but not to fast_align; put a space in its place, and align the text again"
+            )
     source_words, target_words = (len(text.split()) for text in texts)
-    for source, target in links_of_line(line, place=place):
+    for source, target in links:
         if source >= source_words or target >= target_words:
             raise UserError(
                 f"{place}: {source}-{target} is beyond the words of the pair, {source_words} of the source and "
                 f"{target_words} of the target; expected source-target, counted from 0"
             )
+
+
+def _named(character: str) -> str:
+    """A character by its number and, unless it is a control character, its name: "U+00A0 (NO-BREAK SPACE)"."""
+    name = unicodedata.name(character, "")
+    return f"U+{ord(character):04X}" + (f" ({name})" if name else "")

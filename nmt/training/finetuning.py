@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 from torch import nn
 
-from nmt.config import Config, Inheritance, Problem
+from nmt.config import Config, Inheritance, ModelConfig, Problem
 from nmt.config.allowed import dotted
 from nmt.config.problems import in_words
 from nmt.config.schema import MODELS, TRAINED_SUBWORDS, SubwordsConfig, existing_models
@@ -32,6 +32,7 @@ _FREE = {
     "locked_dropout",
     "embeddings",
 }
+_SIZES = {("model", "attention", "size"), ("model", "decoder", "output_size")}  # null: the decoder's hidden_size
 _SEGMENTATION = {"joint", "joiner", *TRAINED_SUBWORDS}
 
 
@@ -63,7 +64,7 @@ def inherited(config: Config, origin: Origin) -> Inheritance:
     """
     theirs, subwords = origin.model.config, config.subwords
     models = existing_models(subwords)
-    differing = list(_disagreements(config.model, theirs.model, ("model",)))
+    differing = list(_differences(config.model, theirs.model))
     if config.model.embeddings not in (None, theirs.model.embeddings):
         differing.append(Problem(("model", "embeddings"), "the embeddings are those of the model"))
     is_new = config.training.vocabulary == "new"
@@ -81,7 +82,7 @@ def inherited(config: Config, origin: Origin) -> Inheritance:
 def why_not_alike(model: ModelFile, other: ModelFile, *, name: str) -> Iterator[str]:
     """Why the weights of a model do not mean what those of the `other`, called `name`, mean; nothing if they do."""
     first, second = model.config.model, other.config.model
-    differing = [*_disagreements(first, second, ("model",)), *_disagreements(second, first, ("model",))]
+    differing = [*_differences(first, second), *_differences(second, first)]
     for path in dict.fromkeys(problem.path for problem in differing):  # a file of an older version lacks some keys
         if path[:2] != ("model", "initialisation"):  # which is over once a model is trained
             theirs, mine = _at(other.config, path), _at(model.config, path)
@@ -90,6 +91,20 @@ def why_not_alike(model: ModelFile, other: ModelFile, *, name: str) -> Iterator[
         mine, theirs = (getattr(one, f"{side}_subwords") for one in (model, other))
         if mine != theirs:
             yield f"another {side} vocabulary than that of {name}"
+
+
+def _differences(new: ModelConfig, old: ModelConfig) -> Iterator[Problem]:
+    """The explicitly given keys of `new` that make another model than `old`; a null size is the one that it means."""
+    completed = _merged(new, old)
+    for problem in _disagreements(new, old, ("model",)):
+        if problem.path not in _SIZES or _size(completed, problem.path) != _size(old, problem.path):
+            yield problem
+
+
+def _size(model: Any, path: KeyPath) -> Any:
+    """The size at a path of `_SIZES`."""
+    size = _at(model, path[1:])
+    return model.decoder.hidden_size if size is None else size
 
 
 def _at(config: Any, path: KeyPath) -> Any:
@@ -171,9 +186,7 @@ def parts(model: Seq2Seq) -> dict[str, list[nn.Module]]:
 
 
 def freeze(model: Seq2Seq, names: Sequence[str]) -> None:
-    """Keep the weights of these parts as they are. Raises UserError when nothing is left to train."""
+    """Keep the weights of these parts as they are."""
     for name in names:
         for module in parts(model)[name]:
             module.requires_grad_(False)
-    if not any(parameter.requires_grad for parameter in model.parameters()):
-        raise UserError("training.freeze: names every part, so nothing is left to train")

@@ -276,7 +276,7 @@ def test_a_frozen_part_has_no_rate(tmp_path: Path, short: Path, trained: Path, t
 def test_nothing_left_to_train(tmp_path: Path, short: Path, trained: Path, train: Train, capsys: Capture) -> None:
     frozen = "training.freeze=[embeddings, encoder, decoder]"
     assert train(short, tmp_path / "run", frozen, "--init-from", trained) == 2
-    assert "training.freeze: names every part, so nothing is left to train" in capsys.readouterr().err
+    assert f"--set {frozen}: names every part, so nothing is left to train" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 

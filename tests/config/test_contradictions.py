@@ -98,6 +98,11 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         # subword models that are trained
         ("subwords: {lowercase: true, normalisation: identity}", "subwords.lowercase", "use nfkc or nmt_nfkc"),
         ("subwords: {byte_fallback: true, size: 260}", "subwords.size", "256 bytes and 4 special symbols"),
+        (
+            "subwords: {type: word, byte_fallback: true, size: 260}",
+            "subwords.byte_fallback",
+            "true contradicts type: word, of which sentencepiece makes a model that writes every unknown word with a ▁",
+        ),
         ("subwords: {type: char, sampling: {alpha: 0.1}}", "subwords.sampling", "no effect for type: char"),
         ("subwords: {type: word, sampling: {alpha: 0.1}}", "subwords.sampling", "no effect for type: word"),
         (
@@ -154,6 +159,11 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "0.1 is not below training.optimizer.learning_rate: 0.001",
         ),
         (
+            training("schedule: {name: plateau, minimum_learning_rate: 0, stop_below_minimum: true}"),
+            "training.schedule.stop_below_minimum",
+            "true has no effect with minimum_learning_rate: 0, for no rate is below 0; set a minimum above 0",
+        ),
+        (
             training("optimizer: {name: sgd, decayed: matrices}"),
             "training.optimizer.decayed",
             "matrices has no effect with weight_decay: 0",
@@ -170,6 +180,11 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         (training("average_best: 3, keep_best: 2"), "training.average_best", "keep_best: 2 keeps fewer"),
         # fine-tuning
         (training("freeze: [encoder, encoder]"), "training.freeze", "encoder is given more than once"),
+        (
+            training("freeze: [decoder, encoder, embeddings]"),
+            "training.freeze",
+            "names every part, so nothing is left to train; leave out one of them",
+        ),
         (
             training("freeze: [encoder], rate_factors: {encoder: 0.1}"),
             "training.rate_factors.encoder",
@@ -286,7 +301,7 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         "subwords: {model: m, type: bpe, size: 8000}",  # the defaults, spelt out
         "subwords: {source_model: s, target_model: t, joint: false}",
         "subwords: {type: unigram, sampling: {alpha: 0.1, nbest_size: 7}}",
-        "subwords: {type: word, byte_fallback: true, size: 261}",
+        "subwords: {type: char, byte_fallback: true, size: 261}",
         "model: {tie_embeddings: all, decoder: {output_size: 256}}",
         "model: {tie_embeddings: target, embedding_size: 512}",
         "model: {encoder: {residual: true, layers: 2}, decoder: {residual: true, layers: 2}}",
@@ -301,6 +316,9 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         training("schedule: {name: halving}", "max_epochs: 1"),
         training("schedule: {name: halving, after: 500, every: 20 updates}", "max_updates: 20"),
         training("schedule: {name: plateau}, early_stopping: {patience: 9}, save_every: 300", "max_updates: 20"),
+        training("schedule: {name: plateau, minimum_learning_rate: 0}"),
+        training("schedule: {name: plateau, stop_below_minimum: true}"),
+        training("freeze: [encoder, embeddings]"),
         training("average_best: 2, keep_best: 2"),
         training("batch_by: tokens, batch_size: 80"),
         training("batch_by: tokens, batch_size: 80, sort_pairs: 1601"),

@@ -104,6 +104,43 @@ def test_mistakes_are_told_with_their_lines(tmp_path: Path) -> None:
     assert mistakes(tmp_path, "0p0\n\n\n") == ["line 1: '0p0' is not a link; expected source-target, such as 0-2"]
 
 
+def told_of_spaces(folder: Path, source: str, target: str, alignments: str = "0-0") -> list[str]:
+    """What is told of one pair of lines."""
+    for name, text in (("a.fr", source), ("a.en", target), ("a.align", alignments)):
+        (folder / name).write_text(f"{text}\n", encoding="utf-8")
+    try:
+        check_alignments((folder / "a.fr", folder / "a.en"), folder / "a.align")
+    except UserError as error:
+        return [message.replace(f"{folder}/", "") for message in error.messages]
+    return []
+
+
+def test_white_space_at_which_aligners_differ(tmp_path: Path) -> None:
+    """To fast_align, "Bonjour\u00a0!" is word 0 and "Ça" word 1; to `str.split()`, "Ça" is word 2."""
+    (message,) = told_of_spaces(tmp_path, "Bonjour\u00a0! Ça va", "Hello ! How", "0-0 1-2")
+    assert message == (
+        "a.align, line 1: the links may count other words: a.fr has U+00A0 (NO-BREAK SPACE) in this line, which ends a "
+        "word to some aligners, but not to fast_align; put a space in its place, and align the text again"
+    )
+    (message,) = told_of_spaces(tmp_path, "Bonjour", "Hello \u2028 you", "0-9")  # nor is anything told of 9
+    assert "a.en has U+2028 (LINE SEPARATOR) in" in message
+    for space in "\u202f\u3000\u2009\x0b\x1c\x85":
+        assert f"a.fr has U+{ord(space):04X} " in told_of_spaces(tmp_path, f"a{space}b", "c")[0]
+
+
+@pytest.mark.parametrize(
+    ("source", "alignments"),
+    [
+        ("Bonjour\u00a0! Ça", ""),  # without links
+        ("Bonjour ! Ça\u00a0", "2-0"),  # at the end, where it shifts nothing
+        (" Bonjour\t!  Ça", "2-0"),
+        ("Bon\u200bjour\ufeff", "0-0"),  # no white space to anybody
+    ],
+)
+def test_white_space_that_makes_no_difference(tmp_path: Path, source: str, alignments: str) -> None:
+    assert told_of_spaces(tmp_path, source, "Hello", alignments) == []
+
+
 @pytest.mark.parametrize(("alignments", "lines"), [("", "0 lines"), ("\n", "1 line"), ("0-0\n\n0-0\n\n\n", "5 lines")])
 def test_another_number_of_lines(tmp_path: Path, alignments: str, lines: str) -> None:
     (message,) = mistakes(tmp_path, alignments)

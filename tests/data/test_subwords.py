@@ -80,9 +80,13 @@ def test_lowercase_folds_case() -> None:
     assert subwords.decode(subwords.encode("Ein Hund")) == "ein hund"
 
 
-def test_byte_fallback_writes_unknown_characters() -> None:
-    subwords = train(size=360, byte_fallback=True)
-    assert subwords.decode(subwords.encode("ein Ω 😀")) == "ein Ω 😀"
+@pytest.mark.parametrize("normalisation", ["nmt_nfkc", "nfkc", "identity"])
+@pytest.mark.parametrize(("kind", "size"), [("bpe", 320), ("unigram", 300), ("char", 360)])
+def test_byte_fallback_writes_unknown_characters(kind: str, size: int, normalisation: str) -> None:
+    """Wherever in a word they are, and however many follow each other."""
+    subwords = train(kind, size, byte_fallback=True, normalisation=normalisation)
+    for text in ("ein Ω 😀", "Ωhund", "日本 語", "<0x41> Ω"):
+        assert subwords.decode(subwords.encode(text)) == text
     assert UNKNOWN not in subwords.encode("Ω")
 
 

@@ -10,7 +10,6 @@ from nmt.config.contradictions import contradictions
 from nmt.config.schema import ModelConfig
 from nmt.data.subwords import Subwords
 from nmt.data.vocabulary import word_model
-from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.finetuning import Origin, freeze, inherited, load_origin, parts, why_not_alike
@@ -79,8 +78,34 @@ def test_the_result_is_inherited_unchanged_again(tmp_path: Path, vocabularies: l
 
 def test_a_null_that_differs(tmp_path: Path, vocabularies: list[Subwords]) -> None:
     first = origin(tmp_path / "model", vocabularies[:1])
-    assert refusals(config(model={"decoder": {"output_size": 7}}), first) == [
-        "model.decoder.output_size: null in the model, 7 here"
+    assert refusals(config(model={"decoder": {"output_size": 11}, "attention": {"size": 13}}), first) == [
+        "model.attention.size: null in the model, 13 here",
+        "model.decoder.output_size: null in the model, 11 here",
+    ]
+
+
+def test_a_size_that_is_spelled_out_is_what_null_means(tmp_path: Path, vocabularies: list[Subwords]) -> None:
+    """Either way round: both sizes are the decoder's hidden_size of the model, 7, whether or not that is repeated."""
+    spelled: dict[str, Any] = {"decoder": {"output_size": 7}, "attention": {"size": 7}}
+    nulls: dict[str, Any] = {"decoder": {"output_size": None}, "attention": {"size": None}}
+    null, seven = (
+        origin(tmp_path / name, vocabularies[:1], model={**MODEL, **more, "decoder": {**MODEL["decoder"], **decoder}})
+        for name, more, decoder in (("null", {}, {}), ("seven", {"attention": {"size": 7}}, {"output_size": 7}))
+    )
+    for first in (null, seven):
+        for given in (spelled, nulls, {**nulls, "decoder": {"output_size": None, "hidden_size": 7}}):
+            model = completed(config(model=given), first).model
+            network = build_model(model, source_size=16, target_size=16)
+            network.load_state_dict(first.model.weights)  # the same shapes
+        assert completed(parse_config(dump_config(null.model.config)), first).model.decoder.output_size is None
+    assert list(why_not_alike(null.model, seven.model, name="other")) == []
+    assert list(why_not_alike(seven.model, null.model, name="other")) == []
+    assert refusals(config(model={"decoder": {"hidden_size": 9, "output_size": None}}), null) == [
+        "model.decoder.hidden_size: 7 in the model, 9 here"
+    ]
+    assert refusals(config(model={"decoder": {"hidden_size": 9, "output_size": None}}), seven) == [
+        "model.decoder.hidden_size: 7 in the model, 9 here",
+        "model.decoder.output_size: 7 in the model, null here",
     ]
 
 
@@ -206,8 +231,3 @@ def test_frozen_embeddings_freeze_the_output_layer_that_shares_them(tied: str) -
     freeze(model, ["embeddings"])
     assert not model.output_weight.requires_grad
     assert all(weight.requires_grad for name, weight in model.named_parameters() if "embedding" not in name)
-
-
-def test_something_must_be_left_to_train() -> None:
-    with pytest.raises(UserError, match=r"training\.freeze: names every part"):
-        freeze(build("none"), ["decoder", "encoder", "embeddings"])
