@@ -125,6 +125,7 @@ def _train(request: Request) -> int:
                 prepared = _prepare(request, log)
                 if folder.replaces:  # all that the new run needs, before the former one is gone
                     pretrained = read_pretrained(request.config.model, prepared.vocabularies)
+                    _model(request, prepared, pretrained)  # which may not fit into the memory
                 if (replaced := folder.overwrite()) is not None:
                     log(replaced)
                 processes.tell_prepared()

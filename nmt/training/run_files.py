@@ -66,13 +66,17 @@ def others(path: Path) -> list[str]:
     return [name for name in names if name not in ours]
 
 
-def at_stake(path: Path, *, begun: bool, text: str) -> list[str]:
+def at_stake(path: Path, *, begun: bool, text: str, cache: Path | None) -> list[str]:
     """The names of files in a folder without a state that a new run must keep.
 
     `begun`: whether a run was started here before, which left a lock. `text` is the configuration to be written.
+    `cache`: a folder, perhaps inside this one, that an earlier start may have filled.
     """
     spared = [*_inside(path), *_inside(path / CHECKPOINTS), *_inside(path / TENSORBOARD)]
     of_a_start = {path / LOCK, path / CHECKPOINTS, path / TENSORBOARD, *unfinished(path)}
+    if cache is not None:
+        beside = {cache.absolute(), *cache.absolute().parents}
+        of_a_start |= {file for file in spared if file.absolute() in beside}
     if begun:
         of_a_start |= {path / LOG, path / ORIGIN}
         of_a_start |= {file for file in _inside(path / TENSORBOARD) if EVENTS.fullmatch(file.name)}

@@ -37,6 +37,7 @@ class _Start(NamedTuple):
     config_file: Path | None  # the file that it was read from
     origin: Path | None
     job: str | None
+    cache: Path | None  # where the configuration puts it; it may be inside the folder
 
 
 class RunFolder:
@@ -77,7 +78,7 @@ class RunFolder:
         Raises UserError when the folder cannot be written, is in use, holds something else, another configuration
         (with the differences), or a run although neither `resume` nor `overwrite` was asked for.
         """
-        start = _Start(dump_config(config), config_file, origin, job)
+        start = _Start(dump_config(config), config_file, origin, job, config.data.cache_folder)
         try:
             run_files.check_kinds(path)
             begun, is_new = (path / LOCK).exists(), not path.exists()
@@ -268,7 +269,7 @@ def _check_spared(path: Path, start: _Start, *, begun: bool, overwrite: bool) ->
         if start.origin is not None and any(file.samefile(start.origin) for file in gone):
             raise UserError(f"--init-from {start.origin}: --overwrite would remove this model; give another --output")
         return
-    names = run_files.at_stake(path, begun=begun, text=start.text)
+    names = run_files.at_stake(path, begun=begun, text=start.text, cache=start.cache)
     if not names:
         return
     shown = run_files.listed(names)

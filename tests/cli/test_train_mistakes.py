@@ -383,12 +383,32 @@ def test_overwriting_waits_until_all_is_there_that_the_new_run_needs(
     del before["train.log"]
     now = files(output)
     assert {name: now.get(name) for name in before} == before
+    assert train(tiny, output, "--overwrite", "model.encoder.hidden_size=1000000") == 2
+    assert "not enough memory for this model" in complaint(capsys)
     assert train(tiny, output, "--overwrite", "--init-from", output) == 2
     assert "best.safetensors: --overwrite would remove this model" in complaint(capsys)
     assert train(tiny, output, "--overwrite", "--resume") == 2
     assert "--resume and --overwrite contradict each other" in complaint(capsys)
     now = files(output)
     assert {name: now.get(name) for name in before} == before
+
+
+@pytest.mark.parametrize(("run", "inside"), [("run", "cache"), ("", "of/data")])
+def test_a_failed_start_with_its_cache_in_the_folder_keeps_no_later_one_out(
+    run: str, inside: str, tmp_path: Path, tiny: Path, train: Train, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the folder is named absolutely or from the present one."""
+    monkeypatch.chdir(tmp_path)
+    output = tmp_path / run if run else Path("run")
+    cache = f"data.cache_folder={tmp_path / 'run' / inside}"
+    assert train(tiny, output, cache, "subwords.size=100000") == 2
+    assert "supports at most" in complaint(capsys)
+    assert (output / inside).is_dir()
+    (output / "letter").touch()
+    assert train(tiny, output, cache, "training.max_updates=1") == 2
+    assert "is not empty and holds no run (found letter)" in complaint(capsys)
+    (output / "letter").unlink()
+    assert train(tiny, output, cache, "training.max_updates=1") == 0
 
 
 @pytest.mark.parametrize(
