@@ -23,6 +23,8 @@ from typing import IO, Any
 UNFINISHED = re.compile(r"\.[0-9a-f]{32}\.partial")  # the end of an unfinished file's name
 _STEM = 64  # bytes of the final name that an unfinished file's name begins with
 ABANDONED = 24 * 60 * 60  # seconds without a change after which a file counts as abandoned where locks cannot tell
+# What a file system answers that cannot flush a folder; anything else, such as EIO, is a failure
+_NO_FLUSH = (errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.ENOSYS)
 
 
 @contextmanager
@@ -171,19 +173,27 @@ def _created_temporary(path: Path, permissions: int | None) -> tuple[Path, int]:
 
 
 def _rename(temporary: Path, path: Path) -> None:
-    """Move a file to its final place. Raises OSError that names that place, not the temporary file.
-
-    The folder's list of names is flushed to disk too, so that renames keep their order through a power failure.
-    """
+    """Move a file to its final place. Raises OSError that names that place, not the temporary file."""
     try:
         os.replace(temporary, path)
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
-    folder = os.open(path.parent, os.O_RDONLY)
+    _flush_names(path.parent)
+
+
+def _flush_names(folder: Path) -> None:
+    """Flush a folder's list of names to disk, where that is possible: renames keep their order in a power failure."""
     try:
-        os.fsync(folder)
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # a folder can be writable and not readable
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_FLUSH:
+            raise
     finally:
-        os.close(folder)
+        os.close(descriptor)
 
 
 def _remove_abandoned(path: Path) -> None:

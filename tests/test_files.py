@@ -330,6 +330,42 @@ def test_a_disk_that_fails_is_told_and_leaves_whole_files(
     assert names(tmp_path) == ["state", "state.1", "state.2"]
 
 
+@pytest.mark.parametrize("answer", [errno.EINVAL, errno.EBADF, errno.ENOTSUP, errno.ENOSYS])
+def test_a_folder_that_cannot_be_flushed_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: int
+) -> None:
+    """As on some file systems: the file is whole, and in its place."""
+    usual, before = os.fsync, open_files()
+
+    def sync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(answer, os.strerror(answer))
+        usual(descriptor)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    write(tmp_path / "out")
+    linked_atomically(tmp_path / "out", tmp_path / "out.1")
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "new"
+    assert names(tmp_path) == ["out", "out.1"]
+    assert open_files() == before
+
+
+def test_a_folder_that_can_be_written_to_and_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the permissions -wx, which do not stop root."""
+    usual = os.open
+
+    def closed(path: Path, *others: int) -> int:
+        if Path(path).is_dir():
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return usual(path, *others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", closed)
+        write(tmp_path / "out")
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "new"
+    assert names(tmp_path) == ["out"]
+
+
 def test_a_folder_in_place_of_the_second_name_is_named(tmp_path: Path) -> None:
     write(tmp_path / "state")
     (tmp_path / "state.1").mkdir()

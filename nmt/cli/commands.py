@@ -18,7 +18,7 @@ from nmt.cli.parsers import shortlist as shortlist_options
 from nmt.cli.parsers import synthetic as synthetic_options
 from nmt.cli.parsers import train as train_options
 from nmt.cli.parsers import translate as translate_options
-from nmt.cli.parsers.parser import Parser
+from nmt.cli.parsers.parser import Parser, say
 from nmt.errors import UserError, nearest
 from nmt.jobs import stopping
 
@@ -120,11 +120,14 @@ def _about(name: str) -> None:
     """Answer `nmt NAME` where NAME is not a command."""
     commands = {program.removeprefix("nmt-"): command.summary for program, command in COMMANDS.items()}
     if name in ("-h", "--help"):
-        print("usage: nmt COMMAND [OPTIONS]\n\nNeural machine translation with recurrent networks and attention.\n")
-        print(*(f"  {command:12}{summary}" for command, summary in commands.items()), sep="\n")
-        print("\nnmt COMMAND --help lists the options of a command. nmt COMMAND is the same as nmt-COMMAND.")
+        lines = "".join(f"  {command:12}{summary}\n" for command, summary in commands.items())
+        say(
+            "usage: nmt COMMAND [OPTIONS]\n\nNeural machine translation with recurrent networks and attention.\n\n"
+            f"{lines}\n"
+            "nmt COMMAND --help lists the options of a command. nmt COMMAND is the same as nmt-COMMAND.\n"
+        )
     elif name == "--version":
-        print(f"nmt {__version__}")
+        say(f"nmt {__version__}\n")
     else:
         similar = nearest(name, list(commands))
         hint = f"did you mean {similar}?" if similar else f"choose one of {', '.join(commands)}, or --help"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nmt.cli.models import Models, read_models
 from nmt.cli.options import read_whole
-from nmt.cli.outputs import STANDARD, Files
+from nmt.cli.outputs import STANDARD, Files, is_device
 from nmt.cli.parsers.parser import option_name
 from nmt.cli.systems import Systems
 from nmt.data.corpus import read_lines
@@ -104,5 +104,6 @@ def _contradictions(options: argparse.Namespace, systems: Systems) -> Iterator[s
 
 
 def _check_text(path: Path) -> None:
-    """Raise UserError if the first line cannot be read: the rest is read once, when all else is done."""
-    next(read_lines(path), None)
+    """Raise UserError if the first line cannot be read: all is read when all else is done, a pipe then only."""
+    if not is_device(path):
+        next(read_lines(path), None)

@@ -92,8 +92,9 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
 
 
 def _paired(text: str) -> tuple[Pair | None, Path]:
+    """The pair and the path in PAIR=PATH; no pair where the whole is a path, as in `systems`."""
     match = _PAIRED.fullmatch(text)
-    if match is None:
+    if match is None or Path(text).exists():
         return None, Path(text)
     return Pair(match[1] or match[3], match[2] or match[4]), Path(match[5])
 

@@ -13,9 +13,13 @@ from pathlib import Path
 from nmt.cli.common import run
 from nmt.cli.options import read_count
 from nmt.cli.outputs import failing_as
+from nmt.cli.parsers.parser import say
 from nmt.cli.parsers.synthetic import PROGRAM, SIZES, parser
-from nmt.data.synthetic import MOST_SENTENCES, describe, write_corpus
-from nmt.errors import Checking, checked
+from nmt.data.synthetic import MOST_SENTENCES, corpus_files, describe, make_pairs
+from nmt.errors import Checking, UserError, checked, first_of
+from nmt.files import written_atomically
+
+_MOST = 3  # files that a message names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +27,7 @@ class Request:
     """How many pairs to write for each file, drawn from which seed, and where."""
 
     output: Path
+    overwrite: bool
     sizes: Mapping[str, int]
     seed: int
 
@@ -40,11 +45,30 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
         counted = " + ".join(f"--{name} {size}" for name, size in sizes.items())
         yield f"{counted} = {total} pairs: at most {MOST_SENTENCES}, which the grammar is sure to have distinct"
     seed = (yield from read_count("--seed", options.seed, least=0)) or 0
-    return Request(output=options.output, sizes=sizes, seed=seed)
+    return Request(output=options.output, overwrite=options.overwrite, sizes=sizes, seed=seed)
 
 
 def _write(request: Request) -> None:
     with failing_as(str(request.output)):
-        pairs = write_corpus(request.output, request.sizes, request.seed)
+        request.output.mkdir(parents=True, exist_ok=True)
+        pairs = make_pairs(sum(request.sizes.values()), request.seed)
+        files = corpus_files(pairs, request.sizes)
+        others = [name for name, content in files.items() if _is_other(request.output / name, content)]
+        if others and not request.overwrite:
+            raise UserError(
+                f"{request.output}: holds other files named {', '.join(first_of(others, _MOST))}; give another "
+                "--output, or --overwrite to replace them"
+            )
+        for name, content in files.items():
+            with written_atomically(request.output / name, "wb") as file:
+                file.write(content)
     written = ", ".join(f"{name} {size}" for name, size in request.sizes.items())
-    print(f"{request.output}: {written} pairs. {describe(pairs)}")
+    say(f"{request.output}: {written} pairs. {describe(pairs)}\n")
+
+
+def _is_other(path: Path, content: bytes) -> bool:
+    """Whether something is there, and it is no file with this content."""
+    try:
+        return path.stat().st_size != len(content) or path.read_bytes() != content
+    except FileNotFoundError:
+        return False

@@ -23,6 +23,7 @@ from tqdm import tqdm
 from nmt.cli.common import enough_memory, run
 from nmt.cli.logs import logging_to
 from nmt.cli.outputs import STANDARD, write_text
+from nmt.cli.parsers.parser import say
 from nmt.cli.parsers.train import PROGRAM, parser
 from nmt.cli.training_candidates import build_candidates
 from nmt.cli.training_request import Request, read_request
@@ -64,7 +65,7 @@ def _command(arguments: Sequence[str] | None) -> int | None:
     if options.print_schema:
         schema = json_schema({**FAMILIES, "metric": steering_metrics()})
         if is_heard():
-            write_text(STANDARD, f"{json.dumps(schema, indent=2, ensure_ascii=False)}\n")
+            say(f"{json.dumps(schema, indent=2, ensure_ascii=False)}\n")
         return None
     try:
         if options.config is None:

@@ -11,10 +11,7 @@ It knows nothing about models, and no command but nmt-synthetic needs it.
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple, TypeVar
-
-from nmt.files import written_atomically
 
 # --------------------------------------------------------------------------------------------------- lexicon
 
@@ -649,30 +646,22 @@ def make_pairs(count: int, seed: int) -> list[Pair]:
 # -------------------------------------------------------------------------------------------------------- files
 
 
-def write_corpus(folder: Path, sizes: Mapping[str, int], seed: int) -> list[Pair]:
-    """Write NAME.en, NAME.de and NAME.align for every name in `sizes`, with that many pairs; return all pairs.
+def corpus_files(pairs: Iterable[Pair], sizes: Mapping[str, int]) -> dict[str, bytes]:
+    """The contents of NAME.en, NAME.de and NAME.align for every name in `sizes`, with that many of the pairs.
 
     A line is a sentence with single spaces between words; an alignment is in the Pharaoh format, source-target, from 0.
-    The folder is created if it is missing. Raises OSError.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    pairs = make_pairs(sum(sizes.values()), seed)
-    rest = iter(pairs)
+    files, rest = {}, iter(pairs)
     for name, size in sizes.items():
-        _write_split(folder, name, list(islice(rest, size)))
-    return pairs
+        split = list(islice(rest, size))
+        files[f"{name}.en"] = _content(pair.english for pair in split)
+        files[f"{name}.de"] = _content(pair.german for pair in split)
+        files[f"{name}.align"] = _content([f"{source}-{target}" for source, target in pair.alignment] for pair in split)
+    return files
 
 
-def _write_split(folder: Path, name: str, pairs: Sequence[Pair]) -> None:
-    _write_lines(folder / f"{name}.en", (" ".join(pair.english) for pair in pairs))
-    _write_lines(folder / f"{name}.de", (" ".join(pair.german) for pair in pairs))
-    links = (" ".join(f"{source}-{target}" for source, target in pair.alignment) for pair in pairs)
-    _write_lines(folder / f"{name}.align", links)
-
-
-def _write_lines(path: Path, lines: Iterable[str]) -> None:
-    with written_atomically(path) as file:
-        file.writelines(f"{line}\n" for line in lines)
+def _content(lines: Iterable[Sequence[str]]) -> bytes:
+    return "".join(f"{' '.join(line)}\n" for line in lines).encode("utf-8")
 
 
 def describe(pairs: Sequence[Pair]) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     Numbers = npt.NDArray[np.float64]
 
+LARGEST = 1e100  # of a number that is drawn: beyond, the scales of matplotlib overflow sooner or later
 POINTS = 2000  # of a line: more could not be told apart, and drawing a noisy line of many fails
 _WIDTH, _HEIGHT = 4.8, 2.7  # inches of a panel
 _LEGEND = 0.22  # inches of a run's line in the legend
@@ -33,8 +34,9 @@ def plot_curves(runs: Mapping[str, Sequence[Record]], file: IO[bytes], *, form: 
     """Draw the curves of all `runs`, named by their keys, into `file`: a row for each quantity, by update on the left
     and by minutes of training and validation on the right.
 
-    A line of more than POINTS measurements has the means of neighboring ones. Numbers that are not finite are left out.
-    A star is the average of checkpoints at the end of a run.
+    A line of more than POINTS measurements has the means of neighboring ones. Numbers that are not finite, or beyond
+    LARGEST, are left out, and so is a perplexity that a logarithmic scale has no place for. A star is the average of
+    checkpoints at the end of a run.
     """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -74,9 +76,12 @@ def plot_curves(runs: Mapping[str, Sequence[Record]], file: IO[bytes], *, form: 
 
 
 def _points(records: Sequence[Record], split: str, by: str, name: str) -> "tuple[Numbers, Numbers]":
-    """Where the measurements of a quantity are, in updates or minutes, and what they are; only finite ones."""
+    """Where the measurements of a quantity are, in updates or minutes, and what they are; those that can be drawn."""
     places = [(record.get(by), record.get(name)) for record in records if record["split"] == split]
     known = np.array([pair for pair in places if None not in pair], dtype=np.float64).reshape(-1, 2)
+    known = known[(np.abs(known) <= LARGEST).all(axis=1)]
+    if name == "perplexity":
+        known = known[known[:, 1] >= 1 / LARGEST]
     return known[:, 0] / (60.0 if by == "seconds" else 1.0), known[:, 1]
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -223,25 +224,40 @@ def application(service: Service, *, origins: Sequence[str] = ()) -> Starlette:
         *(Route(path, _file(file)) for path, file in FILES.items()),
     ]
     paths = {route.path for route in routes}
-    middleware = [Middleware(_Watched, service=service, paths=paths)]
+    failed: ASGIApp = _answer({"error": "the server failed; its log says more"}, 500)
+    middleware = []
     if origins:
-        middleware.append(Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"]))
+        readable = partial(_Readable, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
+        failed = readable(failed)
+        middleware.append(Middleware(readable))
     made = Starlette(
         routes=routes,
-        middleware=middleware,
+        middleware=[Middleware(_Watched, service=service, paths=paths, failed=failed), *middleware],
         exception_handlers={HTTPException: _http_error, ClientDisconnect: _gone},
     )
     made.router.redirect_slashes = False
     return made
 
 
-class _Watched:
-    """Around the application: counts, times, headers of each answer, and an answer to what nobody expected."""
+class _Readable(CORSMiddleware):
+    """Lets pages of other origins read the answers, and refuses others in JSON, as everything is refused."""
 
-    def __init__(self, app: ASGIApp, *, service: Service, paths: set[str]) -> None:
+    def preflight_response(self, request_headers: Headers) -> Response:
+        response = super().preflight_response(request_headers)
+        if response.status_code == 200:
+            return response
+        headers = {name: value for name, value in response.headers.items() if not name.startswith("content-")}
+        return _answer({"error": bytes(response.body).decode()}, response.status_code, headers)
+
+
+class _Watched:
+    """Around the application: counts, times, headers of each answer; `failed` is the one to what nobody expected."""
+
+    def __init__(self, app: ASGIApp, *, service: Service, paths: set[str], failed: ASGIApp) -> None:
         self._app = app
         self._service = service
         self._paths = paths
+        self._failed = failed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -266,7 +282,7 @@ class _Watched:
         except Exception as error:
             print(f"nmt-serve: {_described(error)}", file=sys.stderr, flush=True)
             if not status:
-                await _answer({"error": "the server failed; its log says more"}, 500)(scope, receive, sending)
+                await self._failed(scope, receive, sending)
         finally:
             self._count(scope, status, time.monotonic() - began)
 

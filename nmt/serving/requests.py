@@ -58,7 +58,7 @@ def read_fields(body: bytes, content_type: str, query: bytes = b"") -> dict[str,
 
 def _of_json(body: bytes) -> dict[str, Any]:
     try:
-        fields = json.loads(body.decode("utf-8"))
+        fields = json.loads(body.decode("utf-8").removeprefix("\ufeff"))  # a byte order mark
     except UnicodeDecodeError as error:
         raise UserError(f"the body is not UTF-8: byte {error.start} is {body[error.start]:#04x}") from None
     except (ValueError, RecursionError) as error:

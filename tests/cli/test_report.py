@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,14 @@ def written(*arguments: str) -> tuple[str, dict[str, Any]]:
     return text, json.loads(data)
 
 
+def piped(content: bytes) -> str:
+    """The name of a pipe that has the content, as the shell's <(...) gives one."""
+    reading, writing = os.pipe()
+    os.write(writing, content)
+    os.close(writing)
+    return f"/dev/fd/{reading}"
+
+
 def unpacked(text: str, columns: int) -> list[list[float]]:
     """The weights that `attention.packed` packed, to two decimals."""
     weights: list[float] = []
@@ -80,6 +89,18 @@ def test_attention_of_a_model_for_files() -> None:
     assert "Alignment error rate" in text
     assert "–100.00</small>" in text  # an interval, though there is no test
     assert "2 translations of bad are shown without attention" in text
+
+
+@pytest.mark.usefixtures("files")
+def test_training_text_that_can_be_read_only_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """As from `<(zcat train.gz)`: the page is that of the file."""
+    arguments = ["--hypotheses", "good", "--reference", "ref", "--resamples", "3", "--training-text"]
+    from_file, _ = written(*arguments, "train")
+    assert written(*arguments, piped(Path("train").read_bytes()))[0] == from_file
+    broken = piped(b"der\n\xff\n")
+    assert main([*arguments, broken, "--report", "other.html"]) == 2
+    assert f"nmt-eval: error: {broken}, line 2: not valid UTF-8" in capsys.readouterr().err
+    assert not Path("other.html").exists()
 
 
 @pytest.mark.usefixtures("files")

@@ -10,7 +10,7 @@ import pytest
 
 from nmt import __version__
 from nmt.cli import start
-from nmt.cli.commands import COMMANDS
+from nmt.cli.commands import COMMANDS, prepared_of_any
 from nmt.cli.options import SAMPLING, SEARCH
 from nmt.cli.parsers import evaluate, shared, shortlist, train
 from nmt.cli.parsers.schema_keys import keys_of
@@ -23,6 +23,7 @@ from nmt.training.distributed import PATIENCE
 from tests.random_model import save_random_model, text
 
 PROGRAMS = tuple(COMMANDS)
+FULL = Path("/dev/full")  # a device of Linux on which every write fails as on a full disk
 HEAVY = {
     "torch",
     "numpy",
@@ -194,3 +195,60 @@ def test_a_command_without_a_reader_ends_like_others(command: str, tmp_path: Pat
     ended = subprocess.run(program, cwd=tmp_path, stdout=closed_pipe, stderr=subprocess.PIPE, text=True)
     os.close(closed_pipe)
     assert (ended.returncode, ended.stderr.replace("nmt-score: perplexity", "")) == (128 + signal.SIGPIPE, "")
+
+
+# ------------------------------------------------------------------- standard output that takes nothing, or only ASCII
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="needs the device /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "nmt --help",
+        "nmt --version",
+        "nmt.cli.train --version",
+        "nmt.cli.train --list-configs",
+        "nmt.cli.score --help",
+        "nmt.cli.synthetic --output corpus --train 3 --valid 1 --test 1",
+    ],
+)
+def test_a_full_disk_is_told(command: str, unbuffered: str, tmp_path: Path) -> None:
+    module, *options = command.split()
+    with FULL.open("wb") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", module, *options],
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+    assert ended.returncode == 2
+    (line,) = ended.stderr.splitlines()
+    assert line.endswith(": error: standard output: cannot be written (No space left on device)")
+
+
+def test_a_closed_standard_output_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", None)
+        assert prepared_of_any(["--version"])() == 0
+
+
+def test_what_is_not_ascii_is_written_in_any_encoding(tmp_path: Path) -> None:
+    """In UTF-8, as translations and scores are; bytes of a path that are not, as messages have them."""
+    sizes = ["--train", "3", "--valid", "1", "--test", "1"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "nmt.cli.synthetic", "--output", b"\xff\xc3\xa4", *sizes],
+        cwd=tmp_path,
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert (ended.returncode, ended.stderr) == (0, b"")
+    assert ended.stdout.startswith("\\udcffä: train 3, valid 1, test 1 pairs. ".encode())
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_help_is_ascii(program: str) -> None:
+    """A terminal of any encoding shows it."""
+    assert COMMANDS[program].parser().format_help().isascii()

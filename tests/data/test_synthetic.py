@@ -287,6 +287,31 @@ def test_wrong_counts_are_refused_all_at_once(tmp_path: Path, capsys: pytest.Cap
     assert not (tmp_path / "corpus").exists()
 
 
+def test_files_with_other_content_are_replaced_only_if_that_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--output", str(tmp_path), "--train", "3", "--valid", "1", "--test", "2"]
+    (tmp_path / "train.de").write_text("mine\n", encoding="utf-8")
+    (tmp_path / "notes").write_text("mine too\n", encoding="utf-8")
+    assert synthetic.main(options) == 2
+    told = "holds other files named train.de; give another --output, or --overwrite to replace them"
+    assert capsys.readouterr().err == f"nmt-synthetic: error: {tmp_path}: {told}\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes", "train.de"]
+    assert (tmp_path / "train.de").read_text(encoding="utf-8") == "mine\n"
+    assert synthetic.main([*options, "--overwrite"]) == 0
+    assert len(read(tmp_path, "train.de")) == 3
+    assert (tmp_path / "notes").read_text(encoding="utf-8") == "mine too\n"
+
+    before = digest(tmp_path)
+    (tmp_path / "valid.en").unlink()
+    assert synthetic.main(options) == 0  # the same again, and what is missing
+    assert digest(tmp_path) == before
+    capsys.readouterr()
+    assert synthetic.main([*options, "--seed", "2"]) == 2
+    assert "holds other files named train.en, train.de, train.align, and 6 more; " in capsys.readouterr().err
+    assert digest(tmp_path) == before
+
+
 def test_output_that_is_a_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("mine")
     assert synthetic.main(["--output", str(tmp_path / "file")]) == 2

@@ -3,7 +3,7 @@
 import io
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -42,6 +42,22 @@ def test_each_quantity_by_update_and_by_minute(figures: list[Figure]) -> None:
     assert [axes.get_xlabel() for axes in figure.axes[-2:]] == ["updates", "minutes of training and validation"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["run", "other"]
     assert Image.open(file).size[0] == 960
+
+
+@pytest.mark.parametrize("form", ["png", "svg"])
+@pytest.mark.parametrize("largest", [1e100, 1e101, 1e290, 1e308])
+def test_numbers_of_a_run_that_has_diverged(figures: list[Figure], largest: float, form: Literal["png", "svg"]) -> None:
+    """Those beyond what matplotlib can scale are left out, without a warning; so is a perplexity of 0, or below."""
+    train = [{"step": step, "split": "train", "loss": loss, "seconds": 60.0} for step, loss in ((1, 2.5), (2, largest))]
+    values = [(1, 12.2), (2, largest), (3, 0.0), (4, -largest), (5, 5e-324)]
+    valid = [{"step": step, "split": "valid", "perplexity": value, "seconds": 60.0} for step, value in values]
+    valid.append({"step": 6, "split": "valid", "perplexity": 7.5, "seconds": 1e301})
+    plot_curves({"run": [*train, *valid]}, io.BytesIO(), form=form)
+    loss, perplexity = figures[0].axes[:2], figures[0].axes[2:4]
+    drawn = [(2, largest)] if largest == 1e100 else []
+    assert points(loss[0]) == [[(1, 2.5), *drawn]]
+    assert points(perplexity[0])[0] == [(1, 12.2), *drawn, (6, 7.5)]
+    assert points(perplexity[1])[0] == [(1, 12.2), *((1, value) for _, value in drawn)]
 
 
 def test_many_measurements_are_thinned(figures: list[Figure]) -> None:

@@ -66,6 +66,13 @@ def test_a_text(client: Client) -> None:
     assert ask(client) == {"translatedText": "eno owt"}
 
 
+def test_a_byte_order_mark(client: Client) -> None:
+    """As some programs on Windows write it."""
+    body = b'\xef\xbb\xbf{"q": "one", "source": "en", "target": "de"}'
+    response = client.post("/translate", content=body, headers={"content-type": "application/json"})
+    assert response.json() == {"translatedText": "eno"}
+
+
 def test_a_list(client: Client) -> None:
     assert ask(client, ["one", "", "two"]) == {"translatedText": ["eno", "", "owt"]}
     assert ask(client, []) == {"translatedText": []}
@@ -220,6 +227,7 @@ def test_of_very_many_mistakes_the_first_are_told(start: Served) -> None:
         (b'["one"]', "application/json", "the body must be a JSON object"),
         (b"NaN", "application/json", "the body must be a JSON object"),
         (b'{"q": "\xff"}', "application/json; charset=utf-8", "the body is not UTF-8: byte 7 is 0xff"),
+        (b'\xef\xbb\xbf{"q": "\xff"}', "application/json", "the body is not UTF-8: byte 10 is 0xff"),
         (b'{"a":' * 80, "application/json", "the body is not JSON: "),
         (b"", "application/json", "the body is not JSON: "),
         (b"", "", "q is missing: a text, or a list of texts; source is missing"),
@@ -368,8 +376,25 @@ def test_other_pages_may_not_ask_unless_told(start: Served) -> None:
     ):
         assert response.status == 200
         assert response.headers["access-control-allow-origin"] == "https://example.org"
-    other = client.post("/translate", RIGHT, headers={"origin": "https://example.com"})
-    assert "access-control-allow-origin" not in other.headers
+    other = {"origin": "https://example.com"}
+    assert "access-control-allow-origin" not in client.post("/translate", RIGHT, headers=other).headers
+    response = client.request("OPTIONS", "/translate", headers={**asked, **other})
+    assert refused(response, 400) == "Disallowed CORS origin"
+    assert response.headers["content-length"] == str(len(response.content))
+    assert "access-control-allow-origin" not in response.headers
+
+
+@pytest.mark.parametrize(
+    ("allowed", "answered"),
+    [("*", "*"), ("https://example.org", "https://example.org"), ("https://example.com", None)],
+)
+def test_other_pages_may_read_that_the_server_failed(start: Served, allowed: str, answered: str | None) -> None:
+    client = start(origins=(allowed,))
+    for _ in range(2):
+        response = client.post("/translate", {**RIGHT, "q": "crash"}, headers={"origin": "https://example.org"})
+        assert refused(response, 500) == "the server failed; its log says more"
+        assert response.headers.get("access-control-allow-origin") == answered
+        assert response.headers["x-content-type-options"] == "nosniff"
 
 
 def test_a_server_that_stops(client: Client, start: Served) -> None:

@@ -158,6 +158,19 @@ def test_wrong_options(model: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         assert part in error
 
 
+def test_a_path_may_look_like_a_pair(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What exists by the whole name is meant, as in nmt-eval."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copyfile(model, "my-run=v2")
+    Path("my-terms=v2").write_text("dog\tHund\n", encoding="utf-8")
+    assert serve.main(["--model", "my-run=v2", "--glossary", "my-terms=v2", "--port", "x"]) == 2
+    assert capsys.readouterr().err == "nmt-serve: error: --port x: allowed: a whole number from 0 to 65535\n"
+    assert serve.main(["--model", "no-run=v2", "--glossary", "no-terms=v2", "--port", "0"]) == 2
+    assert [line.split(":")[0] for line in capsys.readouterr().err.splitlines()[1:]] == ["  - v2", "  - v2"]
+
+
 def test_a_glossary_is_for_one_pair(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     terms = tmp_path / "terms.tsv"
     terms.write_text("dog\tball\n")

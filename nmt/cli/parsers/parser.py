@@ -3,10 +3,11 @@
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from nmt import __version__
 from nmt.cli.common import describe
+from nmt.cli.outputs import STANDARD, write_text
 from nmt.errors import UserError, nearest
 
 
@@ -32,11 +33,12 @@ class Parser(argparse.ArgumentParser):
         """End the process with `message`, argparse's, and without the list of all options."""
         self._refuse(message)
 
-    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
-        """End the process; a missing reader is noticed here and not by Python's last flush."""
-        if sys.stdout is not None:
-            sys.stdout.flush()
-        super().exit(status, message)
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Write a help text or the version as all else on standard output; argparse would be silent if that fails."""
+        if file is not None and file is sys.stdout:
+            say(message)
+        else:
+            super()._print_message(message, file)
 
     def _refuse(self, *messages: str) -> NoReturn:
         self.exit(2, f"{describe(self.prog, UserError(*messages))}\n")
@@ -55,6 +57,15 @@ class Parser(argparse.ArgumentParser):
             elif not after_unknown:
                 yield f"{argument}: belongs to no option; give a value after its option's name"
             after_unknown = name.startswith("-")
+
+
+def say(text: str) -> None:
+    """Write to standard output as all that goes there is written, in UTF-8; nothing where it is closed, like `print`.
+
+    A path in the text may have bytes that are no UTF-8. Raises UserError if the disk is full and the like.
+    """
+    if sys.stdout is not None:
+        write_text(STANDARD, text.encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
 def option_name(name: str) -> str:

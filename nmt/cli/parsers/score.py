@@ -41,7 +41,8 @@ def parser() -> Parser:
     made.add_argument(
         "--batch-tokens",
         metavar="TOKENS",
-        help="sentences × longest source of a batch; it changes speed and memory, no score (default: from the model)",
+        help="sentences times the longest source of a batch; it changes speed and memory, no score (default: from the "
+        "model)",
     )
     add_device_option(made)
     attention = made.add_argument_group("alignments, from the attention of the model")

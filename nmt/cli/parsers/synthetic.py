@@ -17,7 +17,8 @@ def parser() -> Parser:
         description="Write an English-German corpus with gold word alignments, made by a small grammar: the corpus of "
         "the examples demo and attention_synthetic.",
         epilog="Files are {train,valid,test}.{en,de,align}: one sentence a line, words with single spaces between; "
-        "alignments as source-target positions from 0 (Pharaoh format). The same options give the same bytes.",
+        "alignments as source-target positions from 0 (Pharaoh format). The same options give the same bytes; files "
+        "with others are not replaced unless --overwrite says so.",
     )
     made.add_argument(
         "--output",
@@ -26,6 +27,7 @@ def parser() -> Parser:
         metavar="DIR",
         help=f"where to write, made if missing (default: {FOLDER})",
     )
+    made.add_argument("--overwrite", action="store_true", help="replace files there that have other content")
     made.add_argument(
         "--seed", default=str(SEED), metavar="N", help=f"another seed gives other sentences (default: {SEED})"
     )

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from nmt.cli.common import DEVICES
-from nmt.cli.parsers.parser import Parser
+from nmt.cli.parsers.parser import Parser, say
 from nmt.examples import description, examples
 
 PROGRAM = "nmt-train"
@@ -64,10 +64,10 @@ class _ListConfigs(argparse.Action):
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         files = examples()
-        width = max(map(len, files), default=0)
-        for name, path in files.items():
-            print(f"{name:{width}}  {description(path)}")
         if not files:
             parser.error("no examples are installed beside the package")
-        print(f"\nEach is a file with comments: {next(iter(files.values())).parent}")
+        width = max(map(len, files))
+        lines = [f"{name:{width}}  {description(path)}" for name, path in files.items()]
+        lines += ["", f"Each is a file with comments: {next(iter(files.values())).parent}"]
+        say("".join(f"{line}\n" for line in lines))
         parser.exit()

@@ -235,6 +235,7 @@ def _data(counted: _Counted, attention: Mapping[str, Sequence[str | None]]) -> d
         "metrics": [{"title": METRICS[name].title, "key": name} for name in METRICS_BY_GROUP],
         "source": None if source is None else _texts(source[:LISTED]),
         **_marked(counted.comparison),
+        "sentences": counted.comparison.sentences,
         "lengths": counted.lengths[:LISTED],
         "lengthOf": counted.side,
         "rarest": [None if word is None else [word[0][:LONGEST_WORD], word[1]] for word in counted.rarest[:LISTED]],

@@ -395,11 +395,13 @@ function extremes() {
     element("extremes").append(make("p", "note", "These are one and the same system."));
     return;
   }
+  const listed = count < data.sentences ? ` of the first ${count.toLocaleString("en")}` : "";
   for (const [better, worse] of [[first, second], [second, first]]) {
     const gain = difference(better, worse, key);
     const indices = [...data.lengths.keys()].filter((index) => gain(index) > 0);
     indices.sort((one, other) => gain(other) - gain(one) || one - other);
-    const heading = make("h3", "title", badge(better), ` is better in ${plural(indices.length, "sentence")}`);
+    const number = plural(indices.length, "sentence");
+    const heading = make("h3", "title", badge(better), ` is better in ${number}${listed}`);
     const list = make("ol", "list");
     for (const index of indices.slice(0, EXTREMES)) {
       const item = sentence(index, "h4", [better, worse]);

@@ -76,6 +76,7 @@ def test_a_long_list_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None
     assert report.notes[1].startswith("2 translations of good.txt are shown without attention")
     assert {len(column) for column in (report.data["lengths"], report.data["systems"][0]["scores"]["bleu"])} == {3}
     assert len(report.data["translations"][0]["texts"]) == 3
+    assert report.data["sentences"] == 4
 
 
 class Elements(HTMLParser):

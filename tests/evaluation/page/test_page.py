@@ -12,6 +12,7 @@ import pytest
 
 from nmt.evaluation.comparison import Comparison, compare
 from nmt.evaluation.metrics import METRICS
+from nmt.evaluation.page import contents as contents_module
 from nmt.evaluation.page.attention import packed
 from nmt.evaluation.page.contents import contents
 from nmt.evaluation.page.render import page
@@ -168,6 +169,16 @@ def test_where_systems_differ(opened: Open) -> None:
     assert browser.run("return document.querySelector('#extremes').textContent").startswith(
         "These are one and the same"
     )
+
+
+def test_where_systems_differ_in_a_list_that_is_cut(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contents_module, "LISTED", 3)
+    browser = opened(examples.small())
+    headings = "return [...document.querySelectorAll('#extremes h3')].map((one) => one.textContent)"
+    assert browser.run(headings) == [
+        "A is better in 2 sentences of the first 3",
+        "B is better in 1 sentence of the first 3",
+    ]
 
 
 @pytest.mark.slow
