@@ -7,6 +7,7 @@ delimits texts too, so what was well nested stays so, and what was not is broken
 It knows elements and attributes by their names, by the rendering section of the HTML standard; no style sheets.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from html import unescape
@@ -17,18 +18,24 @@ from nmt.decoding.writing import Translation
 from nmt.documents.inline import Line, Mark
 from nmt.documents.placing import placed
 from nmt.documents.tags import END, OTHER, RAW, START, TEXT, Token, partners, tokens
+from nmt.documents.words import spread
 
 
 def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+# Elements whose start tags end an open paragraph (HTML standard, 13.2.6.4.7)
+ENDING_PARAGRAPHS = _names(
+    """address article aside blockquote center dd details dialog dir div dl dt fieldset figcaption figure footer form
+    h1 h2 h3 h4 h5 h6 header hgroup hr li listing main menu nav ol p plaintext pre search section summary table ul
+    xmp"""
+)
 # Elements that are not part of a line of text, so that none goes on behind their tags
-BLOCKS = _names(
-    """address article aside audio base blockquote body button canvas caption center col colgroup dd details dialog dir
-    div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head header hgroup hr html iframe
-    legend li link main menu meta nav noembed noframes noscript object ol optgroup option p param plaintext pre search
-    section select source summary table tbody td template textarea tfoot th thead title tr track ul video xmp"""
+BLOCKS = ENDING_PARAGRAPHS | _names(
+    """audio base body button canvas caption col colgroup frame frameset head html iframe legend link meta noembed
+    noframes noscript object optgroup option param select source tbody td template textarea tfoot th thead title tr
+    track video"""
 )
 VOID = _names("area base br col embed frame hr img input link meta param source track wbr")
 # Elements whose content stays as it is, as in the translators of browsers; pre, too, is code more often than text
@@ -48,6 +55,7 @@ ENDED = {
     "th": ("td", "th"),
     "tr": ("td", "th", "tr"),
 }
+_ADDRESS = re.compile(r"@|://|\bwww\.", re.IGNORECASE)
 _SPACES = ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;")
 
 
@@ -95,7 +103,7 @@ class HtmlDocument:
             if token.kind in (START, END):
                 translates = elements.after(token)
                 self._read_attributes(token, translates=translates)
-                if token.name in BLOCKS:
+                if token.name in BLOCKS and not token.foreign:
                     self._read_flow(flow)
                     self._parts.append(token)
                     flow = []
@@ -119,7 +127,8 @@ class HtmlDocument:
                     (self._source(before, translations), self._source(after, translations))
                     for before, after in part.tags
                 ]
-                pieces.append(placed(self.lines[part.line], part.marks, tags, text, alignment, escape=_escaped))
+                links = spread(alignment or (), self.lines[part.line], text)
+                pieces.append(placed(self.lines[part.line], part.marks, tags, text, links, escape=_escaped))
             else:
                 pieces.append(self._source([part], translations))
         return "".join(pieces)
@@ -312,7 +321,7 @@ class _Elements:
                 while self._pop() != token.name:
                     pass
             return False
-        if token.name in BLOCKS and self._open and self._open[-1][0] == "p":
+        if token.name in ENDING_PARAGRAPHS and self._open and self._open[-1][0] == "p":
             self._pop()
         while self._open and self._open[-1][0] in ENDED.get(token.name, ()):
             self._pop()
@@ -322,7 +331,7 @@ class _Elements:
                 translates = {"no": False, "yes": True, "": True}.get(attribute.value.lower(), translates)
             elif attribute.name == "class" and "notranslate" in attribute.value.split():
                 translates = False
-        if token.name not in VOID and (not token.closed or token.name in RAW):
+        if token.name not in VOID and not token.closed:
             self._open.append((token.name, translates and token.name not in UNTRANSLATED))
             self._names[token.name] += 1
         return translates
@@ -345,7 +354,7 @@ def _is_space(character: str) -> bool:
 
 def _has_letters(text: str) -> bool:
     """Whether there is something to translate; addresses of the web and of mail are not."""
-    return any(any(map(str.isalpha, word)) for word in text.split() if "@" not in word and "://" not in word)
+    return any(any(map(str.isalpha, word)) for word in text.split() if not _ADDRESS.search(word))
 
 
 def _escaped(text: str) -> str:

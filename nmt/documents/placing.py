@@ -8,18 +8,15 @@ nothing of what the marks mean.
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
 from nmt.documents.inline import ROOT, Mark
+from nmt.documents.words import ALONE, Span, words_of
 from nmt.pharaoh import Link
 
-_Span = tuple[int, int]  # characters [start, stop)
-
-# Of the scripts without spaces every character is a word here: Thai to Tibetan, Burmese, Khmer, kana and Han
-_ALONE = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_WORD = re.compile(rf"[{_ALONE}]|[^\s{_ALONE}]+")
+_UNSPACED = re.compile(f"[{ALONE}]{{2}}")
 
 
 def placed(
@@ -33,7 +30,7 @@ def placed(
 ) -> str:
     """The translation with its marks; `tags` are what each begins and ends with, and `escape` is for the text.
 
-    `links` connect words, `str.split()`, of the line and of the translation; without any, the words are taken to be
+    `links` connect words of the line and of the translation (see `words`); without any, the words are taken to be
     aligned in proportion.
     """
     return _Placing(line, marks, translation, links).written(tags, escape) if marks else escape(translation)
@@ -51,9 +48,8 @@ class _Placing:
 
     def __init__(self, line: str, marks: Sequence[Mark], translation: str, links: Sequence[Link] | None) -> None:
         self.line, self.marks, self.translation = line, marks, translation
-        self.source = [match.span() for match in _WORD.finditer(line)]
-        self.target = [match.span() for match in _WORD.finditer(translation)]
-        self.read = _read(links, (line, self.source), (translation, self.target))
+        self.source, self.target = words_of(line), words_of(translation)
+        self.read = _read(links or (), len(self.source), len(self.target))
         self.letters = [0, *accumulate(map(str.isalnum, line))]  # letters and digits before each place of the line
         self.firsts: dict[int, int] = {}  # the first and last target word of each source word
         self.lasts: dict[int, int] = {}
@@ -175,8 +171,8 @@ class _Placing:
         if (same := self._in_same_word(mark, words)) is not None:
             return same
         start, stop = self.target[words.start][0], self.target[words.stop - 1][1]
-        start += self._punctuation(self.target[words.start], self._left_out(mark.start, -1), 1)
-        stop -= self._punctuation(self.target[words.stop - 1], self._left_out(mark.stop, 1), -1)
+        start += self._punctuation((start, stop), self._left_out(mark.start, -1), 1)
+        stop -= self._punctuation((start, stop), self._left_out(mark.stop, 1), -1)
         start = min(start, stop - 1)
         return max(start, first), min(stop, last)
 
@@ -199,9 +195,16 @@ class _Placing:
             return 0 if self._letters(place, stop) else stop - place
         return 0 if self._letters(start, place) else place - start
 
-    def _punctuation(self, word: tuple[int, int], most: int, step: int) -> int:
-        """How many of the first characters of a target word (step 1), or of the last (-1), are punctuation."""
-        text = self.translation[slice(*word)][::step]
+    def _punctuation(self, span: Span, most: int, step: int) -> int:
+        """How many of the first characters of a span of the translation (step 1), or of the last (-1), are punctuation.
+
+        Of what stands there between white space at least one character remains.
+        """
+        start, stop = span
+        text = self.translation[start : min(stop, start + most + 1)]
+        if step < 0:
+            text = self.translation[max(start, stop - most - 1) : stop][::-1]
+        text = text.split()[0]
         return next((count for count, letter in enumerate(text[:most]) if letter.isalnum()), min(most, len(text) - 1))
 
     def _place(self, node: int, mark: Mark) -> int:
@@ -219,7 +222,8 @@ class _Placing:
         if is_inside or (following > words.start and mark.after and not mark.before and not mark.breaks):
             last = self._within(self.lasts.get(following - 1), within)
             if last is not None:
-                end = self.target[last][1] - self._punctuation(self.target[last], self._left_out(mark.start, 1), -1)
+                end = self.target[last][1]
+                end -= self._punctuation((0, end), self._left_out(mark.start, 1), -1)
                 return min(max(end, start), stop)
         if following <= words.start:
             return start
@@ -273,20 +277,27 @@ class _Placing:
         )
 
     def _between(self, node: int, marks: Sequence[int], gap: str, tags: Sequence[tuple[str, str]]) -> list[str]:
-        """Marks without words at one place, with the white space that they had; `gap` is what the text has there."""
+        """Marks without words at one place, with the white space that they had; `gap` is what the text has there.
+
+        Between two characters of a script without spaces there is none.
+        """
         start, stop = self.spans[node]
-        place, space = self.spans[marks[0]][0], gap or " "
+        place = self.spans[marks[0]][0]
         befores = [self.marks[mark].before for mark in marks]
         afters = [self.marks[mark].after for mark in marks]
         spaced = [befores[0] and place > start]
         spaced += [before or after for before, after in zip(befores[1:], afters, strict=False)]
         spaced += [place < stop and self._spaced_after(marks[-1], self.translation[place])]
+        if not gap and _UNSPACED.fullmatch(self.translation, place - 1, place + 1):
+            spaced[0] = spaced[-1] = False
         if gap and not any(spaced) and not any(self.marks[mark].breaks for mark in marks):
             spaced[0] = True
-        pieces = []
-        for mark, has_space in zip(marks, spaced, strict=False):
-            pieces += [space if has_space else "", *self._whole(mark, tags)]
-        return [*pieces, space if spaced[-1] else ""]
+        pieces: list[str] = []
+        space = gap or " "
+        for has_space, whole in zip(spaced, [*(self._whole(mark, tags) for mark in marks), []], strict=True):
+            pieces += [space if has_space else "", *whole]
+            space = space.strip("\r\n") if has_space else space  # a line of subtitles ends once
+        return pieces
 
     def _spaced_after(self, mark: int, following: str) -> bool:
         """Whether there is a space between a mark and the character `following` in the translation.
@@ -311,38 +322,12 @@ class _Placing:
         return pieces
 
 
-def _read(
-    links: Sequence[Link] | None, source: tuple[str, Sequence[_Span]], target: tuple[str, Sequence[_Span]]
-) -> list[int | None]:
-    """The source word that each target word is aligned with, of several the first, for texts with their words.
-
-    What `links` connect are the words between white space. Where these are several here, they are aligned in
-    proportion.
-    """
-    sources, targets = _between_spaces(*source), _between_spaces(*target)
-    linked: list[int | None] = [None] * len(targets)
-    for word, place in links or ():
-        if word < len(sources) and place < len(targets) and linked[place] is None:
-            linked[place] = word
-    if all(word is None for word in linked):
-        count = len(target[1])
-        return [place * len(source[1]) // count if source[1] else None for place in range(count)]
-    read: list[int | None] = []
-    for link, places in zip(linked, targets, strict=True):
-        if link is None:
-            read += [None] * len(places)
-        else:
-            words = sources[link]
-            read += [words[index * len(words) // len(places)] for index in range(len(places))]
+def _read(links: Iterable[Link], sources: int, targets: int) -> list[int | None]:
+    """The source word that each target word is aligned with, of several the first; without links in proportion."""
+    read: list[int | None] = [None] * targets
+    for word, place in links:
+        if read[place] is None:
+            read[place] = word
+    if all(word is None for word in read) and sources:
+        return [place * sources // targets for place in range(targets)]
     return read
-
-
-def _between_spaces(text: str, words: Sequence[_Span]) -> list[range]:
-    """Which of the words, all in order, each part of the text between white space has."""
-    parts, count = [], 0
-    for part in re.finditer(r"\S+", text):
-        first = count
-        while count < len(words) and words[count][0] < part.end():
-            count += 1
-        parts.append(range(first, count))
-    return parts

@@ -1,18 +1,20 @@
 """SubRip subtitles: their texts, and the file with the translations in their place.
 
 Times, numbers, blank lines, the byte order mark and line ends stay as they are. A sentence that goes on in the next
-cues is one line to translate; its translation is cut near the same share of its characters, rather where a punctuation
-mark stands and where few word alignments cross. Lines that begin with a dash are by different speakers, so each is a
-text of its own. Tags (<i>, <font …>, {\\an8}) stay, as marks (see `inline`).
+cues is one line to translate, unless there is a long pause between them; its translation is cut near the same share of
+its characters, rather where a punctuation mark stands and where few word alignments cross. Lines that begin with a dash
+are by different speakers, so each is a text of its own. Tags (<i>, <font …>, {\\an8}) stay, as marks (see `inline`); so
+do line breaks and hard spaces that are written out (<br>, \\N, \\n, \\h), which are between two words.
 
 Numbers may be missing, as players need none; times may not, and mistakes in them are reported with their line. There is
 no standard: this reads what the format's first program wrote, and what players accept.
 """
 
 import re
+import unicodedata
 from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from nmt.decoding.text.sentences import ENDS
@@ -20,19 +22,23 @@ from nmt.decoding.writing import Translation
 from nmt.documents.inline import Line, Mark
 from nmt.documents.placing import placed
 from nmt.documents.tags import END, OTHER, START, TEXT, Token, partners
+from nmt.documents.words import ALONE, Span, between_spaces, spread, unbroken, words_of
 from nmt.errors import Checking, checked
 from nmt.pharaoh import Link
 
+LONGEST_GAP = 5.0  # seconds between two cues; after more a speaker seldom goes on with the sentence
 LONGEST_SENTENCE = 6  # cues; where no sentence ends for longer, as without punctuation, each is translated by itself
 PAUSE = 2.0  # what a cut at a pause may cost, in words away from the same share and alignments that it crosses
-ROW_PAUSE = 6.0  # what a line break at a pause may cost, in characters away from the middle
+CHARACTER = 0.5  # words that one of a script without spaces counts there
+ROW_PAUSE = 6.0  # what a line break at a pause may cost, in columns away from the middle
 
-_STAMP = r"\d{1,3}:\d{1,2}:\d{1,2}[,.]\d{1,3}"
-_TIMES = re.compile(rf"\s*{_STAMP}\s*-->\s*{_STAMP}(\s.*)?")
+_STAMP = r"(\d{1,3}):(\d{1,2}):(\d{1,2})[,.](\d{1,3})"
+_TIMES = re.compile(rf"\s*{_STAMP}\s*-->\s*{_STAMP}(?:\s.*)?")
 _TWO_STAMPS = re.compile(r"\s*\d{1,3}:\d{1,2}:\d{1,2}\D.*\d{1,3}:\d{1,2}:\d{1,2}")
 _LIKE_STAMP = re.compile(r"\d[:.,]\d+[:.,]\d")
 _NUMBER = re.compile(r"\s*\d+\s*")
-_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?![A-Za-z0-9])[^<>\n]*>|\{\\[^{}\n]*\}")
+_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?![A-Za-z0-9])[^<>\n]*>|\{\\[^{}\n]*\}|\\[Nnh]")
+_ROW = re.compile(r".*?(?:\n|<br\b[^<>\n]*>|\\[Nn])|.+", re.IGNORECASE)  # up to a line break, also one written out
 _PLACE = re.compile(r"\{\\(?:an?\d|pos)[^{}]*\}")
 _DASH = re.compile(r"\s*[-–—‐]+\s*")
 _SENTENCE_ENDS = tuple(f"{ENDS}:♪♫)]")
@@ -40,6 +46,9 @@ _QUOTES = "\"'”’»」』 \t\r\n"  # may follow the end of a sentence
 _SPEAKERS = ("-", "–", "—", "‐", "♪", "♫")
 _APART = (*_SPEAKERS, "(", "[")  # begins what does not go on from the cue before
 _PAUSE = re.compile(rf"[{ENDS},;:，、；：،؛–—][\"'”’»)\]」』]*$")
+_ALONE = re.compile(f"[{ALONE}]")
+_SPACED = re.compile(rf"[{ALONE}]\s+[{ALONE}]")  # what such scripts often have in place of a comma
+_PHRASE_END = re.compile(r"[\u3041-\u3096][\u30a1-\u30fa\u3400-\u9fff]")  # grammar, in hiragana, and a word
 _SIGNS = "♪♫#*~"  # of music and the like; not translated where a text begins or ends with them
 
 
@@ -53,7 +62,7 @@ class _Piece(NamedTuple):
     after: str
     is_whole: bool  # whether its tags have their partners
     rows: int
-    longest: int  # characters of a row
+    longest: int  # columns of a row
     line_end: str
 
 
@@ -67,10 +76,16 @@ class Subtitles:
         self._sentences: list[list[_Piece]] = []
         running: list[_Piece] = []  # the beginning of a sentence
         last_place: list[str] = []  # where on the screen it stands
+        times, spoken_until = (0.0, 0.0), 0.0
         for rows, is_spoken in checked(_runs(text, name)):
             if not is_spoken:
                 self._parts.append("".join(rows))
+                times = next(filter(None, map(_times, reversed(rows))), times)
                 continue
+            if times[0] - spoken_until > LONGEST_GAP:
+                self._end_sentence(running)
+                running = []
+            spoken_until = times[1]
             utterances = _utterances(rows)
             for utterance in utterances:
                 piece = _piece(utterance)
@@ -102,8 +117,8 @@ class Subtitles:
         texts = []  # in the order of the pieces, as sentences are
         for pieces, translation in zip(self._sentences, translations, strict=True):
             cuts = _cut([piece.text for piece in pieces], translation.text, translation.alignment or [])
-            for piece, (words, links) in zip(pieces, cuts, strict=True):
-                text = _in_rows(words, piece)
+            for piece, (text, links) in zip(pieces, cuts, strict=True):
+                text = _in_rows(text, piece)
                 text = placed(piece.text, piece.marks, piece.tags, text, links if piece.is_whole else None)
                 texts.append(f"{piece.before}{text}{piece.after}")
         following = iter(texts)
@@ -117,7 +132,7 @@ def _runs(text: str, name: str) -> Checking[list[tuple[list[str], bool]]]:
     begun = False
     for index, row in enumerate(rows):
         bare, number = row.strip("\ufeff\r\n"), index + 1
-        if _TIMES.fullmatch(bare):
+        if _times(row):
             begun = True
             heads.add(index)
             if index and _NUMBER.fullmatch(rows[index - 1].strip("\ufeff")):
@@ -145,6 +160,18 @@ def _runs(text: str, name: str) -> Checking[list[tuple[list[str], bool]]]:
     return runs
 
 
+def _times(row: str) -> tuple[float, float] | None:
+    """The seconds from and until which a cue is shown, from its row with the times."""
+    match = _TIMES.fullmatch(row.strip("\ufeff\r\n"))
+    if match is None:
+        return None
+    start, stop = (
+        int(hours) * 3600 + int(minutes) * 60 + float(f"{seconds}.{fraction}")
+        for hours, minutes, seconds, fraction in (match.groups()[:4], match.groups()[4:])
+    )
+    return start, stop
+
+
 def _is_like_times(row: str) -> bool:
     """Whether a row, which may be damaged, has times; an arrow alone is text, as in "File --> Open"."""
     return bool(_TWO_STAMPS.match(row) or ("-->" in row and _LIKE_STAMP.search(row)))
@@ -153,7 +180,7 @@ def _is_like_times(row: str) -> bool:
 def _utterances(rows: Sequence[str]) -> list[list[str]]:
     """The rows of a text by speaker: each row with a dash begins another, and so does each line of a song."""
     utterances: list[list[str]] = []
-    for row in rows:
+    for row in _ROW.findall("".join(rows)):
         if not utterances or _TAG.sub("", row).lstrip().startswith(_SPEAKERS):
             utterances.append([])
         utterances[-1].append(row)
@@ -190,7 +217,8 @@ def _piece(rows: Sequence[str]) -> _Piece | None:
             line.write(text)
         elif index not in together:
             is_whole = is_whole and token.kind == OTHER
-            line.put()
+            is_break = token.name == "br"
+            line.put(separates=is_break, breaks=is_break)
             tags.append((text, ""))
         elif token.kind == START:
             line.open()
@@ -203,10 +231,11 @@ def _piece(rows: Sequence[str]) -> _Piece | None:
     line.end()
     if not any(map(str.isalpha, line.text)):
         return None
-    longest = max(len(_TAG.sub("", row).strip()) for row in rows)
-    line_end = "\r\n" if rows[0].endswith("\r\n") else "\n"
+    own_rows = source[before:after].split("\n")
+    longest = max(_columns(_TAG.sub("", row).strip()) for row in own_rows)
+    line_end = "\r\n" if "\r\n" in source else "\n"
     around = (source[:before], source[after:])
-    return _Piece(around[0], line.text, line.marks, tags, around[1], is_whole, len(rows), longest, line_end)
+    return _Piece(around[0], line.text, line.marks, tags, around[1], is_whole, len(own_rows), longest, line_end)
 
 
 def _begun(text: str) -> str:
@@ -222,78 +251,103 @@ def _tokens(source: str) -> list[Token]:
     for tag in _TAG.finditer(source):
         if place < tag.start():
             tokens.append(Token(TEXT, place, tag.start()))
-        kind = OTHER if tag[2] is None else END if tag[1] else START
-        tokens.append(Token(kind, tag.start(), tag.end(), (tag[2] or "").lower()))
+        name = "br" if tag[0].startswith("\\") else (tag[2] or "").lower()
+        kind = OTHER if name in ("", "br") else END if tag[1] else START
+        tokens.append(Token(kind, tag.start(), tag.end(), name))
         place = tag.end()
     if place < len(source):
         tokens.append(Token(TEXT, place, len(source)))
     return tokens
 
 
-def _cut(texts: Sequence[str], translation: str, links: Sequence[Link]) -> list[tuple[list[str], list[Link]]]:
-    """The words of the translation for each of the texts, with the links between the words of both.
+def _cut(texts: Sequence[str], translation: str, links: Sequence[Link]) -> list[tuple[str, list[Link]]]:
+    """The part of the translation for each of the texts, with the links between the words of both.
 
     A cut is made where the words before it are as large a share of the characters as in the source. It may be moved:
     each word costs one, so does each link that it crosses, and a pause is worth PAUSE. Every text gets a word, if there
     are enough.
     """
-    words = translation.split()
-    lengths = [0, *accumulate(len(word) + 1 for word in words)]
-    counts = [0, *accumulate(len(text.split()) for text in texts)]
+    units = unbroken(translation)
+    starts = [*(start for start, _ in units), len(translation) + 1]
+    sizes = [0.0, *accumulate(CHARACTER if _ALONE.match(translation, start) else 1.0 for start, _ in units)]
+    words = [*(start for start, _ in words_of(translation)), len(translation)]
+    firsts = [bisect_left(words, min(start, len(translation))) for start in starts]  # word of each unit
+    counts = [0, *accumulate(len(words_of(text)) for text in texts)]
     characters = [0, *accumulate(len(text) + 1 for text in texts)]
+    shares = [1 / len(part) for part in between_spaces(translation) for _ in part]
+    links = spread(links, " ".join(texts), translation)
     cuts = [0]
     for number in range(1, len(texts)):
-        share = characters[number] / characters[-1] * lengths[-1]
-        usual = bisect_left(lengths, share)
-        usual -= usual > 0 and share - lengths[usual - 1] < lengths[usual] - share
-        crossed = _crossed(counts[number], len(words), links)
-        first, last = cuts[-1] + 1, len(words) - (len(texts) - number)
+        share = characters[number] / characters[-1] * starts[-1]
+        usual = bisect_left(starts, share)
+        usual -= usual > 0 and share - starts[usual - 1] < starts[usual] - share
+        crossed = _crossed(counts[number], shares, links)
+        first, last = cuts[-1] + 1, len(units) - (len(texts) - number)
         if last < first:
-            first = last = min(cuts[-1] + 1, len(words))
+            first = last = min(cuts[-1] + 1, len(units))
         costs = {
-            place: abs(place - usual) + crossed[place] - PAUSE * bool(place and _PAUSE.search(words[place - 1]))
+            place: abs(sizes[place] - sizes[usual]) + crossed[firsts[place]] - PAUSE * _pause(translation, units, place)
             for place in range(first, last + 1)
         }
         cuts.append(min(costs, key=lambda place: costs[place]))
-    cuts.append(len(words))
-    return [
-        (
-            words[cuts[number] : cuts[number + 1]],
-            [
-                (source - counts[number], target - cuts[number])
-                for source, target in links
-                if counts[number] <= source < counts[number + 1] and cuts[number] <= target < cuts[number + 1]
-            ],
-        )
-        for number in range(len(texts))
-    ]
+    cuts.append(len(units))
+    parts = []
+    for number, (first, last) in enumerate(pairwise(cuts)):
+        span = slice(units[first][0], units[last - 1][1]) if first < last else slice(0)
+        inside = [
+            (source - counts[number], target - firsts[first])
+            for source, target in links
+            if counts[number] <= source < counts[number + 1] and firsts[first] <= target < firsts[last]
+        ]
+        parts.append((translation[span], inside))
+    return parts
 
 
-def _crossed(boundary: int, words: int, links: Sequence[Link]) -> list[int]:
-    """How many links a cut before each target word crosses, if the source is cut before word `boundary`."""
-    changes = [0] * (words + 1)
+def _crossed(boundary: int, shares: Sequence[float], links: Sequence[Link]) -> list[float]:
+    """How many links a cut before each target word crosses, if the source is cut before word `boundary`.
+
+    `shares` are what a link of each target word counts: less than one if it is a part of what was linked.
+    """
+    changes = [0.0] * (len(shares) + 1)
     for source, target in links:
-        if target < words:
-            changes[0] += source < boundary
-            changes[target + 1] += -1 if source < boundary else 1
+        changes[0] += shares[target] * (source < boundary)
+        changes[target + 1] += -shares[target] if source < boundary else shares[target]
     return list(accumulate(changes))
 
 
-def _in_rows(words: Sequence[str], piece: _Piece) -> str:
-    """The words in rows of about the same length, at most as many as the piece has, and no more than they need."""
-    places = [0, *accumulate(len(word) + 1 for word in words)]  # where each word begins
+def _pause(text: str, units: Sequence[Span], place: int) -> float:
+    """How well speech may pause before the unit at `place`: 1 after punctuation, less after a Japanese phrase."""
+    if not place:
+        return 0.0
+    start, stop = units[place - 1]
+    if _PAUSE.search(text[start:stop]) or _SPACED.match(text, stop - 1):
+        return 1.0
+    return 0.5 * bool(_PHRASE_END.match(text, stop - 1))
+
+
+def _columns(text: str) -> int:
+    """The width of a text on the screen, where a character of Chinese takes two columns and a vowel sign none."""
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return len(text) + wide - sum(unicodedata.category(character) == "Mn" for character in text)
+
+
+def _in_rows(text: str, piece: _Piece) -> str:
+    """The text in rows of about the same width, at most as many as the piece has, and no more than it needs."""
+    units = unbroken(text)
+    starts = [*(start for start, _ in units), len(text)]
+    places = [0, *accumulate(_columns(text[start:stop]) for start, stop in pairwise(starts))]  # where each unit begins
     rows: list[str] = []
     first = 0
-    for rest in range(min(piece.rows, -(-(places[-1] - 1) // max(piece.longest, 1))), 1, -1):
-        share = (places[-1] - 1 - places[first]) / rest
+    for rest in range(min(piece.rows, -(-places[-1] // max(piece.longest, 1))), 1, -1):
+        share = (places[-1] - places[first]) / rest
         last = bisect_left(places, places[first] + 2 * share)  # what comes later is too long a row
         costs = {
-            place: abs(places[place] - places[first] - share) - ROW_PAUSE * bool(_PAUSE.search(words[place - 1]))
-            for place in range(first + 1, min(last + 1, len(words)))
+            place: abs(places[place] - places[first] - share) - ROW_PAUSE * _pause(text, units, place)
+            for place in range(first + 1, min(last + 1, len(units)))
         }
         if not costs:
             break
         cut = min(costs, key=lambda place: costs[place])
-        rows.append(" ".join(words[first:cut]))
+        rows.append(text[units[first][0] : units[cut - 1][1]])
         first = cut
-    return piece.line_end.join([*rows, " ".join(words[first:])])
+    return piece.line_end.join([*rows, text[starts[first] :]])

@@ -9,10 +9,13 @@ It takes time in proportion to the length. It knows nothing of what elements mea
 import re
 from collections.abc import Iterator, Sequence
 from html import unescape
+from html.entities import html5
 from typing import NamedTuple
 
 START, END, TEXT, OTHER = "start", "end", "text", "other"  # kinds of tokens; OTHER: comments, doctype, raw text
 RAW = ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "plaintext")  # hold no tags
+FOREIGN = ("svg", "math")  # begin what has other rules, and in it these begin HTML again
+INTEGRATION = ("foreignobject", "desc", "title", "annotation-xml", "mi", "mo", "mn", "ms", "mtext")
 
 DEEPEST = 100  # elements in each other that have their partners in one line
 
@@ -21,6 +24,8 @@ _NAME = re.compile(rf"</?([A-Za-z][^{_SPACE}/>]*)")
 _ATTRIBUTE = re.compile(rf"[{_SPACE}/]*([^{_SPACE}/>][^{_SPACE}/>=]*)(?:[{_SPACE}]*(=)[{_SPACE}]*)?")
 _UNQUOTED = re.compile(rf"[^{_SPACE}>]*")
 _TAG_END = re.compile(rf"[{_SPACE}/]*>")
+# In an attribute one without a semicolon is none where a letter, a digit or "=" follows, as in ?a=1&copy=2 (13.2.5.73)
+_ENTITY = re.compile(r"&(#)[0-9A-Za-z]+;?|&[0-9A-Za-z]+;|&[0-9A-Za-z]+(?![0-9A-Za-z;=])")
 _COMMENT = re.compile(r"<!--(?:-?>|.*?--!?>)", re.DOTALL)
 _RAW_ENDS = {name: re.compile(rf"</{name}(?=[{_SPACE}/>])", re.IGNORECASE) for name in RAW}
 
@@ -42,22 +47,25 @@ class Token(NamedTuple):
     stop: int
     name: str = ""  # of the element, in lower case; of raw text the one it is in
     attributes: tuple[Attribute, ...] = ()
-    closed: bool = False  # whether it is written <name/>
+    closed: bool = False  # whether it is written <name/>, where that leaves it without content
+    foreign: bool = False  # whether it is a tag inside <svg> or <math>
 
 
 def tokens(html: str) -> Iterator[Token]:
     """The tokens of `html`, in order and without a gap."""
     place = begun = 0  # begun: where the text that has not been yielded yet begins
+    foreign = _Foreign()
     while (place := html.find("<", place)) >= 0:
-        token = _markup(html, place)
+        token = _markup(html, place, foreign=foreign.now)
         if token is None:
             place += 1
             continue
         if begun < place:
             yield Token(TEXT, begun, place)
+        token = foreign.after(token)
         yield token
         place = begun = token.stop
-        if token.kind == START and token.name in RAW:
+        if token.kind == START and token.name in RAW and not token.foreign:
             end = None if token.name == "plaintext" else _RAW_ENDS[token.name].search(html, place)
             place = begun = end.start() if end else len(html)
             if place > token.stop:
@@ -87,13 +95,42 @@ def partners(line: Sequence[Token]) -> dict[int, int]:
     return together
 
 
-def _markup(html: str, place: int) -> Token | None:
+class _Foreign:
+    """Whether one is inside <svg> or <math>, where no element holds raw text, and <name/> has no content.
+
+    Inside some of their elements HTML begins again (the integration points of the HTML standard, 13.2.6). An end tag
+    without its start tag inside ends them all, as that of an element around a forgotten </svg> does.
+    """
+
+    def __init__(self) -> None:
+        self._open: list[tuple[str, bool]] = []  # from the outermost <svg> or <math>, and whether what is inside is so
+
+    @property
+    def now(self) -> bool:
+        return bool(self._open) and self._open[-1][1]
+
+    def after(self, token: Token) -> Token:
+        """Read a token; returns it with what it is there."""
+        if token.kind == END:
+            while self._open and self._open.pop()[0] != token.name:
+                pass
+        now, begins = self.now, token.name in FOREIGN
+        token = token._replace(foreign=now, closed=token.closed and (now or token.name not in RAW))
+        if token.kind == START and not token.closed and (self._open or begins):
+            self._open.append((token.name, begins or (now and token.name not in INTEGRATION)))
+        return token
+
+
+def _markup(html: str, place: int, *, foreign: bool) -> Token | None:
     """What begins with the "<" at `place`; None where it is text."""
     if name := _NAME.match(html, place):
         return _tag(html, name)
     if html.startswith("<!--", place):
         comment = _COMMENT.match(html, place)
         return Token(OTHER, place, comment.end() if comment else len(html))
+    if foreign and html.startswith("<![CDATA[", place):
+        end = html.find("]]>", place)
+        return Token(OTHER, place, len(html) if end < 0 else end + 3)
     if html.startswith(("<!", "<?", "</"), place) and place + 2 < len(html):
         end = html.find(">", place)
         return Token(OTHER, place, len(html) if end < 0 else end + 1)
@@ -117,10 +154,14 @@ def _tag(html: str, name: re.Match[str]) -> Token:
                 assert unquoted
                 stop = unquoted.end()
             value = html[start + 1 : stop - 1] if quote in ('"', "'") else html[start:stop]
-            attributes.append(Attribute(attribute[1].lower(), start, stop, unescape(value)))
+            attributes.append(Attribute(attribute[1].lower(), start, stop, _ENTITY.sub(_character, value)))
         place = stop
     end = _TAG_END.match(html, place)
     if end is None:
         return Token(OTHER, name.start(), len(html))
     kind = END if html[name.start() + 1] == "/" else START
     return Token(kind, name.start(), end.end(), name[1].lower(), tuple(attributes), end[0].endswith("/>"))
+
+
+def _character(entity: re.Match[str]) -> str:
+    return unescape(entity[0]) if entity[1] else html5.get(entity[0][1:], entity[0])

@@ -46,6 +46,15 @@ PAGE = (Path(__file__).parent / "fixtures" / "page.html").read_text(encoding="ut
         ("<!-- <b>c</b> --><!doctype html><?php echo 1 ?></3><![CDATA[d]]>", []),
         ("note<sup>1</sup>, H<sub>2</sub>O", ["note, H2O"]),
         ("<svg><title>t</title><text>x</text></svg> Home", ["Home"]),
+        ("Hi <svg><title>a <b>c</b></title></svg> you", ["Hi you"]),
+        ("<svg><title/><style/><script href=x /></svg><math><style/></math>Yes", ["Yes"]),
+        ("<style/>No</style>Yes", ["Yes"]),  # only there is it closed
+        ("<svg><foreignObject><style/><b '</style></foreignObject></svg>Yes", ["Yes"]),  # HTML inside SVG
+        ("<svg><style><![CDATA[a > <b ']]></style></svg>Yes", ["Yes"]),
+        ("<div><svg><g></div><script>'No'</script>Yes", ["Yes"]),  # a forgotten </svg>
+        ("www.example.com <p>(WWW.x.org)<p>wwwa", ["wwwa"]),
+        ("<p title='Terms&notices'>5", ["Terms&notices"]),  # as browsers read it, and only in attributes
+        ("<p title='?a=1&copy=2&lt3 &copy; &amp b&#33 &notit; &lt'>5", ["?a=1&copy=2&lt3 © & b! &notit; <"]),
         ("", []),
     ],
 )
@@ -54,6 +63,18 @@ def test_what_is_translated(html: str, lines: list[str]) -> None:
     assert document.lines == lines
     if not lines:
         assert document.written([]) == html
+
+
+@pytest.mark.parametrize(
+    "name", ["button", "canvas", "iframe", "link", "meta", "noscript", "object", "select", "template", "td", "video"]
+)
+def test_what_does_not_end_a_paragraph(name: str) -> None:
+    assert HtmlDocument(f"<p translate=no>No <{name}>no</{name}> no</p>").lines == []
+
+
+@pytest.mark.parametrize("name", ["address", "dd", "div", "form", "h1", "h6", "hr", "li", "p", "search", "table", "ul"])
+def test_what_ends_a_paragraph(name: str) -> None:
+    assert HtmlDocument(f"<p translate=no>No<{name}>Yes").lines == ["Yes"]
 
 
 @pytest.mark.parametrize(
@@ -109,6 +130,8 @@ def test_alignments_that_are_not_one_to_one(text: str, links: list[tuple[int, in
 def test_scripts_without_spaces() -> None:
     document = HtmlDocument("我<b>喜欢</b>狗。")
     assert document.written(same(document.lines)) == "我<b>喜欢</b>狗。"
+    document = HtmlDocument("a <img> b")
+    assert document.written([Translation("我们", 0.0, [], None)]) == "我<img>们"
 
 
 # ------------------------------------------------------------------------------------------------ generated documents
@@ -178,7 +201,7 @@ def test_a_translation_that_is_its_source_changes_nothing_but_white_space(html: 
 
 
 BROKEN = """<b> </b> <i </ < > & &amp &#xD800; &#0; <!-- --> <p> </p> " ' = <script> </script> <title> <br/> <? <! /
-ä <pre> <li/translate=no> </li> <code> </code> <svg/> </3 <![CDATA[ ]]> <table><tr><td>"""
+ä <pre> <li/translate=no> </li> <code> </code> <svg/> <svg> </svg> ]]> </3 <![CDATA[ ]]> <table><tr><td>"""
 FRAGMENTS = st.sampled_from([*BROKEN.split(), "<a b='", "</title >", "x y", " ", "\n", "\0"])
 
 

@@ -46,6 +46,9 @@ def read(*texts: str) -> Subtitles:
         (["वह जाता", "है।", "हाँ"], ["वह जाता है।", "हाँ"]),
         (["a"] * 7, ["a"] * 7),  # no sentence ends
         (["a"] * 6, ["a a a a a a"]),
+        (["He runs.<br>Two dogs play."], ["He runs. Two dogs play."]),
+        ([r"He runs.\NTwo\hdogs\nplay."], ["He runs. Two dogs play."]),
+        (["- Are you?<br>- No.<br/>", r"- I\N- am"], ["Are you?", "No.", "I", "am"]),
     ],
 )
 def test_what_is_translated(texts: list[str], lines: list[str]) -> None:
@@ -62,6 +65,9 @@ def test_what_is_translated(texts: list[str], lines: list[str]) -> None:
         (["♪ a ♪"], ["♪ A ♪"]),
         (["a & b < c <3"], ["A & B < C <3"]),
         (['<font color="#fff">aa bb\ncc dd</font>'], ['<font color="#fff">AA BB\nCC DD</font>']),
+        (["<b>a</b>.<br>b <br/> c"], ["<b>A</b>.<br>B <br/> C"]),
+        ([r"<i>a\Nb\hc</i>\N"], [r"<i>A\NB\hC</i>\N"]),
+        (["- a<br>- b"], ["- A<br>- B"]),
     ],
 )
 def test_tags_and_dashes_stay(texts: list[str], expected: list[str]) -> None:
@@ -84,6 +90,73 @@ def test_where_a_sentence_is_cut(
     assert read(*texts).written([Translation(translation, 0.0, [], links)]) == cues(*expected)
 
 
+def test_a_long_pause_ends_a_sentence() -> None:
+    """From the end of a cue to the beginning of the next with a text; the file may have others between them."""
+    file = cues("I think", "", "he is old.")
+    assert Subtitles(file, name="").lines == ["I think he is old."]
+    for start, lines in (("06,900", 1), ("06,901", 2)):  # the first cue ends at 1.9 seconds
+        later = file.replace("00:00:03,000 --> 00:00:03,900", f"00:00:{start} --> 00:00:09,000")
+        assert len(Subtitles(later, name="").lines) == lines
+    assert Subtitles(file.replace("00:00:03", "01:00:03"), name="").lines == ["I think", "he is old."]
+
+
+@pytest.mark.parametrize(
+    ("texts", "translation", "links", "expected"),
+    [
+        # 15, 18 and 10 of 45 characters: near 7.0 and 15.4 of 21, and rather at a comma
+        (
+            ["This is a long", "sentence that goes", "on and on."],
+            "这是一个很长的句子，一直在继续，没完没了。",
+            [],
+            ["这是一个很长的句子，", "一直在继续，", "没完没了。"],
+        ),
+        (["aaaa", "aaaa."], "我们很喜欢。", [], ["我们很", "喜欢。"]),
+        (["aaaa", "aaaa."], "我们很。", [], ["我们", "很。"]),
+        (["aaaaaaaaa", "a."], "我们很喜。", [], ["我们很", "喜。"]),  # no cue begins with the full stop
+        (["a", "a", "a."], "是。", [], ["是。", "", ""]),
+        (["aaaa", "aaaa."], "他说「好」。", [], ["他说", "「好」。"]),
+        (["aaa", "aaaa."], "私はラーメンが好き", [], ["私は", "ラーメンが好き"]),  # no word in katakana is cut
+        (["aaaa", "aaaa."], "กำลังวิ่ง และกำลังเล่น", [], ["กำลังวิ่ง", "และกำลังเล่น"]),  # but at a space
+        (["a a", "a a."], "我 们们 很 喜欢。", [(0, 0), (1, 1), (1, 2), (3, 3)], ["我 们们 很", "喜欢。"]),
+        (["a b c d", "e."], "我们很喜欢狗。", [(4, 0)], ["我们很喜欢", "狗。"]),  # one link tells little of many words
+        (["Is it 5", "o'clock?"], "Docker（约5点）", [], ["Docker", "（约5点）"]),
+        (["aa aa", "aa aa."], "Il dit : « Non ! »", [], ["Il dit :", "« Non ! »"]),
+        (["aa aa aa", "a."], "Il dit non !", [], ["Il dit", "non !"]),
+    ],
+)
+def test_where_a_sentence_without_spaces_is_cut(
+    texts: list[str], translation: str, links: list[tuple[int, int]], expected: list[str]
+) -> None:
+    assert read(*texts).written([Translation(translation, 0.0, [], links)]) == cues(*expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "translation", "expected"),
+    [
+        (
+            "a line of text\nand one more",
+            "这是一个有两行文字的字幕。",
+            "这是一个有两\n行文字的字幕。",
+        ),  # two columns a character
+        ("a line of text\nand one more", "这是字幕。", "这是字幕。"),
+        ("a line of text\nand one more", "これは字幕のテキストです。", "これは字幕の\nテキストです。"),
+        ("a line\nof text", "他们喜欢，我不。", "他们喜欢，\n我不。"),
+        ("两行文字的\n一个字幕", "a line of text", "a line\nof text"),
+    ],
+)
+def test_rows_of_wide_characters(text: str, translation: str, expected: str) -> None:
+    assert read(text).written([Translation(translation, 0.0, [], [])]) == cues(expected)
+
+
+def test_tags_in_scripts_without_spaces() -> None:
+    """Links are those of what is between spaces, and are spread over the characters of each cue."""
+    subtitles = read("He <i>likes</i>", "the <b>old dog</b>.")
+    links = [(0, 0), (1, 1), (3, 2), (4, 3)]
+    written = subtitles.written([Translation("他 喜欢 老狗 狗。", 0.0, [], links)])
+    assert written == cues("他 <i>喜欢</i>", "<b>老狗 狗</b>。")
+    assert subtitles.written([Translation("他喜欢老狗。", 0.0, [], None)]) == cues("他喜<i>欢</i>", "老<b>狗</b>。")
+
+
 def test_rows_are_no_more_than_they_were() -> None:
     long = Translation("ein sehr sehr langer Satz, der in zwei Zeilen gehört", 0.0, [], [])
     assert read("a long line\nof text.").written([long]) == cues(
@@ -91,6 +164,10 @@ def test_rows_are_no_more_than_they_were() -> None:
     )
     assert read("a long line of text.").written([long]) == cues(long.text)
     assert read("a long line\nof text.").written([long._replace(text="kurz")]) == cues("kurz")
+    assert read("{\\an8}\na line of text.").written([long]) == cues(f"{{\\an8}}\n{long.text}")  # a row of the tag's own
+    said = "Da sagte der alte Mann: Komm her und hilf"
+    written = read("Then the old man said: <i>\ncome here and</i> help <i>").written([long._replace(text=said)])
+    assert written.count("\n") == cues("a\nb").count("\n")
 
 
 def test_a_file() -> None:
@@ -155,7 +232,24 @@ def test_time_grows_with_the_length(begun: str, unit: str) -> None:
 
 
 PARTS = st.sampled_from(
-    ["a", "B.", "<i>", "</i>", "<b>", r"{\an8}", "\n", " ", "- ", "♪", "...", "<font x='1'>", "c, d"]
+    [
+        "a",
+        "B.",
+        "我们，",
+        "<br>",
+        r"\N",
+        "<i>",
+        "</i>",
+        "<b>",
+        r"{\an8}",
+        "\n",
+        " ",
+        "- ",
+        "♪",
+        "...",
+        "<font x='1'>",
+        "c, d",
+    ]
 )
 
 
@@ -167,3 +261,5 @@ def test_any_tags_and_translations(texts: list[str], seed: int) -> None:
     assert re.findall("^.*-->.*$", written, re.M) == re.findall("^.*-->.*$", file, re.M)
     tag = re.compile(r"</?(?:i|b|font)[^<>]*>|\{.*?\}")
     assert sorted(tag.findall(written)) == sorted(tag.findall(file))
+    rows, now = ([text.count("\n") for text in re.split("^.*-->.*$", one, flags=re.M)] for one in (file, written))
+    assert all(before >= after for before, after in zip(rows, now, strict=True))
