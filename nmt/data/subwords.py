@@ -207,29 +207,33 @@ class Subwords:
             return _on_one_line("".join(self.text_parts(ids)))
         return _on_one_line(self._processor.decode(_text_ids(ids)))
 
-    def decode_marked(self, ids: Sequence[int], mark: str) -> str:
-        """Like `decode`, with `mark` for each unknown piece: inside its word, or as a separate word in a word model."""
-        return _on_one_line("".join(self.text_parts(ids, mark)))
+    def decode_marked(self, ids: Sequence[int], mark: str, marked: int | None = None) -> str:
+        """Like `decode`, with `mark` for each unknown piece: inside its word, or as a separate word in a word model.
 
-    def text_parts(self, ids: Sequence[int], mark: str | None = None) -> list[str]:
+        `marked`: only for those among the first so many ids.
+        """
+        if marked == 0:
+            return self.decode(ids)
+        return _on_one_line("".join(self.text_parts(ids, mark, marked)))
+
+    def text_parts(self, ids: Sequence[int], mark: str | None = None, marked: int | None = None) -> list[str]:
         """What each id except PAD, BEGIN and END adds to the text; joined they are `decode`, except for line breaks.
 
         With `mark`, joined they are `decode_marked`.
         """
         ids = _text_ids(ids)
         if self.is_listed:
-            unknown = UNKNOWN_TEXT if mark is None else mark
-            words = zip(ids, self.pieces(ids), strict=True)
-            return self._joined(
-                [unknown if token == UNKNOWN else word.removeprefix(WORD_START) for token, word in words]
-            )
-        if mark is not None and self.of_words:
-            mark = f" {mark}"  # pieces begin with their space
-        decoded = SentencePieceText.FromString(self._processor.decode(ids, out_type="serialized_proto"))
-        return [
-            mark if mark is not None and token == UNKNOWN else piece.surface
-            for token, piece in zip(ids, decoded.pieces, strict=True)
-        ]
+            parts = [UNKNOWN_TEXT if token == UNKNOWN else self._processor.id_to_piece(token) for token in ids]
+            parts = [part.removeprefix(WORD_START) for part in parts]
+        else:
+            decoded = SentencePieceText.FromString(self._processor.decode(ids, out_type="serialized_proto"))
+            parts = [piece.surface for piece in decoded.pieces]
+        if mark is not None:
+            instead = f" {mark}" if self.of_words and not self.is_listed else mark  # pieces begin with their space
+            parts[:marked] = [
+                instead if token == UNKNOWN else part for token, part in zip(ids[:marked], parts[:marked], strict=True)
+            ]
+        return self._joined(parts) if self.is_listed else parts
 
     def line_parts(self, line: str) -> list[str]:
         """What each word of a line, whose words may be cut, adds to the line with whole words."""

@@ -41,9 +41,12 @@ def words_of_line(line: str, subwords: Subwords, *, sentences: Iterable[tuple[st
     return words_of_parts(line, spans)
 
 
-def words_of_tokens(tokens: Sequence[int], subwords: Subwords, *, mark: str | None = None) -> PieceWords:
-    """The words of the text that `tokens` spell, in which `mark`, if given, stands for each unknown piece."""
-    return _words_of(subwords.text_parts(tokens, mark))
+def words_of_tokens(
+    tokens: Sequence[int], subwords: Subwords, *, mark: str | None = None, marked: int | None = None
+) -> PieceWords:
+    """The words of the text that `tokens` spell, in which `mark`, if given, stands for each unknown piece, or for each
+    among the first `marked`."""
+    return _words_of(subwords.text_parts(tokens, mark, marked))
 
 
 def _words_of(parts: Sequence[str]) -> PieceWords:

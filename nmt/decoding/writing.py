@@ -103,17 +103,17 @@ class Writer:
     ) -> Written:
         """The hypothesis with its text; `words` gives the words of the line."""
         target, tokens = self.vocabularies.target, hypothesis.tokens
-        if weights is None:
-            text = as_given(target.decode(tokens), segment.prefix, target, same_words=False)
-            return Written(segment, hypothesis, text, None)
-        source = words().part(segment.first, len(segment.source))
-        replaced = self._replaced(segment, hypothesis, weights, source)
-        text, mark = (target.decode(tokens), None) if replaced is None else (replaced.text, UNKNOWN_MARK)
-        text = as_given(text, segment.prefix, target, same_words=self.options.alignments, mark=mark)
+        source = replaced = None
+        if weights is not None:
+            source = words().part(segment.first, len(segment.source))
+            replaced = self._replaced(segment, hypothesis, weights, source)
+        marked = len(segment.prefix.tokens) if replaced is None else None
+        text = target.decode_marked(tokens, UNKNOWN_MARK, marked) if replaced is None else replaced.text
+        text = as_given(text, segment.prefix, target, same_words=self.options.alignments)
         text = text.replace(UNKNOWN_MARK, UNKNOWN_TEXT)
-        if not self.options.alignments:
+        if source is None or not self.options.alignments:
             return Written(segment, hypothesis, text, None)
-        words_written = words_of_tokens(tokens, target, mark=mark)
+        words_written = words_of_tokens(tokens, target, mark=UNKNOWN_MARK, marked=marked)
         alignment = soft_alignment(weights, source, words_written, end_links=self.options.end_links)
         if replaced is not None:  # by one word or several
             alignment = repeated(alignment, replaced.words, text.split())

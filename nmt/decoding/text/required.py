@@ -17,6 +17,7 @@ from torch import Tensor
 
 from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import Subwords
+from nmt.data.words import UNKNOWN_MARK
 from nmt.decoding.search.phrases import left_after
 from nmt.errors import Checking, counted
 from nmt.symbols import UNKNOWN
@@ -83,20 +84,15 @@ def in_word(character: str) -> bool:
     return unicodedata.category(character)[0] in "LMN" and script not in _WITHOUT_SPACES
 
 
-def as_given(text: str, prefix: Required, target: Subwords, *, same_words: bool, mark: str | None = None) -> str:
-    """`text`, in which `mark`, if given, stands for unknown pieces, with the prefix at its beginning as the user wrote
-    it.
+def as_given(text: str, prefix: Required, target: Subwords, *, same_words: bool) -> str:
+    """`text`, with UNKNOWN_MARK for the unknown pieces of the prefix, and the prefix as the user wrote it.
 
     This undoes what the subword model has normalized, lowercased or not known. A text is left as it is if it does not
     begin as the prefix's pieces are spelled; with `same_words` also if its number of words would change.
     """
-    spelled = target.decode(prefix.tokens) if mark is None else target.decode_marked(prefix.tokens, mark)
-    if not prefix.tokens or not text.startswith(spelled):
+    if not prefix.tokens or not text.startswith(spelled := target.decode_marked(prefix.tokens, UNKNOWN_MARK)):
         return text
-    rest = text[len(spelled) :]
-    if prefix.tokens[-1] == UNKNOWN and mark is None and not target.is_listed:
-        rest = rest.removeprefix(" ")  # which sentencepiece writes behind an unknown piece
-    restored = prefix.text + rest
+    restored = prefix.text + text[len(spelled) :]
     return text if same_words and len(restored.split()) != len(text.split()) else restored
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from nmt.config.schema import SamplingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
+from nmt.data.words import UNKNOWN_MARK
 from nmt.decoding.text.lines import alongside
 from nmt.decoding.text.required import Required, as_given, encoded_prefixes, word_continuations
 from nmt.decoding.translator import Translation, Translator
@@ -62,12 +63,31 @@ def test_the_pieces_that_make_a_word_longer() -> None:
 def test_the_text_is_as_it_was_given() -> None:
     subwords = Subwords.train(["a dog runs"], settings=SubwordsConfig(lowercase=True, size=14))
     (prefix,) = encoded_prefixes(["A Dog\u00ff"], subwords)
-    text = subwords.decode([*prefix.tokens, *subwords.encode("runs")])
-    assert text.startswith("a dog \u2047")
+    text = f"a dog{UNKNOWN_MARK} runs"
+    assert text == subwords.decode_marked([*prefix.tokens, *subwords.encode("runs")], UNKNOWN_MARK)
     assert as_given(text, prefix, subwords, same_words=False) == "A Dog\u00ff runs"
-    assert as_given(text, prefix, subwords, same_words=True) == text  # the unknown piece is a word in it
+    assert as_given(text, prefix, subwords, same_words=True) == "A Dog\u00ff runs"
+    (dots,) = encoded_prefixes(["a\u00a8dog"], subwords)  # which is normalized to a space and a mark
+    spelled = subwords.decode_marked(dots.tokens, UNKNOWN_MARK)
+    assert as_given(spelled, dots, subwords, same_words=False) == "a\u00a8dog"
+    assert as_given(spelled, dots, subwords, same_words=True) == spelled == f"a {UNKNOWN_MARK}dog"
     assert as_given("other", prefix, subwords, same_words=False) == "other"
     assert as_given(text, Required(), subwords, same_words=False) == text
+
+
+def test_alignments_leave_prefixes_with_unknown_pieces_as_they_were_given(translator, text) -> None:
+    given = ["Żó dog", "A Źdog runs Ź", "Ż", "Ż Ź", "dog", ""]
+    options = {"beam_size": 3, "n_best": 3, "max_length_ratio": 0.6}
+    plain, aligned = (
+        list(translate(translator, text, prefixes=given, alignments=alignments, **options))
+        for alignments in (False, True)
+    )
+    assert texts(plain) == texts(aligned)
+    for beginning, several in zip(given, aligned, strict=True):
+        for translation in several:
+            assert translation.text.startswith(beginning)
+            assert translation.soft_alignment.target_words == translation.text.split()
+            assert len(translation.soft_alignment.weights) == len(translation.text.split())
 
 
 @pytest.mark.parametrize(
