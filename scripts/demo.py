@@ -93,12 +93,13 @@ def show_translations() -> None:
     pairs = [(source, hypothesis) for source, hypothesis, _ in shown]
     scores = score(translator.scorer, translator.vocabularies, pairs, batch_tokens=1000, alignments=True)
     for (source, hypothesis, reference), scored in zip(shown, scores, strict=True):
-        assert scored.alignment is not None
-        source_words, target_words, _, links = scored.alignment
+        alignment = scored.alignment
+        assert alignment is not None
         print(f"source       {source}")
         print(f"translation  {hypothesis}")
         print(f"reference    {'the same' if reference == hypothesis else reference}")
-        print(indent(describe_alignment(source_words, target_words, links), " " * 13), end="\n\n")
+        described = describe_alignment(alignment.source_words, alignment.target_words, alignment.links)
+        print(indent(described, " " * 13), end="\n\n")
 
 
 def describe_alignment(

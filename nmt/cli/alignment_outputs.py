@@ -101,10 +101,11 @@ def _plots(folder: Path, program: str, first: int) -> Iterator[WriteAlignments]:
 
     def draw(alignments: Sequence[SoftAlignment]) -> None:
         number = next(numbers)
-        for source_words, target_words, weights, _ in alignments[:1]:
-            if source_words and target_words:
+        for alignment in alignments[:1]:
+            labels, target_words = _with_end(alignment.source_words), alignment.target_words
+            if alignment.source_words and target_words:
                 with opened_for_writing(str(folder / f"{number:06}.png")) as file:
-                    plot_alignment(_with_end(source_words), target_words, weights.numpy(), file, fonts=fonts)
+                    plot_alignment(labels, target_words, alignment.weights.numpy(), file, fonts=fonts)
 
     yield draw
     told = _told.setdefault(folder.resolve(), set())

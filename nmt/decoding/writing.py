@@ -5,12 +5,11 @@ need it. It knows hypotheses, the models that write them again, and text; it kno
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, compress
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
@@ -117,7 +116,7 @@ class Writer:
         alignment = soft_alignment(weights, source, words_written, end_links=self.options.end_links)
         if replaced is not None:  # by one word or several
             alignment = repeated(alignment, replaced.words, text.split())
-        return Written(segment, hypothesis, text, alignment._replace(target_words=text.split()))
+        return Written(segment, hypothesis, text, replace(alignment, target_words=text.split()))
 
     def _replaced(
         self, segment: Segment, hypothesis: Hypothesis, weights: Tensor, source: PieceWords
@@ -143,7 +142,7 @@ class Writer:
         """
         if not segments:
             nothing = Translation("", 0.0, [])
-            unaligned = SoftAlignment([], [], torch.zeros(0, 1), [])
+            unaligned = SoftAlignment([], [], [], [])
             return [_aligned(nothing, unaligned) if self.options.alignments else nothing]
         translations = [
             self._joined([several[min(rank, len(several) - 1)] for several in segments])

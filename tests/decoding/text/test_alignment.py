@@ -6,7 +6,7 @@ import torch
 from nmt.config.schema import EndLinks, SubwordsConfig
 from nmt.data.subwords import Subwords
 from nmt.data.words import PieceWords, words_of_line
-from nmt.decoding.text.alignment import SoftAlignment, joined, repeated, soft_alignment
+from nmt.decoding.text.alignment import Block, SoftAlignment, joined, repeated, soft_alignment
 from nmt.pharaoh import Link, pharaoh
 
 SOURCE = PieceWords(["the", "house"], [0, 1, 1], [0, 1, 1])  # pieces: the hou se
@@ -25,7 +25,7 @@ WEIGHTS = torch.tensor(  # the last column is the end of the source
 
 def test_source_pieces_are_summed_and_target_pieces_averaged() -> None:
     alignment = soft_alignment(WEIGHTS, SOURCE, TARGET, end_links="last")
-    assert alignment[:2] == (["the", "house"], ["Haus", "da", "!"])
+    assert (alignment.source_words, alignment.target_words) == (["the", "house"], ["Haus", "da", "!"])
     torch.testing.assert_close(alignment.weights, torch.tensor([[0.3, 0.6, 0.1], [0.8, 0.2, 0.0], [0.1, 0.3, 0.6]]))
 
 
@@ -80,12 +80,26 @@ def test_words_that_take_the_place_of_one_inherit_its_row_and_link() -> None:
 def test_parts_of_a_line_are_put_together() -> None:
     words = ["the", "house", "fell"]
     parts = [
-        SoftAlignment(words, ["Haus"], torch.tensor([[0.1, 0.8, 0.0, 0.1]]), [(1, 0)]),
-        SoftAlignment(words, ["fiel", "um"], torch.tensor([[0.0, 0.2, 0.3, 0.5], [0.0, 0.0, 0.4, 0.6]]), [(2, 1)]),
+        SoftAlignment(words, ["Haus"], [Block(torch.tensor([[0.1, 0.8, 0.1]]), 0)], [(1, 0)]),
+        SoftAlignment(words, ["fiel", "um"], [Block(torch.tensor([[0.3, 0.7], [0.4, 0.6]]), 2)], [(2, 1)]),
     ]
-    assert joined(parts)[:2] == (words, ["Haus", "fiel", "um"])
-    assert joined(parts).links == [(1, 0), (2, 2)]
-    assert torch.equal(joined(parts).weights, torch.cat([part.weights for part in parts]))
+    whole = joined(parts)
+    assert (whole.source_words, whole.target_words) == (words, ["Haus", "fiel", "um"])
+    assert whole.links == [(1, 0), (2, 2)]
+    assert whole.weights.tolist() == torch.tensor([[0.1, 0.8, 0.0, 0.1], [0, 0, 0.3, 0.7], [0, 0, 0.4, 0.6]]).tolist()
+    assert SoftAlignment([], [], [], []).weights.shape == (0, 1)
+
+
+def test_a_part_of_a_line_has_links_between_the_words_of_the_line() -> None:
+    """Its block has the columns of its own words only, so that the memory of a long line stays small."""
+    line = PieceWords(["the", "house", "fell", "down"], [0, 1, 1, 2, 3], [0, 1, 1, 2, 3])
+    weights = torch.tensor([[0.25, 0.5, 0.125, 0.125], [0.0, 0.25, 0.25, 0.5]])
+    target = PieceWords(["fiel", "um"], [0, 1], [0, 1])
+    alignment = soft_alignment(weights, line.part(2, 3), target, end_links="last")
+    ((block, first),) = alignment.blocks
+    assert (first, block.tolist()) == (1, weights.tolist())
+    assert alignment.links == [(2, 0), (3, 1)]
+    assert alignment.weights.tolist() == [[0.0, 0.25, 0.5, 0.125, 0.125], [0.0, 0.0, 0.25, 0.25, 0.5]]
 
 
 @pytest.mark.parametrize("kind", ["char", "bpe"])
