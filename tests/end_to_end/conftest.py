@@ -31,7 +31,7 @@ def settings(corpus: Path) -> dict[str, Any]:
         "name": "tiny",
         "seed": 7,
         "data": {**data_section(corpus), "cache_folder": str(corpus / "cache")},
-        "subwords": {"type": "bpe", "size": 300, "sampling": {"alpha": 0.1}},
+        "subwords": {"type": "bpe", "size": 600, "sampling": {"alpha": 0.1}},
         "model": {
             "embedding_size": 16,
             "encoder": {"hidden_size": 24, "layers": 2, "dropout": 0.2, "word_dropout": 0.05},
