@@ -21,7 +21,7 @@ from nmt.jobs.resuming import unfinished
 
 MAIN = "output"  # the kind of part that has the translations; the others are FILES
 OUTPUTS = (MAIN, *FILES, "plot_alignments")
-# These change no more than the rounding of float32
+# These change no more than rounding does
 UNIMPORTANT = {MAIN, "resume", "chunk_lines", "device", "batch_tokens", "batch_sentences"}
 # The same as leaving the option out
 USUAL = {

@@ -60,7 +60,8 @@ def _write(request: Request) -> None:
                 "--output, or --overwrite to replace them"
             )
         for name, content in files.items():
-            with written_atomically(request.output / name, "wb") as file:
+            path = request.output / name
+            with failing_as(str(path)), written_atomically(path, "wb") as file:
                 file.write(content)
     written = ", ".join(f"{name} {size}" for name, size in request.sizes.items())
     say(f"{request.output}: {written} pairs. {describe(pairs)}\n")
@@ -71,4 +72,4 @@ def _is_other(path: Path, content: bytes) -> bool:
     try:
         return path.stat().st_size != len(content) or path.read_bytes() != content
     except FileNotFoundError:
-        return False
+        return path.is_symlink()

@@ -742,7 +742,7 @@ class DecodingConfig(Section):
     authors' codes."""
     batch_tokens: Count = 2000
     """Source pieces translated together, including padding; larger beams make smaller batches. It affects speed and
-    memory, and results by no more than the rounding of float32."""
+    memory, and results by no more than rounding."""
     batch_sentences: Count | None = None
     """At most this many sentences are translated together; null: as many as batch_tokens has room for. A CPU with
     several cores computes several batches at once."""

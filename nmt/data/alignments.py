@@ -30,6 +30,7 @@ from nmt.errors import UserError, counted
 from nmt.pharaoh import Link, few_of, links_of_line
 
 _DISPUTED = re.compile(r"[^\S \t]")  # white space that separates words to some aligners, and not to others
+_BLANKS = re.compile(r"[ \t]+")
 PieceLink = tuple[int, int, float]  # target piece t, source piece j, A_tj
 
 
@@ -86,8 +87,8 @@ def check_alignments(
 def _check_line(line: str, texts: tuple[str, str], pair: tuple[Path, Path], *, place: str) -> None:
     links = links_of_line(line, place=place)
     for text, path in zip(texts, pair, strict=True):
-        space = _DISPUTED.search(text.rstrip()) if links else None  # at the end it changes no number of a word
-        if space is not None:
+        space = _DISPUTED.search(text) if links else None
+        if space is not None and [word.strip() for word in _BLANKS.split(text.strip(" \t"))] != text.split():
             raise UserError(
                 f"{place}: the links may count other words: {path} has {_named(space[0])} in this line, which ends a "
                 "word to some aligners, but not to fast_align; put a space in its place, and align the text again"

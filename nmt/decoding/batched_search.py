@@ -1,7 +1,7 @@
 """Segments in, hypotheses out: segments of similar length share a batch, which is searched as the options say.
 
 It knows models and searches; of segments it reads the ids, never the text. The hypotheses of a segment do not depend on
-its batch, beyond the rounding of float32.
+its batch, beyond rounding.
 """
 
 import math

@@ -17,7 +17,7 @@ from nmt.data.subwords import Vocabularies
 from nmt.decoding.batched_search import longest_translation
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import Glossary
-from nmt.decoding.text.required import Required, encoded_constraints, encoded_prefixes, impossible
+from nmt.decoding.text.required import Required, distinct, encoded_constraints, encoded_prefixes, impossible
 from nmt.decoding.text.segments import Segment, divided_phrases, divided_prefix, segments_of
 from nmt.decoding.text.sentences import Line, Sentence, checked_language, sentences_of
 from nmt.errors import Checking, UserError
@@ -106,7 +106,7 @@ class Reader:
         if segment.prefix.ends:  # the user gave the whole of its translation
             return segment
         (terms,) = encoded_constraints(["\t".join(glossary.translations(text))], self.vocabularies.target)
-        terms = [term for term in terms if term not in segment.phrases]
+        terms = distinct([*segment.phrases, *terms])[len(segment.phrases) :]
         longest = longest_translation(len(segment.source) + 1, self.decoding)
         why_not = partial(impossible, segment.prefix, line=line, blank=False, longest=longest)
         phrases = [*segment.phrases, *terms]

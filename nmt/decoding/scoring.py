@@ -1,7 +1,7 @@
 """Pairs of lines in, log-probabilities out, one for each pair in order; with word alignments where they are asked for.
 
 It knows models, subwords and lines; it knows no files. Lines are read a chunk at a time, so texts larger than memory
-stream. A score does not depend on the lines around it, beyond the rounding of float32.
+stream. A score does not depend on the lines around it, beyond rounding.
 """
 
 from collections.abc import Callable, Iterable, Iterator

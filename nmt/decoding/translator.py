@@ -1,8 +1,8 @@
 """Text in, text out: lines → pieces → batches → beam search → detokenized lines, one for each, in their order.
 
 It knows models and subwords; it knows no files but the model's and no terminal. Lines are read a chunk at a time, so a
-text larger than memory streams. A line's result does not depend on the lines around it, beyond the rounding of float32:
-batches only share the work.
+text larger than memory streams. A line's result does not depend on the lines around it, beyond rounding: batches only
+share the work.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

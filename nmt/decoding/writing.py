@@ -20,7 +20,7 @@ from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import Hypothesis, penalty
 from nmt.decoding.text.alignment import SoftAlignment, joined, repeated, soft_alignment
-from nmt.decoding.text.required import as_given
+from nmt.decoding.text.required import as_given, contains
 from nmt.decoding.text.segments import Segment
 from nmt.decoding.text.sentences import joined_sentences
 from nmt.decoding.text.unknown_words import Replaced, with_unknown_replaced
@@ -133,7 +133,7 @@ class Writer:
             dictionary=self.options.replace_unknown,
             forced=len(segment.prefix.tokens),
         )
-        return replaced if all(target.decode(phrase.tokens) in replaced.text for phrase in segment.phrases) else None
+        return replaced if all(contains(replaced.text, phrase, target) for phrase in segment.phrases) else None
 
     def _whole_line(self, segments: Sequence[Sequence[Written]]) -> list[Translation]:
         """The translations of a line: its segments' best, second best … hypotheses, each joined to one.

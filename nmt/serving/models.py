@@ -132,5 +132,5 @@ class Served:
 
 
 def _kept(translation: Translation, weights: bool) -> Translation:
-    """What is kept of a translation until its request is answered: weights of a long line may take 25 MB."""
+    """What is kept of a translation until its request is answered: weights of a long line may take megabytes."""
     return translation if weights else translation._replace(soft_alignment=None)

@@ -122,6 +122,7 @@ def test_white_space_at_which_aligners_differ(tmp_path: Path) -> None:
         "a.align, line 1: the links may count other words: a.fr has U+00A0 (NO-BREAK SPACE) in this line, which ends a "
         "word to some aligners, but not to fast_align; put a space in its place, and align the text again"
     )
+    assert told_of_spaces(tmp_path, "a\u00a0b \u00a0 c", "c", "1-0")  # three words for both, but not the same
     (message,) = told_of_spaces(tmp_path, "Bonjour", "Hello \u2028 you", "0-9")  # nor is anything told of 9
     assert "a.en has U+2028 (LINE SEPARATOR) in" in message
     for space in "\u202f\u3000\u2009\x0b\x1c\x85":
@@ -132,7 +133,8 @@ def test_white_space_at_which_aligners_differ(tmp_path: Path) -> None:
     ("source", "alignments"),
     [
         ("Bonjour\u00a0! Ça", ""),  # without links
-        ("Bonjour ! Ça\u00a0", "2-0"),  # at the end, where it shifts nothing
+        ("Bonjour ! Ça\u00a0", "2-0"),  # at an end of a word, where it shifts nothing
+        ("\u00a0Bonjour \u00a0! Ça", "2-0"),
         (" Bonjour\t!  Ça", "2-0"),
         ("Bon\u200bjour\ufeff", "0-0"),  # no white space to anybody
     ],

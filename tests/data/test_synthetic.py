@@ -311,6 +311,11 @@ def test_files_with_other_content_are_replaced_only_if_that_is_asked_for(
     assert "holds other files named train.en, train.de, train.align, and 6 more; " in capsys.readouterr().err
     assert digest(tmp_path) == before
 
+    (tmp_path / "valid.de").unlink()
+    (tmp_path / "valid.de").symlink_to(tmp_path / "nowhere")  # as a corpus on a disk that is not mounted
+    assert synthetic.main(options) == 2
+    assert "holds other files named valid.de; " in capsys.readouterr().err
+
 
 def test_output_that_is_a_file_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("mine")

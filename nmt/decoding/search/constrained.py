@@ -83,6 +83,8 @@ class Banks(Policy, Rule):
         allowed = allowed.masked_fill(~others, NEVER)
         allowed.scatter_(1, tokens, of_phrases.masked_fill(~fits[:, : self.phrases.other], NEVER))
         allowed[:, END] = end
+        stuck = (now == 0) & (allowed.amax(dim=1) == NEVER)  # what the rules leave has no room
+        allowed[:, END] = torch.where(stuck, log_probabilities[:, END], end)
         return allowed
 
     def choose(self, lanes: Lanes, log_probabilities: Tensor) -> Choice:

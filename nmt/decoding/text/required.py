@@ -9,7 +9,7 @@ that are written without spaces have no such end of a word.
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -51,12 +51,19 @@ def encoded_constraints(lines: Sequence[str], target: Subwords) -> list[list[Req
     """The phrases of each line of constraints, without repetitions and blank ones."""
     texts = [[" ".join(text.split()) for text in line.split("\t")] for line in lines]
     tokens = iter(target.encode_batch([text for line in texts for text in line]))
-    required = []
+    lines_of_phrases = []
     for line in texts:
-        phrases = {text: Required(text, _begun(next(tokens), text, target), in_word(text[-1:])) for text in line}
-        phrases.pop("", None)
-        required.append(list(phrases.values()))
-    return required
+        required = [Required(text, _begun(next(tokens), text, target), in_word(text[-1:])) for text in line]
+        lines_of_phrases.append(distinct(phrase for phrase in required if phrase.text))
+    return lines_of_phrases
+
+
+def distinct(phrases: Iterable[Required]) -> list[Required]:
+    """The phrases without those that the search cannot tell from an earlier one, as "Park" and "park" in lower case."""
+    by_pieces: dict[object, Required] = {}
+    for phrase in phrases:
+        by_pieces.setdefault((tuple(phrase.tokens) or phrase.text, phrase.complete), phrase)
+    return list(by_pieces.values())
 
 
 def _begun(tokens: list[int], text: str, target: Subwords) -> list[int]:
@@ -82,6 +89,17 @@ def in_word(character: str) -> bool:
         return False
     script = unicodedata.name(character, "").partition(" ")[0]
     return unicodedata.category(character)[0] in "LMN" and script not in _WITHOUT_SPACES
+
+
+def contains(text: str, phrase: Required, target: Subwords) -> bool:
+    """Whether the text has the phrase as its pieces are spelled, and as words: it begins one where it begins with a
+    letter or digit, and ends one where its last word is complete."""
+    spelled = target.decode(phrase.tokens)
+    return any(
+        not (in_word(spelled[:1]) and in_word(text[: match.start()][-1:]))
+        and not (phrase.complete and in_word(text[match.start() + len(spelled) :][:1]))
+        for match in re.finditer(f"(?={re.escape(spelled)})", text)
+    )
 
 
 def as_given(text: str, prefix: Required, target: Subwords, *, same_words: bool) -> str:

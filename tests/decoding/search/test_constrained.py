@@ -24,8 +24,8 @@ LIMIT = 5
 
 def contains(words: Ids, phrase: Ids, continuing: Ids = ()) -> bool:
     """Whether the phrase stands there, followed by none of the words `continuing`."""
-    starts = [start for start in range(len(words)) if tuple(words[start : start + len(phrase)]) == tuple(phrase)]
-    return any(tuple(words[start + len(phrase) :])[:1] not in zip(continuing, strict=True) for start in starts)
+    ends = [start + len(phrase) for start in range(len(words)) if [*words[start : start + len(phrase)]] == [*phrase]]
+    return any(end == len(words) or words[end] not in continuing for end in ends)
 
 
 def left_by(phrases: list[list[int]], written: Ids, continuing: Ids = (), *, closed: bool = False) -> int:
@@ -257,6 +257,48 @@ def test_a_phrase_that_begins_another_is_a_word_of_its_own(beam_size: int) -> No
         for hypothesis in result:
             assert len(hypothesis.tokens) < limit
             assert all(contains(hypothesis.tokens, phrase, (7, 8)) for phrase in required)
+
+
+def test_whole_words_with_prefixes_and_rules_however_little_room_there_is() -> None:
+    """Prefixes end with the beginning of a phrase, in a complete word or not; 7 and 8 make a word longer."""
+    generator = random.Random(7)
+    continuing = torch.tensor([token in (7, 8) for token in range(9)])
+    for seed in range(60):
+        tables = random_tables(8, 9, seed=seed)
+        tables[:, 4:, 7:] += 3.0  # which the model likes
+        phrases = [
+            [
+                [generator.choice((4, 5)), *generator.choices((4, 7, 7, 8), k=generator.randrange(3))]
+                for _ in range(generator.randrange(1, 4))
+            ]
+            for _ in range(8)
+        ]
+        prefixes = [
+            [*generator.choices((4, 5, 8), k=generator.randrange(3)), *some[0][: generator.randrange(1, 4)]]
+            for some in phrases
+        ]
+        complete = [generator.random() < 0.6 for _ in prefixes]
+        limits = [
+            len(prefix) + left_by(some, prefix, (7, 8), closed=closed) + 1 + seed % 3
+            for some, prefix, closed in zip(phrases, prefixes, complete, strict=True)
+        ]
+        rules: list[Rule] = [NoRepeatedNgrams(1 + seed % 2), MinimumLength(torch.tensor(limits) - 1)]
+        results = searched(
+            tables.log_softmax(-1),
+            phrases,
+            beam_size=1 + seed % 3,
+            limits=limits,
+            rules=rules[: seed % 4],
+            prefix=ForcedPrefix(prefixes, complete, continuing),
+            continuing=continuing,
+        )
+        for prefix, closed, limit, some, result in zip(prefixes, complete, limits, phrases, results, strict=True):
+            assert result
+            for hypothesis in result:
+                assert hypothesis.tokens[: len(prefix)] == prefix
+                assert not (closed and hypothesis.tokens[len(prefix) :][:1] in ([7], [8]))
+                assert len(hypothesis.tokens) < limit
+                assert all(contains(hypothesis.tokens, phrase, (7, 8)) for phrase in some)
 
 
 @pytest.mark.parametrize("phrases", [[[4], [4, 5]], [[4, 5], [4]], [[5, 4], [4]], [[4]]], ids=str)

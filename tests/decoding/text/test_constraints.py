@@ -7,7 +7,7 @@ import torch
 
 from nmt.config.schema import SamplingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.decoding.text.required import encoded_constraints
+from nmt.decoding.text.required import contains, encoded_constraints, encoded_prefixes
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
 from tests.decoding.conftest import TEXT, network
@@ -136,3 +136,45 @@ def test_words_as_pieces() -> None:
         assert phrase in best[0].text
     with pytest.raises(UserError, match="cannot be written"):
         list(translator.translate(["A dog"], constraints=["submarine"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase", "has"),
+    [
+        ("the park .", "park", True),
+        ("the parks .", "park", False),
+        ("a ballpark", "park", False),
+        ("parks, park", "park", True),
+        ("parkpark", "park", False),
+        ("park-keeper", "park", True),
+        ("(park)", "park", True),
+        ("two parks", "par-", False),
+        ("a par-five", "par-", True),  # which ends no word
+        ("", "park", False),
+    ],
+)
+def test_whether_a_text_has_a_phrase_as_words(text: str, phrase: str, has: bool) -> None:
+    subwords = Subwords.train(["the park (par-five), ballpark-keeper s"], settings=SubwordsConfig(type="char", size=40))
+    (required,) = encoded_constraints([phrase], subwords)[0]
+    assert contains(text, required, subwords) == has
+
+
+def test_phrases_of_the_same_pieces_are_one() -> None:
+    subwords = Subwords.train(["a park"], settings=SubwordsConfig(lowercase=True, type="char", size=12))
+    ((park, plural),) = encoded_constraints(["Park\tpark\tparka\tPARK"], subwords)
+    assert (park.text, plural.text) == ("Park", "parka")
+
+
+def test_the_room_for_a_phrase_after_a_complete_prefix_that_begins_it(translator) -> None:
+    """The pieces of the prefix are no part of it: a complete "dog" does not become "dogs"."""
+    target = translator.vocabularies.target
+    ((longer,),) = encoded_constraints(["dogs"], target)
+    (prefix,) = encoded_prefixes(["dog"], target)
+    assert longer.tokens[: len(prefix.tokens)] == prefix.tokens
+    assert prefix.complete
+    pieces, needed = len(longer.tokens), len(prefix.tokens) + len(longer.tokens)
+    options = {"prefixes": ["dog"], "constraints": ["dogs"], "max_length_ratio": 0}
+    ((best,),) = translate(translator, ["dog"], **options, max_length_extra=needed + 1)
+    assert best.text == "dog dogs"
+    with pytest.raises(UserError, match=rf"need {pieces} pieces after its prefix, and .* at most {pieces - 1}"):
+        list(translate(translator, ["dog"], **options, max_length_extra=needed))
