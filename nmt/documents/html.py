@@ -127,7 +127,7 @@ class HtmlDocument:
                     (self._source(before, translations), self._source(after, translations))
                     for before, after in part.tags
                 ]
-                links = spread(alignment or (), self.lines[part.line], text)
+                links = spread(alignment or (), self.lines[part.line], text) if part.marks else ()
                 pieces.append(placed(self.lines[part.line], part.marks, tags, text, links, escape=_escaped))
             else:
                 pieces.append(self._source([part], translations))
@@ -321,9 +321,12 @@ class _Elements:
                 while self._pop() != token.name:
                     pass
             return False
-        if token.name in ENDING_PARAGRAPHS and self._open and self._open[-1][0] == "p":
-            self._pop()
-        while self._open and self._open[-1][0] in ENDED.get(token.name, ()):
+        ended = ENDED.get(token.name, ())
+        if self._open and self._open[-1][0] == "p":
+            around = self._open[-2][0] if len(self._open) > 1 else ""
+            if token.name in ENDING_PARAGRAPHS or around in ended:  # as </p> is left out in front of the next cell
+                self._pop()
+        while self._open and self._open[-1][0] in ended:
             self._pop()
         translates = self.translates
         for attribute in token.attributes:

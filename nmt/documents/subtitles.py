@@ -37,8 +37,9 @@ _TIMES = re.compile(rf"\s*{_STAMP}\s*-->\s*{_STAMP}(?:\s.*)?")
 _TWO_STAMPS = re.compile(r"\s*\d{1,3}:\d{1,2}:\d{1,2}\D.*\d{1,3}:\d{1,2}:\d{1,2}")
 _LIKE_STAMP = re.compile(r"\d[:.,]\d+[:.,]\d")
 _NUMBER = re.compile(r"\s*\d+\s*")
-_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?![A-Za-z0-9])[^<>\n]*>|\{\\[^{}\n]*\}|\\[Nnh]")
-_ROW = re.compile(r".*?(?:\n|<br\b[^<>\n]*>|\\[Nn])|.+", re.IGNORECASE)  # up to a line break, also one written out
+_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?![A-Za-z0-9])[^<>\n]*>|\{\\[^{}\n]*\}|(?<!\b[A-Za-z]:)\\[Nh]")
+# Up to a line break, also one that is written out; C:\Nas is a path
+_ROW = re.compile(r".*?(?:\n|<[Bb][Rr]\b[^<>\n]*>|(?<!\b[A-Za-z]:)\\N)|.+")
 _PLACE = re.compile(r"\{\\(?:an?\d|pos)[^{}]*\}")
 _DASH = re.compile(r"\s*[-–—‐]+\s*")
 _SENTENCE_ENDS = tuple(f"{ENDS}:♪♫)]")
@@ -85,7 +86,7 @@ class Subtitles:
             if times[0] - spoken_until > LONGEST_GAP:
                 self._end_sentence(running)
                 running = []
-            spoken_until = times[1]
+            spoken_until = max(spoken_until, times[1])
             utterances = _utterances(rows)
             for utterance in utterances:
                 piece = _piece(utterance)
@@ -116,7 +117,8 @@ class Subtitles:
         """The file with a translation for each of the lines."""
         texts = []  # in the order of the pieces, as sentences are
         for pieces, translation in zip(self._sentences, translations, strict=True):
-            cuts = _cut([piece.text for piece in pieces], translation.text, translation.alignment or [])
+            text = " ".join(translation.text.split())  # a blank line would end the subtitle
+            cuts = _cut([piece.text for piece in pieces], text, translation.alignment or [])
             for piece, (text, links) in zip(pieces, cuts, strict=True):
                 text = _in_rows(text, piece)
                 text = placed(piece.text, piece.marks, piece.tags, text, links if piece.is_whole else None)
@@ -232,7 +234,7 @@ def _piece(rows: Sequence[str]) -> _Piece | None:
     if not any(map(str.isalpha, line.text)):
         return None
     own_rows = source[before:after].split("\n")
-    longest = max(_columns(_TAG.sub("", row).strip()) for row in own_rows)
+    longest = max(_columns(_TAG.sub("", row).strip()) for row in source.split("\n"))
     line_end = "\r\n" if "\r\n" in source else "\n"
     around = (source[:before], source[after:])
     return _Piece(around[0], line.text, line.marks, tags, around[1], is_whole, len(own_rows), longest, line_end)

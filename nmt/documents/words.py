@@ -19,7 +19,7 @@ ALONE = (
 _WORD = re.compile(rf"[{ALONE}]|[^\s{ALONE}]+")
 
 _OPENING = "([{«„‘“¿¡〈《「『【〔〖〘〝（［｛｟｢"
-_CLOSING = ".,;:!?…)\\]}»’”、。〉》」』】〕〗〙〞〟！），．：；？］｝｠｡｣､・"
+_CLOSING = "·･〜～％%.,;:!?…)\\]}»’”、。〉》」』】〕〗〙〞〟！），．：；？］｝｠｡｣､・"
 _LEADING = "\u0e40-\u0e44\u0ec0-\u0ec4\u1039\u17d2"  # Thai and Lao vowels before their consonant; what stacks one below
 _TRAILING = (  # vowels and signs behind their consonant, by script; small kana and repetition marks
     "\u0e2f-\u0e3a\u0e45-\u0e4e\u0eaf-\u0ebd\u0ec6-\u0ece\u0f0b-\u0f14\u102b-\u103e\u104a\u104b\u17b6-\u17da\u17dd"
@@ -30,9 +30,11 @@ _HIRAGANA, _KATAKANA = "\u3041-\u3096", "\u30a1-\u30fa\u30fc\uff66-\uff9d"
 # Han or katakana it belongs to
 _TOGETHER = re.compile(
     rf"[{_OPENING}{_LEADING}].|.[{_CLOSING}{_TRAILING}]|[{_KATAKANA}]{{2}}|[\u3400-\u9fff々{_KATAKANA}][{_HIRAGANA}]"
-    r"|.[\u1000-\u1021]\u103a|[^\u0f0b-\u0f14][\u0f00-\u0fff]"  # a Burmese final consonant; a Tibetan syllable
+    r"|\d\d|[\"'].|.[\"']|.[\u1000-\u1021]\u1037?\u103a"  # numbers; quotes, of which one side is open; a Burmese final
+    r"|[^\u0f0b-\u0f14][\u0f00-\u0fff]"  # a Tibetan syllable
 )
-_OPENING_WORD, _CLOSING_WORD = re.compile(f"[{_OPENING}]+"), re.compile(f"[{_CLOSING}]+")  # as in « Non ! »
+# As in « Non ! »; dots by themselves may begin what follows
+_OPENING_WORD, _CLOSING_WORD = re.compile(f"[{_OPENING}]+"), re.compile(rf"(?![.…]+\Z)[{_CLOSING}]+")
 
 
 def words_of(text: str) -> list[Span]:
@@ -67,14 +69,14 @@ def between_spaces(text: str) -> list[range]:
 
 
 def spread(links: Iterable[Link], source: str, target: str) -> list[Link]:
-    """Links between what white space separates (`str.split()`) as links between words.
+    """Links between what white space separates (`str.split()`), of several of a target the first, as links of words.
 
     Where that is several words, they are aligned in proportion.
     """
     sources, targets = between_spaces(source), between_spaces(target)
+    first = {place: word for word, place in reversed([*links]) if word < len(sources) and place < len(targets)}
     return [
         (sources[word][index * len(sources[word]) // len(targets[place])], target_word)
-        for word, place in links
-        if word < len(sources) and place < len(targets)
+        for place, word in sorted(first.items())
         for index, target_word in enumerate(targets[place])
     ]

@@ -78,6 +78,14 @@ def test_what_ends_a_paragraph(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "html", ["<td translate=no><p>No<td>Yes<tr><td>Yes", "<td><p translate=no>No<td>Yes<tr><td>Yes"]
+)
+def test_a_cell_ends_the_paragraph_of_the_one_before(html: str) -> None:
+    """Both end tags may be left out."""
+    assert HtmlDocument(f"<table><tr>{html}</table>").lines == ["Yes", "Yes"]
+
+
+@pytest.mark.parametrize(
     ("html", "forward", "backward"),
     [
         ("The <b>old dog</b> runs.", "THE <b>OLD DOG</b> RUNS.", "RUNS. <b>DOG OLD</b> THE"),

@@ -47,7 +47,8 @@ def read(*texts: str) -> Subtitles:
         (["a"] * 7, ["a"] * 7),  # no sentence ends
         (["a"] * 6, ["a a a a a a"]),
         (["He runs.<br>Two dogs play."], ["He runs. Two dogs play."]),
-        ([r"He runs.\NTwo\hdogs\nplay."], ["He runs. Two dogs play."]),
+        ([r"He runs.\NTwo\hdogs play."], ["He runs. Two dogs play."]),
+        ([r"Open C:\Nas\new now."], [r"Open C:\Nas\new now."]),  # a path
         (["- Are you?<br>- No.<br/>", r"- I\N- am"], ["Are you?", "No.", "I", "am"]),
     ],
 )
@@ -100,6 +101,17 @@ def test_a_long_pause_ends_a_sentence() -> None:
     assert Subtitles(file.replace("00:00:03", "01:00:03"), name="").lines == ["I think", "he is old."]
 
 
+def test_a_cue_that_is_still_shown_is_no_pause() -> None:
+    file = cues("I think", "he", "is old.").replace("00:00:01,900", "00:00:20,000")
+    file = file.replace("00:00:03,000 --> 00:00:03,900", "00:00:10,000 --> 00:00:20,000")
+    assert Subtitles(file, name="").lines == ["I think he is old."]
+
+
+def test_white_space_of_a_translation_breaks_no_cue() -> None:
+    """Programs may translate the lines themselves."""
+    assert read("One two.").written([Translation(" eins\n\nzwei\u2028 ", 0.0, [])]) == cues("eins zwei")
+
+
 @pytest.mark.parametrize(
     ("texts", "translation", "links", "expected"),
     [
@@ -112,6 +124,7 @@ def test_a_long_pause_ends_a_sentence() -> None:
         ),
         (["aaaa", "aaaa."], "我们很喜欢。", [], ["我们很", "喜欢。"]),
         (["aaaa", "aaaa."], "我们很。", [], ["我们", "很。"]),
+        (["aaaa", "aaaa."], "Ich wollte ... ... gehen", [], ["Ich wollte ...", "... gehen"]),
         (["aaaaaaaaa", "a."], "我们很喜。", [], ["我们很", "喜。"]),  # no cue begins with the full stop
         (["a", "a", "a."], "是。", [], ["是。", "", ""]),
         (["aaaa", "aaaa."], "他说「好」。", [], ["他说", "「好」。"]),

@@ -15,6 +15,10 @@ from nmt.documents.words import spread, unbroken, words_of
         "スーパーマーケットへ|行っ|て、|ちょっ|と|待っ|て",  # small kana, katakana, and grammar behind Han
         "ใน|ส|ว|น|ณะ| และ|กำ|ลั|ง|เล่|น",  # vowels before and behind their consonant
         "ပြန်|ကြ|မယ်။",
+        "ခွင့်",
+        "ปี|๒๕๖๓",
+        '他|说"好"。',
+        "乔|治·|布|什|5％",
         "བཀྲ་|ཤིས་|བདེ་|ལེགས།",
         "ផ្ទះ។",
         "한국어는| 띄어쓰기가| 있습니다.",
@@ -34,3 +38,4 @@ def test_links_are_spread_in_proportion() -> None:
     assert spread([(0, 0), (2, 1), (9, 0), (0, 9)], "the old dog", "那只 狗") == [(0, 0), (0, 1), (2, 2)]
     assert spread([(0, 0)], "老狗", "old") == [(0, 0)]
     assert spread([(0, 0)], "我喜欢", "ab我们") == [(0, 0), (1, 1), (2, 2)]
+    assert spread([(1, 0), (0, 0), (0, 1)], "a b", "c d") == [(1, 0), (0, 1)]  # of several the first
