@@ -4,7 +4,7 @@ Times, numbers, blank lines, the byte order mark and line ends stay as they are.
 cues is one line to translate, unless there is a long pause between them; its translation is cut near the same share of
 its characters, rather where a punctuation mark stands and where few word alignments cross. Lines that begin with a dash
 are by different speakers, so each is a text of its own. Tags (<i>, <font …>, {\\an8}) stay, as marks (see `inline`); so
-do line breaks and hard spaces that are written out (<br>, \\N, \\n, \\h), which are between two words.
+do line breaks and hard spaces that are written out (<br>, \\N, \\h), which are between two words.
 
 Numbers may be missing, as players need none; times may not, and mistakes in them are reported with their line. There is
 no standard: this reads what the format's first program wrote, and what players accept.
@@ -37,9 +37,9 @@ _TIMES = re.compile(rf"\s*{_STAMP}\s*-->\s*{_STAMP}(?:\s.*)?")
 _TWO_STAMPS = re.compile(r"\s*\d{1,3}:\d{1,2}:\d{1,2}\D.*\d{1,3}:\d{1,2}:\d{1,2}")
 _LIKE_STAMP = re.compile(r"\d[:.,]\d+[:.,]\d")
 _NUMBER = re.compile(r"\s*\d+\s*")
-_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)(?![A-Za-z0-9])[^<>\n]*>|\{\\[^{}\n]*\}|(?<!\b[A-Za-z]:)\\[Nh]")
-# Up to a line break, also one that is written out; C:\Nas is a path
-_ROW = re.compile(r".*?(?:\n|<[Bb][Rr]\b[^<>\n]*>|(?<!\b[A-Za-z]:)\\N)|.+")
+_ESCAPE = r"(?<!\b[A-Za-z]:)\\"  # C:\Nas is a path
+_TAG = re.compile(rf"<(/?)([A-Za-z][A-Za-z0-9]*)(?![A-Za-z0-9])[^<>\n]*>|\{{\\[^{{}}\n]*\}}|{_ESCAPE}[Nh]")
+_ROW = re.compile(rf".*?(?:\n|<[Bb][Rr]\b[^<>\n]*>|{_ESCAPE}N)|.+")  # up to a line break, also one written out
 _PLACE = re.compile(r"\{\\(?:an?\d|pos)[^{}]*\}")
 _DASH = re.compile(r"\s*[-–—‐]+\s*")
 _SENTENCE_ENDS = tuple(f"{ENDS}:♪♫)]")
@@ -117,11 +117,11 @@ class Subtitles:
         """The file with a translation for each of the lines."""
         texts = []  # in the order of the pieces, as sentences are
         for pieces, translation in zip(self._sentences, translations, strict=True):
-            text = " ".join(translation.text.split())  # a blank line would end the subtitle
-            cuts = _cut([piece.text for piece in pieces], text, translation.alignment or [])
-            for piece, (text, links) in zip(pieces, cuts, strict=True):
-                text = _in_rows(text, piece)
-                text = placed(piece.text, piece.marks, piece.tags, text, links if piece.is_whole else None)
+            line = " ".join(translation.text.split())  # a blank line would end the subtitle
+            cuts = _cut([piece.text for piece in pieces], line, translation.alignment or [])
+            for piece, (part, links) in zip(pieces, cuts, strict=True):
+                rows = _in_rows(part, piece)
+                text = placed(piece.text, piece.marks, piece.tags, rows, links if piece.is_whole else None)
                 texts.append(f"{piece.before}{text}{piece.after}")
         following = iter(texts)
         return "".join(part if isinstance(part, str) else next(following) for part in self._parts)
