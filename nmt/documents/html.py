@@ -17,31 +17,24 @@ from typing import NamedTuple
 from nmt.decoding.writing import Translation
 from nmt.documents.inline import Line, Mark
 from nmt.documents.placing import placed
-from nmt.documents.tags import END, OTHER, RAW, START, TEXT, Token, partners, tokens
+from nmt.documents.tags import END, OTHER, RAW, START, TEXT, Token, names, partners, tokens
 from nmt.documents.words import spread
 
-
-def _names(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 # Elements whose start tags end an open paragraph (HTML standard, 13.2.6.4.7)
-ENDING_PARAGRAPHS = _names(
+ENDING_PARAGRAPHS = names(
     """address article aside blockquote center dd details dialog dir div dl dt fieldset figcaption figure footer form
     h1 h2 h3 h4 h5 h6 header hgroup hr li listing main menu nav ol p plaintext pre search section summary table ul
     xmp"""
 )
 # Elements that are not part of a line of text, so that none goes on behind their tags
-BLOCKS = ENDING_PARAGRAPHS | _names(
+BLOCKS = ENDING_PARAGRAPHS | names(
     """audio base body button canvas caption col colgroup frame frameset head html iframe legend link meta noembed
     noframes noscript object optgroup option param select source tbody td template textarea tfoot th thead title tr
     track video"""
 )
-VOID = _names("area base br col embed frame hr img input link meta param source track wbr")
+VOID = names("area base br col embed frame hr img input link meta param source track wbr")
 # Elements whose content stays as it is, as in the translators of browsers; pre, too, is code more often than text
-UNTRANSLATED = _names(
-    "code iframe kbd math noembed noframes plaintext pre rp rt samp script style svg textarea var xmp"
-)
+UNTRANSLATED = names("code iframe kbd math noembed noframes plaintext pre rp rt samp script style svg textarea var xmp")
 ATTRIBUTES = ("alt", "placeholder", "title")  # that are translated
 SEPARATING = (UNTRANSLATED | {"br", "embed", "img", "input"}) - {"script", "style"}  # words on both sides are two
 SEPARATORS = ("|", "/", "·", "•", "›", "»", "→")  # of links in a menu
@@ -253,8 +246,8 @@ class HtmlDocument:
                 last = index
             else:
                 together = flow.tokens[index : last + 1]
-                names = {one.name for one in together}
-                line.put(separates=not names.isdisjoint(SEPARATING), breaks="br" in names)
+                inside = {one.name for one in together}
+                line.put(separates=not inside.isdisjoint(SEPARATING), breaks="br" in inside)
                 tags.append((together, []))
             index = last + 1
         line.end()

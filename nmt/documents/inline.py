@@ -7,9 +7,9 @@ of what the marks mean.
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-ROOT = -1  # the parent of the marks that are in no other
+from nmt.documents.words import CLOSING
 
-_CLOSING = tuple(".,;:!?…)]}»”’。，、；：！？）」』】،؛؟۔।")  # belongs to the word before, also behind a mark
+ROOT = -1  # the parent of the marks that are in no other
 
 
 class Mark(NamedTuple):
@@ -44,7 +44,7 @@ class Line:
         if not words:
             return
         self._settle()
-        if self._glued and text.startswith(_CLOSING):
+        if self._glued and text[0] in CLOSING:  # also behind a mark
             self._space = False
         for word in words:
             if self._space and self._length:

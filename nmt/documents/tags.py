@@ -1,9 +1,10 @@
 """The tags, comments and texts of HTML, with their places, after the tokenizer of the HTML standard (section 13.2.5).
 
 The tokens follow each other without a gap, so that joined they are the HTML, character by character, whatever it is;
-parsers that build a tree lose quotes, entities and white space, and cut off what is nested too deeply. There are no
-mistakes: as in a browser, a "<" that begins no tag is text, and a tag or comment that never ends goes on to the end.
-It takes time in proportion to the length. It knows nothing of what elements mean, besides which hold no tags.
+parsers that build a tree lose quotes, entities and white space, and cut off what is nested too deeply. Forgotten end
+tags of <svg> and <math> are tokens without a character, where a browser ends them. There are no mistakes: as in a
+browser, a "<" that begins no tag is text, and a tag or comment that never ends goes on to the end. It takes time in
+proportion to the length. It knows nothing of what elements mean, besides which hold no tags.
 """
 
 import re
@@ -18,6 +19,18 @@ FOREIGN = ("svg", "math")  # begin what has other rules, and in it these begin H
 INTEGRATION = ("foreignobject", "desc", "title", "annotation-xml", "mi", "mo", "mn", "ms", "mtext")
 
 DEEPEST = 100  # elements in each other that have their partners in one line
+
+
+def names(text: str) -> frozenset[str]:
+    """Names of elements, from a text with spaces between them."""
+    return frozenset(text.split())
+
+
+# Elements of HTML whose start tags end <svg> and <math>: the end tags of those must have been forgotten (13.2.6.5)
+ENDING_FOREIGN = names(
+    """b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i img li listing menu meta
+    nobr ol p pre ruby s small span strong strike sub sup table tt u ul var"""
+)
 
 _SPACE = r"\t\n\f\r "  # what HTML calls white space
 _NAME = re.compile(rf"</?([A-Za-z][^{_SPACE}/>]*)")
@@ -62,6 +75,8 @@ def tokens(html: str) -> Iterator[Token]:
             continue
         if begun < place:
             yield Token(TEXT, begun, place)
+        for name in foreign.ended_by(token):
+            yield Token(END, place, place, name, foreign=True)
         token = foreign.after(token)
         yield token
         place = begun = token.stop
@@ -108,6 +123,16 @@ class _Foreign:
     @property
     def now(self) -> bool:
         return bool(self._open) and self._open[-1][1]
+
+    def ended_by(self, token: Token) -> list[str]:
+        """The names of the elements that a token ends without their end tags, from the innermost."""
+        is_html = token.name in (("br", "p") if token.kind == END else ENDING_FOREIGN) or (
+            token.name == "font" and any(attribute.name in ("color", "face", "size") for attribute in token.attributes)
+        )
+        ended = []
+        while is_html and self.now:
+            ended.append(self._open.pop()[0])
+        return ended
 
     def after(self, token: Token) -> Token:
         """Read a token; returns it with what it is there."""

@@ -18,8 +18,9 @@ ALONE = (
 )
 _WORD = re.compile(rf"[{ALONE}]|[^\s{ALONE}]+")
 
+CLOSING = ".,;:!?…)]}»”’、。〉》」』】〕〗〙〞〟！），．：；？］｝｠｡｣､،؛؟۔।"  # belongs to the word before
 _OPENING = "([{«„‘“¿¡〈《「『【〔〖〘〝（［｛｟｢"
-_CLOSING = "·･〜～％%.,;:!?…)\\]}»’”、。〉》」』】〕〗〙〞〟！），．：；？］｝｠｡｣､・"
+_CLOSING = re.escape(f"{CLOSING}%％·･・〜～")
 _LEADING = "\u0e40-\u0e44\u0ec0-\u0ec4\u1039\u17d2"  # Thai and Lao vowels before their consonant; what stacks one below
 _TRAILING = (  # vowels and signs behind their consonant, by script; small kana and repetition marks
     "\u0e2f-\u0e3a\u0e45-\u0e4e\u0eaf-\u0ebd\u0ec6-\u0ece\u0f0b-\u0f14\u102b-\u103e\u104a\u104b\u17b6-\u17da\u17dd"

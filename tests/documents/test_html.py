@@ -52,6 +52,11 @@ PAGE = (Path(__file__).parent / "fixtures" / "page.html").read_text(encoding="ut
         ("<svg><foreignObject><style/><b '</style></foreignObject></svg>Yes", ["Yes"]),  # HTML inside SVG
         ("<svg><style><![CDATA[a > <b ']]></style></svg>Yes", ["Yes"]),
         ("<div><svg><g></div><script>'No'</script>Yes", ["Yes"]),  # a forgotten </svg>
+        ("Hi <svg><g>no<p>Yes", ["Hi", "Yes"]),  # which, as in a browser, a paragraph ends
+        ("Hi <svg><g>no</g> <b>big</b> world", ["Hi big world"]),
+        ("<math><mi>x</mi><font size=7>Yes</font>", ["Yes"]),
+        ("<svg><font>no</font></svg>Yes", ["Yes"]),  # SVG has an element of that name
+        ("<svg><foreignObject><p>no</p></foreignObject><text>no</text></svg>Yes", ["Yes"]),
         ("www.example.com <p>(WWW.x.org)<p>wwwa", ["wwwa"]),
         ("<p title='Terms&notices'>5", ["Terms&notices"]),  # as browsers read it, and only in attributes
         ("<p title='?a=1&copy=2&lt3 &copy; &amp b&#33 &notit; &lt'>5", ["?a=1&copy=2&lt3 © & b! &notit; <"]),
