@@ -138,17 +138,18 @@ class Writer:
     def _whole_line(self, segments: Sequence[Sequence[Written]]) -> list[Translation]:
         """The translations of a line: its segments' best, second best … hypotheses, each joined to one.
 
-        A segment that has fewer than another, as one whose prefix is all of it, gives its last one again.
+        A segment that has fewer than another, as one whose prefix is all of it, gives its last one again. The best ones
+        joined come first, whatever the score that the length of the line gives them; the others follow by score.
         """
         if not segments:
             nothing = Translation("", 0.0, [])
             unaligned = SoftAlignment([], [], [], [])
             return [_aligned(nothing, unaligned) if self.options.alignments else nothing]
-        translations = [
+        best, *others = (
             self._joined([several[min(rank, len(several) - 1)] for several in segments])
             for rank in range(max(map(len, segments)))
-        ]
-        return sorted(translations, key=lambda translation: -translation.score)
+        )
+        return [best, *sorted(others, key=lambda translation: -translation.score)]
 
     def _joined(self, parts: Sequence[Written]) -> Translation:
         hypotheses = [part.hypothesis for part in parts]

@@ -8,8 +8,10 @@ import torch
 from nmt.config.schema import SamplingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.reading import Languages
+from nmt.decoding.search.hypotheses import Hypothesis
 from nmt.decoding.shortlist import train_shortlist
 from nmt.decoding.translator import TranslationOptions, Translator
+from nmt.decoding.writing import Writer
 from nmt.errors import UserError
 from tests.decoding.conftest import CopyModel, network, random_translator
 from tests.translating import translate
@@ -47,9 +49,29 @@ def test_a_sentence_is_translated_as_on_a_line_of_its_own(drawn, options) -> Non
     ((*joined,),) = translate(drawn, [LINE], split_sentences=True, **options)
     expected = [" ".join(part.text for part in parts) for parts in zip(*lines, strict=True)]
     assert sorted(translation.text for translation in joined) == sorted(expected)
-    assert [translation.score for translation in joined] == sorted(
-        (translation.score for translation in joined), reverse=True
+    assert joined[0].text == expected[0]
+    scores = [translation.score for translation in joined[1:]]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_the_best_translation_comes_first_whatever_the_score_of_the_line(drawn) -> None:
+    """By averages over tokens the second best of both sentences are worse, -0.11 and -1.01, and joined they are better:
+    -12.3 / 30 in place of -10.2 / 12."""
+    options = TranslationOptions(split_sentences=True, n_best=3)
+    (lines,) = drawn.read([" ".join(SENTENCES[:2])], options)
+    sentences = [
+        [Hypothesis([4], -0.2 / 2, -0.2), Hypothesis([5] * 19, -0.11, -2.2), Hypothesis([6], -0.2, -0.4)],
+        [Hypothesis([4] * 9, -1.0, -10.0), Hypothesis([5] * 9, -1.01, -10.1), Hypothesis([6] * 9, -1.02, -10.2)],
+    ]
+    writer = Writer(
+        scorer=drawn.scorer,
+        vocabularies=drawn.vocabularies,
+        decoding=options.decoding(drawn.decoding),
+        options=options,
     )
+    (translations,) = writer.translations(lines, sentences)
+    assert [translation.ids[0] for translation in translations] == [4, 5, 6]
+    assert [translation.score for translation in translations] == pytest.approx([-10.2 / 12, -12.3 / 30, -10.6 / 12])
 
 
 def test_the_score_is_that_of_all_tokens(drawn) -> None:
