@@ -26,7 +26,7 @@ from nmt.decoding.search.hypotheses import Hypothesis
 from nmt.decoding.search.loop import search
 from nmt.decoding.search.phrases import Phrases
 from nmt.decoding.search.rules import ForcedPrefix, MinimumLength, NoRepeatedNgrams, NoUnknown, Rule
-from nmt.decoding.search.sampling import Draws, numbers
+from nmt.decoding.search.sampling import Draws, keys
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.text.segments import Segment
 from nmt.decoding.threads import MOST, check, side_by_side
@@ -101,9 +101,9 @@ class Search:
         scorer, continuing, ids = self.scorer, self.continuing, None
         if self.shortlist is not None:
             columns = self.shortlist.columns(source, [segment.required for segment in segments], self.device)
-            scorer, ids = scorer.among(columns), columns.ids.tolist()
+            scorer, ids = scorer.among(columns), columns.ids
             if continuing is not None:
-                places = {token: column for column, token in enumerate(ids)}
+                places = {token: column for column, token in enumerate(ids.tolist())}
                 continuing, segments = continuing[columns.ids], [_in_columns(segment, places) for segment in segments]
         longest = [longest_translation(length, self.decoding) for length in lengths.tolist()]
         limits = torch.tensor(longest, device=self.device)
@@ -116,7 +116,7 @@ class Search:
             check()
             return scorer.step(tokens, state)
 
-        hypotheses = self._bound_search(segments, limits, continuing)(
+        hypotheses = self._bound_search(segments, limits, continuing, ids)(
             step,
             state,
             max_lengths=limits,
@@ -127,20 +127,21 @@ class Search:
         )
         if ids is None:
             return hypotheses
+        pieces = ids.tolist()
         return [
-            [hypothesis._replace(tokens=[ids[column] for column in hypothesis.tokens]) for hypothesis in best]
+            [hypothesis._replace(tokens=[pieces[column] for column in hypothesis.tokens]) for hypothesis in best]
             for best in hypotheses
         ]
 
     def _bound_search(
-        self, segments: Sequence[Segment], limits: Tensor, continuing: Tensor | None
+        self, segments: Sequence[Segment], limits: Tensor, continuing: Tensor | None, ids: Tensor | None
     ) -> Callable[..., list[list[Hypothesis]]]:
-        """The search that the options ask for, with its policy."""
+        """The search that the options ask for, with its policy; `ids`: (columns,), the pieces of a shortlist."""
         sampling, n_best = self.options.sampling, self.options.n_best
         if sampling is not None:
             places, steps = [segment.place for segment in segments], int(limits.max())
-            drawn = numbers(sampling.seed, places, samples=n_best, steps=steps)
-            return partial(search, policy=Draws(drawn.to(self.device), sampling))
+            drawn = keys(sampling.seed, places, samples=n_best, steps=steps)
+            return partial(search, policy=Draws(drawn.to(self.device), sampling, ids))
         beam_size = self.decoding.beam_size
         if segments[0].phrases:
             return partial(search, policy=self._banks(segments, limits, continuing))

@@ -138,18 +138,20 @@ class Writer:
     def _whole_line(self, segments: Sequence[Sequence[Written]]) -> list[Translation]:
         """The translations of a line: its segments' best, second best … hypotheses, each joined to one.
 
-        A segment that has fewer than another, as one whose prefix is all of it, gives its last one again. The best ones
-        joined come first, whatever the score that the length of the line gives them; the others follow by score.
+        A segment that has fewer than another, as one whose prefix is all of it, gives its last one again. They are
+        sorted by score; but where they were searched for, the best ones joined come first, whatever their score as a
+        line is, which depends on the lengths.
         """
         if not segments:
             nothing = Translation("", 0.0, [])
             unaligned = SoftAlignment([], [], [], [])
             return [_aligned(nothing, unaligned) if self.options.alignments else nothing]
-        best, *others = (
+        translations = [
             self._joined([several[min(rank, len(several) - 1)] for several in segments])
             for rank in range(max(map(len, segments)))
-        )
-        return [best, *sorted(others, key=lambda translation: -translation.score)]
+        ]
+        first = 0 if self.options.sampling is not None else 1
+        return [*translations[:first], *sorted(translations[first:], key=lambda translation: -translation.score)]
 
     def _joined(self, parts: Sequence[Written]) -> Translation:
         hypotheses = [part.hypothesis for part in parts]

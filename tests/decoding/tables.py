@@ -13,6 +13,7 @@ from torch import Tensor
 from nmt.decoding.search.beam import beam_search
 from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, Step, penalty
 from nmt.decoding.search.rules import Rule
+from nmt.decoding.search.sampling import arrivals
 from nmt.symbols import BEGIN, END, PAD
 
 Words = list[int]
@@ -106,3 +107,10 @@ def plain_beam_search(
         if not live or (len(finished) >= beam_size and best >= live[0][0] / penalty(length, length_penalty)):
             break
     return [words for _, words in sorted(finished, key=lambda candidate: -candidate[0])]
+
+
+def key_for(token: int, *others: int) -> int:
+    """The first key with which sampling draws `token`, where `others` are as probable."""
+    tried = torch.arange(1000)
+    times = arrivals(tried, torch.tensor([token, *others]))
+    return int(tried[times.argmin(dim=1) == 0][0])

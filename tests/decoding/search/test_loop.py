@@ -18,10 +18,10 @@ from nmt.decoding.search.hypotheses import Hypothesis
 from nmt.decoding.search.loop import Lanes, Policy, is_done, search
 from nmt.decoding.search.phrases import Phrases
 from nmt.decoding.search.rules import Rule
-from nmt.decoding.search.sampling import Draws, numbers
+from nmt.decoding.search.sampling import Draws, keys
 from nmt.symbols import BEGIN, END
 from tests.decoding.search.test_beam import A, table
-from tests.decoding.tables import Rows, random_tables, table_step
+from tests.decoding.tables import Rows, key_for, random_tables, table_step
 from tests.test_layers import PACKAGE, imports, sources
 
 PENALTIES = [1.0, 2.0, 3.0, 4.0]  # "average"; a lane has 2 tokens of at most 4
@@ -68,12 +68,12 @@ def test_a_sentence_leaves_with_the_last_of_its_lanes() -> None:
     """Of three sentences with two samples each, the first has ended after a step, the last after two."""
     tables = torch.full((3, 6, 6), NEVER)
     tables[:, [BEGIN, END, 4], END] = tables[:, [BEGIN, END, 4], 4] = math.log(0.5)
-    end, on, logged = 0.1, 0.9, LoggedRows(torch.arange(3), [])
-    uniform = [[[end] * 4] * 2, [[end] * 4, [on, on, on, end]], [[on, end, on, on], [end, end, on, on]]]
+    end, on, logged = key_for(END, 4), key_for(4, END), LoggedRows(torch.arange(3), [])
+    drawn = [[[end] * 4] * 2, [[end] * 4, [on, on, on, end]], [[on, end, on, on], [end, end, on, on]]]
     results = search(
         lambda tokens, state: (tables[state.table, tokens], state),
         logged,
-        Draws(torch.tensor(uniform), SamplingConfig()),
+        Draws(torch.tensor(drawn), SamplingConfig()),
         max_lengths=torch.full((3,), 9),
         length_penalty="none",
         n_best=1,
@@ -149,7 +149,7 @@ def test_adding_a_search_rule() -> None:
     tables[:, 4, 4] += 3.0  # what the model would like
     tables[:, 5, 5] += 3.0
     phrases = Phrases([[[4, 5]], [], [[5]]], [[False], [], [False]], torch.zeros(6, dtype=torch.bool))
-    uniform = numbers(1, [(0,), (1,), (2,)], samples=4, steps=9)
+    drawn = keys(1, [(0,), (1,), (2,)], samples=4, steps=9)
     step, start = table_step(tables), Rows(torch.arange(3))
     for rules in ((), (NotTwiceInARow(),)):
         options = {"length_penalty": "average", "n_best": 2, "rules": rules}
@@ -161,7 +161,7 @@ def test_adding_a_search_rule() -> None:
                 for policy in (
                     Banks(phrases, beam_size=3, max_lengths=limits, closed=torch.full_like(limits, -1)),
                     Groups(2, 2, 0.1),
-                    Draws(uniform, SamplingConfig()),
+                    Draws(drawn, SamplingConfig()),
                 )
             ),
         ):

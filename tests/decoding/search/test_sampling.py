@@ -1,4 +1,4 @@
-"""Sampling: with numbers given by hand on tables, and through the translator, where batches must not be seen."""
+"""Sampling: by hand on tables, and through the translator, where batches must not be seen."""
 
 import itertools
 import math
@@ -13,11 +13,11 @@ from nmt.config.schema import SamplingConfig
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.search.choices import NotNumbersError
 from nmt.decoding.search.loop import search
-from nmt.decoding.search.sampling import Draws, drawn_tokens, numbers
+from nmt.decoding.search.sampling import Draws, arrivals, kept_probabilities, keys
 from nmt.decoding.translator import Translation, Translator
 from nmt.symbols import BEGIN, END, PAD
 from tests.decoding.conftest import random_translator
-from tests.decoding.tables import Rows, random_tables, table_step
+from tests.decoding.tables import Rows, key_for, random_tables, table_step
 from tests.translating import translate
 
 A, B, C = 4, 5, 6
@@ -25,59 +25,99 @@ A, B, C = 4, 5, 6
 ROW = [0.20, 0.0, 0.30, 0.05, 0.1, 0.25, 0.10]  # of what can be drawn: END 0.1, A 0.2, B 0.5, C 0.2
 
 
-def drawn(values: list[float], **options: float) -> list[int]:
-    rows = torch.tensor([ROW] * len(values), dtype=torch.float64).log()
-    return drawn_tokens(rows, torch.tensor(values, dtype=torch.float64), SamplingConfig(**options)).tolist()
-
-
-def test_tokens_share_the_interval_in_the_order_of_their_ids() -> None:
-    assert drawn([0.0, 0.09, 0.11, 0.29, 0.31, 0.79, 0.81, 0.999]) == [END, END, A, A, B, B, C, C]
+def kept(**options: float) -> dict[int, float]:
+    """The probabilities of the tokens that may be drawn, which sum to 1."""
+    row = torch.tensor([ROW], dtype=torch.float64).log()
+    probabilities = kept_probabilities(row, SamplingConfig(**options))[0]
+    return {token: share for token, share in enumerate((probabilities / probabilities.sum()).tolist()) if share}
 
 
 def test_pad_begin_and_what_has_no_probability_are_never_drawn() -> None:
-    last = math.nextafter(1.0, 0.0)
-    assert drawn([0.0, last], temperature=100.0) == [END, C]
-    tokens = drawn([count / 1000 for count in range(1000)] + [last], temperature=3.0)
-    assert set(tokens) == {END, A, B, C}
+    assert kept() == pytest.approx({END: 0.1, A: 0.2, B: 0.5, C: 0.2})
+    assert list(kept(temperature=100.0)) == [END, A, B, C]
 
 
 def test_the_temperature() -> None:
     """p ∝ p^(1/T): with T = 0.5 the squares 1, 4, 25, 4 of 34."""
-    borders = [1 / 34, 5 / 34, 30 / 34]
-    assert drawn([border - 1e-9 for border in borders], temperature=0.5) == [END, A, B]
-    assert drawn([border + 1e-9 for border in borders], temperature=0.5) == [A, B, C]
-    assert set(drawn([0.0, 0.5, 0.999999], temperature=1e-300)) == {B}
+    assert kept(temperature=0.5) == pytest.approx({END: 1 / 34, A: 4 / 34, B: 25 / 34, C: 4 / 34})
+    assert kept(temperature=1e-300) == {B: 1.0}
 
 
 def test_top_k() -> None:
-    assert set(drawn([0.0, 0.5, 0.999], top_k=1)) == {B}
-    # A goes before C, its equal: A 2/7, B 5/7
-    assert drawn([0.0, 2 / 7 - 1e-9, 2 / 7 + 1e-9, 0.999], top_k=2) == [A, A, B, B]
-    assert drawn([0.0, 0.15, 0.5, 0.9], top_k=99) == drawn([0.0, 0.15, 0.5, 0.9])
+    assert kept(top_k=1) == {B: 1.0}
+    assert kept(top_k=2) == pytest.approx({A: 2 / 7, B: 5 / 7})  # A goes before C, its equal
+    assert kept(top_k=99) == kept()
 
 
 def test_the_nucleus() -> None:
-    assert set(drawn([0.0, 0.999], top_p=0.49)) == {B}
-    assert drawn([0.0, 2 / 7 + 1e-9], top_p=0.51) == [A, B]
-    assert drawn([0.0, 0.999], top_p=0.9) == [A, C]  # END is not needed
-    assert drawn([0.0, 0.999], top_p=0.91) == [END, C]
-    assert drawn([0.0, 0.15, 0.5, 0.9], top_p=1.0) == drawn([0.0, 0.15, 0.5, 0.9])
+    assert kept(top_p=0.49) == {B: 1.0}
+    assert kept(top_p=0.51) == pytest.approx({A: 2 / 7, B: 5 / 7})
+    assert list(kept(top_p=0.9)) == [A, B, C]  # END is not needed
+    assert list(kept(top_p=0.91)) == [END, A, B, C]
+    assert kept(top_p=1.0) == kept()
 
 
 def test_the_nucleus_is_that_of_the_top_k() -> None:
     # of the three A, B, C with 0.2, 0.5, 0.2 of 0.9, A and B have 0.78, and B alone 0.56
-    assert set(drawn([0.0, 0.999], top_k=3, top_p=0.55)) == {B}
-    assert drawn([0.0, 0.999], top_k=3, top_p=0.77) == [A, B]
+    assert kept(top_k=3, top_p=0.55) == {B: 1.0}
+    assert list(kept(top_k=3, top_p=0.77)) == [A, B]
+
+
+# ------------------------------------------------------------------------------------------------------------ the race
+
+ALL = 2**64 - 1
+
+
+def split_mix(key: int, number: int) -> int:
+    """Number `number` of SplitMix64 that starts at `key`, as Steele, Lea & Flood (2014) write it."""
+    bits = (key + (number + 1) * 0x9E3779B97F4A7C15) & ALL
+    bits = ((bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9) & ALL
+    bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) & ALL
+    return bits ^ (bits >> 31)
+
+
+def test_arrivals_are_from_split_mix() -> None:
+    assert split_mix(1234567, 0) == 6457827717110365317  # as other implementations have it
+    assert split_mix(1234567, 1) == 3203168211198807973
+    starts, ids = [0, 1234567, -1, -(2**63), 2**63 - 1], [0, 3, 5, 31_999]
+    times = arrivals(torch.tensor(starts), torch.tensor(ids))
+    for start, row in zip(starts, times.tolist(), strict=True):
+        for number, time in zip(ids, row, strict=True):
+            uniform = ((split_mix(start & ALL, number) >> 12) + 0.5) / 2**52
+            assert time == pytest.approx(-math.log1p(-uniform), rel=1e-5)
+
+
+def test_arrivals_are_exponential_and_independent() -> None:
+    """Their means, variances and correlations, over keys and over tokens; none is 0, or infinite."""
+    times = arrivals(keys(3, [(0,)], samples=1, steps=2000)[0, 0], torch.arange(300))
+    assert bool(((times > 0) & times.isfinite()).all())
+    assert times.mean().item() == pytest.approx(1.0, abs=0.01)
+    assert times.var().item() == pytest.approx(1.0, abs=0.03)
+    for rows in (times[:300], times[:300].T):
+        beside = torch.corrcoef(rows).triu(diagonal=1)
+        assert beside.abs().max().item() < 0.35  # 6 / √300
+        assert beside.sum().item() / (300 * 299 / 2) == pytest.approx(0.0, abs=0.002)
+
+
+def test_a_piece_has_the_same_chance_among_others() -> None:
+    """As where a shortlist leaves some out: what is drawn from all of them, and is on the list, is drawn from it."""
+    drawn = keys(7, [(place,) for place in range(500)], samples=1, steps=1).flatten()
+    probabilities = torch.rand(50, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    ids = torch.arange(0, 50, 3)
+    every = (probabilities / arrivals(drawn, torch.arange(50))).argmax(dim=1)
+    some = ids[(probabilities[ids] / arrivals(drawn, ids)).argmax(dim=1)]
+    assert torch.equal(every[every % 3 == 0], some[every % 3 == 0])
+    assert (every % 3 == 0).sum() > 100
 
 
 # ------------------------------------------------------------------------------------------------- whole translations
 
 
-def samples(tables: Tensor, uniform: Tensor, limits: list[int], **options: float) -> list[list]:
+def samples(tables: Tensor, drawn: Tensor, limits: list[int], **options: float) -> list[list]:
     return search(
         table_step(tables),
         Rows(torch.arange(len(tables))),
-        Draws(uniform, SamplingConfig(**options)),
+        Draws(drawn, SamplingConfig(**options)),
         length_penalty="average",
         max_lengths=torch.tensor(limits),
         n_best=1,
@@ -88,15 +128,15 @@ def samples(tables: Tensor, uniform: Tensor, limits: list[int], **options: float
 def test_agrees_with_one_translation_at_a_time(options: dict[str, float]) -> None:
     limits = [1, 2, 3, 5, 7]
     tables = random_tables(5, 8, seed=7, spread=1.0)
-    uniform = numbers(3, [(place,) for place in range(5)], samples=4, steps=7)
-    results = samples(tables, uniform, limits, **options)
+    drawn = keys(3, [(place,) for place in range(5)], samples=4, steps=7)
+    results = samples(tables, drawn, limits, **options)
     assert [len(sentence) for sentence in results] == [4] * 5
-    for table, limit, rows, sentence in zip(tables, limits, uniform, results, strict=True):
-        for values, hypothesis in zip(rows, sentence, strict=True):
+    for table, limit, rows, sentence in zip(tables, limits, drawn, results, strict=True):
+        for of_sample, hypothesis in zip(rows, sentence, strict=True):
             words = [BEGIN]
             while words[-1] != END:
-                value = values[len(words) - 1 : len(words)]
-                token = int(drawn_tokens(table[words[-1]][None], value, SamplingConfig(**options)))
+                times = arrivals(of_sample[len(words) - 1 : len(words)], torch.arange(8))
+                token = int((kept_probabilities(table[words[-1]][None], SamplingConfig(**options)) / times).argmax())
                 words.append(END if len(words) == limit else token)
             total = sum(float(table[last, token]) for last, token in itertools.pairwise(words))
             assert hypothesis.tokens == words[1:-1]
@@ -108,8 +148,8 @@ def test_frequencies_are_the_probabilities() -> None:
     tables = random_tables(1, 6, seed=1, spread=1.0)
     tables[0, :, [PAD, BEGIN]] = -math.inf
     tables = tables.log_softmax(dim=-1)
-    uniform = numbers(11, [(0,)], samples=20_000, steps=3)
-    counts = Counter(tuple(hypothesis.tokens) for hypothesis in samples(tables, uniform, [3])[0])
+    drawn = keys(11, [(0,)], samples=20_000, steps=3)
+    counts = Counter(tuple(hypothesis.tokens) for hypothesis in samples(tables, drawn, [3])[0])
     for words in [(), (4,), (5,), (4, 4), (5, 4), (1, 5)]:
         path = [BEGIN, *words] + [END] * (len(words) < 2)  # at the limit END is no choice
         probability = math.exp(sum(float(tables[0, last, token]) for last, token in itertools.pairwise(path)))
@@ -121,7 +161,7 @@ def test_nan_is_an_error() -> None:
     tables = random_tables(1, 6, seed=1, spread=1.0)
     tables[0, BEGIN, 5] = math.nan
     with pytest.raises(NotNumbersError, match=r"token 1 .*NaN"):
-        samples(tables, numbers(1, [(0,)], samples=1, steps=3), [3])
+        samples(tables, keys(1, [(0,)], samples=1, steps=3), [3])
 
 
 def test_what_would_follow_a_sample_that_has_ended_does_not_matter() -> None:
@@ -131,7 +171,8 @@ def test_what_would_follow_a_sample_that_has_ended_does_not_matter() -> None:
     tables[0, END] = math.nan
     tables[0, 4, [END, 5]] = math.log(0.5)
     tables[0, 5, END] = 0.0
-    (hypotheses,) = samples(tables, torch.tensor([[[0.1, 0.9, 0.9, 0.9], [0.9, 0.9, 0.9, 0.9]]]).double(), [4])
+    end = key_for(END, 4)
+    (hypotheses,) = samples(tables, torch.tensor([[[end] * 4, [key_for(4, END), key_for(5, END), end, end]]]), [4])
     assert [hypothesis.tokens for hypothesis in hypotheses] == [[], [4, 5]]
 
 
@@ -139,16 +180,16 @@ def test_no_possible_end_at_the_limit_is_an_error() -> None:
     tables = torch.full((1, 6, 6), -math.inf)
     tables[0, BEGIN, 4] = 0.0
     with pytest.raises(NotNumbersError, match="the probability 0"):
-        samples(tables, numbers(1, [(0,)], samples=1, steps=1), [1])
+        samples(tables, keys(1, [(0,)], samples=1, steps=1), [1])
 
 
-def test_numbers_belong_to_the_seed_the_place_and_the_sample() -> None:
-    several = numbers(5, [(0, 0), (7, 0), (7, 1)], samples=3, steps=4)
+def test_keys_belong_to_the_seed_the_place_and_the_sample() -> None:
+    several = keys(5, [(0, 0), (7, 0), (7, 1)], samples=3, steps=4)
     assert several.shape == (3, 3, 4)
-    assert several.dtype == torch.float64
+    assert several.dtype == torch.int64
     assert len(several.unique()) == 36
-    assert torch.equal(numbers(5, [(7, 0)], samples=2, steps=2)[0], several[1, :2, :2])
-    assert not torch.equal(numbers(6, [(7, 0)], samples=3, steps=4)[0], several[1])
+    assert torch.equal(keys(5, [(7, 0)], samples=2, steps=2)[0], several[1, :2, :2])
+    assert not torch.equal(keys(6, [(7, 0)], samples=3, steps=4)[0], several[1])
 
 
 # ----------------------------------------------------------------------------------------------------- the translator
