@@ -620,7 +620,7 @@ class Retain(Section):
 
 class ValidationConfig(Section):
     metric: Metric = "bleu"
-    """The metric that chooses the best checkpoints."""
+    """The metric that chooses the best checkpoints; of equal values, such as a BLEU of 0, that with the lower loss."""
     retain: Retain | None = None
     """What a fine-tuned model must not forget: a checkpoint that is too much worse on a watched corpus is never the
     best, nor does it count as an improvement for early stopping. The first checkpoint is the model as it starts, with
@@ -628,7 +628,7 @@ class ValidationConfig(Section):
     beam_size: BeamSize = 1
     """Beam size of the translations that validation scores; 1 is greedy search."""
     tokenize: Tokenizer = "13a"
-    """sacreBLEU's tokenization for the validation BLEU."""
+    """sacreBLEU's tokenization for the validation BLEU. Scripts without spaces need zh, ja-mecab, flores200, or char."""
     lowercase: bool = False
     """Whether the validation BLEU ignores case."""
     samples: int = Field(default=4, ge=0, le=100)

@@ -62,10 +62,10 @@ def beyond_start(progress: Progress, config: TrainingConfig, pieces: int, *, is_
     limit = config.divergence
     if limit is None or not progress.best or progress.beyond < (1 if is_over else limit.patience):
         return None
-    (value, number), metric = progress.best[0], config.validation.metric
+    best, metric = progress.best[0], config.validation.metric
     count = "" if progress.beyond == 1 else f", {progress.beyond} in a row"
     return (
         f"validation loss {progress.validation_loss:.4g}{count} above {limit.loss_factor:g} × ln({pieces:,}) = "
         f"{bound(limit, pieces):.4g}, where a model that knows nothing has ln({pieces:,}) (training.divergence); the "
-        f"best model so far is that of update {number:,}, {metric} {value:.4g}"
+        f"best model so far is that of update {best.update:,}, {metric} {best.value:.4g}"
     )

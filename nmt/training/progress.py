@@ -6,7 +6,7 @@ All fields are plain numbers, texts and lists, so that the whole is one JSON obj
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from nmt.config.schema import Interval, TrainingConfig
 from nmt.data.batching import Batch
@@ -69,6 +69,14 @@ class Window:
         return means
 
 
+class Scored(NamedTuple):
+    """A validation whose model may be chosen."""
+
+    value: float  # of the metric that chooses
+    update: int
+    loss: float = 0.0  # nats; of equal values, such as a BLEU of 0, the one with the lower loss is the better
+
+
 @dataclass
 class Progress:
     """The position in the data, the counters, and what validation has found so far."""
@@ -80,9 +88,10 @@ class Progress:
     seconds: float = 0.0  # of training and validation, over all sittings
     validated: int = -1  # the update of the last validation
     retained: float | None = None  # the metric of the watched corpus at the start, which limits what may be the best
-    best: list[tuple[float, int]] = field(default_factory=list)  # (value, update), best first
+    best: list[Scored] = field(default_factory=list)  # best first
     last: list[int] = field(default_factory=list)  # updates of the newest checkpoints, newest first
-    stopping_best: float | None = None  # early stopping: the best value, and validations since
+    stopping_best: float | None = None  # early stopping: the best value, the loss with it, and validations since
+    stopping_loss: float = 0.0
     stopping_waited: int = 0
     skipped: int = 0  # updates left out because their loss or gradient was no finite number
     validation_loss: float = 0.0  # of the last validation
@@ -102,26 +111,29 @@ class Progress:
     def record(self, metrics: dict[str, float], config: TrainingConfig) -> bool:
         """Record a validation at the current update; returns whether it is the best so far.
 
-        Among equal values the earliest is the best. What forgets too much is never better than anything.
+        Among equal values the one with the lowest loss is the best, and then the earliest. What forgets too much is
+        never better than anything.
         """
         self.validated = self.update
         retain = config.validation.retain
         is_good = retains(metrics, retain, self.retained)
         if retain is not None and self.retained is None:
             self.retained = metrics[watched_metric(retain.corpus, retain.metric)]
-        value = metrics[config.validation.metric] if is_good else math.nan
-        is_best = better(config.validation.metric, value, self.best[0][0] if self.best else None)
+        metric, loss = config.validation.metric, metrics["loss"] if metrics["loss"] == metrics["loss"] else math.inf
+        value = metrics[metric] if is_good else math.nan
+        is_best = not self.best or _improves(metric, (value, loss), (self.best[0].value, self.best[0].loss))
         if value == value:
-            self.best.append((value, self.update))
-        sign = -1 if higher_is_better(config.validation.metric) else 1
-        self.best.sort(key=lambda entry: (sign * entry[0], entry[1]))
+            self.best.append(Scored(value, self.update, loss))
+        sign = -1 if higher_is_better(metric) else 1
+        self.best.sort(key=lambda entry: (sign * entry.value, entry.loss, entry.update))
         del self.best[max(config.keep_best, 1) :]
         self.last.insert(0, self.update)
         del self.last[config.keep_last :]
         if config.early_stopping is not None:
-            value = metrics[config.early_stopping.metric] if is_good else math.nan
-            if better(config.early_stopping.metric, value, self.stopping_best):
-                self.stopping_best, self.stopping_waited = value, 0
+            metric = config.early_stopping.metric
+            value = metrics[metric] if is_good else math.nan
+            if _improves(metric, (value, loss), (self.stopping_best, self.stopping_loss)):
+                self.stopping_best, self.stopping_loss, self.stopping_waited = value, loss, 0
             else:
                 self.stopping_waited += 1
         return is_best
@@ -140,7 +152,7 @@ class Progress:
 
     def kept(self, config: TrainingConfig) -> set[int]:
         """The updates whose checkpoints are kept now."""
-        return {update for _, update in self.best[: config.keep_best]} | set(self.last)
+        return {one.update for one in self.best[: config.keep_best]} | set(self.last)
 
     def end(self, config: TrainingConfig) -> str | None:
         """Why training is over at this point, or None."""
@@ -188,5 +200,10 @@ class Progress:
         window = Window(**saved["window"])
         if rank:
             window.padding = window.positions = 0
-        best = [(value, update) for value, update in saved["best"]]
+        best = [Scored(*entry) for entry in saved["best"]]  # once without a loss
         return cls(**{**saved, "window": window, "best": best})
+
+
+def _improves(metric: str, new: tuple[float, float], old: tuple[float | None, float]) -> bool:
+    """Whether a value, and the loss with it, improve on others."""
+    return better(metric, new[0], old[0]) or (new[0] == old[0] and new[1] < old[1])

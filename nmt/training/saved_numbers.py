@@ -60,7 +60,9 @@ def _is_window(sums: dict[str, Any]) -> bool:
 
 
 def _is_scored(entry: Any) -> bool:
-    return isinstance(entry, list) and len(entry) == 2 and _is_number(entry[0]) and _is_count(entry[1])
+    if not (isinstance(entry, list) and 2 <= len(entry) <= 3):  # once there was no loss
+        return False
+    return _is_number(entry[0]) and _is_count(entry[1]) and all(map(_is_number, entry[2:]))
 
 
 def _is_number(value: Any) -> bool:

@@ -126,7 +126,7 @@ class SavedStates:
         """
         if not progress.best:
             return
-        _, update = progress.best[0]
+        update = progress.best[0].update
         best, checkpoint = self.folder.best_path, self.folder.checkpoint_path(update)
         if (problem := _why_unreadable(best)) is None:
             return

@@ -302,7 +302,7 @@ class Trainer:
         """Average the best checkpoints; the average becomes the best model if it validates better than each of them."""
         progress, metric = self.progress, self.settings.validation.metric
         best = progress.best[: self.settings.average_best]
-        files = {number: self.folder.checkpoint_path(number) for _, number in best}
+        files = {one.update: self.folder.checkpoint_path(one.update) for one in best}
         paths = whole_checkpoints(files, self.model.state_dict(), processes=self.processes, log=self.log)
         if len(paths) < 2:
             self.log(f"no average: it takes two of the best checkpoints, and {len(paths)} can be read")
@@ -310,7 +310,7 @@ class Trainer:
         with with_weights(self.model, average_weights(paths.values())):
             metrics, _ = self._scored()
             self._record("average", metrics)
-            wins = self._retains(metrics) and better(metric, metrics[metric], progress.best[0][0])
+            wins = self._retains(metrics) and better(metric, metrics[metric], progress.best[0].value)
             if wins:
                 self._write_model(self.folder.best_path, metrics, average_of_updates=sorted(paths))
         verdict = "better, and now the best model" if wins else "no better than the best checkpoint"

@@ -17,7 +17,7 @@ from nmt.tensor_file import read_tensors
 from nmt.training.checkpoint import KIND, random_state, read_state, restore, seed_process, write_state
 from nmt.training.distributed import ALONE
 from nmt.training.optim import build_optimizer, build_schedule
-from nmt.training.progress import Progress
+from nmt.training.progress import Progress, Scored
 from tests.hostile_files import rewrite
 
 OPTIMIZERS: list[dict[str, Any]] = [
@@ -29,7 +29,7 @@ OPTIMIZERS: list[dict[str, Any]] = [
 ]
 
 NUMBERS: dict[str, Any] = {
-    "progress": asdict(Progress(update=3, epoch=1, best=[(2.5, 2)], last=[2])),
+    "progress": asdict(Progress(update=3, epoch=1, best=[Scored(2.5, 2)], last=[2])),
     "schedule": {"current": 1.0, "best": None},
     "recorded": 300,
     "data": "abc def",

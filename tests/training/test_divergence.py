@@ -10,7 +10,7 @@ from nmt.config.schema import Divergence, TrainingConfig
 from nmt.data.batching import make_batch
 from nmt.training.distributed import Processes
 from nmt.training.divergence import beyond_start, bound, not_finite, place
-from nmt.training.progress import Progress
+from nmt.training.progress import Progress, Scored
 
 
 def test_the_place_of_an_update() -> None:
@@ -51,7 +51,7 @@ def test_the_bound_is_a_multiple_of_the_loss_of_guessing() -> None:
 
 def test_how_many_validations_it_takes() -> None:
     config = TrainingConfig.model_validate({"divergence": {"patience": 2}})
-    progress = Progress(best=[(3.25, 40)], validation_loss=1e8)
+    progress = Progress(best=[Scored(3.25, 40)], validation_loss=1e8)
     reasons = []
     for progress.beyond in (0, 1, 2):
         reasons.append([beyond_start(progress, config, 8000, is_over=is_over) for is_over in (False, True)])

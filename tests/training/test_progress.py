@@ -6,14 +6,14 @@ from typing import Any
 
 from nmt.config.schema import TrainingConfig
 from nmt.training.distributed import ALONE, Processes
-from nmt.training.progress import Progress, Window
+from nmt.training.progress import Progress, Scored, Window
 
 
 def validated(progress: Progress, config: TrainingConfig, *values: float, metric: str = "bleu") -> list[bool]:
     results = []
     for value in values:
         progress.update += 10
-        results.append(progress.record({metric: value, "bleu": value, "loss": value}, config))
+        results.append(progress.record({"loss": 1.0, "bleu": value, metric: value}, config))
     return results
 
 
@@ -25,7 +25,7 @@ def test_best_and_last_checkpoints() -> None:
     config = training(keep_best=2, keep_last=1)
     progress = Progress()
     assert validated(progress, config, 5.0, 7.0, 6.0, 7.0, 1.0) == [True, True, False, False, False]
-    assert progress.best == [(7.0, 20), (7.0, 40)]  # the earlier of two equal values is better
+    assert progress.best == [(7.0, 20, 1.0), (7.0, 40, 1.0)]  # the earlier of two equal ones is better
     assert progress.last == [50]
     assert progress.kept(config) == {20, 40, 50}
 
@@ -34,7 +34,34 @@ def test_low_loss_is_best_and_no_number_never_is() -> None:
     config = training(validation={"metric": "loss"}, keep_best=2)
     progress = Progress()
     assert validated(progress, config, 3.0, math.nan, 2.0, 4.0, metric="loss") == [True, False, True, False]
-    assert progress.best == [(2.0, 30), (3.0, 10)]
+    assert progress.best == [(2.0, 30, 2.0), (3.0, 10, 3.0)]
+
+
+def test_of_equal_values_the_lower_loss_is_the_better() -> None:
+    """As where BLEU is 0 for a long time. A loss that is no number is the worst; another BLEU is not outdone by it."""
+    config = training(keep_best=9, early_stopping={"metric": "bleu", "patience": 2})
+    progress = Progress()
+    results = []
+    for bleu, loss in ((0.0, 5.0), (0.0, math.nan), (0.0, 4.0), (0.0, 4.5), (0.0, 3.0)):
+        progress.update += 10
+        results.append(progress.record({"bleu": bleu, "loss": loss}, config))
+    assert results == [True, False, True, False, True]
+    assert [one.update for one in progress.best] == [50, 30, 40, 10, 20]
+    assert progress.stopping_waited == 0
+    assert progress.record({"bleu": 1.0, "loss": 9.0}, config)
+    assert not progress.record({"bleu": 0.9, "loss": 1.0}, config)
+    assert progress.end(config) is None
+    assert not progress.record({"bleu": 1.0, "loss": 9.0}, config)
+    assert progress.end(config) == "no better bleu in 2 validations"
+
+
+def test_a_state_of_an_earlier_version_has_no_losses() -> None:
+    saved = json.loads(json.dumps(Progress(best=[Scored(2.5, 3, 1.0)]).as_json(ALONE)))
+    saved["best"] = [[2.5, 3]]
+    del saved["stopping_loss"]
+    progress = Progress.from_json(saved)
+    assert progress.best == [Scored(2.5, 3)]
+    assert not progress.record({"bleu": 2.5, "loss": 0.5}, training())  # the earliest is the best, as it was then
 
 
 def test_the_share_of_the_run_that_is_done() -> None:
@@ -66,10 +93,10 @@ def test_what_forgets_too_much_is_no_best_one() -> None:
     progress = Progress()
     results = []
     for new, old in ((5.0, 30.0), (6.0, 28.5), (9.0, 28.4), (7.0, math.nan), (8.0, 31.0)):
-        results.append(progress.record({"bleu": new, "old.bleu": old}, config))
+        results.append(progress.record({"loss": 1.0, "bleu": new, "old.bleu": old}, config))
         progress.update += 10
     assert results == [True, True, False, False, True]
-    assert progress.best == [(8.0, 40), (6.0, 10), (5.0, 0)]
+    assert progress.best == [(8.0, 40, 1.0), (6.0, 10, 1.0), (5.0, 0, 1.0)]
     assert progress.retained == 30.0
     assert progress.stopping_waited == 0
     restored = Progress.from_json(json.loads(json.dumps(progress.as_json(ALONE))))

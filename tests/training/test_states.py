@@ -19,7 +19,7 @@ from nmt.training.checkpoint import read_state, seed_process
 from nmt.training.distributed import ALONE, Processes
 from nmt.training.divergence import Diverged
 from nmt.training.optim import build_schedule
-from nmt.training.progress import Progress, Window
+from nmt.training.progress import Progress, Scored, Window
 from nmt.training.run_folder import RunFolder
 from nmt.training.states import SavedStates, saved_state
 from tests.random_model import save_random_model
@@ -260,7 +260,7 @@ def test_a_process_goes_on_where_it_was(folder: RunFolder) -> None:
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_the_first_process_tells_of_a_best_model_that_is_damaged(folder: RunFolder, rank: int) -> None:
-    states(folder).write(Progress(update=4, best=[(2.5, 3)]), RECORDS, where="")
+    states(folder).write(Progress(update=4, best=[Scored(2.5, 3)]), RECORDS, where="")
     _, _, log = resumed(folder, OneOfTwo(rank))
     told = [line for line in warnings(log) if str(folder.best_path) in line]
     assert len(told) == (rank == 0)
@@ -277,7 +277,7 @@ def test_a_damaged_best_model_is_restored_from_its_checkpoint(
     checkpoints are left from a kill, and may go."""
     training = CONFIG.training.model_copy(update={"average_best": average, "keep_best": 2})
     config = CONFIG.model_copy(update={"training": training})
-    progress = Progress(update=4, best=[(2.5, 3), (2.5, 4)], last=[4], finished=finished)
+    progress = Progress(update=4, best=[Scored(2.5, 3), Scored(2.5, 4)], last=[4], finished=finished)
     save_random_model(folder.checkpoint_path(3))
     folder.checkpoint_path(2).touch()
     replace(states(folder), config=config).write(progress, RECORDS, where="")
