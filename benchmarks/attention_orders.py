@@ -60,7 +60,8 @@ def difference(
     for one, other in pairs:
         systems = {"first": one.translations, "second": other.translations}
         tested = compare(systems, [reference], metrics=["bleu"], tokenize=tokenize, methods=["bootstrap"])
-        chances.append(tested.significance[0].p_values["second"]["bleu"])
+        p = tested.significance[0].p_values["second"]["bleu"]
+        chances.append(1.0 if p is None else p)  # None: the translations are identical
     return Difference(
         pairs[0][0].row,
         pairs[0][1].row,

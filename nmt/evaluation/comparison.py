@@ -78,7 +78,8 @@ class Significance:
     """Whether the other systems differ from the baseline by more than chance, by one method.
 
     `p_values[system][metric]`: the probability of a difference at least as large as the one seen, in either direction,
-    if the two systems were equally good. `signatures`: sacreBLEU's by metric, with the samples and the seed.
+    if the two systems were equally good; None if the translations are those of the baseline, line by line, where
+    sacreBLEU's would be the smallest possible one. `signatures`: sacreBLEU's by metric, with the samples and the seed.
     """
 
     method: Method
@@ -86,7 +87,7 @@ class Significance:
     samples: int  # resamples or trials
     seed: int | None  # None: another one each time
     signatures: Mapping[str, str]
-    p_values: Mapping[str, Mapping[str, float]]
+    p_values: Mapping[str, Mapping[str, float | None]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,10 +122,11 @@ class Comparison:
         return len(self.references[0])
 
     def best(self, metric: str) -> frozenset[str]:
-        """The names of the systems with the best score, more than one where they are equal."""
+        """The names of the systems with the best score, more than one where they are equal; none if all are equal."""
         scores = {one.name: round(one.scores[metric].score, 6) for one in self.systems}
         top = (max if self.measures[metric].better == "higher" else min)(scores.values())
-        return frozenset(name for name, score in scores.items() if score == top)
+        names = frozenset(name for name, score in scores.items() if score == top)
+        return names if len(names) < len(scores) else frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +199,13 @@ def compare(
             samples=samples[method],
             seed=seed,
             signatures={name: test.signature for name, test in tested.items()},
-            p_values={rival: {name: test.p_values[rival] for name, test in tested.items()} for rival in rivals},
+            p_values={
+                rival: {
+                    name: None if list(systems[rival]) == list(systems[baseline]) else test.p_values[rival]
+                    for name, test in tested.items()
+                }
+                for rival in rivals
+            },
         )
         for method, tested in tests.items()
     ]

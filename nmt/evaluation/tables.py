@@ -59,7 +59,10 @@ def json_object(comparison: Comparison, *, tokenize: str, lowercase: bool) -> di
                 "samples": test.samples,
                 "seed": test.seed,
                 "signatures": dict(test.signatures),
-                "p_values": {name: _rounded(p_values) for name, p_values in test.p_values.items()},
+                "p_values": {
+                    name: {metric: None if p is None else round(p, 6) for metric, p in p_values.items()}
+                    for name, p_values in test.p_values.items()
+                },
             }
             for test in comparison.significance
         ]
@@ -120,7 +123,7 @@ def _rows_of_systems(comparison: Comparison, metric: str) -> Iterator[Row]:
             f"{score.score:.2f}",
             difference,
             *[_interval(score.interval)] * shows_intervals,
-            *([f"{p_value:.4f}" for p_value in p_values] or [""] * len(tests)),
+            *(["–" if p_value is None else f"{p_value:.4f}" for p_value in p_values] or [""] * len(tests)),
         )
 
 
@@ -195,7 +198,7 @@ def _count(comparison: Comparison) -> str:
 
 def _meaning(comparison: Comparison) -> Iterator[str]:
     """What the columns mean, in sentences; then what they say about each system."""
-    if len(comparison.runs) != 1:
+    if len(comparison.runs) > 1 or (not comparison.runs and any(map(comparison.best, comparison.measures))):
         yield "* the best."
     if comparison.runs:
         yield "s.d.: the sample standard deviation of the scores of the runs (divided by their number less one)."
@@ -222,11 +225,13 @@ def _meaning(comparison: Comparison) -> Iterator[str]:
 def _verdict(comparison: Comparison, scored: System) -> str:
     """Such as "new is better than old in BLEU (p < 0.05); in TER the difference may be chance." """
     baseline = comparison.systems[0]
+    if None in comparison.significance[0].p_values[scored.name].values():
+        return f"{shown(scored.name)} and {shown(baseline.name)} are identical, line by line; there is nothing to test."
     titles: dict[str, list[str]] = {"better": [], "worse": [], "unclear": []}
     for metric, measure in comparison.measures.items():
         rise = scored.scores[metric].score - baseline.scores[metric].score
         gain = rise if measure.better == "higher" else -rise
-        largest = max(test.p_values[scored.name][metric] for test in comparison.significance)
+        largest = max(test.p_values[scored.name][metric] or 0.0 for test in comparison.significance)
         kind = "unclear" if largest >= SIGNIFICANT or gain == 0 else "better" if gain > 0 else "worse"
         titles[kind].append(measure.title)
     told = [

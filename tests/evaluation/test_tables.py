@@ -163,7 +163,7 @@ def test_no_line_is_longer_than_80_columns_and_long_names_keep_both_ends() -> No
     shown = table(compared(scores, significance=tuple(tests)))
     assert max(map(len, shown.splitlines())) <= 80
     first, second = shown.splitlines()[1:3]
-    assert first.startswith("* runs/one")
+    assert first.startswith("  runs/one")
     assert "first.de " in first
     assert "second.de " in second
     assert "seed none" in shown
@@ -183,13 +183,33 @@ def test_without_tests_there_is_no_p() -> None:
     assert len(lines) == 10
 
 
-def test_equal_systems_are_both_the_best_and_nothing_is_said_of_them() -> None:
+def test_of_equal_systems_none_is_the_best_and_nothing_is_said_of_them() -> None:
     test = Significance(
         method="bootstrap", baseline="a", samples=3, seed=1, signatures={}, p_values={"b": {"ter": 0.0196}}
     )
     shown = table(compared({"a": {"ter": (55.0, None)}, "b": {"ter": (55.0, None)}}, significance=(test,)))
-    assert [line[0] for line in shown.splitlines()[1:3]] == ["*", "*"]
+    assert "*" not in shown
     assert "b: in TER the difference may be chance." in shown
+    third = {"a": {"ter": (55.0, None)}, "b": {"ter": (55.0, None)}, "c": {"ter": (60.0, None)}}
+    assert [line[0] for line in table(compared(third)).splitlines()[1:4]] == ["*", "*", " "]
+
+
+def test_identical_systems_have_a_dash_for_p_and_are_called_identical() -> None:
+    test = Significance(
+        method="bootstrap",
+        baseline="a",
+        samples=3,
+        seed=1,
+        signatures={},
+        p_values={"b": {"ter": None}, "c": {"ter": 0.02}},
+    )
+    scores = {"a": {"ter": (55.0, None)}, "b": {"ter": (55.0, None)}, "c": {"ter": (60.0, None)}}
+    shown = table(compared(scores, significance=(test,))).splitlines()
+    assert shown[2].split() == ["*", "b", "55.00", "+0.00", "–"]
+    assert "b and a are identical, line by line; there is nothing to test." in shown
+    assert "c is worse than a in TER (p < 0.05)." in shown
+    (significance,) = json_object(compared(scores, significance=(test,)), **HOW)["significance"]
+    assert significance["p_values"] == {"b": {"ter": None}, "c": {"ter": 0.02}}
 
 
 def test_json_of_several_systems() -> None:

@@ -21,6 +21,14 @@ def made(comparison: Comparison, **more: Any) -> Contents:
     return contents(comparison, tokenize="13a", lowercase=False, **more)
 
 
+def test_systems_that_are_identical_have_no_p_and_no_star() -> None:
+    text = page(made(compare({"a": examples.GOOD, "b": examples.GOOD}, [examples.REFERENCE], methods=("bootstrap",))))
+    assert "<small>p: – (same translations as A)</small>" in text
+    assert "(best)" not in text
+    assert "marks the best score" not in text
+    assert "marks the best score" in page(made(examples.small()))
+
+
 def test_groups_and_habits() -> None:
     report = made(examples.small())
     by_length, by_frequency = report.groupings
