@@ -31,7 +31,9 @@ INTRODUCTION = """\
 One YAML file describes one experiment; [`configs/`](../configs) has complete ones. The tables below list every key.
 
 **Mistakes.** Unknown keys, wrong types, values out of range, repeated keys, contradictions between keys and options
-that would have no effect are reported all at once, before any work begins:
+that would have no effect are reported all at once, before any work begins. What JoeyNMT, OpenNMT-py, fairseq, or
+Hugging Face call a key (`lr`, `epochs`, `rnn_size`, `num_beams`, …) is answered with its name here, and an option of
+`nmt-train` (`device`, `output`, …) with that option:
 
 ```text
 nmt-train: 4 problems:

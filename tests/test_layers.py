@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "nmt"
 
 LAYERS = (  # from the bottom up; a name stands for a folder or a single module of nmt/
-    ("errors", "examples", "files", "symbols"),
+    ("errors", "examples", "files", "other_names", "symbols"),
     ("config", "pharaoh", "tensor_file"),
     ("jobs",),
     ("data", "evaluation", "ops"),

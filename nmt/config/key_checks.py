@@ -30,6 +30,7 @@ from nmt.config.problems import Problem, in_words, joined, nearest_hint, unknown
 from nmt.config.schema import Config
 from nmt.config.yaml_text import KeyPath
 from nmt.errors import UserError, nearest
+from nmt.other_names import our_keys, our_option
 
 MOST_PROBLEMS = 100  # reported at once; looking for the names that 10,000 keys might mean would take a minute
 _ROUNDS = 10  # replacing a mistake can uncover others below it; no part of the schema is nested deeper than this
@@ -157,14 +158,29 @@ def _wrong_value(path: KeyPath, value: Any, schema: Schema) -> str:
 
 
 def _unknown_key(path: KeyPath, around: Any, section: Schema) -> str:
-    key, siblings = str(path[-1]), keys(section, around)
-    homes = sections_with(key)
-    belongs = f"it belongs to {', or '.join(homes)}" if homes else ""
-    hint = nearest_hint(path[-1], siblings)
-    if not hint and not belongs:
-        hint = f"nearest: {dotted(elsewhere)}" if (elsewhere := similar_elsewhere(key)) else ""
+    siblings = keys(section, around)
     where = f"allowed when the name is {around['name']}" if variants(section) else "allowed here"
-    return joined("unknown key", hint, belongs, f"{where}: {', '.join(siblings)}")
+    return joined("unknown key", _hint(path, siblings), f"{where}: {', '.join(siblings)}")
+
+
+def _hint(path: KeyPath, siblings: list[str]) -> str:
+    """What an unknown key may stand for; `siblings` are the keys of its section. Empty if nothing is near."""
+    key = str(path[-1])
+    if option := our_option(key):
+        return f"it is the option {option} of nmt-train"
+    if homes := sections_with(key):
+        return joined(nearest_hint(path[-1], siblings), f"it belongs to {', or '.join(homes)}")
+    if known := _called_so_elsewhere(path):
+        return f"nearest: {', or '.join(key[-1] if key[:-1] == path[:-1] else dotted(key) for key in known)}"
+    if hint := nearest_hint(path[-1], siblings):
+        return hint
+    return f"nearest: {dotted(elsewhere)}" if (elsewhere := similar_elsewhere(key)) else ""
+
+
+def _called_so_elsewhere(path: KeyPath) -> list[tuple[str, ...]]:
+    """The keys that other toolkits call like the last name of `path`: that of its section, or else all."""
+    known = [tuple(key.split(".")) for key in our_keys(str(path[-1]))]
+    return [key for key in known if key[:-1] == path[:-1]] or known
 
 
 def _doubtful(path: KeyPath, kind: str, tree: Any) -> list[KeyPath]:
@@ -174,6 +190,10 @@ def _doubtful(path: KeyPath, kind: str, tree: Any) -> list[KeyPath]:
     if kind != "extra_forbidden":
         return [path]
     around, key = path[:-1], str(path[-1])
+    if our_option(key):
+        return []
+    if known := _called_so_elsewhere(path):
+        return [*known]
     sibling, elsewhere = nearest(key, keys(schema_at(around, tree), value_at(tree, around))), similar_elsewhere(key)
     intended = [(*around, sibling)] if sibling else [elsewhere] if elsewhere else []
     return [*intended, *(place.path for place in places() if place.path[-1] == key)]

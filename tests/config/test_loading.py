@@ -23,6 +23,29 @@ Messages = Callable[..., list[str]]
         ),
         ("nonsense: 3", "my.yaml, line 1: nonsense: unknown key; allowed here: name, seed, data,"),
         ("batchsize: 3", "batchsize: unknown key; nearest: training.batch_size; allowed here: name,"),
+        # what other toolkits call a key, and what is an option
+        (
+            "training: {max_epochs: 2, optimizer: {lr: 3}}",
+            "optimizer.lr: unknown key; nearest: learning_rate; allowed when the name is adam:",
+        ),
+        (
+            "training: {max_epochs: 2, lr: 3}",
+            "training.lr: unknown key; nearest: training.optimizer.learning_rate; allowed here:",
+        ),
+        ("training: {max_steps: 3}", "training.max_steps: unknown key; nearest: max_updates; allowed here:"),
+        ("epochs: 3", "my.yaml, line 1: epochs: unknown key; nearest: training.max_epochs; allowed here: name,"),
+        ("decoding: {num_beams: 3}", "decoding.num_beams: unknown key; nearest: beam_size; allowed here:"),
+        ("model: {decoder: {rnn_size: 3}}", "decoder.rnn_size: unknown key; nearest: hidden_size; allowed here:"),
+        (
+            "model: {RNN-size: 3}",
+            "RNN-size: unknown key; nearest: model.encoder.hidden_size, or model.decoder.hidden_size; allowed here:",
+        ),
+        (
+            "training: {max_epochs: 2, device: cuda}",
+            "training.device: unknown key; it is the option --device of nmt-train; allowed here: optimizer,",
+        ),
+        ("init_from: x", "init_from: unknown key; it is the option --init-from of nmt-train; allowed here: name,"),
+        ("model: {use_cuda: true}", "use_cuda: unknown key; it is the option --device of nmt-train; allowed here:"),
         ("beam_size: 3", "beam_size: unknown key; it belongs to training.validation, or decoding; allowed here: name,"),
         (
             "training:\n  max_epochs: 20\n  learning_rate: 1",
