@@ -87,6 +87,10 @@ def test_wrong_options_are_told_at_once_and_import_nothing_heavy(function: str) 
         (["text"], "text: belongs to no option; give a value after its option's name"),
         (["--model"], "argument --model: expected one argument"),
         (["--beam"], "--beam: unknown; did you mean --beam-size?"),
+        (["--gpu"], "--gpu: unknown; did you mean --device?"),
+        (["--save-dir"], "--save-dir: unknown; did you mean --output?"),
+        (["--lr", "3"], "--lr: unknown; nmt-translate --help lists all options"),
+        (["my.yaml"], "my.yaml: belongs to no option; give a value after its option's name"),
         (["-o", "out"], "-o: unknown; nmt-translate --help lists all options"),
         (["--zebra\x1b[2J"], "--zebra\\x1b[2J: unknown; nmt-translate --help lists all options"),
     ],
@@ -96,6 +100,44 @@ def test_a_wrong_option(arguments: list[str], told: str, capsys: pytest.CaptureF
         COMMANDS["nmt-translate"].parser().parse_args(arguments)
     assert end.value.code == 2
     assert capsys.readouterr() == ("", f"nmt-translate: error: {told}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ["--lr", "3"],
+            "--lr: unknown; set it in the configuration, or with --set training.optimizer.learning_rate=3",
+        ),
+        (
+            ["--hidden-size=a b", "--resume"],
+            (
+                "--hidden-size: unknown; set it in the configuration, or with "
+                "--set 'model.encoder.hidden_size=a b' --set 'model.decoder.hidden_size=a b'"
+            ),
+        ),
+        (
+            ["--epochs", "--resume"],
+            "--epochs: unknown; set it in the configuration, or with --set training.max_epochs=VALUE",
+        ),
+        (["--xy", "3"], "--xy: unknown; nmt-train --help lists all options"),
+        (["--hepl"], "--hepl: unknown; did you mean --help?"),
+        (["--save_dir", "x"], "--save_dir: unknown; did you mean --output?"),
+        (["my.yaml"], "my.yaml: belongs to no option; write --config my.yaml"),
+        (["--resume", "my file.yml"], "my file.yml: belongs to no option; write --config 'my file.yml'"),
+        (["there"], "there: belongs to no option; write --config there"),
+        (["elsewhere"], "elsewhere: belongs to no option; give a value after its option's name"),
+    ],
+)
+def test_a_wrong_option_of_training(
+    arguments: list[str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "there").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as end:
+        COMMANDS["nmt-train"].parser().parse_args(arguments)
+    assert end.value.code == 2
+    assert capsys.readouterr() == ("", f"nmt-train: error: {told}\n")
 
 
 # -------------------------------------------------------------------------------------------------------------- nmt

@@ -1,6 +1,8 @@
 """A parser that knows --version, and that reports all wrong options at once, with the nearest names."""
 
 import argparse
+import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
@@ -9,6 +11,7 @@ from nmt import __version__
 from nmt.cli.common import describe
 from nmt.cli.outputs import STANDARD, write_text
 from nmt.errors import UserError, nearest
+from nmt.other_names import our_keys, our_option
 
 
 class Parser(argparse.ArgumentParser):
@@ -45,18 +48,35 @@ class Parser(argparse.ArgumentParser):
 
     def _unknown(self, rest: Sequence[str]) -> Iterator[str]:
         """What is wrong with the arguments that no option took, a line each."""
-        names = [name for name in self._option_string_actions if name.startswith("--")]
         after_unknown = False  # where a word is what an unknown option was to get
-        for argument in rest:
-            name = argument.partition("=")[0]
+        for argument, following in zip(rest, [*rest[1:], "-"], strict=True):
+            name, equals, value = argument.partition("=")
             if name.startswith("-") and name != "-":
-                word = name.lstrip("-")
-                similar = nearest(f"--{word}", names) if len(word) > 1 else None
-                hint = f"did you mean {similar}?" if similar else f"{self.prog} --help lists all options"
-                yield f"{name}: unknown; {hint}"
+                if not equals:
+                    value = "VALUE" if following.startswith("-") else following
+                yield f"{name}: unknown; {self._instead(name, value)}"
             elif not after_unknown:
-                yield f"{argument}: belongs to no option; give a value after its option's name"
+                yield f"{argument}: belongs to no option; {self._place_of(argument)}"
             after_unknown = name.startswith("-")
+
+    def _instead(self, name: str, value: str) -> str:
+        """What to write in the place of the unknown option `name`, which was given `value`."""
+        options = [option for option in self._option_string_actions if option.startswith("--")]
+        if our_option(name) in options:
+            return f"did you mean {our_option(name)}?"
+        if "--set" in options and (keys := our_keys(name)):
+            settings = " ".join(f"--set {shlex.quote(f'{key}={value}')}" for key in keys)
+            return f"set it in the configuration, or with {settings}"
+        word = name.lstrip("-")  # without what all options begin with, which would make them similar
+        similar = nearest(word, [option[2:] for option in options]) if len(word) > 1 else None
+        return f"did you mean --{similar}?" if similar else f"{self.prog} --help lists all options"
+
+    def _place_of(self, word: str) -> str:
+        """Where a word was to stand that is the value of no option."""
+        is_file = os.path.isfile(word)  # noqa: PTH113 - raises nothing where a path cannot be asked about
+        if "--config" in self._option_string_actions and (is_file or word.endswith((".yaml", ".yml"))):
+            return f"write --config {shlex.quote(word)}"
+        return "give a value after its option's name"
 
 
 def say(text: str) -> None:
