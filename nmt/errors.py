@@ -4,13 +4,18 @@ All mistakes are reported at once: a checking function yields its problems and r
 a function that raises into one that yields, and `checked` runs it all.
 """
 
+import os
 from collections.abc import Callable, Generator, Sequence
 from difflib import get_close_matches
+from itertools import islice
+from pathlib import Path
 from typing import TypeVar
 
 Result = TypeVar("Result")
 Otherwise = TypeVar("Otherwise")
 Checking = Generator[str, None, Result]  # yields problems, returns what was read
+
+_MOST_NAMES = 10_000  # of a folder among which the nearest is looked for
 
 
 class UserError(Exception):
@@ -50,6 +55,27 @@ def nearest(value: object, names: Sequence[str]) -> str | None:
     lower = {name.lower(): name for name in names}
     matches = get_close_matches(str(value).strip().lower(), list(lower), n=1, cutoff=0.6)
     return lower[matches[0]] if matches else None
+
+
+def nothing_at(path: Path, what: str = "no such file") -> str | None:
+    """What to say about a path where nothing is, with the nearest name there; None if something is there."""
+    try:
+        path.stat()
+        return None
+    except FileNotFoundError:
+        missing = path
+    except (OSError, ValueError):
+        return None  # opening it will give the reason
+    while not missing.parent.is_dir():
+        missing = missing.parent
+    try:
+        with os.scandir(missing.parent) as entries:
+            names = [entry.name for entry in islice(entries, _MOST_NAMES) if entry.name != missing.name]
+    except OSError:  # a folder that may not be listed
+        names = []
+    name = nearest(missing.name, names)
+    folder = "" if missing == path else f"; there is no folder {missing}"
+    return f"{path}: {what}{folder}" + (f"; nearest: {missing.with_name(name)}" if name else "")
 
 
 def caught(check: Callable[[], Result], otherwise: Otherwise) -> Checking[Result | Otherwise]:

@@ -1,8 +1,10 @@
 """Mistakes are reported all at once: checking functions yield problems, and return what they have read."""
 
+from pathlib import Path
+
 import pytest
 
-from nmt.errors import Checking, UserError, caught, checked, counted, first_of
+from nmt.errors import Checking, UserError, caught, checked, counted, first_of, nothing_at
 
 
 def read_number(text: str) -> Checking[int]:
@@ -58,6 +60,22 @@ def test_of_many_the_first_are_told() -> None:
     assert first_of(["a", "b", "c"], 2) == ["a", "b", "and 1 more"]
     many = first_of(["x"] * 1235, 1, before="{}: ", after=" lines are malformed")
     assert many == ["x", "{}: 1,234 more lines are malformed"]
+
+
+def test_where_nothing_is_the_nearest_name_is_told(tmp_path: Path) -> None:
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "train.en").touch()
+    (tmp_path / "corpus" / "link.en").symlink_to("nowhere")
+    assert nothing_at(tmp_path / "corpus" / "train.en") is None
+    missing = tmp_path / "corpus" / "trian.en"
+    assert nothing_at(missing) == f"{missing}: no such file; nearest: {tmp_path / 'corpus' / 'train.en'}"
+    missing = tmp_path / "corpus" / "zebra"
+    assert nothing_at(missing, "no such run") == f"{missing}: no such run"
+    missing, folder = tmp_path / "corpsu" / "train.en", tmp_path / "corpsu"
+    nearest = tmp_path / "corpus"
+    assert nothing_at(missing) == f"{missing}: no such file; there is no folder {folder}; nearest: {nearest}"
+    link = tmp_path / "corpus" / "link.en"  # to nothing; it is not its own nearest name
+    assert nothing_at(link) in (f"{link}: no such file", f"{link}: no such file; nearest: {link.with_name('train.en')}")
 
 
 def test_one_has_no_plural() -> None:

@@ -14,7 +14,7 @@ from typing import Literal, cast
 
 from nmt.cli.outputs import check_outputs, opened_for_writing
 from nmt.cli.parsers.evaluate import PROGRAM
-from nmt.errors import Checking, UserError, caught, first_of
+from nmt.errors import Checking, UserError, caught, first_of, nothing_at
 from nmt.evaluation.alignment_plot import check_plots
 from nmt.evaluation.curves import names, plot_curves
 from nmt.evaluation.measurements import FILE, Record, measurements
@@ -68,15 +68,15 @@ def _read(folder: Path, warnings: list[str]) -> list[Record]:
 
     Raises UserError where there are none.
     """
-    path, shown = folder / FILE, f"--curves {folder}"
+    path = folder / FILE
     if not folder.is_dir():
-        what = "is a file; give the folder of its run" if folder.exists() else "no such folder"
-        raise UserError(f"{shown}: {what}")
+        what = nothing_at(folder, "no such folder") or f"{folder}: is a file; give the folder of its run"
+        raise UserError(f"--curves {what}")
     try:
         with open(path, "rb") as file:
             records, damaged = measurements(file)
     except FileNotFoundError:
-        raise UserError(f"{shown}: is not the folder of a run: there is no {FILE} in it") from None
+        raise UserError(f"--curves {folder}: is not the folder of a run: there is no {FILE} in it") from None
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from None
     if not records:

@@ -14,7 +14,7 @@ from nmt.cli.common import choose_device
 from nmt.cli.outputs import Files
 from nmt.cli.parsers.shared import PRECISIONS
 from nmt.config.schema import EnsembleName
-from nmt.errors import Checking, caught
+from nmt.errors import Checking, caught, nothing_at
 
 if TYPE_CHECKING:
     import torch
@@ -62,8 +62,8 @@ def read_models(
     if precision is not None and precision not in PRECISIONS:
         yield f"--precision {precision}: unknown; choose one of {', '.join(PRECISIONS)}"
     if shortlist is not None and not shortlist.is_file():
-        missing = "is not a file" if shortlist.exists() else "no such file"
-        yield f"--shortlist {shortlist}: {missing}; make one with nmt-shortlist"
+        missing = nothing_at(shortlist) or f"{shortlist}: is not a file"
+        yield f"--shortlist {missing}; make one with nmt-shortlist"
     ensemble = options["ensemble"]
     if ensemble is not None and ensemble not in get_args(EnsembleName):
         yield f"--ensemble {shlex.quote(ensemble)}: unknown; choose one of {', '.join(get_args(EnsembleName))}"

@@ -26,8 +26,7 @@ from nmt.config import (
 )
 from nmt.config.schema import ParallelFiles
 from nmt.config.yaml_text import KeyPath
-from nmt.data.corpus import nothing_at
-from nmt.errors import Checking, UserError, caught, checked
+from nmt.errors import Checking, UserError, caught, checked, nothing_at
 from nmt.evaluation.metrics import check_tokenizer
 from nmt.examples import data, examples
 from nmt.models.combinations import model_problems

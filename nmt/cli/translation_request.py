@@ -33,7 +33,7 @@ from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import Glossary, read_glossary
 from nmt.decoding.text.sentences import checked_language
 from nmt.documents.formats import FORMATS, Format
-from nmt.errors import Checking, caught, counted
+from nmt.errors import Checking, caught, counted, nothing_at
 from nmt.jobs.records import State, file_states
 from nmt.jobs.shards import Shard, record_of
 from nmt.jobs.team import Team
@@ -114,6 +114,8 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
     lines = None
     if options.format == "text":
         lines = yield from caught(partial(_count, source), None)
+    elif source is not None and (missing_file := nothing_at(source)):
+        yield missing_file
     for name in BESIDE:
         count = yield from caught(partial(_count, values[name]), None)
         if count is not None and lines is not None and count != lines:

@@ -19,18 +19,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from itertools import islice, zip_longest
+from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Any
 
-from nmt.errors import Checking, UserError, caught, checked, counted, first_of, nearest
+from nmt.errors import Checking, UserError, caught, checked, counted, first_of, nothing_at
 
 LONGEST_LINE = 1 << 22  # bytes without the line end: a million characters of any kind
 LARGEST_TEXT = 1 << 26  # bytes of a document, which is read at once
 
 GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_MOST_NAMES = 10_000  # of a folder among which the nearest is looked for
 _MOST_MESSAGES = 100  # a file of another kind has a mistake in every line
 _EXCERPT = 40  # characters
 _CHUNK = 1 << 20  # bytes read at once when not reading by lines
@@ -265,30 +264,10 @@ def _unequal(source: Path, source_count: int, target: Path, target_count: int) -
 
 def _unreadable(path: Path, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
-        return f"{path}: no such file"
+        return nothing_at(path) or f"{path}: no such file"
     if isinstance(error, IsADirectoryError):
         return f"{path}: is a folder, not a file"
     return f"{path}: cannot be read ({error.strerror or error})"
-
-
-def nothing_at(path: Path) -> str | None:
-    """What to say about a path where nothing is, with the nearest name there; None if something is there."""
-    try:
-        path.stat()
-        return None
-    except FileNotFoundError:
-        missing = path
-    except (OSError, ValueError):
-        return None  # opening it will give the reason
-    while not missing.parent.is_dir():
-        missing = missing.parent
-    try:
-        names = [entry.name for entry in islice(os.scandir(missing.parent), _MOST_NAMES)]
-    except OSError:  # a folder that may not be listed
-        names = []
-    name = nearest(missing.name, names)
-    folder = "" if missing == path else f"; there is no folder {missing}"
-    return f"{path}: no such file{folder}" + (f"; nearest: {missing.with_name(name)}" if name else "")
 
 
 def excerpt(text: str) -> str:

@@ -23,7 +23,7 @@ from sentencepiece.sentencepiece_pb2 import SentencePieceText  # type: ignore[at
 from nmt.config.schema import SubwordSampling, SubwordsConfig
 from nmt.data.segmentation import DAMAGED, WORD_START, Segmenter, read_model
 from nmt.data.vocabulary import joiner_of, read_vocabulary, word_model
-from nmt.errors import UserError
+from nmt.errors import UserError, nothing_at
 from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
 
 # sentencepiece drops training lines above some length, and its BPE trainer cannot handle words of 2 ** 16 characters or
@@ -121,7 +121,7 @@ class Subwords:
         try:
             return Subwords(path.read_bytes())
         except FileNotFoundError:
-            raise UserError(f"{path}: no such file") from None
+            raise UserError(nothing_at(path) or f"{path}: no such file") from None
         except OSError as error:
             raise UserError(f"{path}: cannot be read ({error.strerror})") from None
         except ValueError as error:

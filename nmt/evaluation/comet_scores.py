@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from nmt.errors import UserError
+from nmt.errors import UserError, nothing_at
 from nmt.evaluation.comparison import Measure
 
 PACKAGE: Final = "unbabel-comet"
@@ -48,7 +48,8 @@ def check_comet(path: Path, name: str = "--comet") -> None:
     if path.is_dir():
         problems.append(f"{name} {path}: is a folder; give the model file in it, such as checkpoints/model.ckpt")
     elif not path.is_file():
-        problems.append(f"{name} {path}: no such file; nothing is downloaded here, so download the model first")
+        missing = nothing_at(path) or f"{path}: no such file"
+        problems.append(f"{name} {missing}; nothing is downloaded here, so download the model first")
     elif not _settings(path).is_file():
         problems.append(
             f"{name} {path}: there is no {_settings(path)}, which COMET's models come with; keep the folders as they "

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nmt.config import Config, dump_config, parse_config, unknown_names
-from nmt.errors import UserError
+from nmt.errors import UserError, nothing_at
 from nmt.models.combinations import FAMILIES
 from nmt.models.seq2seq import Seq2Seq, build_model, weight_shapes
 from nmt.ops.memory import out_of_memory
@@ -67,8 +67,8 @@ def model_path(path: Path) -> Path:
         raise UserError(
             f"{path}: holds no {BEST}; give a model file, or the folder of a run that has validated at least once"
         )
-    if not path.exists():
-        raise UserError(f"{path}: no such model file or run folder")
+    if missing := nothing_at(path, "no such model file or run folder"):
+        raise UserError(missing)
     return path
 
 
