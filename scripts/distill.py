@@ -21,7 +21,9 @@ from typing import NamedTuple, get_args
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find the package when run as a file
 
 from nmt.cli.common import run
+from nmt.cli.options import missing
 from nmt.cli.outputs import check_outputs, opened_for_writing
+from nmt.cli.parsers.parser import Parser
 from nmt.config.schema import SentenceMetric, Tokenizer
 from nmt.data.corpus import read_lines
 from nmt.errors import Checking, UserError, checked
@@ -79,10 +81,16 @@ def nearest(n_best: Path, reference: Path, score: SentenceScore) -> Iterator[str
 
 def read_score(options: argparse.Namespace) -> Checking[SentenceScore]:
     """Check the options before anything is read; returns the score that chooses."""
-    files = [("--n-best", options.n_best), ("--reference", options.reference)]
-    if options.n_best.exists() and options.reference.exists() and options.n_best.samefile(options.reference):
-        yield f"--reference {options.reference}: is the same file as --n-best {options.n_best}"
-    yield from check_outputs({"--output": options.output}, others=files)
+    n_best, reference = options.n_best, options.reference
+    needed = {
+        "--n-best FILE": (n_best, "what nmt-translate --n-best wrote of the sources"),
+        "--reference FILE": (reference, "a translation for each source"),
+        "--output FILE": (options.output, "where the translations go; - is standard output"),
+    }
+    yield from missing(needed)
+    if n_best and reference and n_best.exists() and reference.exists() and n_best.samefile(reference):
+        yield f"--reference {reference}: is the same file as --n-best {n_best}"
+    yield from check_outputs({"--output": options.output}, others=[("--n-best", n_best), ("--reference", reference)])
     if options.metric != "bleu" and options.tokenize is not None:
         yield f"--tokenize {options.tokenize}: has no effect with --metric {options.metric}; remove it"
     tokenize: Tokenizer = options.tokenize or TOKENIZE
@@ -90,16 +98,18 @@ def read_score(options: argparse.Namespace) -> Checking[SentenceScore]:
     return sentence_score(options.metric, tokenize=tokenize, lowercase=options.lowercase)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
+        PROGRAM,
         description="Choose from n-best lists the translations nearest to the references, as the targets of a student.",
-        allow_abbrev=False,
+        epilog="Line i of the output is, of the translations of source i, the one with the best score against line i "
+        "of the reference.",
     )
     parser.add_argument(
-        "--n-best", type=Path, required=True, metavar="FILE", help="what nmt-translate --n-best wrote of the sources"
+        "--n-best", type=Path, metavar="FILE", help="what nmt-translate --n-best wrote of the sources; required"
     )
-    parser.add_argument("--reference", type=Path, required=True, metavar="FILE", help="a translation for each source")
-    parser.add_argument("--output", required=True, metavar="FILE", help="where they go; - is standard output")
+    parser.add_argument("--reference", type=Path, metavar="FILE", help="a translation for each source; required")
+    parser.add_argument("--output", metavar="FILE", help="where they go; - is standard output; required")
     parser.add_argument(
         "--metric",
         choices=get_args(SentenceMetric),

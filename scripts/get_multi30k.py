@@ -9,10 +9,10 @@ A file is written only once its line count and SHA-256 have proved right, and un
 every file in the output folder is complete. Run it again to fetch what is missing. The text is Elliott et al. (2016,
 2017), "Multi30K: Multilingual English-German Image Descriptions", as in the repository github.com/multi30k/dataset.
 
-The script does not prepare the text for training. It needs only the standard library; the package never imports it.
+The script does not prepare the text for training. It needs the repository and the standard library, but none of the
+packages that nmt needs; the package never imports it.
 """
 
-import argparse
 import gzip
 import hashlib
 import http.client
@@ -24,6 +24,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find the package when run as a file
+
+from nmt.cli.parsers.parser import Parser
+
+PROGRAM = "get_multi30k.py"
 OUTPUT = Path(__file__).resolve().parent.parent / "data" / "multi30k"
 ADDRESS = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1"
 TERMS = "Multi30k extends the captions of Flickr30k: for research and education, not for commercial use."
@@ -172,7 +177,8 @@ def main(
     address: str = ADDRESS,
 ) -> int:
     """Return the exit code: 0 when every file is in place, 2 otherwise. Tests pass other contents and addresses."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
+        PROGRAM,
         description="Fetch Multi30k, task 1: the splits train, val, test_2016_flickr and test_2017_flickr, one caption "
         "per line, with line counts and SHA-256 checked. Correct files that are already there are left alone.",
         epilog=TERMS,

@@ -25,9 +25,11 @@ from typing import IO
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find the package when run as a file
 
+from nmt.cli.parsers.parser import Parser
 from nmt.data.synthetic import make_pairs
 from nmt.errors import counted
 
+PROGRAM = "make_large_corpus.py"
 CAPTIONS = Path(__file__).resolve().parent.parent / "data" / "multi30k"
 SENTENCES = 30_000  # of the grammar: about as many as there are captions
 GRAMMAR_SEED = 1
@@ -107,13 +109,13 @@ def _opened(path: Path, packed: bool) -> Iterator[IO[bytes] | gzip.GzipFile]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description="Write a large English-German corpus: {train,valid}.{en,de}, one pair per line. The same options "
-        "give the same bytes.",
-        allow_abbrev=False,
+    parser = Parser(
+        PROGRAM,
+        description="Write a large English-German corpus: {train,valid}.{en,de}, one pair per line.",
+        epilog="The same options give the same bytes.",
     )
-    parser.add_argument("--pairs", type=positive, required=True, metavar="N", help="training pairs")
-    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="where to write, created if missing")
+    parser.add_argument("--pairs", type=positive, metavar="N", help="training pairs; required")
+    parser.add_argument("--output", type=Path, metavar="DIR", help="where to write, created if missing; required")
     parser.add_argument("--seed", type=int, default=1, help="another seed gives other pairs (default: %(default)s)")
     parser.add_argument("--valid", type=positive, default=1000, metavar="N", help="validation pairs (default: 1000)")
     parser.add_argument("--gzip", action="store_true", help="compress the files: {train,valid}.{en,de}.gz")
@@ -125,6 +127,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="folder with Multi30k's train.en and train.de from scripts/get_multi30k.py (default: %(default)s)",
     )
     options = parser.parse_args(arguments)
+    if options.pairs is None or options.output is None:
+        parser.error("--pairs N and --output DIR are needed: how many training pairs to write, and where")
     try:
         parts = captions(options.captions)
     except (OSError, ValueError) as problem:

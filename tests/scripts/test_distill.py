@@ -97,6 +97,16 @@ def test_files_that_are_not_there(distill: ModuleType, tmp_path: Path, capsys: p
     assert refused(distill, capsys, *arguments, tmp_path) == [f"--output {tmp_path}: is a folder, not a file"]
 
 
+def test_wrong_options_are_told_as_by_the_commands(distill: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        distill.main(["--nbest", "x", "--reference", "y"])
+    assert end.value.code == 2
+    assert capsys.readouterr().err == "distill.py: error: --nbest: unknown; did you mean --n-best?\n"
+    first, second = refused(distill, capsys, "--reference", "y")
+    assert first == "--n-best FILE is missing: what nmt-translate --n-best wrote of the sources"
+    assert second.startswith("--output FILE is missing: ")
+
+
 def test_nothing_is_overwritten(distill: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever name an input has: a link to it, or a path that leads through another folder."""
     lists, references = write(tmp_path / "lists", ["0 ||| a ||| -1"]), write(tmp_path / "references", ["b"])

@@ -3,6 +3,8 @@
 import gzip
 import hashlib
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -164,6 +166,7 @@ def test_without_a_network_the_url_and_the_way_out_are_named(
         (["--output", "file"], "--output file: not a folder"),
         (["--output", "out", "--languages", "en", "es"], "invalid choice: 'es'"),
         (["--output", "out", "--form", "bpe"], "invalid choice: 'bpe'"),
+        (["--langauges", "en"], "get_multi30k.py: error: --langauges: unknown; did you mean --languages?"),
     ],
 )
 def test_mistakes_in_the_options(
@@ -179,7 +182,17 @@ def test_mistakes_in_the_options(
     with pytest.raises(SystemExit) as exit_code:
         script.main(arguments)
     assert exit_code.value.code == 2
-    assert message in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert message in said
+    assert "usage" not in said
+
+
+def test_only_the_standard_library_is_needed(tmp_path: Path) -> None:
+    """-S: without the packages that are installed."""
+    script = Path(__file__).resolve().parents[2] / "scripts" / "get_multi30k.py"
+    command = [sys.executable, "-S", "-E", str(script), "--help"]
+    done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert done.stdout.startswith("usage: get_multi30k.py ")
 
 
 def test_without_options_the_files_go_into_the_data_folder_of_the_repository(

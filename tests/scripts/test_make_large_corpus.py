@@ -131,6 +131,23 @@ def test_captions_that_are_none(
     assert not (tmp_path / "output").exists()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--pair", "5"], "--pair: unknown; did you mean --pairs?"),
+        (["--pairs", "5"], "--pairs N and --output DIR are needed: how many training pairs to write, and where"),
+        (["--pairs", "0"], "argument --pairs: '0' is not a whole number above 0"),
+    ],
+)
+def test_wrong_options(
+    large: ModuleType, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_code:
+        large.main(arguments)
+    assert exit_code.value.code == 2
+    assert capsys.readouterr().err == f"make_large_corpus.py: error: {message}\n"
+
+
 @pytest.mark.usefixtures("few_sentences")
 def test_output_that_is_a_file_is_refused(
     large: ModuleType, captions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
