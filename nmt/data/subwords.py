@@ -109,7 +109,7 @@ class Subwords:
         except _TRAINER_ERRORS as error:
             if failures:
                 raise failures[0] from None
-            raise UserError(_explained(str(error), settings.size, corpus)) from None
+            raise UserError(_explained(str(error), settings, corpus)) from None
 
     @staticmethod
     def from_file(path: Path) -> "Subwords":
@@ -348,14 +348,15 @@ def _wrong_ids(special_ids: tuple[int, ...]) -> str:
     )
 
 
-def _explained(error: str, size: int, corpus: str) -> str:
+def _explained(error: str, settings: SubwordsConfig, corpus: str) -> str:
     """Explain an error of the sentencepiece trainer in terms of the configuration."""
+    given = f"subwords.size is {settings.size}{'' if 'size' in settings.model_fields_set else ', the default'}"
     if match := re.search(r"Vocabulary size too high.*<= (\d+)", error, re.DOTALL):
-        return f"subwords.size is {size}, but {corpus} supports at most {match[1]}"
+        return f"{given}, but {corpus} supports at most {match[1]}; set subwords.size to {match[1]} or less"
     if match := re.search(r"Vocabulary size is smaller than required_chars\. \d+ vs (\d+)", error):
         return (
-            f"subwords.size is {size}, but {corpus} needs at least {match[1]}: its characters and the special pieces; "
-            "raise it, or lower subwords.character_coverage"
+            f"{given}, but {corpus} needs at least {match[1]}: its characters and the special pieces; raise it, or "
+            "lower subwords.character_coverage"
         )
     if "sentences_.empty()" in error or "all_chars_count" in error:
         return _blank(corpus)

@@ -206,9 +206,14 @@ def test_what_reading_the_text_raises_comes_through_as_it_is(raised: BaseExcepti
 def test_too_large_a_vocabulary_names_the_largest(kind: str) -> None:
     with pytest.raises(UserError) as error:
         train(kind, 8000)
-    start, most = error.value.messages[0].rsplit(" ", 1)
-    assert start == "subwords.size is 8000, but this corpus supports at most"
+    start, most = error.value.messages[0].removesuffix(" or less").rsplit(" ", 1)
+    assert start == f"subwords.size is 8000, but this corpus supports at most {most}; set subwords.size to"
     assert train(kind, int(most)).size == int(most)
+
+
+def test_a_size_that_nobody_chose_is_called_the_default() -> None:
+    with pytest.raises(UserError, match=r"^subwords\.size is 8000, the default, but this corpus supports at most \d+;"):
+        Subwords.train(LINES, settings=SubwordsConfig())
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
