@@ -12,6 +12,10 @@ class Pair(NamedTuple):
     def __str__(self) -> str:
         return f"{self.source} → {self.target}"
 
+    def is_same(self, other: "Pair") -> bool:
+        """Whether the codes are the same but for case: clients write en, as LibreTranslate does, or EN, as DeepL."""
+        return self.source.lower() == other.source.lower() and self.target.lower() == other.target.lower()
+
 
 NAMES = {
     "ar": "Arabic",
@@ -70,6 +74,19 @@ NAMES = {
     "vi": "Vietnamese",
     "zh": "Chinese",
 }
+
+
+# What sentencex has rules of its own for that NAMES does not have
+_MORE_RULES = frozenset(("am", "gu", "hy", "kk", "kn", "ml", "mr", "my", "pa", "te"))
+UNKNOWN_RULES = "an unknown language; sentences end by the rules of English, or of a related language"
+
+
+def is_known(code: str) -> bool:
+    """Whether it is likely that sentencex has rules for the language, or for a related one; else it is perhaps a slip.
+
+    sentencex itself takes any letters, and cuts by the rules of English.
+    """
+    return code in NAMES or code in _MORE_RULES
 
 
 def name_of(code: str) -> str:

@@ -19,8 +19,8 @@ from nmt.decoding.translator import Translation, TranslationOptions, Translator
 from nmt.errors import Checking, UserError, caught, checked
 from nmt.ops.memory import out_of_memory
 from nmt.serving.batching import FEWEST
-from nmt.serving.languages import Pair
-from nmt.serving.requests import Kind
+from nmt.serving.languages import UNKNOWN_RULES, Pair, is_known
+from nmt.serving.requests import Kind, shown
 
 
 def loaded(
@@ -35,8 +35,8 @@ def loaded(
             continue
         source, target = translator.languages
         pair = named or Pair(source or "", target or "")
-        if pair in paths:
-            yield f"{paths[pair]} and {path} both translate {pair}; give one of them, or other languages as in en-de="
+        if (same := next(filter(pair.is_same, paths), None)) is not None:
+            yield f"{paths[same]} and {path} both translate {same}; give one of them, or other languages as in en-de="
         paths[pair], translators[pair] = path, translator
     return translators
 
@@ -47,6 +47,8 @@ def sentence_rules(pairs: Iterable[Pair], tell: Callable[[str], None]) -> dict[P
     for pair in pairs:
         try:
             rules[pair] = checked_language(pair.source)
+            if not is_known(rules[pair]):
+                tell(f"{pair}: {shown(pair.source)} is {UNKNOWN_RULES}")
         except UserError as error:
             tell(f"{pair}: lines are not cut into sentences: {error}")
     return rules

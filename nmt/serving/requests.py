@@ -101,7 +101,7 @@ def read_request(fields: Mapping[str, Any], models: "Served", limits: Limits) ->
         texts=texts,
         is_list=isinstance(fields.get("q"), list),
         pair=pair or Pair("", ""),
-        is_auto=fields.get("source") == "auto",
+        is_auto=_is_auto(fields.get("source")),
         format=markup,
         alternatives=alternatives,
         alignments=alignments,
@@ -146,7 +146,7 @@ def _lone_surrogate(text: str) -> int | None:
 
 
 def _pair(fields: Mapping[str, Any], models: "Served") -> Checking[Pair | None]:
-    """The pair that is asked for, if there is a model for it; source "auto" is the only one for the target."""
+    """The pair that is asked for, in either case, if a model has it; source "auto" is the only one for the target."""
     codes = {name: fields.get(name) for name in ("source", "target")}
     for name, code in codes.items():
         if not isinstance(code, str) or not code:
@@ -156,17 +156,22 @@ def _pair(fields: Mapping[str, Any], models: "Served") -> Checking[Pair | None]:
     if not (isinstance(source, str) and source and isinstance(target, str) and target):
         return None
     there = ", ".join(map(str, models.pairs))
-    if source == "auto":
-        sources = [pair for pair in models.pairs if pair.target == target]
+    if _is_auto(source):
+        sources = [pair for pair in models.pairs if pair.target.lower() == target.lower()]
         if len(sources) > 1:
             yield f"source is auto, but {' and '.join(pair.source for pair in sources)} can be translated; choose one"
         elif not sources:
             yield f"target is {shown(target)}; this server translates {there}"
         return sources[0] if len(sources) == 1 else None
-    if (pair := Pair(source, target)) in models.pairs:
-        return pair
+    for pair in models.pairs:
+        if pair.is_same(Pair(source, target)):
+            return pair
     yield f"{shown(source)} → {shown(target)} is not translated here; this server translates {there}"
     return None
+
+
+def _is_auto(source: object) -> bool:
+    return isinstance(source, str) and source.lower() == "auto"
 
 
 def _format(value: object) -> Checking[Format]:

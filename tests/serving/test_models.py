@@ -67,9 +67,10 @@ def test_terms_of_a_glossary_are_translated_as_listed(translator: Translator) ->
 
 def test_rules_of_sentences() -> None:
     told: list[str] = []
-    pairs = [PAIR, Pair("zh-Hans", "en"), Pair("english", "german")]
-    assert sentence_rules(pairs, told.append) == {PAIR: "en", pairs[1]: "zh"}
-    assert len(told) == 1
+    pairs = [PAIR, Pair("zh-Hans", "en"), Pair("english", "german"), Pair("xx", "en"), Pair("hy", "en")]
+    assert sentence_rules(pairs, told.append) == {PAIR: "en", pairs[1]: "zh", pairs[3]: "xx", pairs[4]: "hy"}
+    assert len(told) == 2
+    assert told[1].startswith('xx → en: "xx" is an unknown language; sentences end by the rules of English, or')
     assert told[0].startswith("english → german: lines are not cut into sentences: 'english' is no code of a language")
 
 

@@ -178,7 +178,7 @@ def test_a_glossary_is_for_one_pair(model: Path, tmp_path: Path, capsys: pytest.
     assert capsys.readouterr().err.endswith("--glossary: no model translates en → fr\n")
     assert serve.main(["--model", str(model), "--model", f"en-de={model}", "--glossary", str(terms)]) == 2
     assert f"say for which of the models it is, as in --glossary en-de={terms}" in capsys.readouterr().err
-    twice = ["--glossary", str(terms), "--glossary", f"en-en={terms}"]
+    twice = ["--glossary", str(terms), "--glossary", f"EN-en={terms}"]
     assert serve.main(["--model", str(model), *twice, "--port", "0"]) == 2
     assert capsys.readouterr().err.endswith("--glossary: there are several for en → en; put all terms into one file\n")
 
@@ -194,6 +194,8 @@ def test_a_port_that_is_taken(model: Path, capsys: pytest.CaptureFixture[str]) -
 def test_two_models_for_one_pair(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = shutil.copy(model, model.with_name("other.safetensors"))
     assert serve.main(["--model", str(model), "--model", str(other), "--port", "0"]) == 2
+    assert f"{model} and {other} both translate en → en; " in capsys.readouterr().err
+    assert serve.main(["--model", str(model), "--model", f"EN-EN={other}", "--port", "0"]) == 2
     assert f"{model} and {other} both translate en → en; " in capsys.readouterr().err
 
 
