@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs
@@ -32,12 +33,14 @@ from nmt.data.corpus import read_lines
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import Glossary, read_glossary
 from nmt.decoding.text.sentences import checked_language
-from nmt.documents.formats import FORMATS, Format
+from nmt.documents.formats import FORMATS, Format, likely_format
 from nmt.errors import Checking, caught, counted, nothing_at
 from nmt.jobs.records import State, file_states
 from nmt.jobs.shards import Shard, record_of
 from nmt.jobs.team import Team
+from nmt.serving.languages import UNKNOWN_RULES, is_known
 
+_FIRST_LINES = 10  # of a text, by which a document is told
 BESIDE = {"prefix": "prefixes", "constraints": "constraints"}  # options whose files have one line per input line
 
 
@@ -77,7 +80,8 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
         values = with_names_of(shard, values)
         options = argparse.Namespace(**values)
     how = yield from read_how(values)
-    aligns = options.format != "text"  # to put tags where they belong
+    form: Format = options.format or "text"
+    aligns = form != "text"  # to put tags where they belong
     users = ("replace_unknown", *ALIGNMENTS)
     how["alignment_step"] = yield from read_alignment_step(values, users=users, aligns=aligns)
     how["end_links"] = yield from read_end_links(values, aligns=aligns)
@@ -94,13 +98,13 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
         if options.constraints is not None:
             yield "--diversity does not go with --constraints, which share out the beam otherwise; choose one"
     glossary = yield from _read_glossary(options, team)
-    split_sentences = yield from _read_split_sentences(options.split_sentences)
+    split_sentences = yield from _read_split_sentences(options.split_sentences, team)
     models = yield from read_models(values, team.device)
     yield from missing({"--model PATH": (options.model, "a model file, or the folder of a run")})
 
-    if options.format not in FORMATS:
-        yield f"--format {shlex.quote(options.format)}: unknown; choose one of {', '.join(FORMATS)}"
-    elif options.format != "text":
+    if form not in FORMATS:
+        yield f"--format {shlex.quote(form)}: unknown; choose one of {', '.join(FORMATS)}"
+    elif form != "text":
         yield from _of_lines_alone(options, team)
     source = None if options.input == STANDARD else Path(options.input)
     others = [*models.files, ("--input", source), ("--dictionary", options.dictionary)]
@@ -112,7 +116,7 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
         outputs["the record of --output"] = record_of(options.output)
     yield from alignments.check(others=(yield from check_outputs(outputs, others=others)))
     lines = None
-    if options.format == "text":
+    if form == "text":
         lines = yield from caught(partial(_count, source), None)
     elif source is not None and (missing_file := nothing_at(source)):
         yield missing_file
@@ -133,6 +137,8 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
     if source is None and sys.stdin is None:
         yield "standard input is closed; give --input FILE, or a text on standard input"
     parts = yield from read_parts(values, processes=team.size)
+    if options.format is None and lines and source is not None and team.is_first:
+        _warn_of_document(source)
     return Request(
         models=models,
         options=TranslationOptions(
@@ -145,7 +151,7 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
             alignments=bool(alignments),
         ),
         source=source,
-        format=options.format,
+        format=form,
         beside={keyword: values[name] for name, keyword in BESIDE.items() if values[name] is not None},
         lines=lines,
         output=options.output,
@@ -185,6 +191,16 @@ def _warn(message: str) -> None:
     print(f"{PROGRAM}: warning: {message}", file=sys.stderr)
 
 
+def _warn_of_document(source: Path) -> None:
+    """Say which --format a file seems to have that is about to be translated line by line."""
+    form = likely_format(source, islice(read_lines(source), _FIRST_LINES))
+    if form != "text":
+        _warn(
+            f"--input {source} looks like {form}, and all that is in it is translated as plain text; give --format "
+            f"{form}, or --format text if that is meant"
+        )
+
+
 def _read_diversity(text: str, n_best: int) -> Checking[float]:
     if n_best < 2:
         yield "--diversity has an effect only with --n-best K, K at least 2"
@@ -195,10 +211,12 @@ def _read_diversity(text: str, n_best: int) -> Checking[float]:
     return 0.0
 
 
-def _read_split_sentences(language: bool | str | None) -> Checking[bool | str]:
+def _read_split_sentences(language: bool | str | None, team: Team) -> Checking[bool | str]:
     if language is None:
         return False
-    yield from caught(partial(checked_language, language if isinstance(language, str) else "en"), None)
+    code = yield from caught(partial(checked_language, language if isinstance(language, str) else "en"), None)
+    if code is not None and not is_known(code) and team.is_first:
+        _warn(f"--split-sentences {language}: {UNKNOWN_RULES}")
     return language
 
 

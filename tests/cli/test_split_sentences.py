@@ -86,6 +86,15 @@ def test_a_name_that_is_no_language(model, source, capsys) -> None:
     assert len(translated(other, source, "--split-sentences", "en")) == len(LINES)
 
 
+def test_a_code_of_no_language_is_warned_of(model, source, expected, capsys) -> None:
+    assert translated(model, source, "--split-sentences", "xx") == expected
+    warning = "an unknown language; sentences end by the rules of English, or of a related language"
+    assert capsys.readouterr().err == f"nmt-translate: warning: --split-sentences xx: {warning}\n"
+    for known in ("de-AT", "hy", "en"):
+        translated(model, source, "--split-sentences", known)
+        assert capsys.readouterr().err == ""
+
+
 def test_without_sentencex(model, source, capsys, monkeypatch) -> None:
     monkeypatch.setattr("nmt.decoding.text.sentences.find_spec", lambda name: None)
     translated(model, source, "--split-sentences", code=2)

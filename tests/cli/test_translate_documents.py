@@ -56,6 +56,41 @@ def complaints(capsys: pytest.CaptureFixture[str], model: Path, source: Path, *o
     return [line.removeprefix("nmt-translate: error: ") for line in captured.err.splitlines()]
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "form"),
+    [
+        ("a.HTM", "a dog\n", "html"),
+        ("a.html.gz", "a dog\n", "html"),
+        ("a.srt", "a dog\n", "srt"),
+        ("page", "\ufeff\n <!doctype HTML>\n<p>a dog</p>\n", "html"),
+        ("page", "<!-- a -->\n<html lang='en'>\n", "html"),
+        ("titles", "1\n00:00:01,000 --> 00:00:02,000\na dog\n", "srt"),
+        ("text", "a dog\n<htmlx> a --> b\n", None),
+        ("text", "a dog\n" * 10 + "<html>\n", None),
+        ("empty", "", None),
+    ],
+)
+def test_a_document_without_its_format_is_warned_of(
+    model: Path, tmp_path: Path, name: str, content: str, form: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The output is the same; --format text says that it is meant."""
+    source, output = tmp_path / name, tmp_path / "output"
+    source.write_text(content, encoding="utf-8")
+    arguments = ["--model", str(model), "--input", str(source), "--output", str(output)]
+    assert main(arguments) == 0
+    translation, said = output.read_bytes(), capsys.readouterr().err
+    if form is None:
+        assert said == ""
+    else:
+        assert said == (
+            f"nmt-translate: warning: --input {source} looks like {form}, and all that is in it is translated as plain "
+            f"text; give --format {form}, or --format text if that is meant\n"
+        )
+    assert main([*arguments, "--format", "text"]) == 0
+    assert capsys.readouterr().err == ""
+    assert output.read_bytes() == translation
+
+
 def test_options_of_lines_alone(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:
     (source := tmp_path / "a.html").write_text(HTML)
     options = ["--n-best", "2", "--scores", "--flush", "--resume", "--output", str(tmp_path / "out")]

@@ -47,7 +47,6 @@ def parser() -> Parser:
     )
     made.add_argument(
         "--format",
-        default="text",
         metavar="FORMAT",
         help="what the input is: text, with one sentence a line; html, a document or a part of one, whose tags go to "
         "the words that are aligned with those that they enclosed; or srt, subtitles, in which a sentence may go on in "
