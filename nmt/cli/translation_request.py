@@ -7,7 +7,7 @@ import argparse
 import math
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -29,7 +29,7 @@ from nmt.cli.parsers.parser import option_name
 from nmt.cli.parsers.translate import PROGRAM
 from nmt.cli.parts_request import MAIN, Options, PartsRequest, read_parts
 from nmt.cli.shard_request import read_shard, with_names_of
-from nmt.data.corpus import read_lines
+from nmt.data.corpus import old_line_ends, read_lines, returns_inside
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import Glossary, read_glossary
 from nmt.decoding.text.sentences import checked_language
@@ -115,13 +115,13 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
     if shard is not None:
         outputs["the record of --output"] = record_of(options.output)
     yield from alignments.check(others=(yield from check_outputs(outputs, others=others)))
-    lines = None
+    lines, warn = None, _warn if team.is_first else _nowhere
     if form == "text":
-        lines = yield from caught(partial(_count, source), None)
+        lines = yield from caught(partial(_count, source, warn=warn), None)
     elif source is not None and (missing_file := nothing_at(source)):
         yield missing_file
     for name in BESIDE:
-        count = yield from caught(partial(_count, values[name]), None)
+        count = yield from caught(partial(_count, values[name], warn=warn), None)
         if count is not None and lines is not None and count != lines:
             yield (
                 f"--{name} {values[name]} has {counted(count, 'line')} and --input {source} has {lines:,}: line i of "
@@ -220,6 +220,21 @@ def _read_split_sentences(language: bool | str | None, team: Team) -> Checking[b
     return language
 
 
-def _count(path: Path | None) -> int | None:
-    """The number of lines of a file, which is checked to its end; None if it can be read only once."""
-    return None if path is None or is_device(path) else sum(1 for _ in read_lines(path))
+def _nowhere(message: str) -> None:
+    """Another process says it."""
+
+
+def _count(path: Path | None, *, warn: Callable[[str], None]) -> int | None:
+    """The number of lines of a file, which is checked to its end; None if it can be read only once.
+
+    `warn` is told if lines seem to end at carriage returns.
+    """
+    if path is None or is_device(path):
+        return None
+    lines = returns = 0
+    for line in read_lines(path):
+        lines += 1
+        returns += returns_inside(line)
+    if (warning := old_line_ends(str(path), returns, lines=lines)) is not None:
+        warn(warning)
+    return lines

@@ -30,6 +30,8 @@ LARGEST_TEXT = 1 << 26  # bytes of a document, which is read at once
 
 GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_NUL = 4  # of so many bytes, more than one is 0: in UTF-16, every second one of Latin letters
+_RETURNS = "if they are line ends, as on old Macs, tr '\\r' '\\n' < FILE > NEW converts them"
 _MOST_MESSAGES = 100  # a file of another kind has a mistake in every line
 _EXCERPT = 40  # characters
 _CHUNK = 1 << 20  # bytes read at once when not reading by lines
@@ -58,15 +60,17 @@ def lines_of(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
     Raises:
         UserError: a line is too long or not valid UTF-8; the message calls the stream `name`.
     """
+    plain = True  # only ASCII so far
     for number, line in enumerate(stream, start=1):
         if len(line) > LONGEST_LINE and len(line.removesuffix(b"\n")) > LONGEST_LINE:
-            raise UserError(_too_long(name, number))
+            raise UserError(_too_long(name, number, line))
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise UserError(_invalid_utf8(name, number, line, error)) from None
+            raise UserError(_invalid_utf8(name, number, line, error, plain=plain)) from None
+        plain = plain and text.isascii()
         yield text.removesuffix("\n").removesuffix("\r")
 
 
@@ -91,7 +95,8 @@ def text_of(stream: IO[bytes], *, name: str) -> str:
         number = content.count(b"\n", 0, error.start) + 1
         start = content.rfind(b"\n", 0, error.start) + 1
         within = UnicodeDecodeError("utf-8", content[start:], error.start - start, error.end - start, error.reason)
-        raise UserError(_invalid_utf8(name, number, content[start:], within)) from None
+        plain = content[:start].isascii()
+        raise UserError(_invalid_utf8(name, number, content[start:], within, plain=plain)) from None
 
 
 def read_pairs(
@@ -231,7 +236,7 @@ def _count_lines(path: Path, expected: str | None) -> int:
                 decoder.decode(chunk)
                 first = chunk.find(b"\n")
                 if begun + (len(chunk) if first < 0 else first) > LONGEST_LINE:
-                    raise UserError(_too_long(str(path), lines + 1))
+                    raise UserError(_too_long(str(path), lines + 1, chunk))
                 lines += chunk.count(b"\n")
                 begun = begun + len(chunk) if first < 0 else len(chunk) - chunk.rfind(b"\n") - 1
             decoder.decode(b"", final=True)
@@ -240,26 +245,77 @@ def _count_lines(path: Path, expected: str | None) -> int:
     return lines + (begun > 0)
 
 
-def _too_long(name: str, number: int) -> str:
+def _too_long(name: str, number: int, part: bytes) -> str:
+    """The message about a line that is too long, of which this is a `part`."""
+    hint = f"; {_RETURNS}" if _has_old_ends(part) else ""
     return (
         f"{name}, line {number}: has more than {LONGEST_LINE:,} bytes, the most that a line may have; give text with "
-        "one sentence per line"
+        f"one sentence per line{hint}"
     )
 
 
-def _invalid_utf8(name: str, number: int, line: bytes, error: UnicodeDecodeError) -> str:
+def _invalid_utf8(name: str, number: int, line: bytes, error: UnicodeDecodeError, *, plain: bool) -> str:
+    """The message about a line that is not UTF-8, with a way out; `plain`: the lines before it are all ASCII."""
     column = len(line[: error.start].decode("utf-8")) + 1
     message = f"{name}, line {number}: not valid UTF-8 (byte 0x{line[error.start]:02x} at column {column})"
     if number == 1 and line.startswith(_UTF16_MARKS):
-        return f"{message}; the file looks like UTF-16; convert it to UTF-8"
+        return f"{message}; the file looks like UTF-16, which is converted by {_iconv('UTF-16')}"
+    if line.count(0) > len(line) // _NUL:
+        return f"{message}; the file looks like UTF-16, which is converted by {_iconv('UTF-16LE')}"
+    if plain and _is_windows(line, error):
+        return (
+            f"{message}; if it is Windows-1252, as old Western European text is, {_iconv('WINDOWS-1252')} converts it"
+        )
     return message
 
 
-def _unequal(source: Path, source_count: int, target: Path, target_count: int) -> str:
+def _is_windows(line: bytes, error: UnicodeDecodeError) -> bool:
+    """Whether a line may be Windows-1252; not if it has other characters in UTF-8, or was cut off inside of one."""
+    if error.reason == "unexpected end of data" or not line.decode("utf-8", "ignore").isascii():
+        return False
+    try:
+        line.decode("cp1252")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _iconv(encoding: str) -> str:
+    return f"iconv -f {encoding} -t UTF-8 FILE > NEW"
+
+
+def returns_inside(line: str) -> int:
+    """The carriage returns inside of a line; those at its end are left from other line ends."""
+    return line.rstrip("\r").count("\r") if "\r" in line else 0
+
+
+def old_line_ends(name: str, returns: int, *, lines: int) -> str | None:
+    """A warning about text with so many carriage returns inside of its `lines` that they must be line ends."""
+    if not 0 < lines <= returns:
+        return None
     return (
+        f"{name}: has {counted(returns, 'carriage return')} inside of {counted(lines, 'line')}, and a line ends at a "
+        f"line feed alone; {_RETURNS}"
+    )
+
+
+def _has_old_ends(part: bytes) -> bool:
+    """Whether a part of a text has no fewer carriage returns without a line feed than line feeds."""
+    feeds, alone = part.count(b"\n"), part.count(b"\r") - part.count(b"\r\n")
+    return 0 < alone >= feeds
+
+
+def _unequal(source: Path, source_count: int, target: Path, target_count: int) -> str:
+    message = (
         f"{source} has {counted(source_count, 'line')}, but {target} has {target_count:,}; "
         "line i of one file must be the translation of line i of the other"
     )
+    for path in (source, target):
+        if path.is_file():  # a pipe cannot be read again
+            with _opened(path, None) as file:
+                if _has_old_ends(file.read(_CHUNK)):
+                    message += f"; {path} has carriage returns inside of lines: {_RETURNS}"
+    return message
 
 
 def _unreadable(path: Path, error: OSError) -> str:

@@ -403,6 +403,18 @@ def test_invalid_utf8_is_named_by_line_before_any_work(capsys, model: Path, sour
     assert list(source.parent.iterdir()) == [source]  # nothing half-written is left
 
 
+def test_a_warning_about_line_ends_of_old_macs(capsys, model: Path, source: Path) -> None:
+    source.write_bytes(b"A dog runs.\rTwo dogs run.\r")
+    assert len(translated(model, source)) == 1
+    (warning,) = (line for line in capsys.readouterr().err.splitlines() if "carriage" in line)
+    assert warning.startswith(
+        f"nmt-translate: warning: {source}: has 1 carriage return inside of 1 line, and a line ends "
+    )
+    source.write_bytes(b"A dog runs.\r\nTwo dogs\rrun.\r\n")
+    assert len(translated(model, source)) == 2
+    assert "carriage" not in capsys.readouterr().err
+
+
 def test_gzip_on_standard_input_is_called_that(capsys, model: Path, source: Path, monkeypatch) -> None:
     source.write_bytes(gzip.compress(b"A dog runs.\n" * 5))
     assert len(translated(model, source)) == 5  # a file is unpacked

@@ -11,9 +11,22 @@ from pathlib import Path
 import pytest
 
 from nmt.cli.standard_input import Lines
-from nmt.data.corpus import LONGEST_LINE, check_corpora, digests, lines_of, read_lines, read_pairs
-from nmt.errors import UserError
+from nmt.data.corpus import (
+    LONGEST_LINE,
+    check_corpora,
+    digests,
+    lines_of,
+    old_line_ends,
+    read_lines,
+    read_pairs,
+    read_text,
+    returns_inside,
+)
+from nmt.errors import UserError, counted
 
+WINDOWS = (
+    "; if it is Windows-1252, as old Western European text is, iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW converts it"
+)
 STRANGE = [
     "a\u2028b",
     "nul\x00nul",
@@ -104,10 +117,74 @@ def test_utf8_cut_off_at_the_end_of_the_file_is_found(folder: Path) -> None:
         check_corpora([(file, file)])
 
 
-def test_utf16_is_named(folder: Path) -> None:
-    file = write(folder / "text", "one\ntwo\n".encode("utf-16"))
-    with pytest.raises(UserError, match="looks like UTF-16"):
-        check_corpora([(file, file)])
+def refusal(path: Path) -> str:
+    """What is said about a file that is no corpus, however it is read."""
+    said = set()
+    for read in READERS.values():
+        with pytest.raises(UserError) as error:
+            read(path)
+        said.add(str(error.value))
+    (message,) = said
+    return message
+
+
+@pytest.mark.parametrize(("encoding", "named"), [("utf-16", "UTF-16"), ("utf-16-le", "UTF-16LE")])
+def test_utf16_is_named(folder: Path, encoding: str, named: str) -> None:
+    file = write(folder / "text", "one\nzwölf\n".encode(encoding))
+    hint = f"the file looks like UTF-16, which is converted by iconv -f {named} -t UTF-8 FILE > NEW"
+    assert refusal(file).endswith(f"; {hint}")
+
+
+@pytest.mark.parametrize(
+    ("content", "is_windows"),
+    [
+        (b"one\nsch\xf6n\nsch\xf6n\n", True),
+        (b"one\n\x93two\x94\n", True),
+        (b"one\ntwo \x81\xe9\n", False),  # 0x81 is none of its characters
+        ("gut\nschön\n".encode() + b"sch\xf6n\n", False),  # other lines are UTF-8
+        ("schön ".encode() + b"sch\xf6n\n", False),
+        ("one\nschön".encode()[:-2], False),  # cut off inside of a character
+    ],
+)
+def test_windows_1252_is_suspected_where_it_may_be(folder: Path, content: bytes, is_windows: bool) -> None:
+    assert refusal(write(folder / "text", content)).endswith(WINDOWS) == is_windows
+    with pytest.raises(UserError) as error:
+        read_text(folder / "text")
+    assert str(error.value).endswith(WINDOWS) == is_windows
+
+
+RETURNS = "if they are line ends, as on old Macs, tr '\\r' '\\n' < FILE > NEW converts them"
+
+
+def test_unequal_files_of_which_one_has_old_line_ends(folder: Path) -> None:
+    source, target = write(folder / "source", "a\rb\rc\r"), write(folder / "target", "a\r\nb\r\nc\r\n")
+    for read in (lambda: check_corpora([(source, target)]), lambda: list(read_pairs(source, target))):
+        with pytest.raises(UserError) as error:
+            read()
+        assert str(error.value) == (
+            f"{source} has 1 line, but {target} has 3; line i of one file must be the translation of line i of the "
+            f"other; {source} has carriage returns inside of lines: {RETURNS}"
+        )
+
+
+def test_a_line_too_long_with_old_line_ends(folder: Path) -> None:
+    assert refusal(write(folder / "text", "some words\r" * 400_000)).endswith(f"per line; {RETURNS}")
+
+
+@pytest.mark.parametrize(
+    ("text", "returns"), [("a\rb\rc\r", 2), ("a\r\rb\n", 2), ("a\rb\rc\nd\n", 2), ("a\rb\nc\n", 1), ("a\r\r\nb\r\n", 0)]
+)
+def test_carriage_returns_that_seem_to_be_line_ends(folder: Path, text: str, returns: int) -> None:
+    lines = list(read_lines(write(folder / "text", text)))
+    assert sum(map(returns_inside, lines)) == returns
+    said = old_line_ends("text", returns, lines=len(lines))
+    if returns < len(lines):
+        assert said is None
+    else:
+        inside = counted(len(lines), "line")
+        assert (
+            said == f"text: has 2 carriage returns inside of {inside}, and a line ends at a line feed alone; {RETURNS}"
+        )
 
 
 def test_a_damaged_gzip_file_is_named(folder: Path) -> None:
@@ -152,7 +229,7 @@ def test_every_problem_of_every_file_is_reported_at_once(folder: Path) -> None:
         f"{missing}: no such file",
         f"{folder / 'sub'}: is a folder, not a file",
         f"{empty}: the file is empty; a corpus needs at least one line",
-        f"{latin1}, line 1: not valid UTF-8 (byte 0xe9 at column 1)",
+        f"{latin1}, line 1: not valid UTF-8 (byte 0xe9 at column 1){WINDOWS}",
         f"{good} has 2 lines, but {short} has 1; line i of one file must be the translation of line i of the other",
     ]
 

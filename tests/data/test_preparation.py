@@ -367,7 +367,7 @@ def test_a_file_that_could_not_be_read_for_a_moment(folder: Path, monkeypatch: p
 
 def test_every_problem_of_the_files_is_reported_at_once(folder: Path) -> None:
     (folder / "train.en").unlink()
-    (folder / "valid.en").write_bytes(b"one\ntwo\n\xff\n")
+    (folder / "valid.en").write_bytes("one\nzwölf\n".encode() + b"\xff\n")
     with pytest.raises(UserError) as error:
         run(folder)
     assert list(error.value.messages) == [

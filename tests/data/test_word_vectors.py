@@ -117,7 +117,7 @@ COLUMNS = "columns; expected a word and 2 numbers, with single spaces between th
         ("zebra 1 2\nzebra 1 2\n", [NONE]),
         ("3 2\nthe 1 2\n", [": has 1 vector, but its first line says 3; is it all there?"]),
         ("1 2\nthe 1 2\ndog 1 2\n", [": has 2 vectors, but its first line says 1; is it all there?"]),
-        (b"the 1 2\nd\xffg 1 2\n", [", line 2: not valid UTF-8 (byte 0xff at column 2)"]),
+        ("thé 1 2\nd".encode() + b"\xffg 1 2\n", [", line 2: not valid UTF-8 (byte 0xff at column 2)"]),
         (gzip.compress(b"the 1 2\n" * 100, mtime=0)[:-9], [
             ": damaged gzip file (Compressed file ended before the end-of-stream marker was reached)"
         ]),
