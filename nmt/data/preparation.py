@@ -3,7 +3,8 @@
 A cache entry is named by a hash of everything it was made from: the bytes of the corpus files, the subword settings
 or models, and the filters. An entry is therefore never out of date, and runs may share a cache folder. Entries are
 checked when they are opened (`sealed.py`, `binarised.py`), and damaged ones are made again. Corpora are read several
-times; each time their bytes must match the hash, so an entry is never made from any others.
+times; each time their bytes must match the hash, so an entry is never made from any others. What is told of a corpus is
+told at every start, whether or not it was in the cache.
 """
 
 import hashlib
@@ -30,14 +31,16 @@ from nmt.data.alignments import check_alignments
 from nmt.data.binarised import Filters, PairedIds
 from nmt.data.binarising import binarise
 from nmt.data.corpus import check_corpora, digests, read_lines, read_pairs
+from nmt.data.faults import NUMBERS, Counts, count_faults, fault_warnings
 from nmt.data.sealed import discard, read_sealed, write_sealed
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.errors import Checking, UserError, caught, checked
+from nmt.errors import Checking, UserError, caught, checked, counted
 from nmt.pharaoh import links_of_line, pharaoh
 
 _TRAINING_LINES = 1_000_000  # subword models are trained on at most about this many lines, evenly spread
 _RECIPE = 1  # of training subword models; part of the cache keys
 _ENCODING = 1  # how text becomes ids; part of the cache keys
+_FAULTS = 1  # what is counted of them; part of the cache keys
 _USUAL_JOINER = "@@"
 _MANY_CUT = 0.05  # of a vocabulary; in that of an uncut text there are none but typing errors
 _WORDS = "one unknown piece for each unknown word"  # how text becomes ids in a word model; part of its cache keys
@@ -69,7 +72,7 @@ def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies
 
     `vocabularies`, if given, replace the subword models, as for fine-tuning; they must have the tags of the corpora,
     unless training.vocabulary is extended. Models that are trained or named get them. `log` receives a line for each
-    result.
+    result, and for each fault of the corpora that can hardly be meant.
 
     Raises:
         UserError: with all problems of the corpora; or of the subword models; or when no pair is left.
@@ -77,6 +80,10 @@ def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies
     try:
         corpora = _checked([*config.data.train, config.data.valid, *config.data.watch], cache, log)
         count = len(config.data.train)
+        counts = _counted_faults(corpora, count, cache, log)
+        for warning in fault_warnings(counts, [corpus.paths for corpus in corpora], train=count):
+            log(f"warning: {warning}")
+        _refuse_blank(config, counts)
         train, valid, watched = corpora[:count], corpora[count : count + 1], corpora[count + 1 :]
         train = [corpus._replace(tag=files.tag) for corpus, files in zip(train, config.data.train, strict=True)]
         may_grow = vocabularies is None or config.training.vocabulary == "extended"
@@ -167,7 +174,8 @@ def _checked(files: Sequence[ParallelFiles], cache: Path, log: Log) -> list[_Cor
         raise
     made_from = [[hashes[path] for path in group] for group in paths]
     entry = cache / "checked" / f"{_key(made_from)}.json"
-    counts = _reused(entry, partial(_counts, corpora=len(files)), log)
+    expected = partial(_numbers, count=len(files), what=f"the line counts of {len(files)} corpora")
+    counts = _reused(entry, expected, log)
     if counts is None:
         counts = checked(_checking(files, hashes))
         entry.parent.mkdir(parents=True, exist_ok=True)
@@ -201,15 +209,46 @@ def _checking(
     return counts
 
 
-def _counts(path: Path, *, corpora: int) -> list[int]:
-    """The number of lines of each corpus, as counted before; raises ValueError when the file is damaged."""
+def _numbers(path: Path, *, count: int, what: str) -> list[int]:
+    """So many numbers, as counted before; raises ValueError when the file is damaged."""
     try:
-        counts = json.loads(read_sealed(path))
+        numbers = json.loads(read_sealed(path))
     except RecursionError:
-        counts = None
-    if not (isinstance(counts, list) and len(counts) == corpora and all(type(count) is int for count in counts)):
-        raise ValueError(f"expected the line counts of {corpora} corpora")
+        numbers = None
+    if not (isinstance(numbers, list) and len(numbers) == count and all(map(_is_count, numbers))):
+        raise ValueError(f"expected {what}")
+    return numbers
+
+
+def _is_count(number: Any) -> bool:
+    return type(number) is int and 0 <= number < 1 << 63
+
+
+def _counted_faults(corpora: Sequence[_Corpus], train: int, cache: Path, log: Log) -> Counts:
+    """What was counted of the faults of all corpora, of which the first `train` are trained on."""
+    entry = cache / "faults" / f"{_key([_FAULTS, train, [corpus.digests for corpus in corpora]])}.json"
+    expected = partial(_numbers, count=2 + NUMBERS * len(corpora), what=f"counts of faults in {len(corpora)} corpora")
+    numbers = _reused(entry, expected, log)
+    if numbers is not None:
+        return Counts.of_numbers(numbers)
+    counts = count_faults((read_pairs(*corpus.paths, expected=corpus.digests) for corpus in corpora), train=train)
+    entry.parent.mkdir(exist_ok=True)
+    write_sealed(entry, json.dumps(counts.numbers()).encode())
     return counts
+
+
+def _refuse_blank(config: Config, counts: Counts) -> None:
+    """Raise UserError for corpora that validate with nothing; a training corpus without a pair is refused later."""
+    keys = ["data.valid", *(f"data.watch.{index}" for index in range(len(config.data.watch)))]
+    files = [config.data.valid, *config.data.watch]
+    problems = [
+        f"{key}: {pair.source} and {pair.target} have no pair with text on both sides, of "
+        f"{counted(corpus.lines, 'pair')}, so that there is nothing to measure; give sentences with their translations"
+        for key, pair, corpus in zip(keys, files, counts.corpora[len(config.data.train) :], strict=True)
+        if corpus.pairs == 0
+    ]
+    if problems:
+        raise UserError(*problems)
 
 
 def _existing(settings: SubwordsConfig, log: Log) -> Vocabularies | None:

@@ -88,6 +88,24 @@ CORPORA: dict[str, tuple[Callable[[Path], object], list[str]]] = {
         lambda folder: [(folder / name).write_bytes(b" \n" * 3) for name in ("train.en", "train.de")],
         ["has no text to train subwords on"],
     ),
+    "nothing but blank lines to validate with": (
+        lambda folder: [(folder / name).write_bytes(b"\n\n") for name in ("valid.en", "valid.de")],
+        [
+            "data.valid: ",
+            "valid.de have no pair with text on both sides, of 2 pairs, so that there is nothing to measure",
+        ],
+    ),
+    "line ends of old Macs": (
+        lambda folder: [
+            (folder / name).write_bytes((folder / name).read_bytes().replace(b"\n", b"\r"))
+            for name in ("train.en", "valid.de")
+        ],
+        [
+            "2 problems",
+            "train.en has 1 line, but",
+            "train.en has carriage returns inside of lines: if they are line ends",
+        ],
+    ),
     "a damaged gzip file": (
         lambda folder: (folder / "train.en").write_bytes(gzip.compress(b"the dog\n" * 108)[:-9]),
         ["train.en: damaged gzip file"],
@@ -97,6 +115,18 @@ CORPORA: dict[str, tuple[Callable[[Path], object], list[str]]] = {
         ["2 problems", "train.en: the file is empty", "valid.de, line 2: not valid UTF-8"],
     ),
 }
+
+
+def test_both_files_with_line_ends_of_old_macs(tmp_path: Path, own_config: Path, train: Train, capsys: Capture) -> None:
+    """They are one pair, and the warnings say why."""
+    for name in ("train.en", "train.de"):
+        path = own_config.parent / name
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r"))
+    assert train(own_config, tmp_path / "run", "--dry-run") == 2
+    told = capsys.readouterr().err
+    for name in ("train.en", "train.de"):
+        assert f"/{name}: has 107 carriage returns inside of 1 line, and a line ends at a line feed alone; if " in told
+    assert "error: no training pair is left of 1" in told
 
 
 @pytest.mark.parametrize("name", CORPORA)

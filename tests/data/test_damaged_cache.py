@@ -120,6 +120,12 @@ FILES = [
     "subwords/*.model.seal",
     "checked/*.json",
     "checked/*.json.seal",
+    "faults/*.json",
+    "faults/*.json.seal",
+]
+WARNINGS = [  # of the corpus above
+    "warning: data.train: 35 of 40 pairs (87.5 %) repeat another one; ",
+    "warning: data.valid: 3 of 3 pairs (100.0 %) are training pairs, too, ",
 ]
 
 
@@ -137,9 +143,12 @@ def test_damage_is_said_and_mended(made: tuple[Path, list[Any]], folder: Path, p
     else:
         (line,) = said
         assert line.startswith(f"{entry}: damaged, or of another version, and rebuilt (")
+    assert all(any(line.startswith(warning) for line in log) for warning in WARNINGS)
     log.clear()
     assert content(run(folder, log)) == made[1]
-    assert [line.rsplit(" ", 1)[1] for line in log] == ["reused"] * 3
+    warnings, reused = log[:2], log[2:]
+    assert all(map(str.startswith, warnings, WARNINGS))
+    assert [line.rsplit(" ", 1)[1] for line in reused] == ["reused"] * 3
     assert not list((folder / "cache").rglob("*.partial"))
 
 
@@ -172,7 +181,7 @@ NOT_OURS = {
 
 
 @pytest.mark.parametrize("wrong", NOT_OURS)
-@pytest.mark.parametrize("pattern", ["ids/*/meta.json", "checked/*.json", "subwords/*.model"])
+@pytest.mark.parametrize("pattern", ["ids/*/meta.json", "checked/*.json", "faults/*.json", "subwords/*.model"])
 def test_other_content_with_a_right_seal(made: tuple[Path, list[Any]], folder: Path, pattern: str, wrong: str) -> None:
     path = sorted((folder / "cache").glob(pattern))[0]
     write_sealed(path, NOT_OURS[wrong])
@@ -267,7 +276,7 @@ def test_two_that_find_the_same_damage(
     assert content(others[1]) == made[1]
     log: list[str] = []
     run(folder, log)
-    assert [line.rsplit(" ", 1)[1] for line in log] == ["reused"] * 3
+    assert [line.rsplit(" ", 1)[1] for line in log[len(WARNINGS) :]] == ["reused"] * 3
 
 
 # ------------------------------------------------------------------------------------- corpora that change meanwhile
@@ -275,9 +284,13 @@ def test_two_that_find_the_same_damage(
 
 def change_before(pass_: str, path: Path, monkeypatch: pytest.MonkeyPatch, kept: Path) -> None:
     """Replace the file as a user does with `mv`, when the files are read for the n-th time in the way of `pass_`."""
-    name, number = {"check": ("check_corpora", 1), "train": ("read_pairs", 1), "encode": ("read_pairs", 2)}[pass_]
-    if path.name.startswith("valid") and name == "read_pairs":
-        number = 3  # the training corpus is read twice before
+    is_valid = path.name.startswith("valid")
+    name, number = {
+        "check": ("check_corpora", 1),
+        "count": ("read_pairs", 1 + is_valid),  # both corpora, one after the other
+        "train": ("read_pairs", 3),
+        "encode": ("read_pairs", 4 + is_valid),
+    }[pass_]
     original, calls = getattr(preparation, name), 0
 
     def read(*arguments: Any, **keywords: Any) -> Any:
@@ -291,7 +304,7 @@ def change_before(pass_: str, path: Path, monkeypatch: pytest.MonkeyPatch, kept:
 
 
 @pytest.mark.parametrize(("name", "more"), [("train.en", 0), ("train.de", 1), ("valid.en", 1), ("valid.de", 0)])
-@pytest.mark.parametrize("pass_", ["check", "train", "encode"])
+@pytest.mark.parametrize("pass_", ["check", "count", "train", "encode"])
 def test_a_file_replaced_while_it_is_prepared_leaves_nothing_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pass_: str, name: str, more: int
 ) -> None:

@@ -84,7 +84,7 @@ def test_train_is_filtered_and_valid_is_not(folder: Path) -> None:
 def test_a_second_preparation_reuses_everything(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(folder)
     before = written(folder)
-    for name in ("binarise", "check_corpora"):
+    for name in ("binarise", "check_corpora", "count_faults"):
         monkeypatch.delattr(preparation, name)  # neither may be called
     monkeypatch.delattr(Subwords, "train")
     log: list[str] = []
@@ -118,6 +118,7 @@ def test_entries_are_named_by_what_they_are_made_from(folder: Path) -> None:
     assert [prepared.train.folder.name, prepared.valid.folder.name] == ids
     assert {path.relative_to(folder / "cache").as_posix() for path in written(folder) if path.suffix != ".seal"} == {
         f"checked/{key(train, valid)}.json",
+        f"faults/{key(1, 1, [train, valid])}.json",
         f"subwords/{key(1, made_by, [train])}.model",
         *(f"ids/{name}/{file}" for name in ids for file in ("meta.json", "source.ids", "source.offsets")),
         *(f"ids/{name}/{file}" for name in ids for file in ("target.ids", "target.offsets")),
@@ -129,6 +130,57 @@ def test_entries_are_named_by_what_they_are_made_from(folder: Path) -> None:
     models, filters = [digest(words.model), model], [settings.data.max_length, 4.0]
     rule = "one unknown piece for each unknown word"
     assert prepared.train.folder.name == key(1, [train], models, filters, False, rule)
+
+
+def test_warnings_are_told_at_every_start(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From counts in the cache, and of a cache without them, as earlier versions left it."""
+    for side in ("en", "de"):
+        shutil.copy(folder / f"train.{side}", folder / f"valid.{side}")
+    first: list[str] = []
+    run(folder, first)
+    known = "warning: data.valid: 5 of 5 pairs (100.0 %) are training pairs, too, "
+    assert [line for line in first if line.startswith("warning: ")] == [first[0]]
+    assert first[0].startswith(known)
+    shutil.rmtree(folder / "cache" / "faults")
+    log: list[str] = []
+    run(folder, log)
+    assert log[0] == first[0]
+    assert [line.rsplit(" ", 1)[1] for line in log[1:]] == ["reused"] * 3
+    monkeypatch.delattr(preparation, "count_faults")  # which may not be called
+    again: list[str] = []
+    run(folder, again)
+    assert again == log
+
+
+def test_counts_depend_on_what_is_trained_on(folder: Path) -> None:
+    """The same three corpora, of which another one validates."""
+    files = {
+        name: {"source": str(folder / f"{name}.en"), "target": str(folder / f"{name}.de")}
+        for name in ("train", "valid")
+    }
+    for side in ("en", "de"):
+        (folder / f"watch.{side}").write_text("men and dogs run\n", encoding="utf-8")
+    watch = {"source": str(folder / "watch.en"), "target": str(folder / "watch.de")}
+    run(folder, data__train=[files["train"]], data__valid=files["valid"], data__watch=[{"name": "w", **watch}])
+    run(folder, data__train=[files["train"], files["valid"]], data__valid=watch)
+    assert len({path.name for path in (folder / "cache" / "faults").glob("*.json")}) == 2
+
+
+@pytest.mark.parametrize("blank", ["valid", "watch"])
+def test_nothing_to_measure(folder: Path, blank: str) -> None:
+    """Refused before a model is trained, and from the cache as well."""
+    for side, lines in (("en", ["a dog", " ", ""]), ("de", ["\t", "leer", ""])):
+        (folder / f"{blank}.{side}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    files = {"source": str(folder / "watch.en"), "target": str(folder / "watch.de"), "name": "w"}
+    key, changes = ("data.valid", {}) if blank == "valid" else ("data.watch.0", {"data__watch": [files]})
+    for _ in range(2):
+        with pytest.raises(UserError) as error:
+            run(folder, **changes)
+        assert str(error.value) == (
+            f"{key}: {folder / blank}.en and {folder / blank}.de have no pair with text on both sides, of 3 pairs, so "
+            "that there is nothing to measure; give sentences with their translations"
+        )
+    assert not (folder / "cache" / "subwords").exists()
 
 
 @pytest.mark.parametrize(
@@ -529,7 +581,9 @@ def test_weights_need_no_other_ids(folder: Path) -> None:
     first = run(folder, **two_corpora(folder))
     log: list[str] = []
     assert run(folder, log, **two_corpora(folder, weight=0.5)).train.folder == first.train.folder
-    assert all(line.endswith("reused") for line in log)
+    warning, *reused = log
+    assert warning.startswith("warning: data.train: 5 of 10 pairs (50.0 %) repeat another one; ")
+    assert all(line.endswith("reused") for line in reused)
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "char", "word"])

@@ -46,6 +46,7 @@ READS = {
     "the log": Read("training", "run/train.log", "same: never read"),
     "the lock": Read("training", "run/.lock", "same: its content is that of a job that is over"),
     "cached counts": Read("training", ".cache/checked/*", CACHE, ("cache",)),
+    "cached faults": Read("training", ".cache/faults/*", CACHE, ("cache",)),
     "cached subwords": Read("training", ".cache/subwords/*", CACHE, ("cache",)),
     "cached ids": Read("training", ".cache/ids/*/*.ids", CACHE, ("cache",)),
     "cached offsets": Read("training", ".cache/ids/*/*offsets", CACHE, ("cache",)),

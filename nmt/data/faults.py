@@ -1,0 +1,204 @@
+"""Typical faults of parallel text, which do not keep a model from training but make it worse than it looks.
+
+They are counted once, while the text is read as a stream with 8 bytes of memory a pair; from the counts, which the
+cache keeps, come the same warnings at every start. Where they begin: of the training pairs of Multi30k, WMT news and
+the synthetic corpus at most 0.4 % repeat another one, at most 0.1 % of the validation pairs are training pairs, source
+and target are identical in at most 0.1 %, and at most 0.1 % of the lines of raw text have an HTML entity.
+
+Text that Moses has tokenized has entities on purpose, in up to 40 % of the lines, and translations get them, too. So
+there is no warning where the training and the validation text of a language are both tokenized, as their spaces tell:
+at least 91 % of tokenized lines have " ." or " , ", and at most 0.1 % of raw lines. The entities alone tell nothing.
+Where only one of the two is tokenized, the model is validated on other text than it learns from.
+
+It knows lines and files; it knows no subwords, no configuration and no cache.
+"""
+
+import re
+from array import array
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.data.corpus import old_line_ends, returns_inside
+from nmt.errors import counted
+
+REPEATED = 0.2  # share of the training pairs; a corpus that is named twice has half
+KNOWN = 0.01  # of the validation pairs
+IDENTICAL = 0.2  # of the pairs of two files
+ESCAPED = 0.01  # of the lines of a file
+TOKENIZED = 0.2  # likewise
+_ENTITY = re.compile(r"&(?:quot|apos|amp|lt|gt|nbsp|#\d+|#[xX][0-9a-fA-F]+);")
+_UNESCAPE = (  # joined by single spaces, for an entity may stand for a line end
+    "python3 -X utf8 -c \"import html; [print(' '.join(html.unescape(line).split())) "
+    "for line in open(0, newline='\\n')]\" < FILE > NEW"
+)
+Paths = tuple[Path, Path]  # source, target
+
+
+class Side(NamedTuple):
+    """What was counted in the lines of a file."""
+
+    escaped: int = 0  # with an HTML entity
+    first_escaped: int = 0  # the number of the first of them; 0: there is none
+    tokenized: int = 0  # with the spaces of tokenized text
+    returns: int = 0  # carriage returns inside of lines
+
+
+class Corpus(NamedTuple):
+    """What was counted in a pair of files."""
+
+    lines: int
+    pairs: int  # with text on both sides
+    identical: int  # of these, with the same text on both
+    source: Side
+    target: Side
+
+
+NUMBERS = 3 + 2 * len(Side._fields)  # of a corpus
+
+
+class Counts(NamedTuple):
+    """What was counted in all corpora of a training: those to train on, the validation corpus, and watched ones."""
+
+    repeated: int  # training pairs but the first of those that are the same
+    known: int  # validation pairs that are training pairs
+    corpora: Sequence[Corpus]
+
+    def numbers(self) -> list[int]:
+        """All counts in a flat list, for a file."""
+        corpora = ((*corpus[:3], *corpus.source, *corpus.target) for corpus in self.corpora)
+        return [self.repeated, self.known, *chain.from_iterable(corpora)]
+
+    @classmethod
+    def of_numbers(cls, numbers: Sequence[int]) -> "Counts":
+        """The counts of these `numbers`, two of all corpora and then NUMBERS of each."""
+        repeated, known, *others = numbers
+        corpora = []
+        for start in range(0, len(others), NUMBERS):
+            lines, pairs, identical, *sides = others[start : start + NUMBERS]
+            half = len(Side._fields)
+            corpora.append(Corpus(lines, pairs, identical, Side(*sides[:half]), Side(*sides[half:])))
+        return cls(repeated, known, corpora)
+
+
+def count_faults(corpora: Iterable[Iterable[tuple[str, str]]], *, train: int) -> Counts:
+    """Read every pair of all corpora, of which the first `train` are trained on and the next one validates.
+
+    Pairs with a blank side count neither as repeated nor as known nor as identical. Pairs are the same if their hashes
+    of 64 bits are: among 100 million, two others may be by a chance of 1 to 4,000.
+    """
+    counts: list[Corpus] = []
+    hashes = [array("q") for _ in range(3)]  # of the pairs to train on, to validate with, and to watch
+    for number, pairs in enumerate(corpora):
+        counts.append(_counted(pairs, hashes[(number >= train) + (number > train)]))
+    trained, validating, _ = (np.frombuffer(values, dtype=np.int64) for values in hashes)
+    trained.sort()
+    repeated = int(np.count_nonzero(trained[1:] == trained[:-1]))
+    return Counts(repeated, _known(validating, trained), counts)
+
+
+def _known(validating: npt.NDArray[np.int64], trained: npt.NDArray[np.int64]) -> int:
+    """How many of the hashes are among the sorted ones of training pairs."""
+    if not len(trained):
+        return 0
+    places = np.minimum(np.searchsorted(trained, validating), len(trained) - 1)
+    return int(np.count_nonzero(trained[places] == validating))
+
+
+class _Counting:
+    """The counts of one file, while its lines come."""
+
+    def __init__(self) -> None:
+        self.escaped = self.first_escaped = self.tokenized = self.returns = 0
+
+    def read(self, number: int, line: str) -> None:
+        if "&" in line and _ENTITY.search(line):
+            self.escaped += 1
+            self.first_escaped = self.first_escaped or number
+        if " ." in line or " , " in line or " 。" in line:
+            self.tokenized += 1
+        self.returns += returns_inside(line)
+
+    def side(self) -> Side:
+        return Side(self.escaped, self.first_escaped, self.tokenized, self.returns)
+
+
+def _counted(pairs: Iterable[tuple[str, str]], hashes: "array[int]") -> Corpus:
+    """Count the pairs of a corpus, and append the hashes of those with text on both sides."""
+    number = identical = 0
+    before = len(hashes)
+    sides = _Counting(), _Counting()
+    read_source, read_target = sides[0].read, sides[1].read
+    for number, pair in enumerate(pairs, start=1):
+        source, target = pair
+        read_source(number, source)
+        read_target(number, target)
+        if source.strip() and target.strip():
+            hashes.append(hash(pair))
+            identical += source == target
+    return Corpus(number, len(hashes) - before, identical, sides[0].side(), sides[1].side())
+
+
+def fault_warnings(counts: Counts, paths: Sequence[Paths], *, train: int) -> list[str]:
+    """Complete messages about the faults of corpora with these `paths`, in the order of `count_faults`.
+
+    A file with the same fault in several corpora is named once.
+    """
+    corpora = counts.corpora
+    sides = [[corpus.source for corpus in corpora], [corpus.target for corpus in corpora]]
+    warnings: list[str | None] = []
+    for side, files in zip(sides, zip(*paths, strict=True), strict=True):
+        lines = [corpus.lines for corpus in corpora]
+        ends = zip(files, side, lines, strict=True)
+        warnings += [old_line_ends(str(path), count.returns, lines=total) for path, count, total in ends]
+        warnings += _escaped(files, side, lines, train=train)
+    warnings += [_identical(*files, corpus) for files, corpus in zip(paths, corpora, strict=True)]
+    trained, validating = sum(corpus.pairs for corpus in corpora[:train]), corpora[train].pairs
+    if _is_share(counts.repeated, REPEATED, trained):
+        warnings.append(
+            f"data.train: {_of(counts.repeated, trained, 'pair')} repeat another one; give each pair once, and a "
+            "weight to a corpus that is to count for more"
+        )
+    if _is_share(counts.known, KNOWN, validating):
+        warnings.append(
+            f"data.valid: {_of(counts.known, validating, 'pair')} are training pairs, too, so that validation does not "
+            "measure what the model makes of other text; take them out of one of the two"
+        )
+    return [warning for warning in dict.fromkeys(warnings) if warning is not None]
+
+
+def _identical(source: Path, target: Path, corpus: Corpus) -> str | None:
+    """The warning about a corpus whose sides are often the same."""
+    if not _is_share(corpus.identical, IDENTICAL, corpus.pairs):
+        return None
+    return (
+        f"{source} and {target}: {_of(corpus.identical, corpus.pairs, 'pair')} have the same text on both sides, which "
+        "was not translated, or is of the same language twice; a model learns from them to copy"
+    )
+
+
+def _escaped(paths: Sequence[Path], sides: Sequence[Side], lines: Sequence[int], *, train: int) -> list[str]:
+    """Warn of HTML entities in the files of a language, unless they, and what validates, have them from Moses."""
+    tokenized = [_is_share(side.tokenized, TOKENIZED, count) for side, count in zip(sides, lines, strict=True)]
+    on_purpose = all(tokenized[: train + 1])
+    return [
+        f"{path}: {_of(side.escaped, count, 'line')} have HTML entities such as &quot; (the first is line "
+        f"{side.first_escaped:,}), which belong only into text that Moses has tokenized, in training and validation "
+        f"alike; this puts characters in their place: {_UNESCAPE}"
+        for path, side, count, is_tokenized in zip(paths, sides, lines, tokenized, strict=True)
+        if _is_share(side.escaped, ESCAPED, count) and not (on_purpose and is_tokenized)
+    ]
+
+
+def _is_share(count: int, share: float, total: int) -> bool:
+    """Whether there are any, and so many."""
+    return count > 0 and count >= share * total
+
+
+def _of(count: int, total: int, noun: str) -> str:
+    """How many there are of all: "1,200 of 3,000 pairs (40.0 %)"."""
+    return f"{count:,} of {counted(total, noun)} ({100 * count / max(total, 1):.1f} %)"
