@@ -187,7 +187,7 @@ def _escaped(paths: Sequence[Path], sides: Sequence[Side], lines: Sequence[int],
     on_purpose = all(tokenized[: train + 1])
     return [
         f"{path}: {_of(side.escaped, count, 'line')} have HTML entities such as &quot; (the first is line "
-        f"{side.first_escaped:,}), which belong only into text that Moses has tokenized, in training and validation "
+        f"{side.first_escaped:,}), which belong only in text that Moses has tokenized, in training and validation "
         f"alike; this puts characters in their place: {_UNESCAPE}"
         for path, side, count, is_tokenized in zip(paths, sides, lines, tokenized, strict=True)
         if _is_share(side.escaped, ESCAPED, count) and not (on_purpose and is_tokenized)

@@ -17,10 +17,14 @@ from pathlib import Path
 import pytest
 import torch
 
+from nmt.cli.parsers.translate import parser
 from nmt.cli.translate import main
+from nmt.cli.translation_request import read_request
 from nmt.config.schema import Config
 from nmt.data.subwords import Subwords
 from nmt.decoding.reading import Reader
+from nmt.errors import checked
+from nmt.jobs.team import Team
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import build_model
 
@@ -413,6 +417,15 @@ def test_a_warning_about_line_ends_of_old_macs(capsys, model: Path, source: Path
     source.write_bytes(b"A dog runs.\r\nTwo dogs\rrun.\r\n")
     assert len(translated(model, source)) == 2
     assert "carriage" not in capsys.readouterr().err
+
+
+def test_the_first_of_several_processes_warns_of_line_ends(capsys, model: Path, source: Path) -> None:
+    source.write_bytes(b"A dog runs.\rTwo dogs run.\r")
+    given = ["--model", model, "--input", source, "--output", source.with_name("output.txt"), "--device", "cpu"]
+    options = parser().parse_args([str(word) for word in given])
+    for rank, told in ((0, 1), (1, 0)):
+        checked(read_request(options, Team(rank, 2)))
+        assert capsys.readouterr().err.count("1 carriage return inside of 1 line") == told
 
 
 def test_gzip_on_standard_input_is_called_that(capsys, model: Path, source: Path, monkeypatch) -> None:

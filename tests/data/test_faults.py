@@ -131,7 +131,7 @@ def test_entities(escaped: int, count: int) -> None:
     said = warnings(sources(200, escaped=escaped), sources(50, first=200))
     expected = (
         "train.en: 2 of 200 lines (1.0 %) have HTML entities such as &quot; (the first is line 199), which belong only "
-        "into text that Moses has tokenized, in training and validation alike"
+        "in text that Moses has tokenized, in training and validation alike"
     )
     assert [line.partition("; this puts")[0] for line in said] == [expected][:count]
 
