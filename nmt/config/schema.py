@@ -628,7 +628,8 @@ class ValidationConfig(Section):
     beam_size: BeamSize = 1
     """Beam size of the translations that validation scores; 1 is greedy search."""
     tokenize: Tokenizer = "13a"
-    """sacreBLEU's tokenization for the validation BLEU. Scripts without spaces need zh, ja-mecab, flores200, or char."""
+    """sacreBLEU's tokenization for the validation BLEU. Where words have no spaces between them, it takes zh (Chinese),
+    ja-mecab (Japanese), flores200, or char."""
     lowercase: bool = False
     """Whether the validation BLEU ignores case."""
     samples: int = Field(default=4, ge=0, le=100)

@@ -2,12 +2,12 @@
 
 They are counted once, while the text is read as a stream with 8 bytes of memory a pair; from the counts, which the
 cache keeps, come the same warnings at every start. Where they begin: of the training pairs of Multi30k, WMT news and
-the synthetic corpus at most 0.4 % repeat another one, at most 0.1 % of the validation pairs are training pairs, source
-and target are identical in at most 0.1 %, and at most 0.1 % of the lines of raw text have an HTML entity.
+the synthetic corpus at most 0.4% repeat another one, at most 0.1% of the validation pairs are training pairs, source
+and target are identical in at most 0.1%, and at most 0.1% of the lines of raw text have an HTML entity.
 
-Text that Moses has tokenized has entities on purpose, in up to 40 % of the lines, and translations get them, too. So
+Text that Moses has tokenized has entities on purpose, in up to 40% of the lines, and translations get them, too. So
 there is no warning where the training and the validation text of a language are both tokenized, as their spaces tell:
-at least 91 % of tokenized lines have " ." or " , ", and at most 0.1 % of raw lines. The entities alone tell nothing.
+at least 91% of tokenized lines have " ." or " , ", and at most 0.1% of raw lines. The entities alone tell nothing.
 Where only one of the two is tokenized, the model is validated on other text than it learns from.
 
 It knows lines and files; it knows no subwords, no configuration and no cache.
@@ -200,5 +200,5 @@ def _is_share(count: int, share: float, total: int) -> bool:
 
 
 def _of(count: int, total: int, noun: str) -> str:
-    """How many there are of all: "1,200 of 3,000 pairs (40.0 %)"."""
-    return f"{count:,} of {counted(total, noun)} ({100 * count / max(total, 1):.1f} %)"
+    """How many there are of all: "1,200 of 3,000 pairs (40.0%)"."""
+    return f"{count:,} of {counted(total, noun)} ({count / max(total, 1):.1%})"

@@ -15,6 +15,9 @@ SUSPICIOUS_SHARE = 0.2  # of the lines
 LONG_WORDS = 200  # in both lines of a pair
 SEGMENTED = re.compile("\N{LOWER ONE EIGHTH BLOCK}|@@(?:\\s|$)")  # marks of sentencepiece and subword-nmt
 TOKENIZED = re.compile(r"\S [.,](?:\s|$)|&(?:apos|quot|amp|lt|gt|#\d+);|@-@")  # Moses: "word ." and its escapes
+# Clauses of Chinese and Japanese; of Thai, Lao, Tibetan, Burmese and Khmer. In text cut into words, runs are shorter
+UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]{8}|[\u0e00-\u109f\u1780-\u17ff]{16}")
+BY_SPACES = ("13a", "intl", "none")  # tokenizers for which words are what spaces separate
 UNTOKENIZED = re.compile(r"\w(?:[.,!?](?:\s|$)|[。、,!?])")
 
 
@@ -82,12 +85,26 @@ def _format_warnings(name: str, lines: Sequence[str], tokenize: str | None) -> l
             f"{tokenized:.0%} of the {name} look tokenized (such as 'word .', '&apos;' or '@-@') and --tokenize "
             f"{tokenize} tokenizes again: BLEU is not comparable; score detokenized text, or use --tokenize none"
         )
-    if tokenize == "none" and tokenized < SUSPICIOUS_SHARE <= untokenized:
+    if tokenize is not None and (warning := unspaced_warning(name, lines, tokenize, option="--tokenize")) is not None:
+        warnings.append(warning)
+    elif tokenize == "none" and tokenized < SUSPICIOUS_SHARE <= untokenized:
         warnings.append(
             f"{untokenized:.0%} of the {name} look untokenized (such as 'word.') and --tokenize none leaves them so: "
             "BLEU is not comparable; use --tokenize 13a, or another one that suits the language"
         )
     return warnings
+
+
+def unspaced_warning(name: str, lines: Sequence[str], tokenize: str, *, option: str) -> str | None:
+    """The message about text in which BLEU's tokenizer, set by `option`, finds no words; None where it does."""
+    share = _share(UNSPACED, lines)
+    if tokenize not in BY_SPACES or share < SUSPICIOUS_SHARE:
+        return None
+    return (
+        f"{share:.0%} of the {name} have no spaces between words, so that {option} {tokenize} takes whole clauses for "
+        f"words and BLEU is near 0, however good the translation; set {option} to zh for Chinese, to ja-mecab for "
+        "Japanese, and to flores200 or char for others"
+    )
 
 
 def _share(mark: re.Pattern[str], lines: Sequence[str]) -> float:

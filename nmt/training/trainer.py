@@ -292,21 +292,26 @@ class Trainer:
             raise Diverged(finding, where=self.place)
         if reason is None:
             return False
-        if self.settings.average_best and len(self.progress.best) > 1:
-            self._average()
+        averaged = self.settings.average_best and len(self.progress.best) > 1 and self._average()
+        if not averaged and (retain := self.settings.validation.retain) and self.progress.best[0].update == 0:
+            self.log(
+                f"warning: {self.folder.best_path} is the model that training started from: no later one had a better "
+                f"{self.settings.validation.metric} without forgetting too much of {retain.corpus}; raise "
+                "training.validation.retain.tolerance, mix in old text, or choose one of the checkpoints yourself"
+            )
         self.progress.finished = reason
         self._save()
         return True
 
-    def _average(self) -> None:
-        """Average the best checkpoints; the average becomes the best model if it validates better than each of them."""
+    def _average(self) -> bool:
+        """Average the best checkpoints; whether the average validates better than each, and so is the best model."""
         progress, metric = self.progress, self.settings.validation.metric
         best = progress.best[: self.settings.average_best]
         files = {one.update: self.folder.checkpoint_path(one.update) for one in best}
         paths = whole_checkpoints(files, self.model.state_dict(), processes=self.processes, log=self.log)
         if len(paths) < 2:
             self.log(f"no average: it takes two of the best checkpoints, and {len(paths)} can be read")
-            return
+            return False
         with with_weights(self.model, average_weights(paths.values())):
             metrics, _ = self._scored()
             self._record("average", metrics)
@@ -315,6 +320,7 @@ class Trainer:
                 self._write_model(self.folder.best_path, metrics, average_of_updates=sorted(paths))
         verdict = "better, and now the best model" if wins else "no better than the best checkpoint"
         self.log(f"average of {len(paths)} checkpoints: {metric} {metrics[metric]:.4g}, {verdict}")
+        return wins
 
     def _save_if_asked(self) -> None:
         """Save the state when it is time to or a signal has come, unless it is saved; leave, in the latter case."""

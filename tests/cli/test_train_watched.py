@@ -69,6 +69,7 @@ def test_what_would_be_forgotten_is_retained(
     assert first["step"] == 0
     assert all(record["loss"] < first["loss"] and record["old.loss"] > first["old.loss"] for record in later)
     assert told.count("not to be chosen: loss of old is more than 0 worse than at the start, ") == len(later) == 3
+    assert told.count("best.safetensors is the model that training started from: no later one had a better loss ") == 1
     start, best, free = (load_model(path).weights for path in (trained, tmp_path / "run", tmp_path / "free"))
     assert all(torch.equal(weight, start[name]) for name, weight in best.items())
     assert not all(torch.equal(weight, start[name]) for name, weight in free.items())
@@ -83,10 +84,13 @@ def test_what_would_be_forgotten_is_retained(
     assert [record["old.loss"] for record in ours] == [record["old.loss"] for record in theirs]
 
 
-def test_within_the_tolerance_the_best_is_chosen(tmp_path: Path, new: Path, trained: Path, train: Train) -> None:
+def test_within_the_tolerance_the_best_is_chosen(
+    tmp_path: Path, new: Path, trained: Path, train: Train, capsys: Capture
+) -> None:
     wide = RETAIN.replace("0.0", "100")
     assert train(new, tmp_path / "free", FAST, "--init-from", trained) == 0
     assert train(new, tmp_path / "run", FAST, wide, "--init-from", trained) == 0
+    assert "that training started from" not in capsys.readouterr().err
     mine, theirs = (load_model(tmp_path / name).weights for name in ("run", "free"))
     assert all(torch.equal(weight, theirs[name]) for name, weight in mine.items())
 

@@ -78,7 +78,7 @@ def test_no_warning_without_a_fault() -> None:
 def test_repeated_pairs(repeated: int, count: int) -> None:
     said = warnings([*pairs(100 - repeated), *pairs(repeated)], pairs(5, first=200))
     expected = (
-        "data.train: 20 of 100 pairs (20.0 %) repeat another one; give each pair once, and a weight to a corpus that "
+        "data.train: 20 of 100 pairs (20.0%) repeat another one; give each pair once, and a weight to a corpus that "
         "is to count for more"
     )
     assert said == [expected][:count]
@@ -88,7 +88,7 @@ def test_repeated_pairs(repeated: int, count: int) -> None:
 def test_validation_pairs_that_are_training_pairs(known: int, count: int) -> None:
     said = warnings(pairs(500), pairs(200, first=500 - known))
     expected = (
-        "data.valid: 2 of 200 pairs (1.0 %) are training pairs, too, so that validation does not measure what the "
+        "data.valid: 2 of 200 pairs (1.0%) are training pairs, too, so that validation does not measure what the "
         "model makes of other text; take them out of one of the two"
     )
     assert said == [expected][:count]
@@ -101,7 +101,7 @@ def test_lines_that_are_the_same_on_both_sides(corpus: int, identical: int, coun
     said = warnings(*((faulty, other) if corpus == 0 else (other, faulty)))
     source, target = PATHS[corpus]
     expected = (
-        f"{source} and {target}: 20 of 100 pairs (20.0 %) have the same text on both sides, which was not translated, "
+        f"{source} and {target}: 20 of 100 pairs (20.0%) have the same text on both sides, which was not translated, "
         "or is of the same language twice; a model learns from them to copy"
     )
     assert said == [expected][:count]
@@ -130,7 +130,7 @@ def named(said: Sequence[str]) -> list[str]:
 def test_entities(escaped: int, count: int) -> None:
     said = warnings(sources(200, escaped=escaped), sources(50, first=200))
     expected = (
-        "train.en: 2 of 200 lines (1.0 %) have HTML entities such as &quot; (the first is line 199), which belong only "
+        "train.en: 2 of 200 lines (1.0%) have HTML entities such as &quot; (the first is line 199), which belong only "
         "in text that Moses has tokenized, in training and validation alike"
     )
     assert [line.partition("; this puts")[0] for line in said] == [expected][:count]

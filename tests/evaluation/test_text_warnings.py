@@ -138,3 +138,30 @@ def test_the_longest_reference_counts_for_ter() -> None:
     for references in ({"r1": [short], "r2": [long]}, {"r1": [long], "r2": [short]}):
         (warning,) = text_warnings({"hypotheses": [long]}, references, tokenize="none")
         assert warning.startswith("line 1 has 800 words: TER")
+
+
+CHINESE = ["两只狗在绿色的田野上奔跑。", "一个男人正在喝汤。", "三位女士坐在长椅上唱歌。"]
+JAPANESE = ["二匹の犬が緑の野原を走っている。", "男性がスープを飲んでいます。"]
+THAI = ["สุนัขสองตัวกำลังวิ่งข้ามทุ่งหญ้า", "ผู้ชายคนหนึ่งกำลังกินซุป"]
+
+
+@pytest.mark.parametrize("lines", [CHINESE, JAPANESE, THAI], ids=["zh", "ja", "th"])
+@pytest.mark.parametrize("tokenize", ["13a", "intl", "none"])
+def test_text_without_spaces_needs_another_tokenizer(lines: list[str], tokenize: str) -> None:
+    hypotheses, references = warned(lines, lines, tokenize=tokenize)
+    assert hypotheses.startswith("100% of the hypotheses have no spaces between words, so that --tokenize")
+    assert references.startswith("100% of the references have no spaces between words")
+    assert "zh for Chinese" in references
+    assert warned(lines, lines, tokenize=tokenize, metrics=["chrf"]) == []
+
+
+@pytest.mark.parametrize("tokenize", ["zh", "char"])
+def test_text_without_spaces_has_no_warning_with_a_tokenizer_for_it(tokenize: str) -> None:
+    assert warned(CHINESE, CHINESE, tokenize=tokenize) == []
+
+
+@pytest.mark.parametrize("tokenize", ["13a", "none"])
+def test_text_cut_into_words_has_no_warning(tokenize: str) -> None:
+    cut = ["两 只 狗 在 绿色 的 田野 上 奔跑 。", "สุนัข สอง ตัว กำลัง วิ่ง ข้าม ทุ่งหญ้า", "コンピューター を 使う 。"]
+    assert warned(cut, cut, tokenize=tokenize, metrics=["ter"]) == []
+    assert not any("spaces" in message for message in warned(cut, cut, tokenize=tokenize))
