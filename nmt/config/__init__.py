@@ -8,6 +8,7 @@ from nmt.config.loading import (
     differences,
     dump_config,
     load_config,
+    moved_files,
     parse_config,
     with_former_defaults,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "dump_config",
     "json_schema",
     "load_config",
+    "moved_files",
     "parse_config",
     "unknown_names",
     "with_former_defaults",

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple
 
-from nmt.config import Config, differences, dump_config, parse_config, with_former_defaults
+from nmt.config import Config, differences, dump_config, moved_files, parse_config, with_former_defaults
 from nmt.errors import UserError
 from nmt.files import locked, open_refusing_links, written_atomically
 from nmt.models.model_file import BEST
@@ -178,6 +178,10 @@ class RunFolder:
 
     def _check_same(self, config: Config, *, resume: bool) -> None:
         saved = self._saved_config()
+        if resume and (moved := moved_files(saved, config)):
+            names = ", ".join(change.partition(":")[0] for change in moved)
+            self.warnings.append(f"{self.path}: goes on if the files in other places are the same as before: {names}")
+            return
         changes = differences(saved, config if resume else with_former_defaults(config, saved))  # as if resumed
         if changes:
             shown = "".join(f"\n  {change}" for change in changes)
@@ -188,8 +192,8 @@ class RunFolder:
                 else (f" (or, if it began with --init-from, put back {self.origin_path}, from which these keys came)")
             )
             raise UserError(
-                f"{self.path}: holds a run of another configuration; give another --output, or --overwrite to remove "
-                f"that run{hint}. The differences:{shown}"
+                f"{self.path}: holds a run of another configuration; undo the changes to resume it, give another "
+                f"--output, or --overwrite to remove that run{hint}. The differences:{shown}"
             )
         if not resume:
             raise UserError(

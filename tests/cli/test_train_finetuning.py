@@ -295,6 +295,44 @@ def stop_at_validation(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     monkeypatch.setattr(validation_metrics, "corpus_loss", stopping)
 
 
+def test_a_run_goes_on_with_its_files_in_another_place(
+    tmp_path: Path,
+    tiny: Path,
+    corpus: Path,
+    trained: Path,
+    train: Train,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+) -> None:
+    """As when a project is moved or renamed, run and all: what is in the files counts, not their paths."""
+    kept = ("training.keep_best=2", "training.keep_last=2")
+    with monkeypatch.context() as patch:
+        stop_at_validation(patch, 2)
+        assert train(tiny, tmp_path / "before", *kept) == 130
+    run = (tmp_path / "before").rename(tmp_path / "nachher ü")
+    moved = shutil.copytree(corpus, tmp_path / "verschoben ö")
+    paths = [
+        f"data.train=[{{source: {moved / 'train.en'}, target: {moved / 'train.de'}}}]",
+        f"data.valid={{source: {moved / 'valid.en'}, target: {moved / 'valid.de'}}}",
+        f"data.cache_folder={moved / 'cache'}",
+    ]
+    assert train(tiny, run, *kept, *paths) == 2  # without --resume it is another configuration
+    assert "data.train.0.source" in capsys.readouterr().err
+    assert train(tiny, run, *kept, *paths, "--resume", "seed=4") == 2
+    original = (moved / "train.de").read_bytes()
+    (moved / "train.de").write_bytes(original.replace(b"e", b"i", 1))
+    assert train(tiny, run, *kept, *paths, "--resume") == 2
+    assert "no longer those that this run began with" in capsys.readouterr().err
+    (moved / "train.de").write_bytes(original)
+    assert train(tiny, run, *kept, *paths, "--resume") == 0
+    told = capsys.readouterr().err
+    assert (
+        "goes on if the files in other places are the same as before: data.train.0.source, data.train.0.target" in told
+    )
+    mine, theirs = load_model(run / "best.safetensors").weights, load_model(trained / "best.safetensors").weights
+    assert all(torch.equal(weight, theirs[name]) for name, weight in mine.items())
+
+
 def test_resuming_needs_the_first_model_no_more(
     tmp_path: Path,
     short: Path,

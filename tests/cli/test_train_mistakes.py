@@ -327,7 +327,7 @@ def test_a_run_is_not_overwritten(tmp_path: Path, trained: Path, train: Train, c
     assert "continue it with --resume" in complaint(capsys)
     assert train(trained / "config.yaml", trained, "--resume", "training.batch_size=11", "seed=4") == 2
     errors = complaint(capsys)
-    assert "holds a run of another configuration; give another --output, or --overwrite to remove that run" in errors
+    assert "holds a run of another configuration; undo the changes to resume it, give another --output, or" in errors
     assert errors.splitlines()[1:] == ["  seed: 3 there, 4 here", "  training.batch_size: 12 there, 11 here"]
     assert train(trained / "config.yaml", trained, "--resume", "--init-from", trained) == 2
     assert f"--init-from {trained / 'best.safetensors'}: the run in {trained} did not start from" in complaint(capsys)

@@ -113,8 +113,9 @@ def test_the_differences_of_another_configuration(tmp_path: Path) -> None:
         with pytest.raises(UserError) as raised:
             RunFolder.open(path, config(seed=2, name="other"), resume=resume)
         assert str(raised.value) == (
-            f"{path}: holds a run of another configuration; give another --output, or --overwrite to remove that run. "
-            "The differences:\n  name: 'run' there, 'other' here\n  seed: 1 there, 2 here"
+            f"{path}: holds a run of another configuration; undo the changes to resume it, give another --output, or "
+            "--overwrite to remove that run. The differences:\n"
+            "  name: 'run' there, 'other' here\n  seed: 1 there, 2 here"
         )
     assert parse_config((path / "config.yaml").read_text(encoding="utf-8")).seed == 1
 
