@@ -19,8 +19,8 @@ from nmt.config import (
     Config,
     Inheritance,
     Problem,
-    differences,
     load_config,
+    moved_files,
     unknown_names,
     with_former_defaults,
 )
@@ -183,7 +183,7 @@ class _Start:
         if before is None:
             return completed
         config = with_former_defaults(completed.config, before)  # the run may have begun when defaults were others
-        return completed._replace(config=config, is_begun=has_state(folder) and not differences(before, config))
+        return completed._replace(config=config, is_begun=has_state(folder) and moved_files(before, config) is not None)
 
     def embedding_problems(self, config: Config) -> Iterator[Problem]:
         """Files of vectors that cannot be read; a run that is resumed needs them no more."""

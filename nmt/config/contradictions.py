@@ -419,13 +419,14 @@ def _decoding(config: Config) -> Iterator[Problem]:
     beams = [decoding.beam_size, config.training.validation.beam_size]
     if risk is not None and risk.candidates == "n-best":
         beams.append(risk.size)
-    if max(beams) == 1 and changed(decoding, "length_penalty"):
-        message = (
-            f"{decoding.length_penalty} has no effect on greedy search, which has one hypothesis to choose from "
-            "(decoding.beam_size and training.validation.beam_size are 1); use a larger beam, or remove it"
-        )
-        reads = ("decoding.beam_size", "training.validation.beam_size", "training.minimum_risk")
-        yield _problem("decoding.length_penalty", message, *reads)
+    for key in ("length_penalty", "coverage_penalty"):
+        if max(beams) == 1 and changed(decoding, key):
+            message = (
+                f"{getattr(decoding, key)} has no effect on greedy search, which has one hypothesis to choose from "
+                "(decoding.beam_size and training.validation.beam_size are 1); use a larger beam, or remove it"
+            )
+            reads = ("decoding.beam_size", "training.validation.beam_size", "training.minimum_risk")
+            yield _problem(f"decoding.{key}", message, *reads)
     extra = decoding.max_length_extra
     if decoding.max_length_ratio == 0.0 and extra < 2:  # the end mark is counted
         message = f"{extra} with max_length_ratio: 0 leaves no room for a word before the end mark; use at least 2"

@@ -130,6 +130,8 @@ def contradictions(
             yield "diversity does not go with sampling; leave out one of the two"
         if constraints:
             yield "diversity does not go with constraints; leave out one of the two"
+    if options.coverage_penalty and decoding.beam_size == 1 and options.sampling is None:
+        yield "coverage_penalty has no effect on greedy search, which has nothing to choose from; use a larger beam"
     if decoding.coverage_penalty and (lacking := scorer.without_attention):
         yield f"coverage_penalty needs attention, and {lacking}; set it to 0"
     if options.replace_unknown is not None and (lacking := scorer.without_attention):

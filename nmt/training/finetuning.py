@@ -65,7 +65,11 @@ def inherited(config: Config, origin: Origin) -> Inheritance:
     theirs, subwords = origin.model.config, config.subwords
     models = existing_models(subwords)
     differing = list(_differences(config.model, theirs.model))
-    if config.model.embeddings not in (None, theirs.model.embeddings):
+    embeddings = config.model.embeddings
+    if embeddings is not None and embeddings.freeze:
+        message = "the embeddings are those of the model, and training.freeze says whether they are trained; remove it"
+        differing.append(Problem(("model", "embeddings"), message))
+    elif embeddings not in (None, theirs.model.embeddings):
         differing.append(Problem(("model", "embeddings"), "the embeddings are those of the model"))
     is_new = config.training.vocabulary == "new"
     if not models and not is_new:

@@ -174,6 +174,11 @@ def test_fine_tuning_starts_from_the_model_and_no_file(
     assert train(tiny, first, embeddings(source=path, freeze="true"), "training.max_updates=2") == 0
     path.unlink()
     settings = ("training.max_updates=3", "name=other")
+    assert train(first / "config.yaml", tmp_path / "tuned", *settings, "--init-from", first) == 2
+    assert "model.embeddings: the embeddings are those of the model, and training.freeze says whether they are " in (
+        capsys.readouterr().err
+    )
+    settings = (*settings, "model.embeddings=null")
     assert train(first / "config.yaml", tmp_path / "tuned", *settings, "--init-from", first) == 0
     before, after = load_model(first), load_model(tmp_path / "tuned")
     assert after.config.model.embeddings is None

@@ -271,6 +271,11 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "none has no effect on greedy search",
         ),
         (
+            "decoding: {beam_size: 1, coverage_penalty: 0.2}",
+            "decoding.coverage_penalty",
+            "0.2 has no effect on greedy search",
+        ),
+        (
             training("minimum_risk: {candidates: n-best, size: 1}")
             + "\ndecoding: {beam_size: 1, length_penalty: none}",
             "decoding.length_penalty",

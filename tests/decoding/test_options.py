@@ -49,6 +49,8 @@ def test_keywords_come_before_the_options(vocabularies) -> None:
         ({"n_best": 0}, False, ["n_best is 0; it must be at least 1"]),
         ({"n_best": 4, "beam_size": 3}, False, ["n_best is 4; it must be at most beam_size, which is 3"]),
         ({"n_best": 4, "beam_size": 3, "sampling": SamplingConfig()}, False, []),
+        ({"coverage_penalty": 0.2, "beam_size": 1}, False, ["coverage_penalty has no effect on greedy search"]),
+        ({"coverage_penalty": 0.0, "beam_size": 1}, False, []),
         ({"diversity": -1.0}, False, ["diversity is -1.0"]),
         ({"diversity": 0.5}, False, ["diversity has an effect only on n-best lists"]),
         (
