@@ -29,26 +29,28 @@ KEYS: Final[Mapping[str, Sequence[str]]] = {
     "model.decoder.dropout": ("dropout_rate", "decoder_dropout"),
     "model.decoder.input_feeding": ("input_feed",),
     "model.decoder.initial_state": ("init_hidden",),
-    "training.optimizer": ("optim",),
-    "training.optimizer.learning_rate": ("lr", "rate", "step_size"),
+    "training.optimizer.name": ("optim",),
+    "training.optimizer.learning_rate": ("lr", "rate"),
     "training.optimizer.epsilon": ("eps", "adam_eps", "adam_epsilon"),
-    "training.schedule": ("scheduler", "scheduling", "lr_scheduler", "lr_scheduler_type", "decay_method"),
+    "training.schedule.name": ("scheduler", "scheduling", "lr_scheduler", "lr_scheduler_type", "decay_method"),
     "training.schedule.factor": ("decrease_factor", "learning_rate_decay", "lr_decay", "lr_shrink"),
-    "training.schedule.minimum_learning_rate": ("learning_rate_min", "min_lr", "stop_min_lr"),
+    "training.schedule.minimum_learning_rate": ("learning_rate_min", "min_lr"),
     "training.schedule.warmup_updates": ("warmup", "warmup_steps", "learning_rate_warmup", "num_warmup_steps"),
-    "training.batch_size": ("batch", "batchsize", "max_tokens", "per_device_train_batch_size", "train_batch_size"),
+    "training.batch_size": ("batch", "batchsize", "max_sentences", "per_device_train_batch_size", "train_batch_size"),
     "training.batch_by": ("batch_type",),
     "training.accumulate": ("accum_count", "batch_multiplier", "gradient_accumulation_steps", "update_freq"),
     "training.max_epochs": ("epochs", "num_epochs", "n_epochs", "num_train_epochs", "max_epoch"),
     "training.max_updates": ("steps", "train_steps", "max_steps", "num_steps", "max_update"),
     "training.validate_every": ("validation_freq", "valid_steps", "eval_steps", "eval_every", "validate_interval"),
-    "training.validation.metric": ("eval_metric", "metric_for_best_model", "best_checkpoint_metric"),
+    "training.validation.metric": (
+        *("eval_metric", "metric_for_best_model", "best_checkpoint_metric", "early_stopping_metric"),
+    ),
     "training.early_stopping.patience": ("early_stopping_patience",),
-    "training.early_stopping.metric": ("early_stopping_metric", "early_stopping_criteria"),
+    "training.early_stopping.metric": ("early_stopping_criteria",),
     "training.label_smoothing": ("smoothing", "label_smoothing_factor"),
     "training.gradient_clip_norm": ("clip", "clip_norm", "clip_grad", "clip_grad_norm", "grad_clip", "max_grad_norm"),
     "training.normalise_by": ("normalization", "sentence_avg"),
-    "training.moving_average.decay": ("average_decay", "ema", "ema_decay"),
+    "training.moving_average.decay": ("ema", "ema_decay"),
     "training.keep_best": ("keep_best_ckpts", "keep_best_checkpoints"),
     "training.keep_last": ("keep_last_ckpts", "keep_checkpoint", "keep_last_epochs", "save_total_limit"),
     "training.save_every": ("save_steps", "save_checkpoint_steps", "save_interval_updates", "save_freq"),
@@ -63,7 +65,7 @@ KEYS: Final[Mapping[str, Sequence[str]]] = {
 OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "--device": ("cuda", "gpu", "gpus", "use_cuda", "use_gpu", "gpu_ranks"),
     "--dry-run": (),
-    "--init-from": ("load_model", "train_from", "finetune_from_model", "pretrained_model"),
+    "--init-from": ("load_model", "finetune_from_model", "pretrained_model"),
     "--output": ("model_dir", "output_dir", "save_dir", "save_model", "run_folder"),
     "--overwrite": ("overwrite_output_dir",),
     "--rank-timeout": (),
@@ -74,7 +76,7 @@ OPTIONS: Final[Mapping[str, Sequence[str]]] = {
 def our_keys(name: str) -> list[str]:
     """The keys that are called `name` elsewhere, or whose own last name it is, such as training.max_epochs."""
     plain = _plain(name)
-    return [key for key, names in KEYS.items() if plain in names or plain == key.rpartition(".")[2]]
+    return [key for key, names in KEYS.items() if plain in names or plain == key.rpartition(".")[2] != "name"]
 
 
 def our_option(name: str) -> str | None:

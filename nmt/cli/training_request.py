@@ -176,7 +176,7 @@ class _Start:
         if self._model is None and self._resumed:
             self._load(recorded_origin(folder))
         if self.origin is not None:
-            completed = inherited(config, self.origin)
+            completed = inherited(config, self.origin, is_begun=self._resumed and has_state(folder))
         else:
             completed = Inheritance(config, doubtful=[] if self._model is None else [("model",), ("subwords",)])
         before = begun_with(folder) if self._resumed else None

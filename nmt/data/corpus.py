@@ -260,8 +260,9 @@ def _invalid_utf8(name: str, number: int, line: bytes, error: UnicodeDecodeError
     message = f"{name}, line {number}: not valid UTF-8 (byte 0x{line[error.start]:02x} at column {column})"
     if number == 1 and line.startswith(_UTF16_MARKS):
         return f"{message}; the file looks like UTF-16, which is converted by {_iconv('UTF-16')}"
-    if line.count(0) > len(line) // _NUL:
-        return f"{message}; the file looks like UTF-16, which is converted by {_iconv('UTF-16LE')}"
+    if line.count(0) > len(line) // _NUL:  # of Latin letters, the first or the second byte
+        hint = f"{_iconv('UTF-16LE')} or with UTF-16BE, whichever gives words"
+        return f"{message}; the file looks like UTF-16, which is converted by {hint}"
     if plain and _is_windows(line, error):
         return (
             f"{message}; if it is Windows-1252, as old Western European text is, {_iconv('WINDOWS-1252')} converts it"
@@ -270,8 +271,11 @@ def _invalid_utf8(name: str, number: int, line: bytes, error: UnicodeDecodeError
 
 
 def _is_windows(line: bytes, error: UnicodeDecodeError) -> bool:
-    """Whether a line may be Windows-1252; not if it has other characters in UTF-8, or was cut off inside of one."""
+    """Whether a line may be Windows-1252; not if it has other characters in UTF-8, or was cut off inside of one, or if
+    most of its letters are none of ASCII, as in other languages."""
     if error.reason == "unexpected end of data" or not line.decode("utf-8", "ignore").isascii():
+        return False
+    if sum(byte >= 0x80 for byte in line) > len(line) // 2:
         return False
     try:
         line.decode("cp1252")

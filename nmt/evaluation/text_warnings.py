@@ -15,8 +15,9 @@ SUSPICIOUS_SHARE = 0.2  # of the lines
 LONG_WORDS = 200  # in both lines of a pair
 SEGMENTED = re.compile("\N{LOWER ONE EIGHTH BLOCK}|@@(?:\\s|$)")  # marks of sentencepiece and subword-nmt
 TOKENIZED = re.compile(r"\S [.,](?:\s|$)|&(?:apos|quot|amp|lt|gt|#\d+);|@-@")  # Moses: "word ." and its escapes
-# Clauses of Chinese and Japanese; of Thai, Lao, Tibetan, Burmese and Khmer. In text cut into words, runs are shorter
-UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]{8}|[\u0e00-\u109f\u1780-\u17ff]{16}")
+# Hiragana, a word of katakana, Han; Thai, Lao, Tibetan, Burmese, Khmer
+UNSPACED = re.compile("[\u3040-\u309f\u3400-\u9fff\uf900-\ufaff]|[\u30a0-\u30ff]+|[\u0e00-\u109f\u1780-\u17ff]")
+FEWEST = 10  # of these in a line that tells something; in text cut into words there is a space for at most so many
 BY_SPACES = ("13a", "intl", "none")  # tokenizers for which words are what spaces separate
 UNTOKENIZED = re.compile(r"\w(?:[.,!?](?:\s|$)|[。、,!?])")
 
@@ -97,7 +98,7 @@ def _format_warnings(name: str, lines: Sequence[str], tokenize: str | None) -> l
 
 def unspaced_warning(name: str, lines: Sequence[str], tokenize: str, *, option: str) -> str | None:
     """The message about text in which BLEU's tokenizer, set by `option`, finds no words; None where it does."""
-    share = _share(UNSPACED, lines)
+    share = sum(map(_is_unspaced, lines)) / max(len(lines), 1)
     if tokenize not in BY_SPACES or share < SUSPICIOUS_SHARE:
         return None
     return (
@@ -105,6 +106,13 @@ def unspaced_warning(name: str, lines: Sequence[str], tokenize: str, *, option: 
         f"words and BLEU is near 0, however good the translation; set {option} to zh for Chinese, to ja-mecab for "
         "Japanese, and to flores200 or char for others"
     )
+
+
+def _is_unspaced(line: str) -> bool:
+    if line.isascii():
+        return False
+    letters = len(UNSPACED.findall(line))
+    return letters >= FEWEST and line.count(" ") < letters // FEWEST
 
 
 def _share(mark: re.Pattern[str], lines: Sequence[str]) -> float:

@@ -78,7 +78,7 @@ NAMES = {
 
 # What sentencex has rules of its own for that NAMES does not have
 _MORE_RULES = frozenset(("am", "gu", "hy", "kk", "kn", "ml", "mr", "my", "pa", "te"))
-UNKNOWN_RULES = "an unknown language; sentences end by the rules of English, or of a related language"
+UNKNOWN_RULES = "a language without rules of its own; sentences end by those of English, or of a related one"
 
 
 def is_known(code: str) -> bool:

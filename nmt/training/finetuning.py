@@ -55,7 +55,7 @@ def load_origin(path: Path) -> Origin:
     return Origin(path, model, vocabularies)
 
 
-def inherited(config: Config, origin: Origin) -> Inheritance:
+def inherited(config: Config, origin: Origin, *, is_begun: bool = False) -> Inheritance:
     """`config` with the architecture and the subword settings of the model it starts from.
 
     Keys that `config` gives explicitly must agree with the model's, except dropout; every disagreement is a problem.
@@ -66,8 +66,8 @@ def inherited(config: Config, origin: Origin) -> Inheritance:
     models = existing_models(subwords)
     differing = list(_differences(config.model, theirs.model))
     embeddings = config.model.embeddings
-    if embeddings is not None and embeddings.freeze:
-        message = "the embeddings are those of the model, and training.freeze says whether they are trained; remove it"
+    if embeddings is not None and embeddings.freeze and not is_begun:  # once it was taken and had no effect
+        message = "the embeddings are those of the model, which only training.freeze keeps as they are"
         differing.append(Problem(("model", "embeddings"), message))
     elif embeddings not in (None, theirs.model.embeddings):
         differing.append(Problem(("model", "embeddings"), "the embeddings are those of the model"))

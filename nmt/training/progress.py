@@ -121,7 +121,8 @@ class Progress:
             self.retained = metrics[watched_metric(retain.corpus, retain.metric)]
         metric, loss = config.validation.metric, metrics["loss"] if metrics["loss"] == metrics["loss"] else math.inf
         value = metrics[metric] if is_good else math.nan
-        is_best = not self.best or _improves(metric, (value, loss), (self.best[0].value, self.best[0].loss))
+        before = (self.best[0].value, self.best[0].loss) if self.best else (None, math.inf)
+        is_best = _improves(metric, (value, loss), before)
         if value == value:
             self.best.append(Scored(value, self.update, loss))
         sign = -1 if higher_is_better(metric) else 1

@@ -56,6 +56,7 @@ class RunFolder:
         self._lock = lock
         self._is_new = is_new
         self._instead: _Start | None = None  # what `overwrite` begins
+        self._moved: str | None = None  # the configuration with the new paths of files
 
     @classmethod
     def open(
@@ -152,6 +153,8 @@ class RunFolder:
         else:
             self._check_origin(start.origin)
             self._check_same(config, resume=resume or again)
+            if start.config_file is not None and self.config_path.samefile(start.config_file):
+                self._moved = None  # the user's file is never replaced
             self._claim(start.job)
 
     def _begin(self, start: _Start) -> None:
@@ -179,8 +182,11 @@ class RunFolder:
     def _check_same(self, config: Config, *, resume: bool) -> None:
         saved = self._saved_config()
         if resume and (moved := moved_files(saved, config)):
-            names = ", ".join(change.partition(":")[0] for change in moved)
-            self.warnings.append(f"{self.path}: goes on if the files in other places are the same as before: {names}")
+            names = [name for name in (change.partition(":")[0] for change in moved) if "embeddings" not in name]
+            if names:  # those of vectors are not read again
+                files = f"files at other paths, which must be the same as before: {', '.join(names)}"
+                self.warnings.append(f"{self.path}: resumed with {files}")
+            self._moved = dump_config(config)
             return
         changes = differences(saved, config if resume else with_former_defaults(config, saved))  # as if resumed
         if changes:
@@ -200,6 +206,13 @@ class RunFolder:
                 f"{self.path}: holds a run of this configuration already; continue it with --resume, give another "
                 "--output, or --overwrite to remove that run"
             )
+
+    def keep_paths(self) -> None:
+        """Keep the paths of files that were moved, once they have proved to be the same."""
+        if self._moved is not None:
+            with written_atomically(self.config_path) as file:
+                file.write(self._moved)
+            self._moved = None
 
     def _saved_config(self) -> Config:
         try:

@@ -296,8 +296,8 @@ class Trainer:
         if not averaged and (retain := self.settings.validation.retain) and self.progress.best[0].update == 0:
             self.log(
                 f"warning: {self.folder.best_path} is the model that training started from: no later one had a better "
-                f"{self.settings.validation.metric} without forgetting too much of {retain.corpus}; raise "
-                "training.validation.retain.tolerance, mix in old text, or choose one of the checkpoints yourself"
+                f"{self.settings.validation.metric} and kept what training.validation.retain asks for of "
+                f"{retain.corpus}; the lines of the validations say which of the two each of them lacked"
             )
         self.progress.finished = reason
         self._save()

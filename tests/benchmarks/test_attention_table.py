@@ -83,7 +83,7 @@ def test_missing_corpora_are_named(task: Task, tmp_path: Path) -> None:
     task.reference.unlink()
     with pytest.raises(UserError) as error:
         one(task, "none", tmp_path)
-    assert [message.rpartition("/")[2] for message in error.value.messages] == [
+    assert [message.partition(";")[0].rpartition("/")[2] for message in error.value.messages] == [
         "test.en: no such file",
         "test.de: no such file",
     ]

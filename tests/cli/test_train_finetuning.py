@@ -323,12 +323,12 @@ def test_a_run_goes_on_with_its_files_in_another_place(
     (moved / "train.de").write_bytes(original.replace(b"e", b"i", 1))
     assert train(tiny, run, *kept, *paths, "--resume") == 2
     assert "no longer those that this run began with" in capsys.readouterr().err
+    assert str(moved) not in (run / "config.yaml").read_text(encoding="utf-8")
     (moved / "train.de").write_bytes(original)
     assert train(tiny, run, *kept, *paths, "--resume") == 0
     told = capsys.readouterr().err
-    assert (
-        "goes on if the files in other places are the same as before: data.train.0.source, data.train.0.target" in told
-    )
+    assert "resumed with files at other paths, which must be the same as before: data.train.0.source, data.tr" in told
+    assert str(moved / "train.en") in (run / "config.yaml").read_text(encoding="utf-8")
     mine, theirs = load_model(run / "best.safetensors").weights, load_model(trained / "best.safetensors").weights
     assert all(torch.equal(weight, theirs[name]) for name, weight in mine.items())
 

@@ -128,10 +128,13 @@ def refusal(path: Path) -> str:
     return message
 
 
-@pytest.mark.parametrize(("encoding", "named"), [("utf-16", "UTF-16"), ("utf-16-le", "UTF-16LE")])
+@pytest.mark.parametrize(
+    ("encoding", "named"), [("utf-16", "UTF-16"), ("utf-16-le", "UTF-16LE"), ("utf-16-be", "UTF-16LE")]
+)
 def test_utf16_is_named(folder: Path, encoding: str, named: str) -> None:
     file = write(folder / "text", "one\nzwölf\n".encode(encoding))
     hint = f"the file looks like UTF-16, which is converted by iconv -f {named} -t UTF-8 FILE > NEW"
+    hint += "" if named == "UTF-16" else " or with UTF-16BE, whichever gives words"
     assert refusal(file).endswith(f"; {hint}")
 
 

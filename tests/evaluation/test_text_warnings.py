@@ -140,7 +140,11 @@ def test_the_longest_reference_counts_for_ter() -> None:
         assert warning.startswith("line 1 has 800 words: TER")
 
 
-CHINESE = ["两只狗在绿色的田野上奔跑。", "一个男人正在喝汤。", "三位女士坐在长椅上唱歌。"]
+CHINESE = [
+    "今天天气很好，我们去公园散步。",
+    "两只狗在绿色的田野上奔跑。",
+    "三位女士坐在长椅上唱歌。",
+]
 JAPANESE = ["二匹の犬が緑の野原を走っている。", "男性がスープを飲んでいます。"]
 THAI = ["สุนัขสองตัวกำลังวิ่งข้ามทุ่งหญ้า", "ผู้ชายคนหนึ่งกำลังกินซุป"]
 
@@ -162,6 +166,11 @@ def test_text_without_spaces_has_no_warning_with_a_tokenizer_for_it(tokenize: st
 
 @pytest.mark.parametrize("tokenize", ["13a", "none"])
 def test_text_cut_into_words_has_no_warning(tokenize: str) -> None:
-    cut = ["两 只 狗 在 绿色 的 田野 上 奔跑 。", "สุนัข สอง ตัว กำลัง วิ่ง ข้าม ทุ่งหญ้า", "コンピューター を 使う 。"]
+    cut = [
+        "两 只 狗 在 绿色 的 田野 上 奔跑 。",
+        "สุนัข สอง ตัว กำลัง วิ่ง ข้าม ทุ่งหญ้า",
+        "全国人民代表大会常务委员会 委員長 说",
+    ]
+    cut += ["コミュニケーション サーバー の インターフェース を ダウンロード する 。", "Peking heißt 北京 ."]
     assert warned(cut, cut, tokenize=tokenize, metrics=["ter"]) == []
     assert not any("spaces" in message for message in warned(cut, cut, tokenize=tokenize))

@@ -70,7 +70,9 @@ def test_rules_of_sentences() -> None:
     pairs = [PAIR, Pair("zh-Hans", "en"), Pair("english", "german"), Pair("xx", "en"), Pair("hy", "en")]
     assert sentence_rules(pairs, told.append) == {PAIR: "en", pairs[1]: "zh", pairs[3]: "xx", pairs[4]: "hy"}
     assert len(told) == 2
-    assert told[1].startswith('xx → en: "xx" is an unknown language; sentences end by the rules of English, or')
+    assert told[1].startswith(
+        'xx → en: "xx" is a language without rules of its own; sentences end by those of English, or'
+    )
     assert told[0].startswith("english → german: lines are not cut into sentences: 'english' is no code of a language")
 
 

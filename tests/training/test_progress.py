@@ -33,8 +33,10 @@ def test_best_and_last_checkpoints() -> None:
 def test_low_loss_is_best_and_no_number_never_is() -> None:
     config = training(validation={"metric": "loss"}, keep_best=2)
     progress = Progress()
-    assert validated(progress, config, 3.0, math.nan, 2.0, 4.0, metric="loss") == [True, False, True, False]
-    assert progress.best == [(2.0, 30, 2.0), (3.0, 10, 3.0)]
+    assert validated(progress, config, math.nan, 3.0, math.nan, 2.0, 4.0, metric="loss") == [
+        *(False, True, False, True, False)
+    ]
+    assert progress.best == [(2.0, 40, 2.0), (3.0, 20, 3.0)]
 
 
 def test_of_equal_values_the_lower_loss_is_the_better() -> None:

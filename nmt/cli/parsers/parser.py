@@ -67,6 +67,9 @@ class Parser(argparse.ArgumentParser):
         if "--set" in options and (keys := our_keys(name)):
             settings = " ".join(f"--set {shlex.quote(f'{key}={value}')}" for key in keys)
             return f"set it in the configuration, or with {settings}"
+        for key in our_keys(name):
+            if (option := f"--{key.rpartition('.')[2].replace('_', '-')}") in options:
+                return f"did you mean {option}?"
         word = name.lstrip("-")  # without what all options begin with, which would make them similar
         similar = nearest(word, [option[2:] for option in options]) if len(word) > 1 else None
         return f"did you mean --{similar}?" if similar else f"{self.prog} --help lists all options"
