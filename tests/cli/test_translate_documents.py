@@ -121,7 +121,7 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Pat
     assert line == f"{tmp_path / 'none'}: no such file"
     source.write_bytes(b"<p>\n<b>\xff</b>")
     (line,) = complaints(capsys, model, source, "--format", "html")
-    assert line == f"{source}, line 2: not valid UTF-8 (byte 0xff at column 4)"
+    assert line.startswith(f"{source}, line 2: not valid UTF-8 (byte 0xff at column 4)")
 
 
 def test_a_document_that_is_too_large(

@@ -124,8 +124,8 @@ FILES = [
     "faults/*.json.seal",
 ]
 WARNINGS = [  # of the corpus above
-    "warning: data.train: 35 of 40 pairs (87.5 %) repeat another one; ",
-    "warning: data.valid: 3 of 3 pairs (100.0 %) are training pairs, too, ",
+    "warning: data.train: 35 of 40 pairs (87.5%) repeat another one; ",
+    "warning: data.valid: 3 of 3 pairs (100.0%) are training pairs, too, ",
 ]
 
 

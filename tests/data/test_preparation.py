@@ -138,7 +138,7 @@ def test_warnings_are_told_at_every_start(folder: Path, monkeypatch: pytest.Monk
         shutil.copy(folder / f"train.{side}", folder / f"valid.{side}")
     first: list[str] = []
     run(folder, first)
-    known = "warning: data.valid: 5 of 5 pairs (100.0 %) are training pairs, too, "
+    known = "warning: data.valid: 5 of 5 pairs (100.0%) are training pairs, too, "
     assert [line for line in first if line.startswith("warning: ")] == [first[0]]
     assert first[0].startswith(known)
     shutil.rmtree(folder / "cache" / "faults")
@@ -582,7 +582,7 @@ def test_weights_need_no_other_ids(folder: Path) -> None:
     log: list[str] = []
     assert run(folder, log, **two_corpora(folder, weight=0.5)).train.folder == first.train.folder
     warning, *reused = log
-    assert warning.startswith("warning: data.train: 5 of 10 pairs (50.0 %) repeat another one; ")
+    assert warning.startswith("warning: data.train: 5 of 10 pairs (50.0%) repeat another one; ")
     assert all(line.endswith("reused") for line in reused)
 
 

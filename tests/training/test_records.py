@@ -418,7 +418,7 @@ def test_an_infinite_perplexity_is_the_best_until_one_is_finite(tmp_path: Path) 
     records = resumed(tmp_path, 0, 0, config=BY_PERPLEXITY)
     for step, value in enumerate((math.inf, math.inf, 30.0), 1):
         progress.update = step
-        if progress.record({"perplexity": value}, BY_PERPLEXITY.training):
+        if progress.record({"perplexity": value, "loss": 1.0}, BY_PERPLEXITY.training):
             chosen.append(step)
         records.write({**record(step, perplexity=value), "split": "valid"})
     size = records.saved()["recorded"]
