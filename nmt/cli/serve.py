@@ -171,7 +171,7 @@ def _glossaries(request: Request, pairs: Sequence[Pair]) -> Checking[dict[Pair, 
     """The glossary of each pair that has one."""
     glossaries: dict[Pair, Glossary] = {}
     for named, glossary in request.glossaries:
-        pair = pairs[0] if named is None else next(filter(named.is_same, pairs), named)
+        pair = pairs[0] if named is None else named.among(pairs) or named
         if pair not in pairs:
             yield f"--glossary: no model translates {pair}"
         if pair in glossaries:

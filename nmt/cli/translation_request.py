@@ -98,7 +98,8 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
         if options.constraints is not None:
             yield "--diversity does not go with --constraints, which share out the beam otherwise; choose one"
     glossary = yield from _read_glossary(options, team)
-    split_sentences = yield from _read_split_sentences(options.split_sentences, team)
+    warn = _warn if team.is_first else _nowhere
+    split_sentences = yield from _read_split_sentences(options.split_sentences, warn)
     models = yield from read_models(values, team.device)
     yield from missing({"--model PATH": (options.model, "a model file, or the folder of a run")})
 
@@ -115,7 +116,7 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
     if shard is not None:
         outputs["the record of --output"] = record_of(options.output)
     yield from alignments.check(others=(yield from check_outputs(outputs, others=others)))
-    lines, warn = None, _warn if team.is_first else _nowhere
+    lines = None
     if form == "text":
         lines = yield from caught(partial(_count, source, warn=warn), None)
     elif source is not None and (missing_file := nothing_at(source)):
@@ -137,8 +138,8 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
     if source is None and sys.stdin is None:
         yield "standard input is closed; give --input FILE, or a text on standard input"
     parts = yield from read_parts(values, processes=team.size)
-    if options.format is None and lines and source is not None and team.is_first:
-        _warn_of_document(source)
+    if options.format is None and lines and source is not None:
+        _warn_of_document(source, warn)
     return Request(
         models=models,
         options=TranslationOptions(
@@ -191,11 +192,15 @@ def _warn(message: str) -> None:
     print(f"{PROGRAM}: warning: {message}", file=sys.stderr)
 
 
-def _warn_of_document(source: Path) -> None:
+def _nowhere(message: str) -> None:
+    """Another process says it."""
+
+
+def _warn_of_document(source: Path, warn: Callable[[str], None]) -> None:
     """Say which --format a file seems to have that is about to be translated line by line."""
     form = likely_format(source, islice(read_lines(source), _FIRST_LINES))
     if form != "text":
-        _warn(
+        warn(
             f"--input {source} looks like {form}, and all that is in it is translated as plain text; give --format "
             f"{form}, or --format text if that is meant"
         )
@@ -211,17 +216,13 @@ def _read_diversity(text: str, n_best: int) -> Checking[float]:
     return 0.0
 
 
-def _read_split_sentences(language: bool | str | None, team: Team) -> Checking[bool | str]:
+def _read_split_sentences(language: bool | str | None, warn: Callable[[str], None]) -> Checking[bool | str]:
     if language is None:
         return False
     code = yield from caught(partial(checked_language, language if isinstance(language, str) else "en"), None)
-    if code is not None and not is_known(code) and team.is_first:
-        _warn(f"--split-sentences {language}: {UNKNOWN_RULES}")
+    if code is not None and not is_known(code):
+        warn(f"--split-sentences {language}: {UNKNOWN_RULES}")
     return language
-
-
-def _nowhere(message: str) -> None:
-    """Another process says it."""
 
 
 def _count(path: Path | None, *, warn: Callable[[str], None]) -> int | None:

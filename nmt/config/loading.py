@@ -188,23 +188,28 @@ def dump_config(config: Config) -> str:
 
 def differences(old: Config, new: Config) -> list[str]:
     """What differs, one line per key: "training.batch_size: 80 there, 64 here"."""
-    return [line for line, _ in _differences(old, new)]
+    before, after = (dict(_leaves(config.model_dump(mode="json"))) for config in (old, new))
+    return [
+        f"{dotted(path)}: {_shown(before, path)} there, {_shown(after, path)} here"
+        for path in _differing(before, after)
+    ]
 
 
 def moved_files(old: Config, new: Config) -> list[str] | None:
-    """The differences, where they are only other paths of the same number of files; None where there are others."""
-    found = list(_differences(old, new))
-    return [line for line, _ in found] if all(of_files for _, of_files in found) else None
+    """The keys that differ, where they are only those of files that have other paths; None where others differ."""
+    before, after = (dict(_leaves(config.model_dump())) for config in (old, new))
+    paths = _differing(before, after)
+    if not all(isinstance(leaves.get(path), Path) for path in paths for leaves in (before, after)):
+        return None
+    return [dotted(path) for path in paths]
 
 
-def _differences(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
-    """Each difference, and whether both sides name a file."""
-    before, after = (dict(_leaves(config.model_dump(mode="json"))) for config in (old, new))
-    files = [{path for path, leaf in _leaves(config.model_dump()) if isinstance(leaf, Path)} for config in (old, new)]
-    for path in dict.fromkeys([*before, *after]):
-        if path not in before or path not in after or before[path] != after[path]:
-            line = f"{dotted(path)}: {_shown(before, path)} there, {_shown(after, path)} here"
-            yield line, all(path in paths for paths in files)
+def _differing(before: dict[KeyPath, Any], after: dict[KeyPath, Any]) -> list[KeyPath]:
+    return [
+        path
+        for path in dict.fromkeys([*before, *after])
+        if path not in before or path not in after or before[path] != after[path]
+    ]
 
 
 def _shown(leaves: dict[KeyPath, Any], path: KeyPath) -> str:

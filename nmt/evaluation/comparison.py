@@ -192,6 +192,7 @@ def compare(
         }
         scored.append(System(name=name, hypotheses=hypotheses, scores=scores))
     baseline, *rivals = systems
+    same = {rival for rival in rivals if list(systems[rival]) == list(systems[baseline])}
     significance = [
         Significance(
             method=method,
@@ -200,10 +201,7 @@ def compare(
             seed=seed,
             signatures={name: test.signature for name, test in tested.items()},
             p_values={
-                rival: {
-                    name: None if list(systems[rival]) == list(systems[baseline]) else test.p_values[rival]
-                    for name, test in tested.items()
-                }
+                rival: {name: None if rival in same else test.p_values[rival] for name, test in tested.items()}
                 for rival in rivals
             },
         )

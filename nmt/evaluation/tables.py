@@ -59,10 +59,7 @@ def json_object(comparison: Comparison, *, tokenize: str, lowercase: bool) -> di
                 "samples": test.samples,
                 "seed": test.seed,
                 "signatures": dict(test.signatures),
-                "p_values": {
-                    name: {metric: None if p is None else round(p, 6) for metric, p in p_values.items()}
-                    for name, p_values in test.p_values.items()
-                },
+                "p_values": {name: _rounded(p_values) for name, p_values in test.p_values.items()},
             }
             for test in comparison.significance
         ]
@@ -89,8 +86,8 @@ def _score(score: SystemScore) -> dict[str, Any]:
     return {"score": round(score.score, 6), "interval": _rounded(score.interval._asdict())}
 
 
-def _rounded(numbers: Mapping[str, float]) -> dict[str, float]:
-    return {name: round(number, 6) for name, number in numbers.items()}
+def _rounded(numbers: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {name: None if number is None else round(number, 6) for name, number in numbers.items()}
 
 
 # -------------------------------------------------------------------------------------------------------------- tables

@@ -86,7 +86,7 @@ def _format_warnings(name: str, lines: Sequence[str], tokenize: str | None) -> l
             f"{tokenized:.0%} of the {name} look tokenized (such as 'word .', '&apos;' or '@-@') and --tokenize "
             f"{tokenize} tokenizes again: BLEU is not comparable; score detokenized text, or use --tokenize none"
         )
-    if tokenize is not None and (warning := unspaced_warning(name, lines, tokenize, option="--tokenize")) is not None:
+    if (warning := unspaced_warning(name, lines, tokenize, option="--tokenize")) is not None:
         warnings.append(warning)
     elif tokenize == "none" and tokenized < SUSPICIOUS_SHARE <= untokenized:
         warnings.append(
@@ -96,10 +96,12 @@ def _format_warnings(name: str, lines: Sequence[str], tokenize: str | None) -> l
     return warnings
 
 
-def unspaced_warning(name: str, lines: Sequence[str], tokenize: str, *, option: str) -> str | None:
+def unspaced_warning(name: str, lines: Sequence[str], tokenize: str | None, *, option: str) -> str | None:
     """The message about text in which BLEU's tokenizer, set by `option`, finds no words; None where it does."""
+    if tokenize not in BY_SPACES:
+        return None
     share = sum(map(_is_unspaced, lines)) / max(len(lines), 1)
-    if tokenize not in BY_SPACES or share < SUSPICIOUS_SHARE:
+    if share < SUSPICIOUS_SHARE:
         return None
     return (
         f"{share:.0%} of the {name} have no spaces between words, so that {option} {tokenize} takes whole clauses for "

@@ -1,5 +1,6 @@
 """Languages by their codes: the pairs that a server translates, and names for lists that people choose from."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 
@@ -12,9 +13,10 @@ class Pair(NamedTuple):
     def __str__(self) -> str:
         return f"{self.source} → {self.target}"
 
-    def is_same(self, other: "Pair") -> bool:
-        """Whether the codes are the same but for case: clients write en, as LibreTranslate does, or EN, as DeepL."""
-        return self.source.lower() == other.source.lower() and self.target.lower() == other.target.lower()
+    def among(self, pairs: Iterable["Pair"]) -> "Pair | None":
+        """The first of the pairs with these codes in either case: LibreTranslate's clients write en, DeepL's EN."""
+        mine = (self.source.lower(), self.target.lower())
+        return next((pair for pair in pairs if (pair.source.lower(), pair.target.lower()) == mine), None)
 
 
 NAMES = {

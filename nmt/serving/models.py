@@ -35,7 +35,7 @@ def loaded(
             continue
         source, target = translator.languages
         pair = named or Pair(source or "", target or "")
-        if (same := next(filter(pair.is_same, paths), None)) is not None:
+        if (same := pair.among(paths)) is not None:
             yield f"{paths[same]} and {path} both translate {same}; give one of them, or other languages as in en-de="
         paths[pair], translators[pair] = path, translator
     return translators

@@ -163,9 +163,8 @@ def _pair(fields: Mapping[str, Any], models: "Served") -> Checking[Pair | None]:
         elif not sources:
             yield f"target is {shown(target)}; this server translates {there}"
         return sources[0] if len(sources) == 1 else None
-    for pair in models.pairs:
-        if pair.is_same(Pair(source, target)):
-            return pair
+    if (pair := Pair(source, target).among(models.pairs)) is not None:
+        return pair
     yield f"{shown(source)} → {shown(target)} is not translated here; this server translates {there}"
     return None
 

@@ -119,7 +119,8 @@ class Progress:
         is_good = retains(metrics, retain, self.retained)
         if retain is not None and self.retained is None:
             self.retained = metrics[watched_metric(retain.corpus, retain.metric)]
-        metric, loss = config.validation.metric, metrics["loss"] if metrics["loss"] == metrics["loss"] else math.inf
+        metric = config.validation.metric
+        loss = math.inf if math.isnan(metrics["loss"]) else metrics["loss"]
         value = metrics[metric] if is_good else math.nan
         before = (self.best[0].value, self.best[0].loss) if self.best else (None, math.inf)
         is_best = _improves(metric, (value, loss), before)

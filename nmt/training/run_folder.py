@@ -152,9 +152,7 @@ class RunFolder:
             self._begin(start)
         else:
             self._check_origin(start.origin)
-            self._check_same(config, resume=resume or again)
-            if start.config_file is not None and self.config_path.samefile(start.config_file):
-                self._moved = None  # the user's file is never replaced
+            self._check_same(config, start, resume=resume or again)
             self._claim(start.job)
 
     def _begin(self, start: _Start) -> None:
@@ -179,14 +177,14 @@ class RunFolder:
         elif not free:
             raise UserError(f"{self.path}: in use by another training; wait for it, stop it, or give another --output")
 
-    def _check_same(self, config: Config, *, resume: bool) -> None:
+    def _check_same(self, config: Config, start: _Start, *, resume: bool) -> None:
         saved = self._saved_config()
         if resume and (moved := moved_files(saved, config)):
-            names = [name for name in (change.partition(":")[0] for change in moved) if "embeddings" not in name]
-            if names:  # those of vectors are not read again
-                files = f"files at other paths, which must be the same as before: {', '.join(names)}"
+            if read := [key for key in moved if not key.startswith("model.embeddings.")]:  # vectors are not read again
+                files = f"files at other paths, which must be the same as before: {', '.join(read)}"
                 self.warnings.append(f"{self.path}: resumed with {files}")
-            self._moved = dump_config(config)
+            if start.config_file is None or not self.config_path.samefile(start.config_file):
+                self._moved = start.text  # a file of the user's is never replaced
             return
         changes = differences(saved, config if resume else with_former_defaults(config, saved))  # as if resumed
         if changes:

@@ -83,10 +83,10 @@ def test_missing_corpora_are_named(task: Task, tmp_path: Path) -> None:
     task.reference.unlink()
     with pytest.raises(UserError) as error:
         one(task, "none", tmp_path)
-    assert [message.partition(";")[0].rpartition("/")[2] for message in error.value.messages] == [
-        "test.en: no such file",
-        "test.de: no such file",
-    ]
+    assert error.value.messages == (
+        f"{task.source}: no such file; nearest: {task.gold}",
+        f"{task.reference}: no such file",
+    )
 
 
 @pytest.fixture

@@ -121,7 +121,10 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Pat
     assert line == f"{tmp_path / 'none'}: no such file"
     source.write_bytes(b"<p>\n<b>\xff</b>")
     (line,) = complaints(capsys, model, source, "--format", "html")
-    assert line.startswith(f"{source}, line 2: not valid UTF-8 (byte 0xff at column 4)")
+    assert line == (
+        f"{source}, line 2: not valid UTF-8 (byte 0xff at column 4); if it is Windows-1252, as old Western European "
+        "text is, iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW converts it"
+    )
 
 
 def test_a_document_that_is_too_large(

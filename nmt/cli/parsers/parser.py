@@ -62,12 +62,13 @@ class Parser(argparse.ArgumentParser):
     def _instead(self, name: str, value: str) -> str:
         """What to write in the place of the unknown option `name`, which was given `value`."""
         options = [option for option in self._option_string_actions if option.startswith("--")]
-        if our_option(name) in options:
-            return f"did you mean {our_option(name)}?"
-        if "--set" in options and (keys := our_keys(name)):
+        if (option := our_option(name)) in options:
+            return f"did you mean {option}?"
+        keys = our_keys(name)
+        if keys and "--set" in options:
             settings = " ".join(f"--set {shlex.quote(f'{key}={value}')}" for key in keys)
             return f"set it in the configuration, or with {settings}"
-        for key in our_keys(name):
+        for key in keys:
             if (option := f"--{key.rpartition('.')[2].replace('_', '-')}") in options:
                 return f"did you mean {option}?"
         word = name.lstrip("-")  # without what all options begin with, which would make them similar
