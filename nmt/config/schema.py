@@ -508,7 +508,7 @@ class PlateauSchedule(Section):
     name: Literal["plateau"]
     """The rate is cut when validation stops improving."""
     metric: Metric = "bleu"
-    """The validation metric to watch."""
+    """The validation metric to watch; of equal values, such as a BLEU of 0, that with the lower loss is the better."""
     patience: CountOrZero = 2
     """Validations in a row without a new best that are tolerated; the next one cuts the rate."""
     factor: float = Field(default=0.5, gt=0.0, lt=1.0)
@@ -596,7 +596,7 @@ class MovingAverageConfig(Section):
 
 class EarlyStopping(Section):
     metric: Metric = "bleu"
-    """The validation metric to watch."""
+    """The validation metric to watch; of equal values, such as a BLEU of 0, that with the lower loss is the better."""
     patience: Count = 5
     """Training ends after this many validations in a row without a new best."""
 

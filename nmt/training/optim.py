@@ -110,6 +110,17 @@ def better(metric: str, new: float, old: float | None) -> bool:
     return old is None or (new > old if higher_is_better(metric) else new < old)
 
 
+def improves(metric: str, new: tuple[float, float], old: tuple[float | None, float]) -> bool:
+    """Whether a value, and the loss with it, improve on others: of equal values, such as a BLEU of 0, by a lower loss.
+
+    A loss that is no number improves on none, and every other one on it.
+    """
+    (value, loss), (former_value, former_loss) = new, old
+    if value == former_value:
+        return loss == loss and not former_loss <= loss
+    return better(metric, value, former_value)
+
+
 def watched_metric(corpus: str, metric: str) -> str:
     """What the measurements of a validation call a metric of a watched corpus."""
     return f"{corpus}.{metric}"
@@ -186,12 +197,16 @@ class WarmupInverseSquareRoot(Schedule):
 
 
 class Plateau(Schedule):
-    """The factor is multiplied by `factor` once `patience` validations in a row, and one more, brought no new best."""
+    """The factor is multiplied by `factor` once `patience` validations in a row, and one more, brought no new best.
+
+    Of equal values, that with the lower loss is the better.
+    """
 
     config: PlateauSchedule
-    state_names = ("current", "best", "waited")
+    state_names = ("current", "best", "loss", "waited")
     current = 1.0
     best: float | None = None
+    loss = 0.0  # with the best value; older states have none, and no other is lower than this
     waited = 0
 
     def end(self) -> str | None:
@@ -203,9 +218,9 @@ class Plateau(Schedule):
         return self.current
 
     def validated(self, metrics: Mapping[str, float]) -> str | None:
-        value = metrics[self.config.metric]
-        if better(self.config.metric, value, self.best):
-            self.best, self.waited = value, 0
+        new = metrics[self.config.metric], metrics["loss"]
+        if improves(self.config.metric, new, (self.best, self.loss)):
+            (self.best, self.loss), self.waited = new, 0
             return None
         self.waited += 1
         lowest = min(self.config.minimum_learning_rate / self.learning_rate, 1.0)
@@ -220,6 +235,9 @@ class Plateau(Schedule):
             f"no better {self.config.metric} in {counted(self.config.patience + 1, 'validation')}: "
             f"learning rate {self.learning_rate * self.current:.3g} from now on"
         )
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        super().restore({"loss": self.loss, **state})
 
 
 class Halving(Schedule):

@@ -14,7 +14,7 @@ from nmt.errors import UserError, counted
 from nmt.ops.loss import perplexity
 from nmt.training.distributed import Processes
 from nmt.training.gradient_norms import Counts
-from nmt.training.optim import better, higher_is_better, retains, watched_metric
+from nmt.training.optim import higher_is_better, improves, retains, watched_metric
 from nmt.training.update import UpdateResult
 
 MEANS = ("loss", "perplexity", "gradient_norm", "target_tokens_per_second", "padding_share")
@@ -123,7 +123,7 @@ class Progress:
         loss = math.inf if math.isnan(metrics["loss"]) else metrics["loss"]
         value = metrics[metric] if is_good else math.nan
         before = (self.best[0].value, self.best[0].loss) if self.best else (None, math.inf)
-        is_best = _improves(metric, (value, loss), before)
+        is_best = improves(metric, (value, loss), before)
         if value == value:
             self.best.append(Scored(value, self.update, loss))
         sign = -1 if higher_is_better(metric) else 1
@@ -134,7 +134,7 @@ class Progress:
         if config.early_stopping is not None:
             metric = config.early_stopping.metric
             value = metrics[metric] if is_good else math.nan
-            if _improves(metric, (value, loss), (self.stopping_best, self.stopping_loss)):
+            if improves(metric, (value, loss), (self.stopping_best, self.stopping_loss)):
                 self.stopping_best, self.stopping_loss, self.stopping_waited = value, loss, 0
             else:
                 self.stopping_waited += 1
@@ -204,8 +204,3 @@ class Progress:
             window.padding = window.positions = 0
         best = [Scored(*entry) for entry in saved["best"]]  # once without a loss
         return cls(**{**saved, "window": window, "best": best})
-
-
-def _improves(metric: str, new: tuple[float, float], old: tuple[float | None, float]) -> bool:
-    """Whether a value, and the loss with it, improve on others."""
-    return better(metric, new[0], old[0]) or (new[0] == old[0] and new[1] < old[1])

@@ -26,7 +26,7 @@ from nmt.training.averaging import average_weights, whole_checkpoints, with_weig
 from nmt.training.corpus_loss import Validate, Validation
 from nmt.training.divergence import Diverged, beyond_start, bound, place
 from nmt.training.gradient_norms import count
-from nmt.training.optim import better, retains
+from nmt.training.optim import improves, retains
 from nmt.training.progress import Progress, Window
 from nmt.training.records import Records, readable
 from nmt.training.scheduled_sampling import probability, with_own_words
@@ -315,7 +315,8 @@ class Trainer:
         with with_weights(self.model, average_weights(paths.values())):
             metrics, _ = self._scored()
             self._record("average", metrics)
-            wins = self._retains(metrics) and better(metric, metrics[metric], progress.best[0].value)
+            before = progress.best[0].value, progress.best[0].loss
+            wins = self._retains(metrics) and improves(metric, (metrics[metric], metrics["loss"]), before)
             if wins:
                 self._write_model(self.folder.best_path, metrics, average_of_updates=sorted(paths))
         verdict = "better, and now the best model" if wins else "no better than the best checkpoint"

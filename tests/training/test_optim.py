@@ -89,10 +89,28 @@ def test_plateau_bears_patience_validations() -> None:
     schedule = build_schedule(training(schedule=settings, optimizer={"name": "adam", "learning_rate": 1e-3}))
     factors = []
     for bleu in (10.0, 9.0, 11.0, 11.0, 10.0, 10.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0):
-        schedule.validated({"bleu": bleu})
+        schedule.validated({"bleu": bleu, "loss": 3.0})
         factors.append(schedule.factor(1, 1, 0.0))
     #                      new  -    new  -    -    cut  -    -    cut   ...            lowest: 1.5e-4 / 1e-3
     assert factors == pytest.approx([1, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.25, 0.15, 0.15, 0.15, 0.15])
+
+
+def test_plateau_takes_the_lower_loss_for_the_better_of_equal_values() -> None:
+    """As at the start, when no translation is right and BLEU is 0: the rate is not cut while the loss falls."""
+    schedule = build_schedule(training(schedule={"name": "plateau", "metric": "bleu", "patience": 0}))
+    factors = []
+    for loss in (math.nan, 5.0, 4.0, 3.0, 3.0, math.nan, 2.9):
+        schedule.validated({"bleu": 0.0, "loss": loss})
+        factors.append(schedule.factor(1, 1, 0.0))
+    assert factors == [1, 1, 1, 1, 0.5, 0.25, 0.25]
+
+
+def test_plateau_goes_on_from_a_state_that_has_no_loss() -> None:
+    schedule = build_schedule(training(schedule={"name": "plateau", "metric": "bleu", "patience": 0}))
+    schedule.restore({"current": 1.0, "best": 0.0, "waited": 0})
+    assert schedule.validated({"bleu": 0.0, "loss": 2.0}) is not None
+    assert schedule.validated({"bleu": 0.1, "loss": 3.0}) is None
+    assert schedule.validated({"bleu": 0.1, "loss": 2.9}) is None
 
 
 def test_plateau_on_a_loss_wants_it_low_and_says_when_it_cuts() -> None:
@@ -126,9 +144,9 @@ def test_schedule_state_round_trip() -> None:
     config = training(schedule={"name": "plateau", "patience": 1})
     first, second = build_schedule(config), build_schedule(config)
     for bleu in (5.0, 4.0, 4.0, 3.0):
-        first.validated({"bleu": bleu})
+        first.validated({"bleu": bleu, "loss": 2.0})
     second.restore(first.state())
-    assert second.state() == first.state() == {"current": 0.5, "best": 5.0, "waited": 1}
+    assert second.state() == first.state() == {"current": 0.5, "best": 5.0, "loss": 2.0, "waited": 1}
 
 
 def test_better() -> None:

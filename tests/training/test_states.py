@@ -142,7 +142,7 @@ def test_resuming_puts_everything_back(folder: RunFolder, threads: Callable[[int
     )
     before = states(folder)
     before = replace(before, config=config, schedule=build_schedule(config.training))
-    before.schedule.restore({"current": 0.25, "best": 5.0, "waited": 1})
+    before.schedule.restore({"current": 0.25, "best": 5.0, "loss": 2.0, "waited": 1})
     before.model.weight.data.fill_(7.0)
     threads(3)
     torch.manual_seed(11)
@@ -153,7 +153,7 @@ def test_resuming_puts_everything_back(folder: RunFolder, threads: Callable[[int
     assert torch.equal(torch.rand(3), drawn)
     assert torch.get_num_threads() == 3
     assert progress == Progress(update=1234, epoch=5)
-    assert again.schedule.state() == {"current": 0.25, "best": 5.0, "waited": 1}
+    assert again.schedule.state() == {"current": 0.25, "best": 5.0, "loss": 2.0, "waited": 1}
     assert bool((again.model.weight == 7.0).all())
     assert log == ["3 threads as before, not 1: their number decides the last bits", "resuming after update 1,234"]
     assert resumed(folder, config=config, schedule=build_schedule(config.training))[2] == log[1:]
