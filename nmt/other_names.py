@@ -58,6 +58,7 @@ KEYS: Final[Mapping[str, Sequence[str]]] = {
     "training.precision": ("fp16", "bf16", "amp", "model_dtype"),
     "decoding.beam_size": ("beam", "beams", "num_beams"),
     "decoding.length_penalty": ("beam_alpha", "lenpen"),
+    "decoding.max_length_extra": ("max_output_length", "max_len_b", "max_new_tokens", "max_decoding_length"),
     "decoding.minimum_length": ("min_length", "min_len", "min_output_length"),
     "decoding.no_repeat_ngram_size": ("block_ngram_repeat", "no_repeat_ngram"),
 }
@@ -76,7 +77,9 @@ OPTIONS: Final[Mapping[str, Sequence[str]]] = {
 def our_keys(name: str) -> list[str]:
     """The keys that are called `name` elsewhere, or whose own last name it is, such as training.max_epochs."""
     plain = _plain(name)
-    return [key for key, names in KEYS.items() if plain in names or plain == key.rpartition(".")[2] != "name"]
+    if plain == "name":  # of the run, not of an optimizer or a schedule
+        return [plain]
+    return [key for key, names in KEYS.items() if plain in (*names, key.rpartition(".")[2])]
 
 
 def our_option(name: str) -> str | None:

@@ -196,9 +196,12 @@ def differences(old: Config, new: Config) -> list[str]:
 
 
 def moved_files(old: Config, new: Config) -> list[str] | None:
-    """The keys that differ, where they are only those of files that have other paths; None where others differ."""
+    """The keys of files that have other paths, where no other keys differ; None where others do.
+
+    A cache may be anywhere, for what it lacks is made again.
+    """
     before, after = (dict(_leaves(config.model_dump())) for config in (old, new))
-    paths = _differing(before, after)
+    paths = [path for path in _differing(before, after) if path != ("data", "cache_folder")]
     if not all(isinstance(leaves.get(path), Path) for path in paths for leaves in (before, after)):
         return None
     return [dotted(path) for path in paths]

@@ -66,10 +66,8 @@ def inherited(config: Config, origin: Origin, *, is_begun: bool = False) -> Inhe
     models = existing_models(subwords)
     differing = list(_differences(config.model, theirs.model))
     embeddings = config.model.embeddings
-    if embeddings is not None and embeddings.freeze and not is_begun:  # once it was taken and had no effect
-        message = "the embeddings are those of the model, which only training.freeze keeps as they are"
-        differing.append(Problem(("model", "embeddings"), message))
-    elif embeddings not in (None, theirs.model.embeddings):
+    freezing = embeddings is not None and embeddings.freeze and not is_begun  # once it was taken and had no effect
+    if not freezing and embeddings not in (None, theirs.model.embeddings):
         differing.append(Problem(("model", "embeddings"), "the embeddings are those of the model"))
     is_new = config.training.vocabulary == "new"
     if not models and not is_new:
@@ -78,6 +76,12 @@ def inherited(config: Config, origin: Origin, *, is_begun: bool = False) -> Inhe
         subwords = theirs.subwords.model_copy(update={"sampling": subwords.sampling})
     fixed = f"; --init-from {origin.path} cannot change it"
     problems = [problem._replace(message=f"{problem.message}{fixed}") for problem in differing]
+    if freezing:
+        message = (
+            f"has no effect with --init-from {origin.path}, which takes the embeddings from the model; remove it, and "
+            "list embeddings in training.freeze to keep them as they are"
+        )
+        problems.append(Problem(("model", "embeddings"), message))
     model = _merged(config.model, theirs.model).model_copy(update={"embeddings": None})
     completed = config.model_copy(update={"model": model, "subwords": subwords})
     return Inheritance(completed, [*problems, *([] if is_new else _vocabulary_problems(config.subwords, origin))])

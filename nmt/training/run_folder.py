@@ -8,7 +8,7 @@ can be resumed whatever becomes of that model.
 import filecmp
 import os
 import shutil
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -179,12 +179,11 @@ class RunFolder:
 
     def _check_same(self, config: Config, start: _Start, *, resume: bool) -> None:
         saved = self._saved_config()
-        if resume and (moved := moved_files(saved, config)):
-            if read := [key for key in moved if not key.startswith("model.embeddings.")]:  # vectors are not read again
-                files = f"files at other paths, which must be the same as before: {', '.join(read)}"
-                self.warnings.append(f"{self.path}: resumed with {files}")
-            if start.config_file is None or not self.config_path.samefile(start.config_file):
-                self._moved = start.text  # a file of the user's is never replaced
+        if resume and (moved := moved_files(saved, config)) is not None:
+            self._note_moved(moved)
+            is_users = start.config_file is not None and self.config_path.samefile(start.config_file)
+            if not is_users and differences(saved, config):
+                self._moved = dump_config(_with_embeddings_of(saved, config))
             return
         changes = differences(saved, config if resume else with_former_defaults(config, saved))  # as if resumed
         if changes:
@@ -205,8 +204,17 @@ class RunFolder:
                 "--output, or --overwrite to remove that run"
             )
 
+    def _note_moved(self, keys: Sequence[str]) -> None:
+        vectors = [key for key in keys if key.startswith("model.embeddings.")]
+        if read := [key for key in keys if key not in vectors]:
+            files = f"files at other paths, which must be the same as before: {', '.join(read)}"
+            self.warnings.append(f"{self.path}: resumed with {files}")
+        if vectors:
+            unread = f"{' and '.join(vectors)}: not read, for the model has learned from the vectors that it began with"
+            self.warnings.append(f"{self.path}: {unread}")
+
     def keep_paths(self) -> None:
-        """Keep the paths of files that were moved, once they have proved to be the same."""
+        """Keep the paths of the files that the run reads now, once these have proved to be what it began with."""
         if self._moved is not None:
             with written_atomically(self.config_path) as file:
                 file.write(self._moved)
@@ -262,6 +270,12 @@ def recorded_origin(path: Path) -> Path | None:
     """The copy of the model that the run in the folder `path` started from; None when there is none."""
     copy = path / ORIGIN
     return copy if copy.is_file() else None
+
+
+def _with_embeddings_of(saved: Config, config: Config) -> Config:
+    """`config`, but with the files of vectors that the run began with."""
+    model = config.model.model_copy(update={"embeddings": saved.model.embeddings})
+    return config.model_copy(update={"model": model})
 
 
 def has_state(path: Path) -> bool:

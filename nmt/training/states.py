@@ -65,8 +65,7 @@ class SavedStates:
                 f"{self.folder.path}: the corpus files or subword models are no longer those that this run began "
                 "with; put them back to resume it, or give another --output"
             )
-        if self.processes.is_first:
-            self.folder.keep_paths()
+        self.folder.keep_paths()
         restore(state, model=self.model, optimizer=self.optimizer, average=self._averages, rank=rank)
         saved, present = state.numbers["surroundings"], self._surroundings()
         if saved["threads"] != present["threads"] and saved.get("processes", 1) == present["processes"]:

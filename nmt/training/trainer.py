@@ -296,8 +296,9 @@ class Trainer:
         if not averaged and (retain := self.settings.validation.retain) and self.progress.best[0].update == 0:
             self.log(
                 f"warning: {self.folder.best_path} is the model that training started from: no later one had a better "
-                f"{self.settings.validation.metric} and kept what training.validation.retain asks for of "
-                f"{retain.corpus}; the lines of the validations say which of the two each of them lacked"
+                f"{self.settings.validation.metric} without getting too much worse on {retain.corpus}, which the lines "
+                'that begin with "not to be chosen" tell of; raise training.validation.retain.tolerance, mix in old '
+                "text, or choose one of the checkpoints yourself"
             )
         self.progress.finished = reason
         self._save()
@@ -316,10 +317,13 @@ class Trainer:
             metrics, _ = self._scored()
             self._record("average", metrics)
             before = progress.best[0].value, progress.best[0].loss
-            wins = self._retains(metrics) and improves(metric, (metrics[metric], metrics["loss"]), before)
+            is_better = improves(metric, (metrics[metric], metrics["loss"]), before)
+            wins = self._retains(metrics) and is_better
             if wins:
                 self._write_model(self.folder.best_path, metrics, average_of_updates=sorted(paths))
-        verdict = "better, and now the best model" if wins else "no better than the best checkpoint"
+        verdict = "no better than the best checkpoint"
+        if is_better:
+            verdict = "better, and now the best model" if wins else "better, but not to be chosen"
         self.log(f"average of {len(paths)} checkpoints: {metric} {metrics[metric]:.4g}, {verdict}")
         return wins
 

@@ -165,6 +165,26 @@ def test_a_former_run_is_not_removed_for_files_that_cannot_be_used(
     assert capsys.readouterr().err.count("source embeddings: 1 of 56") == 1
 
 
+def test_a_run_that_is_resumed_keeps_the_files_that_it_began_with(
+    tmp_path: Path, tiny: Path, train: Train, capsys: Capture
+) -> None:
+    """They are not read again, and need not be there; the copy of the configuration tells the truth."""
+    path, output, one = vectors(tmp_path, *WORDS), tmp_path / "run", "training.max_updates=1"
+    assert train(tiny, output, embeddings(source=path), one) == 0
+    path.unlink()
+    capsys.readouterr()
+    other = (embeddings(source=tmp_path / "other.txt"), f"data.cache_folder={tmp_path / 'cache'}")
+    assert train(tiny, output, one, *other, "--resume") == 0
+    assert (
+        f"warning: {output}: model.embeddings.source: not read, for the model has learned from the vectors that it "
+        "began with\n"
+    ) in capsys.readouterr().err
+    saved = (output / "config.yaml").read_text(encoding="utf-8")
+    assert str(tmp_path / "cache") in saved
+    assert str(path) in saved
+    assert "other.txt" not in saved
+
+
 def test_fine_tuning_starts_from_the_model_and_no_file(
     tmp_path: Path, tiny: Path, trained: Path, train: Train, capsys: Capture
 ) -> None:
@@ -175,9 +195,13 @@ def test_fine_tuning_starts_from_the_model_and_no_file(
     path.unlink()
     settings = ("training.max_updates=3", "name=other")
     assert train(first / "config.yaml", tmp_path / "tuned", *settings, "--init-from", first) == 2
-    assert "the embeddings are those of the model, which only training.freeze keeps as they " in capsys.readouterr().err
-    settings = (*settings, "model.embeddings=null")
-    assert train(first / "config.yaml", tmp_path / "tuned", *settings, "--init-from", first) == 0
+    assert capsys.readouterr().err.endswith(
+        f": model.embeddings: has no effect with --init-from {first / 'best.safetensors'}, which takes the embeddings "
+        "from the model; remove it, and list embeddings in training.freeze to keep them as they are\n"
+    )
+    without = (*settings, "model.embeddings=null")
+    assert train(first / "config.yaml", tmp_path / "tuned", *without, "--init-from", first) == 0
+    assert train(first / "config.yaml", tmp_path / "tuned", *settings, "--resume") == 0  # as runs once began
     before, after = load_model(first), load_model(tmp_path / "tuned")
     assert after.config.model.embeddings is None
     assert not torch.equal(before.weights[SOURCE], after.weights[SOURCE])  # as training.freeze alone says

@@ -42,14 +42,17 @@ def start(processes: int, config: Path, output: Path, *more: str) -> Job | Train
 
 
 def start_torchrun(config: Path, output: Path, *more: str, launcher: tuple[str, ...] = ()) -> "subprocess.Popen[str]":
-    """Start a training of two processes by torchrun; `launcher` are options of its own."""
+    """Start a training of two processes by torchrun; `launcher` are options of its own.
+
+    It kills a process that does not end after 5 seconds; by itself after half a minute, as older ones of it always do.
+    """
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *launcher]
     return subprocess.Popen(
         [sys.executable, *torchrun, "-m", "nmt.cli.train", *arguments(config, output), *more],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": "1", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "5"},
         start_new_session=True,
     )
 
@@ -204,7 +207,7 @@ def test_a_killed_process_ends_the_job_and_resume_goes_on(one: tuple[Path, Path]
 
 @pytest.mark.slow
 def test_a_process_that_stands_still_ends_the_job_and_resume_goes_on(one: tuple[Path, Path], tmp_path: Path) -> None:
-    """The first process, whose job has no torchrun, and the second one, which torchrun kills after half a minute."""
+    """The first process, whose job has no torchrun, and the second one, which torchrun kills in the end."""
     config, alone = one
     outputs, short = [tmp_path / "0", tmp_path / "1"], ("--rank-timeout", "0.1")
     by_torchrun = start_torchrun(config, outputs[1], *short)

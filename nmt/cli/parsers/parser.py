@@ -13,6 +13,8 @@ from nmt.cli.outputs import STANDARD, write_text
 from nmt.errors import UserError, nearest
 from nmt.other_names import our_keys, our_option
 
+_FEW = 3  # options that have one beginning in common
+
 
 class Parser(argparse.ArgumentParser):
     """The options of the command `program`; none of them may be shortened."""
@@ -62,17 +64,22 @@ class Parser(argparse.ArgumentParser):
     def _instead(self, name: str, value: str) -> str:
         """What to write in the place of the unknown option `name`, which was given `value`."""
         options = [option for option in self._option_string_actions if option.startswith("--")]
-        if (option := our_option(name)) in options:
+        trains = "--set" in options
+        if (option := our_option(name)) in options and (trains or option == "--device"):  # others mean other files
             return f"did you mean {option}?"
         keys = our_keys(name)
-        if keys and "--set" in options:
+        if keys and trains:
             settings = " ".join(f"--set {shlex.quote(f'{key}={value}')}" for key in keys)
             return f"set it in the configuration, or with {settings}"
         for key in keys:
             if (option := f"--{key.rpartition('.')[2].replace('_', '-')}") in options:
                 return f"did you mean {option}?"
         word = name.lstrip("-")  # without what all options begin with, which would make them similar
-        similar = nearest(word, [option[2:] for option in options]) if len(word) > 1 else None
+        if len(word) < 2:
+            return f"{self.prog} --help lists all options"
+        if 0 < len(longer := [option for option in options if option.startswith(f"--{word}")]) <= _FEW:
+            return f"did you mean {' or '.join(longer)}?"
+        similar = nearest(word, [option[2:] for option in options])
         return f"did you mean --{similar}?" if similar else f"{self.prog} --help lists all options"
 
     def _place_of(self, word: str) -> str:
