@@ -265,7 +265,7 @@ def table(named_rows: Sequence[tuple[str, Row]]) -> str:
     ]
     for name, row in named_rows:
         allowed, verdict = ("", "") if row.limit is None else (f"{row.limit:.0%}", "flat" if row.flat else "NOT FLAT")
-        figures = f"{row.first:,.1f} | {row.last:,.1f} | {100 * row.drift:+.2f} %"
+        figures = f"{row.first:,.1f} | {row.last:,.1f} | {100 * row.drift:+.2f}%"
         lines.append(f"| {name} | {row.what}, {row.unit} | {figures} | {allowed} | {verdict} |")
     return "\n".join(lines)
 

@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 Otherwise = TypeVar("Otherwise")
 Checking = Generator[str, None, Result]  # yields problems, returns what was read
 
-_MOST_NAMES = 10_000  # of a folder among which the nearest is looked for
+_MOST_NAMES = 1_000  # of a folder among which the nearest is looked for
 
 
 class UserError(Exception):

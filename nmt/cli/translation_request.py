@@ -80,7 +80,7 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
         values = with_names_of(shard, values)
         options = argparse.Namespace(**values)
     how = yield from read_how(values)
-    form: Format = options.format or "text"
+    form: Format = "text" if options.format is None else options.format
     aligns = form != "text"  # to put tags where they belong
     users = ("replace_unknown", *ALIGNMENTS)
     how["alignment_step"] = yield from read_alignment_step(values, users=users, aligns=aligns)

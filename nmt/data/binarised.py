@@ -71,10 +71,10 @@ class CorpusReport(NamedTuple):
 
     def lines(self) -> list[str]:
         """The report as text: a line for the pairs, one for the pieces of each side, and one for alignments."""
-        left_out = f" ({100 * self.kept / self.read:.2f} %; left out: {self.left_out})" if self.left_out else ""
+        left_out = f" ({100 * self.kept / self.read:.2f}%; left out: {self.left_out})" if self.left_out else ""
         lines = [f"{counted(self.read, 'pair')} read, {self.kept:,} kept{left_out}"] + [
             f"{side}: {counted(pieces, 'piece')}, {pieces / max(self.kept, 1):.1f} a sentence, "
-            f"{unknown:,} unknown ({100 * unknown / max(pieces, 1):.2f} %)"
+            f"{unknown:,} unknown ({100 * unknown / max(pieces, 1):.2f}%)"
             for side, pieces, unknown in (
                 ("source", self.source_pieces, self.source_unknown),
                 ("target", self.target_pieces, self.target_unknown),
@@ -82,7 +82,7 @@ class CorpusReport(NamedTuple):
         ]
         if self.aligned is not None:
             share = 100 * self.aligned / max(self.target_pieces, 1)
-            lines.append(f"alignments: {share:.2f} % of the target pieces have a link")
+            lines.append(f"alignments: {share:.2f}% of the target pieces have a link")
         return lines
 
 

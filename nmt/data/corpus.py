@@ -261,7 +261,10 @@ def _invalid_utf8(name: str, number: int, line: bytes, error: UnicodeDecodeError
     if number == 1 and line.startswith(_UTF16_MARKS):
         return f"{message}; the file looks like UTF-16, which is converted by {_iconv('UTF-16')}"
     if line.count(0) > len(line) // _NUL:  # of Latin letters, the first or the second byte
-        hint = f"{_iconv('UTF-16LE')} or with UTF-16BE, whichever gives words"
+        order = "BE" if number == 1 and line.startswith(b"\0") else "LE"
+        hint = _iconv(f"UTF-16{order}")
+        if number > 1:  # the lines look alike in both orders
+            hint += " or with UTF-16BE, whichever gives words"
         return f"{message}; the file looks like UTF-16, which is converted by {hint}"
     if plain and _is_windows(line, error):
         return (
@@ -275,7 +278,7 @@ def _is_windows(line: bytes, error: UnicodeDecodeError) -> bool:
     most of its letters are none of ASCII, as in other languages."""
     if error.reason == "unexpected end of data" or not line.decode("utf-8", "ignore").isascii():
         return False
-    if sum(byte >= 0x80 for byte in line) > len(line) // 2:
+    if sum(byte >= 0x80 for byte in line) > sum(byte < 0x80 and chr(byte).isalpha() for byte in line):
         return False
     try:
         line.decode("cp1252")

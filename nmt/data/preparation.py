@@ -40,7 +40,7 @@ from nmt.pharaoh import links_of_line, pharaoh
 _TRAINING_LINES = 1_000_000  # subword models are trained on at most about this many lines, evenly spread
 _RECIPE = 1  # of training subword models; part of the cache keys
 _ENCODING = 1  # how text becomes ids; part of the cache keys
-_FAULTS = 1  # what is counted of them; part of the cache keys
+_FAULTS = 2  # what is counted of them; part of the cache keys
 _USUAL_JOINER = "@@"
 _MANY_CUT = 0.05  # of a vocabulary; in that of an uncut text there are none but typing errors
 _WORDS = "one unknown piece for each unknown word"  # how text becomes ids in a word model; part of its cache keys

@@ -10,6 +10,7 @@ Riezler and Maxwell (2005), "On Some Pitfalls in Automatic Evaluation and Signif
 """
 
 import math
+import operator
 import os
 import re
 import statistics
@@ -78,8 +79,9 @@ class Significance:
     """Whether the other systems differ from the baseline by more than chance, by one method.
 
     `p_values[system][metric]`: the probability of a difference at least as large as the one seen, in either direction,
-    if the two systems were equally good; None if the translations are those of the baseline, line by line, where
-    sacreBLEU's would be the smallest possible one. `signatures`: sacreBLEU's by metric, with the samples and the seed.
+    if the two systems were equally good; None if the metric counts the same in every sentence of both, as in identical
+    translations, where sacreBLEU's would be the smallest possible one. `signatures`: sacreBLEU's by metric, with the
+    samples and the seed.
     """
 
     method: Method
@@ -123,9 +125,16 @@ class Comparison:
 
     def best(self, metric: str) -> frozenset[str]:
         """The names of the systems with the best score, more than one where they are equal; none if all are equal."""
-        scores = {one.name: round(one.scores[metric].score, 6) for one in self.systems}
-        top = (max if self.measures[metric].better == "higher" else min)(scores.values())
-        names = frozenset(name for name, score in scores.items() if score == top)
+        return self._best(metric, {one.name: one.scores[metric].score for one in self.systems})
+
+    def best_mean(self, metric: str) -> frozenset[str]:
+        """The names of the runs with the best mean, likewise."""
+        return self._best(metric, {runs.name: runs.mean[metric] for runs in self.runs})
+
+    def _best(self, metric: str, scores: Mapping[str, float]) -> frozenset[str]:
+        rounded = {name: round(score, 6) for name, score in scores.items()}
+        top = (max if self.measures[metric].better == "higher" else min)(rounded.values())
+        names = frozenset(name for name, score in rounded.items() if score == top)
         return names if len(names) < len(scores) else frozenset()
 
 
@@ -192,7 +201,6 @@ def compare(
         }
         scored.append(System(name=name, hypotheses=hypotheses, scores=scores))
     baseline, *rivals = systems
-    same = {rival for rival in rivals if list(systems[rival]) == list(systems[baseline])}
     significance = [
         Significance(
             method=method,
@@ -201,7 +209,10 @@ def compare(
             seed=seed,
             signatures={name: test.signature for name, test in tested.items()},
             p_values={
-                rival: {name: None if rival in same else test.p_values[rival] for name, test in tested.items()}
+                rival: {
+                    name: None if counted[name].are_equal(baseline, rival) else test.p_values[rival]
+                    for name, test in tested.items()
+                }
                 for rival in rivals
             },
         )
@@ -244,6 +255,10 @@ class _Counted(NamedTuple):
 
     def score(self, name: str) -> float:
         return float(self.metric._aggregate_and_compute(self.statistics[name]).score)
+
+    def are_equal(self, name: str, other: str) -> bool:
+        """Whether no sentence makes a difference between two systems."""
+        return all(map(operator.eq, self.statistics[name], self.statistics[other]))
 
     def tested(self, method: Method, samples: int) -> _Tested:
         from sacrebleu.significance import PairedTest  # only here: it needs NumPy, and the everyday scores do not

@@ -133,15 +133,8 @@ def _rows_of_runs(comparison: Comparison, metric: str) -> Iterator[Row]:
         for name in runs.members:
             score = systems[name].scores[metric]
             yield (_marked(name), f"{score.score:.2f}", "", *[_interval(score.interval)] * shows_intervals)
-        best = len(comparison.runs) > 1 and runs.name in _best_mean(comparison, metric)
-        mean = _marked(f"{runs.name}, mean of {len(runs.members)}", best)
+        mean = _marked(f"{runs.name}, mean of {len(runs.members)}", runs.name in comparison.best_mean(metric))
         yield (mean, f"{runs.mean[metric]:.2f}", f"{runs.deviation[metric]:.2f}", *[""] * shows_intervals)
-
-
-def _best_mean(comparison: Comparison, metric: str) -> list[str]:
-    means = {runs.name: round(runs.mean[metric], 6) for runs in comparison.runs}
-    top = (max if comparison.measures[metric].better == "higher" else min)(means.values())
-    return [name for name, mean in means.items() if mean == top]
 
 
 def _has_intervals(comparison: Comparison) -> bool:
@@ -195,7 +188,8 @@ def _count(comparison: Comparison) -> str:
 
 def _meaning(comparison: Comparison) -> Iterator[str]:
     """What the columns mean, in sentences; then what they say about each system."""
-    if len(comparison.runs) > 1 or (not comparison.runs and any(map(comparison.best, comparison.measures))):
+    best = comparison.best_mean if comparison.runs else comparison.best
+    if any(map(best, comparison.measures)):
         yield "* the best."
     if comparison.runs:
         yield "s.d.: the sample standard deviation of the scores of the runs (divided by their number less one)."
@@ -222,25 +216,27 @@ def _meaning(comparison: Comparison) -> Iterator[str]:
 def _verdict(comparison: Comparison, scored: System) -> str:
     """Such as "new is better than old in BLEU (p < 0.05); in TER the difference may be chance." """
     baseline = comparison.systems[0]
-    if None in comparison.significance[0].p_values[scored.name].values():
+    if list(scored.hypotheses) == list(baseline.hypotheses):
         return f"{shown(scored.name)} and {shown(baseline.name)} are identical, line by line; there is nothing to test."
-    titles: dict[str, list[str]] = {"better": [], "worse": [], "unclear": []}
+    titles: dict[str, list[str]] = {"better": [], "worse": [], "unclear": [], "equal": []}
     for metric, measure in comparison.measures.items():
         rise = scored.scores[metric].score - baseline.scores[metric].score
         gain = rise if measure.better == "higher" else -rise
-        largest = max(test.p_values[scored.name][metric] or 0.0 for test in comparison.significance)
-        kind = "unclear" if largest >= SIGNIFICANT or gain == 0 else "better" if gain > 0 else "worse"
+        p_values = [test.p_values[scored.name][metric] for test in comparison.significance]
+        is_clear = gain != 0 and all(p_value is not None and p_value < SIGNIFICANT for p_value in p_values)
+        kind = "equal" if None in p_values else "unclear" if not is_clear else "better" if gain > 0 else "worse"
         titles[kind].append(measure.title)
     told = [
         f"{kind} than {shown(baseline.name)} in {_listed(titles[kind])} (p < {SIGNIFICANT})"
         for kind in ("better", "worse")
         if titles[kind]
     ]
-    chance = f"in {_listed(titles['unclear'])} the difference may be chance" if titles["unclear"] else ""
-    if not told:
-        return f"{shown(scored.name)}: {chance}."
-    sure = f"{shown(scored.name)} is {' and '.join(told)}"
-    return f"{sure}; {chance}." if chance else f"{sure}."
+    parts = [f"{shown(scored.name)} is {' and '.join(told)}"] if told else []
+    if titles["unclear"]:
+        parts.append(f"in {_listed(titles['unclear'])} the difference may be chance")
+    if titles["equal"]:
+        parts.append(f"in {_listed(titles['equal'])} no sentence differs")
+    return f"{'' if told else f'{shown(scored.name)}: '}{'; '.join(parts)}."
 
 
 def _listed(names: Sequence[str]) -> str:

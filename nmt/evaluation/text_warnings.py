@@ -15,9 +15,14 @@ SUSPICIOUS_SHARE = 0.2  # of the lines
 LONG_WORDS = 200  # in both lines of a pair
 SEGMENTED = re.compile("\N{LOWER ONE EIGHTH BLOCK}|@@(?:\\s|$)")  # marks of sentencepiece and subword-nmt
 TOKENIZED = re.compile(r"\S [.,](?:\s|$)|&(?:apos|quot|amp|lt|gt|#\d+);|@-@")  # Moses: "word ." and its escapes
-# Hiragana, a word of katakana, Han; Thai, Lao, Tibetan, Burmese, Khmer
-UNSPACED = re.compile("[\u3040-\u309f\u3400-\u9fff\uf900-\ufaff]|[\u30a0-\u30ff]+|[\u0e00-\u109f\u1780-\u17ff]")
-FEWEST = 10  # of these in a line that tells something; in text cut into words there is a space for at most so many
+# Hiragana, Han; Thai, Lao, Tibetan, Burmese, Khmer; and katakana, of which a whole word counts as one letter
+_SIGNS, _KATAKANA = "\u3040-\u309f\u3400-\u9fff\uf900-\ufaff\u0e00-\u109f\u1780-\u17ff", "\u30a0-\u30ff"
+UNSPACED = re.compile(f"[{_SIGNS}]|[{_KATAKANA}]+")
+CHARACTERS = re.compile(f"[{_SIGNS}{_KATAKANA}]")
+SPACES = re.compile(rf"(?<=[{_SIGNS}{_KATAKANA}])\s+(?=[{_SIGNS}{_KATAKANA}])")  # between two of these
+LETTERS = re.compile(r"[^\W\d_]")
+MOST = 10  # of these to a space, in text that is cut into words
+FEWEST = 4  # of these in a line, on average: shorter ones may be single words
 BY_SPACES = ("13a", "intl", "none")  # tokenizers for which words are what spaces separate
 UNTOKENIZED = re.compile(r"\w(?:[.,!?](?:\s|$)|[。、,!?])")
 
@@ -100,8 +105,10 @@ def unspaced_warning(name: str, lines: Sequence[str], tokenize: str | None, *, o
     """The message about text in which BLEU's tokenizer, set by `option`, finds no words; None where it does."""
     if tokenize not in BY_SPACES:
         return None
-    share = sum(map(_is_unspaced, lines)) / max(len(lines), 1)
-    if share < SUSPICIOUS_SHARE:
+    unspaced = [line for line in lines if _is_mostly_unspaced(line)]
+    share = len(unspaced) / max(len(lines), 1)
+    letters, spaces = (sum(len(mark.findall(line)) for line in unspaced) for mark in (UNSPACED, SPACES))
+    if share < SUSPICIOUS_SHARE or letters < FEWEST * len(unspaced) or spaces * MOST > letters:
         return None
     return (
         f"{share:.0%} of the {name} have no spaces between words, so that {option} {tokenize} takes whole clauses for "
@@ -110,11 +117,9 @@ def unspaced_warning(name: str, lines: Sequence[str], tokenize: str | None, *, o
     )
 
 
-def _is_unspaced(line: str) -> bool:
-    if line.isascii():
-        return False
-    letters = len(UNSPACED.findall(line))
-    return letters >= FEWEST and line.count(" ") < letters // FEWEST
+def _is_mostly_unspaced(line: str) -> bool:
+    """Whether most of a line is in a script without spaces between words, of which a letter says as much as three."""
+    return not line.isascii() and 3 * len(CHARACTERS.findall(line)) > len(LETTERS.findall(line))
 
 
 def _share(mark: re.Pattern[str], lines: Sequence[str]) -> float:

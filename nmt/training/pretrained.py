@@ -84,7 +84,7 @@ def _reading(config: ModelConfig, vocabularies: Vocabularies) -> Checking[Pretra
             count, most = len(vectors.ids), len(pieces) - len(PIECES)
             pretrained.vectors[name] = vectors
             pretrained.report.append(
-                f"{name} embeddings: {count:,} of {most:,} pieces ({100 * count / most:.1f} %) from {path}"
+                f"{name} embeddings: {count:,} of {most:,} pieces ({100 * count / most:.1f}%) from {path}"
             )
     return pretrained
 

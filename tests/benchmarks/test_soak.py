@@ -35,7 +35,7 @@ def verdicts(looks: list[Sample], *, wall: bool = False) -> dict[str, bool]:
 
 
 def test_the_figures() -> None:
-    """From the middle of the first third, at 25 % of the time, to that of the last, at 85 %, it is 60 % of the time."""
+    """From the middle of the first third, at 25% of the time, to that of the last, at 85%, it is 60% of the time."""
     memory, shared_out, processor, clock = rows("lines", samples(leak=0.1, slower=0.2), wall=False)
     assert (memory.first, memory.last) == pytest.approx((500 * 1.025, 500 * 1.085), rel=1e-3)
     assert (shared_out.first, shared_out.last) == pytest.approx((250 * 1.025, 250 * 1.085), rel=1e-3)
@@ -46,7 +46,7 @@ def test_the_figures() -> None:
 
 @pytest.mark.parametrize("leak", [0.03, -0.03, 0.05, -0.05])
 def test_memory_is_flat_within_two_percent(leak: float) -> None:
-    """Of the leak, 60 % show: 1.8 % or 3 %."""
+    """Of the leak, 60% show: 1.8% or 3 %."""
     assert verdicts(samples(leak=leak))["resident memory"] == (abs(leak) < 0.04)
 
 
@@ -75,7 +75,7 @@ def test_a_program_that_stands_still_is_told() -> None:
 def test_the_table() -> None:
     memory, *_ = rows("lines", samples(leak=0.1), wall=False)
     assert table([("a pipe", memory)]).splitlines()[2] == (
-        "| a pipe | resident memory, MiB | 512.5 | 542.5 | +5.85 % | 2% | NOT FLAT |"
+        "| a pipe | resident memory, MiB | 512.5 | 542.5 | +5.85% | 2% | NOT FLAT |"
     )
 
 

@@ -46,7 +46,7 @@ def test_rows_of_the_file_and_all_others_as_without_it(
     path = vectors(tmp_path, *WORDS)
     output, plain = tmp_path / "run", tmp_path / "plain"
     assert train(tiny, output, STILL, "training.max_updates=1", embeddings(source=path)) == 0
-    assert f"source embeddings: 2 of 56 pieces (3.6 %) from {path}" in capsys.readouterr().err
+    assert f"source embeddings: 2 of 56 pieces (3.6%) from {path}" in capsys.readouterr().err
     assert train(tiny, plain, STILL, "training.max_updates=1") == 0
     mine, theirs = load_model(output), load_model(plain)
     assert torch.allclose(rows(mine, SOURCE, "▁the", "▁s"), expected(1, 4), atol=1e-9)
@@ -71,7 +71,7 @@ def test_one_table_for_both_sides(tmp_path: Path, tiny: Path, train: Train, caps
     path = vectors(tmp_path, "the", "der")
     tied = ("model.tie_embeddings=all", STILL, "training.max_updates=1")
     assert train(tiny, tmp_path / "run", *tied, embeddings(**{side: path})) == 0
-    assert f"source and target embeddings: 2 of 56 pieces (3.6 %) from {path}" in capsys.readouterr().err
+    assert f"source and target embeddings: 2 of 56 pieces (3.6%) from {path}" in capsys.readouterr().err
     model = load_model(tmp_path / "run")
     assert TARGET not in model.weights
     assert torch.allclose(rows(model, SOURCE, "▁the", "▁der"), expected(1, 2), atol=1e-9)
@@ -147,7 +147,7 @@ def test_a_dry_run_tells_what_matches(tmp_path: Path, tiny: Path, train: Train, 
     path = vectors(tmp_path, *WORDS)
     assert train(tiny, tmp_path / "run", embeddings(source=path, freeze="true"), "--dry-run") == 0
     captured = capsys.readouterr()
-    assert f"source embeddings: 2 of 56 pieces (3.6 %) from {path}\n" in captured.err
+    assert f"source embeddings: 2 of 56 pieces (3.6%) from {path}\n" in captured.err
     assert "  source_embedding: 420, 420 of them frozen\n" in captured.out
 
 

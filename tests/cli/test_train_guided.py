@@ -100,7 +100,7 @@ def stop_in_the_second_epoch(patched: pytest.MonkeyPatch) -> None:
 def test_a_dry_run_tells_how_much_is_aligned(tmp_path: Path, guided: Path, train: Train, capsys: Capture) -> None:
     assert train(guided, tmp_path / "run", "--dry-run") == 0
     report = capsys.readouterr().out
-    assert report.count("  alignments: 100.00 % of the target pieces have a link") == 2
+    assert report.count("  alignments: 100.00% of the target pieces have a link") == 2
     assert not (tmp_path / "run").exists()
 
 

@@ -232,8 +232,8 @@ def test_unknown_pieces_are_counted_a_side(tmp_path: Path, vocabularies: Vocabul
     assert (report.source_unknown, report.target_unknown) == (1, 2)
     assert report.lines() == [
         "1 pair read, 1 kept",
-        "source: 4 pieces, 4.0 a sentence, 1 unknown (25.00 %)",
-        "target: 5 pieces, 5.0 a sentence, 2 unknown (40.00 %)",
+        "source: 4 pieces, 4.0 a sentence, 1 unknown (25.00%)",
+        "target: 5 pieces, 5.0 a sentence, 2 unknown (40.00%)",
     ]
 
 
@@ -245,7 +245,7 @@ def test_what_a_report_does_not_count_is_none() -> None:
 def test_the_report_names_each_filter() -> None:
     report = CorpusReport(1010, 1000, empty=1, overlong=2, unbalanced=7, max_length=50, max_length_ratio=2.5)
     assert report.lines()[0] == (
-        "1,010 pairs read, 1,000 kept (99.01 %; left out: 1 empty on one side, 2 longer than data.max_length = 50 "
+        "1,010 pairs read, 1,000 kept (99.01%; left out: 1 empty on one side, 2 longer than data.max_length = 50 "
         "pieces, 7 over data.max_length_ratio = 2.5)"
     )
 
@@ -424,7 +424,7 @@ def test_alignments_stay_with_the_pairs_that_are_kept(
             for row, links in enumerate(expected):
                 np.testing.assert_allclose(opened.links(row), np.array(links), rtol=1e-7)
         assert ids.report.aligned == 3 + 2 + 2
-        assert ids.report.lines()[-1] == "alignments: 77.78 % of the target pieces have a link"  # 7 of 9
+        assert ids.report.lines()[-1] == "alignments: 77.78% of the target pieces have a link"  # 7 of 9
 
 
 def test_a_corpus_without_alignments_says_nothing_of_them(tmp_path: Path, vocabularies: Vocabularies) -> None:

@@ -128,14 +128,15 @@ def refusal(path: Path) -> str:
     return message
 
 
-@pytest.mark.parametrize(
-    ("encoding", "named"), [("utf-16", "UTF-16"), ("utf-16-le", "UTF-16LE"), ("utf-16-be", "UTF-16LE")]
-)
-def test_utf16_is_named(folder: Path, encoding: str, named: str) -> None:
-    file = write(folder / "text", "one\nzwölf\n".encode(encoding))
-    hint = f"the file looks like UTF-16, which is converted by iconv -f {named} -t UTF-8 FILE > NEW"
-    hint += "" if named == "UTF-16" else " or with UTF-16BE, whichever gives words"
-    assert refusal(file).endswith(f"; {hint}")
+@pytest.mark.parametrize("text", ["zwölf\neins\n", "eins\nzwölf\n"])
+@pytest.mark.parametrize("encoding", ["UTF-16", "UTF-16LE", "UTF-16BE"])
+def test_utf16_is_named(folder: Path, encoding: str, text: str) -> None:
+    """Without a mark only the first line tells the order of the bytes: a line feed has its zero before or after it."""
+    file = write(folder / "text", text.encode(encoding))
+    either = encoding != "UTF-16" and text.startswith("eins")
+    hint = f"iconv -f {'UTF-16LE' if either else encoding} -t UTF-8 FILE > NEW"
+    hint += " or with UTF-16BE, whichever gives words" if either else ""
+    assert refusal(file).endswith(f"; the file looks like UTF-16, which is converted by {hint}")
 
 
 @pytest.mark.parametrize(
@@ -147,6 +148,11 @@ def test_utf16_is_named(folder: Path, encoding: str, named: str) -> None:
         ("gut\nschön\n".encode() + b"sch\xf6n\n", False),  # other lines are UTF-8
         ("schön ".encode() + b"sch\xf6n\n", False),
         ("one\nschön".encode()[:-2], False),  # cut off inside of a character
+        ("Я и ты в 2016 г. и он , а мы 5 x".encode("koi8-r"), False),
+        ("ο Νίκος 12 3 abc".encode("cp1253"), False),
+        ("Python 3 入門, 第二版".encode("euc-jp"), False),
+        ("à É".encode("cp1252"), False),  # of letters as few as that nobody can tell
+        ("où? à Évry".encode("cp1252"), True),
     ],
 )
 def test_windows_1252_is_suspected_where_it_may_be(folder: Path, content: bytes, is_windows: bool) -> None:
@@ -222,7 +228,7 @@ def test_pairs_come_in_order(folder: Path) -> None:
 def test_every_problem_of_every_file_is_reported_at_once(folder: Path) -> None:
     good = write(folder / "good", "one\ntwo\n")
     empty = write(folder / "empty", "")
-    latin1 = write(folder / "latin1", b"\xe9\n\n")
+    latin1 = write(folder / "latin1", b"\xe9ta\n\n")
     short = write(folder / "short", "one\n")
     (folder / "sub").mkdir()
     missing = folder / "missing"

@@ -39,14 +39,14 @@ def test_all_counts() -> None:
         ("two , &lt; three .", "&#x2F; zwei"),
         ("one", "eins"),
     ]
-    valid = [("x", "x"), ("one", "x"), ("", "leer ."), ("a & b; & c", "&copy;")]
+    valid = [("x", "x"), ("one", "x"), ("", "leer ."), ("a & b; & c", "&copy;.")]
     counts = count_faults([train, valid], train=1)
     assert counts == Counts(
         repeated=2,
         known=1,
         corpora=[
-            Corpus(9, 7, 1, Side(escaped=2, first_escaped=2, tokenized=1, returns=1), Side(2, 2, 2, 0)),
-            Corpus(4, 3, 1, Side(), Side(tokenized=1)),
+            Corpus(9, 7, 1, Side(escaped=2, first_escaped=2, tokenized=1, returns=1), Side(2, 2, 2, 0, 0)),
+            Corpus(4, 3, 1, Side(), Side(tokenized=1, raw=1)),
         ],
     )
     assert len(counts.numbers()) == 2 + 2 * NUMBERS
@@ -155,6 +155,26 @@ def test_entities_of_text_of_which_a_part_is_tokenized() -> None:
     tokenized, raw, valid = (sources(50, escaped=9, tokenized=how, first=n) for n, how in ((0, 1), (50, 0), (100, 1)))
     assert named(warnings(tokenized, raw, valid, train=2)) == ["train.en", "valid.en", "watch.en"]
     assert named(warnings(tokenized, valid, raw)) == ["watch.en"]
+
+
+@pytest.mark.parametrize("others", [[], [("term", "Begriff")] * 50, [("it&apos;s", "es")] * 50])
+def test_a_list_of_terms_is_neither_raw_nor_tokenized(others: Pairs) -> None:
+    tokenized, valid = sources(50, escaped=9, tokenized=True), sources(50, escaped=9, tokenized=True, first=50)
+    assert named(warnings(tokenized, others, valid, train=2)) == []
+    raw, valid = sources(50, escaped=9), sources(50, escaped=9, first=50)
+    files = (
+        ["train.en", "watch.en"] if not others[:1] or "&" not in others[0][0] else ["train.en", "valid.en", "watch.en"]
+    )
+    assert named(warnings(raw, others, valid, train=2)) == files
+
+
+@pytest.mark.parametrize("mark", [".", "?", "!", "。", "！", "？", "।", "؟"])
+def test_every_script_has_its_full_stop(mark: str) -> None:
+    (tokenized, raw) = (
+        Side(*count_faults([[(f"a{space}{mark}", "b")]], train=1).corpora[0].source) for space in (" ", "")
+    )
+    assert (tokenized.tokenized, tokenized.raw) == (1, 0)
+    assert (raw.tokenized, raw.raw) == (0, 1)
 
 
 def test_the_cure_keeps_the_lines(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_train_is_filtered_and_valid_is_not(folder: Path) -> None:
     assert float(said[1]) < 60
     assert log[1].startswith(
         "training corpus: 6 pairs read, 4 kept "
-        "(66.67 %; left out: 1 empty on one side, 1 longer than data.max_length = 50 pieces); source: "
+        "(66.67%; left out: 1 empty on one side, 1 longer than data.max_length = 50 pieces); source: "
     )
     assert log[2].startswith("validation corpus: 3 pairs read, 3 kept; source: ")
 
@@ -118,7 +118,7 @@ def test_entries_are_named_by_what_they_are_made_from(folder: Path) -> None:
     assert [prepared.train.folder.name, prepared.valid.folder.name] == ids
     assert {path.relative_to(folder / "cache").as_posix() for path in written(folder) if path.suffix != ".seal"} == {
         f"checked/{key(train, valid)}.json",
-        f"faults/{key(1, 1, [train, valid])}.json",
+        f"faults/{key(2, 1, [train, valid])}.json",
         f"subwords/{key(1, made_by, [train])}.model",
         *(f"ids/{name}/{file}" for name in ids for file in ("meta.json", "source.ids", "source.offsets")),
         *(f"ids/{name}/{file}" for name in ids for file in ("target.ids", "target.offsets")),
@@ -616,7 +616,7 @@ def test_a_tagged_source_that_normalization_empties(folder: Path, kind: str) -> 
     settings = {"subwords__type": kind, "subwords__size": 24}
     prepared = run(folder, log, **two_corpora(folder, tag="<BT>"), **settings)
     assert prepared.train.sizes == (1, 1)
-    assert any("8 pairs read, 2 kept (25.00 %; left out: 6 empty on one side)" in line for line in log)
+    assert any("8 pairs read, 2 kept (25.00%; left out: 6 empty on one side)" in line for line in log)
     assert prepared.vocabularies.source.pieces(prepared.train.source(1))[0] == "▁<BT>"
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from nmt.evaluation.comparison import Comparison, Interval, Measure, Runs, Significance, System, SystemScore
+from nmt.evaluation.comparison import Comparison, Interval, Measure, Runs, Significance, System, SystemScore, compare
 from nmt.evaluation.tables import json_object, table
 
 MEASURES = {
@@ -16,13 +16,16 @@ HOW: Mapping[str, Any] = {"tokenize": "13a", "lowercase": False}
 
 
 def compared(
-    scores: Mapping[str, Mapping[str, tuple[float, Interval | None]]], sentences: int = 7, **more: Any
+    scores: Mapping[str, Mapping[str, tuple[float, Interval | None]]],
+    sentences: int = 7,
+    texts: Mapping[str, str] = {},
+    **more: Any,
 ) -> Comparison:
-    """A comparison with these scores and intervals, by system and metric."""
+    """A comparison with these scores and intervals, by system and metric; every system has its own text."""
     systems = tuple(
         System(
             name=name,
-            hypotheses=["x"] * sentences,
+            hypotheses=[texts.get(name, name)] * sentences,
             scores={
                 metric: SystemScore(score=score, interval=interval) for metric, (score, interval) in by_metric.items()
             },
@@ -204,12 +207,28 @@ def test_identical_systems_have_a_dash_for_p_and_are_called_identical() -> None:
         p_values={"b": {"ter": None}, "c": {"ter": 0.02}},
     )
     scores = {"a": {"ter": (55.0, None)}, "b": {"ter": (55.0, None)}, "c": {"ter": (60.0, None)}}
-    shown = table(compared(scores, significance=(test,))).splitlines()
+    shown = table(compared(scores, significance=(test,), texts={"b": "a"})).splitlines()
     assert shown[2].split() == ["*", "b", "55.00", "+0.00", "–"]
     assert "b and a are identical, line by line; there is nothing to test." in shown
+    assert "b: in TER no sentence differs." in table(compared(scores, significance=(test,))).splitlines()
     assert "c is worse than a in TER (p < 0.05)." in shown
     (significance,) = json_object(compared(scores, significance=(test,)), **HOW)["significance"]
     assert significance["p_values"] == {"b": {"ter": None}, "c": {"ter": 0.02}}
+
+
+def test_where_no_sentence_differs_in_a_metric_there_is_no_p_of_it() -> None:
+    """Such as case with lowercase=True; sacreBLEU's p is the smallest possible one."""
+    references, old = ["der Hund sieht die Katze", "ein Mann isst"], ["der Hund sah die Katze", "Mann isst"]
+    systems = {"old": old, "cased": [line.upper() for line in old], "new": references}
+    metrics = ("bleu", "chrf")
+    comparison = compare(systems, [references], metrics=metrics, lowercase=True, methods=("bootstrap",), resamples=100)
+    assert comparison.significance[0].p_values["cased"] == {"bleu": None, "chrf": None}
+    assert None not in comparison.significance[0].p_values["new"].values()
+    assert "cased: in BLEU and chrF2 no sentence differs." in table(comparison)
+    comparison = compare(
+        {"a": ["b", "cc"], "b": ["a", "cc"]}, [["d", "cc"]], metrics=("ter", "chrf"), methods=("bootstrap",)
+    )
+    assert comparison.significance[0].p_values["b"]["ter"] is None  # one substitution each
 
 
 def test_json_of_several_systems() -> None:

@@ -159,6 +159,35 @@ def test_text_without_spaces_needs_another_tokenizer(lines: list[str], tokenize:
     assert warned(lines, lines, tokenize=tokenize, metrics=["chrf"]) == []
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["一个男人在喝汤。", "我不知道。", "好的，谢谢你。"],
+        ["我喜欢用 Python 编写程序，因为它很简单。", "她在 Google 工作了三年，现在在 Berlin 学习。"],
+        ["你好，我的朋友　今天天气很好，我们去公园散步", "三位女士坐在长椅上唱歌"],
+    ],
+    ids=["subtitles", "Latin words", "a space between clauses"],
+)
+def test_short_lines_and_latin_words_in_text_without_spaces(lines: list[str]) -> None:
+    (warning,) = warned(lines, ["two dogs ."] * len(lines), tokenize="none")
+    assert warning.startswith("100% of the hypotheses have no spaces between words, so that --tokenize none takes")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["他", "北京", "长椅"],
+        ["Peking heißt auf Chinesisch 北京市朝阳区."],
+        ["コミュニケーション", "インターフェース"],
+        ["两 只 狗 在 绿色 的 田野 上 奔跑 。", "全国人民代表大会常务委员会 委員長"],
+        ["今天天气　很好", "我们　去　公园　散步"],
+    ],
+    ids=["words", "German", "katakana", "a long word", "ideographic spaces"],
+)
+def test_what_has_spaces_where_it_needs_them(lines: list[str]) -> None:
+    assert not any("spaces" in message for message in warned(lines, lines, tokenize="none"))
+
+
 @pytest.mark.parametrize("tokenize", ["zh", "char"])
 def test_text_without_spaces_has_no_warning_with_a_tokenizer_for_it(tokenize: str) -> None:
     assert warned(CHINESE, CHINESE, tokenize=tokenize) == []

@@ -3,7 +3,7 @@
     python -m tests.mutation
     python -m tests.mutation nmt/ops/masks.py --line 12
 
-Ends with 1 if less than 85 % are noticed in a file, or if one that is not noticed has no reason in survivors.yaml.
+Ends with 1 if less than 85% are noticed in a file, or if one that is not noticed has no reason in survivors.yaml.
 """
 
 import argparse

@@ -89,7 +89,7 @@ def test_the_page(browser: Browser) -> None:
     browser.until("return document.querySelectorAll('#read .chosen').length == 1")
     assert browser.run("return document.querySelector('#read .chosen').textContent") == "the"
     assert shades(browser) == [True, True, True, True, False, False, False]  # three words and their end; others
-    assert browser.run("return document.querySelector('#read .chosen').title") == "75 %"
+    assert browser.run("return document.querySelector('#read .chosen').title") == "75%"
     picture(browser, "light")
 
     browser.run("document.querySelector('#target .word').focus()")

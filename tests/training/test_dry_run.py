@@ -57,12 +57,12 @@ def test_shares_samples_and_batches(config: Config, prepared: Prepared, model: S
     lines = list(describe(config, prepared, model))
     left_out = "1 empty on one side, 2 longer than data.max_length = 7 pieces, 1 over data.max_length_ratio = 2.5"
     assert lines[:6] == [
-        f"training corpus: 10 pairs read, 6 kept (60.00 %; left out: {left_out})",
-        "  source: 16 pieces, 2.7 a sentence, 1 unknown (6.25 %)",
-        "  target: 15 pieces, 2.5 a sentence, 1 unknown (6.67 %)",
+        f"training corpus: 10 pairs read, 6 kept (60.00%; left out: {left_out})",
+        "  source: 16 pieces, 2.7 a sentence, 1 unknown (6.25%)",
+        "  target: 15 pieces, 2.5 a sentence, 1 unknown (6.67%)",
         "validation corpus: 2 pairs read, 2 kept",
-        "  source: 6 pieces, 3.0 a sentence, 0 unknown (0.00 %)",
-        "  target: 6 pieces, 3.0 a sentence, 0 unknown (0.00 %)",
+        "  source: 6 pieces, 3.0 a sentence, 0 unknown (0.00%)",
+        "  target: 6 pieces, 3.0 a sentence, 0 unknown (0.00%)",
     ]
     assert lines[6:15] == [
         *("sample 1", "  source: ▁ a b c", "  target: ▁ c a b"),

@@ -132,7 +132,7 @@ def test_the_reference_stays_and_nothing_learns(model: Seq2Seq) -> None:
 
 
 def test_how_many_are_the_model_s(model: Seq2Seq) -> None:
-    """30 % of 6,000, of which one in 11 is the true one by chance; within 4 standard deviations."""
+    """30% of 6,000, of which one in 11 is the true one by chance; within 4 standard deviations."""
     torch.manual_seed(2)
     model.output_weight.data.zero_()
     pairs = make_batch([[4]] * 300, [[7] * 20] * 300, np.arange(300))

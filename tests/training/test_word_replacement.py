@@ -14,7 +14,7 @@ from nmt.training.word_replacement import replaced, with_replaced_words
 
 
 def test_how_many_are_replaced_and_by_what() -> None:
-    """Of 40,000 words 30 % are drawn anew, of which one in 7 is the same: 25.7 %, within 4 standard deviations."""
+    """Of 40,000 words 30% are drawn anew, of which one in 7 is the same: 25.7%, within 4 standard deviations."""
     torch.manual_seed(0)
     words = torch.randint(4, 11, (200, 200))
     others = replaced(words, 0.3, size=11)

@@ -191,7 +191,7 @@ function show(word) {
   const said = element("said");
   said.append(make("bdi", "", word.textContent), " ← ");
   order.slice(0, NAMED).filter((place, rank) => !rank || weights[place] >= FAINT).forEach((place, rank) => {
-    said.append(rank ? ", " : "", make("bdi", "", sources[place].textContent), ` ${Math.round(100 * weights[place])} %`);
+    said.append(rank ? ", " : "", make("bdi", "", sources[place].textContent), ` ${Math.round(100 * weights[place])}%`);
   });
 }
 

@@ -109,7 +109,7 @@ function highlight(row, sources) {
     const shade = Math.round(15 + 85 * weight);
     span.style.backgroundColor = weight >= FAINT ? `color-mix(in srgb, var(--weight) ${shade}%, transparent)` : "";
     span.classList.toggle("chosen", weight > 0 && weight === strongest);
-    span.title = weight >= FAINT ? `${Math.round(100 * weight)} %` : "";
+    span.title = weight >= FAINT ? `${Math.round(100 * weight)}%` : "";
   });
 }
 

@@ -75,7 +75,7 @@ def test_attention(opened: Open) -> None:
     browser.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center'})", first)
     browser.point(f"{first}:nth-of-type(2)")
     browser.until(f"{SAID} != ''")
-    assert browser.run(SAID) == "Hund ← dog 80 %, runs 20 %"
+    assert browser.run(SAID) == "Hund ← dog 80%, runs 20%"
     assert browser.run("return document.querySelector('#list .source .chosen').textContent") == "dog"
     percents = "return [...document.querySelectorAll('#list .source .word')].map((one) => one.dataset.percent || '')"
     assert browser.run(percents) == ["", "80", "20", ""]
@@ -84,7 +84,7 @@ def test_attention(opened: Open) -> None:
     browser.run("document.querySelector(arguments[0]).focus()", first)
     browser.press(RIGHT, RIGHT)
     assert browser.run("return document.activeElement.textContent") == "rennt"
-    assert browser.run(SAID) == "rennt ← </s> 60 %, runs 40 %"
+    assert browser.run(SAID) == "rennt ← </s> 60%, runs 40%"
     browser.press(LEFT, ENTER)
     assert browser.run("return document.querySelector('#map').open") is True
     cells = (
@@ -115,7 +115,7 @@ def test_a_word_is_a_button_that_is_heard(opened: Open) -> None:
     browser.run("document.querySelector('#list .heard .word').focus()")
     browser.press(RIGHT)
     assert browser.run(buttons) == ["Hund"]
-    assert browser.run(SAID) == "Hund ← dog 80 %, runs 20 %"
+    assert browser.run(SAID) == "Hund ← dog 80%, runs 20%"
     browser.press(" ")
     assert browser.run("return document.querySelector('#map').open") is True
     browser.press(ESCAPE)
