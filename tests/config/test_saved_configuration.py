@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import Config, differences, dump_config, load_config, parse_config, with_former_defaults
+from nmt.config import Config, differences, dump_config, load_config, moved_files, parse_config, with_former_defaults
 from nmt.config.yaml_text import read_yaml
 from nmt.errors import UserError
 
@@ -93,6 +93,27 @@ def test_differences(load: Load) -> None:
         "training.early_stopping.patience: absent there, 5 here",
         "training.freeze.0: absent there, 'encoder' here",
     ]
+
+
+MOVED = "data.train.0.source=other.en"
+
+
+@pytest.mark.parametrize(
+    ("changes", "keys"),
+    [
+        ([], []),
+        ([MOVED, "data.valid.target=other.de"], ["data.train.0.source", "data.valid.target"]),
+        (["data.cache_folder=cache"], []),
+        ([MOVED, "data.cache_folder=cache"], ["data.train.0.source"]),
+        ([MOVED, "seed=2"], None),
+        ([MOVED, "model.embeddings={source: vectors}"], None),  # where there was none before
+    ],
+)
+def test_moved_files(load: Load, changes: list[str], keys: list[str] | None) -> None:
+    """The same files at other paths make no other configuration, nor does another cache."""
+    before, after = load("seed: 1"), load("seed: 1", *changes)
+    assert moved_files(before, after) == keys
+    assert moved_files(after, before) == keys
 
 
 def test_the_key_by_which_earlier_versions_counted_epochs(load: Load) -> None:
