@@ -33,7 +33,7 @@ from nmt.data.corpus import old_line_ends, read_lines, returns_inside
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import Glossary, read_glossary
 from nmt.decoding.text.sentences import checked_language
-from nmt.documents.formats import FORMATS, Format, likely_format
+from nmt.documents.formats import FORMATS, Format, is_markdown, likely_format
 from nmt.errors import Checking, caught, counted, nothing_at
 from nmt.jobs.records import State, file_states
 from nmt.jobs.shards import Shard, record_of
@@ -203,6 +203,11 @@ def _warn_of_document(source: Path, warn: Callable[[str], None]) -> None:
         warn(
             f"--input {source} looks like {form}, and all that is in it is translated as plain text; give --format "
             f"{form}, or --format text if that is meant"
+        )
+    elif is_markdown(source):
+        warn(
+            f"--input {source} looks like Markdown, for which there is no format, and its marks are translated as "
+            "words, too; give --format text if that is meant"
         )
 
 

@@ -1,4 +1,4 @@
-"""Whole documents in one of several formats: text with one sentence a line, HTML, or SubRip subtitles.
+"""Whole documents in one of several formats: text with one sentence a line, HTML, or subtitles.
 
 `read_document` gives the lines that are to be translated, and writes the document again around their translations;
 `translate_document` does both with a translator.
@@ -48,6 +48,7 @@ _READ: Mapping[Format, Callable[[str, str], Document]] = {
     "text": lambda text, name: PlainText(text),
     "html": lambda text, name: HtmlDocument(text),
     "srt": lambda text, name: Subtitles(text, name=name),
+    "vtt": lambda text, name: Subtitles(text, name=name, form="vtt"),
 }
 
 

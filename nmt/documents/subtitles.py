@@ -1,29 +1,29 @@
-"""SubRip subtitles: their texts, and the file with the translations in their place.
+"""Subtitles, SubRip or WebVTT: their texts, and the file with the translations in their place.
 
 Times, numbers, blank lines, the byte order mark and line ends stay as they are. A sentence that goes on in the next
 cues is one line to translate, unless there is a long pause between them; its translation is cut near the same share of
 its characters, rather where a punctuation mark stands and where few word alignments cross. Lines that begin with a dash
-are by different speakers, so each is a text of its own. Tags (<i>, <font …>, {\\an8}) stay, as marks (see `inline`); so
-do line breaks and hard spaces that are written out (<br>, \\N, \\h), which are between two words.
-
-Numbers may be missing, as players need none; times may not, and mistakes in them are reported with their line. There is
-no standard: this reads what the format's first program wrote, and what players accept.
+or with a voice of WebVTT (<v Ann>) are by different speakers, so each is a text of its own. Tags (<i>, <font …>,
+{\\an8}, <00:01.000>) stay, as marks (see `inline`); so do line breaks and hard spaces that are written out (<br>, \\N,
+\\h), which are between two words. WebVTT's references (&amp;) are characters.
 """
 
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from html import escape, unescape
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from nmt.decoding.text.sentences import ENDS
 from nmt.decoding.writing import Translation
+from nmt.documents.cues import of_subrip, of_webvtt
 from nmt.documents.inline import Line, Mark
 from nmt.documents.placing import placed
 from nmt.documents.tags import END, OTHER, START, TEXT, Token, partners
 from nmt.documents.words import ALONE, Span, between_spaces, spread, unbroken, words_of
-from nmt.errors import Checking, checked
+from nmt.errors import checked
 from nmt.pharaoh import Link
 
 LONGEST_GAP = 5.0  # seconds between two cues; after more a speaker seldom goes on with the sentence
@@ -32,13 +32,10 @@ PAUSE = 2.0  # what a cut at a pause may cost, in words away from the same share
 CHARACTER = 0.5  # words that one of a script without spaces counts there
 ROW_PAUSE = 6.0  # what a line break at a pause may cost, in columns away from the middle
 
-_STAMP = r"(\d{1,3}):(\d{1,2}):(\d{1,2})[,.](\d{1,3})"
-_TIMES = re.compile(rf"\s*{_STAMP}\s*-->\s*{_STAMP}(?:\s.*)?")
-_TWO_STAMPS = re.compile(r"\s*\d{1,3}:\d{1,2}:\d{1,2}\D.*\d{1,3}:\d{1,2}:\d{1,2}")
-_LIKE_STAMP = re.compile(r"\d[:.,]\d+[:.,]\d")
-_NUMBER = re.compile(r"\s*\d+\s*")
 _ESCAPE = r"(?<!\b[A-Za-z]:)\\"  # C:\Nas is a path
-_TAG = re.compile(rf"<(/?)([A-Za-z][A-Za-z0-9]*)(?![A-Za-z0-9])[^<>\n]*>|\{{\\[^{{}}\n]*\}}|{_ESCAPE}[Nh]")
+_STAMP = r"<(?:\d{2,}:)?\d\d:\d\d\.\d{3}>"  # inside of a cue of WebVTT
+_TAG = re.compile(rf"<(/?)([A-Za-z][A-Za-z0-9]*)(?![A-Za-z0-9])[^<>\n]*>|\{{\\[^{{}}\n]*\}}|{_STAMP}|{_ESCAPE}[Nh]")
+_VOICE = re.compile(r"\s*<v[.\s][^<>\n]*>")
 _ROW = re.compile(rf".*?(?:\n|<[Bb][Rr]\b[^<>\n]*>|{_ESCAPE}N)|.+")  # up to a line break, also one written out
 _PLACE = re.compile(r"\{\\(?:an?\d|pos)[^{}]*\}")
 _DASH = re.compile(r"\s*[-–—‐]+\s*")
@@ -68,20 +65,21 @@ class _Piece(NamedTuple):
 
 
 class Subtitles:
-    """A SubRip file with its texts: `lines` are to be translated."""
+    """A file of subtitles with its texts: `lines` are to be translated."""
 
-    def __init__(self, text: str, *, name: str) -> None:
+    def __init__(self, text: str, *, name: str, form: Literal["srt", "vtt"] = "srt") -> None:
         """Raises UserError, which calls the file `name`, for lines without times, or with wrong ones."""
         self.lines: list[str] = []
+        self._write: Callable[[str], str] = _escaped if form == "vtt" else str
         self._parts: list[str | _Piece] = []
         self._sentences: list[list[_Piece]] = []
         running: list[_Piece] = []  # the beginning of a sentence
-        last_place: list[str] = []  # where on the screen it stands
-        times, spoken_until = (0.0, 0.0), 0.0
-        for rows, is_spoken in checked(_runs(text, name)):
-            if not is_spoken:
+        last_place: list[str] = []  # where on the screen it stands, and who speaks
+        spoken_until = 0.0
+        read: Callable[[str], str] = unescape if form == "vtt" else str
+        for rows, times, settings in checked((of_webvtt if form == "vtt" else of_subrip)(text, name)):
+            if times is None:
                 self._parts.append("".join(rows))
-                times = next(filter(None, map(_times, reversed(rows))), times)
                 continue
             if times[0] - spoken_until > LONGEST_GAP:
                 self._end_sentence(running)
@@ -89,9 +87,9 @@ class Subtitles:
             spoken_until = max(spoken_until, times[1])
             utterances = _utterances(rows)
             for utterance in utterances:
-                piece = _piece(utterance)
+                piece = _piece(utterance, read)
                 spoken = _TAG.sub("", "".join(utterance)).strip()
-                place = _PLACE.findall(utterance[0])
+                place = [settings, *_PLACE.findall(utterance[0]), *_VOICE.findall("".join(utterance))]
                 if piece is None or len(utterances) > 1 or spoken.startswith(_APART) or place != last_place:
                     self._end_sentence(running)
                     running, last_place = [], place
@@ -121,76 +119,30 @@ class Subtitles:
             cuts = _cut([piece.text for piece in pieces], line, translation.alignment or [])
             for piece, (part, links) in zip(pieces, cuts, strict=True):
                 rows = _in_rows(part, piece)
-                text = placed(piece.text, piece.marks, piece.tags, rows, links if piece.is_whole else None)
+                whole = links if piece.is_whole else None
+                text = placed(piece.text, piece.marks, piece.tags, rows, whole, escape=self._write)
                 texts.append(f"{piece.before}{text}{piece.after}")
         following = iter(texts)
         return "".join(part if isinstance(part, str) else next(following) for part in self._parts)
 
 
-def _runs(text: str, name: str) -> Checking[list[tuple[list[str], bool]]]:
-    """All rows of a file with their line ends, those of a text together; and whether they are a text."""
-    rows = re.findall(r"[^\n]*\n|[^\n]+", text)
-    heads: set[int] = set()  # rows with numbers and times
-    begun = False
-    for index, row in enumerate(rows):
-        bare, number = row.strip("\ufeff\r\n"), index + 1
-        if _times(row):
-            begun = True
-            heads.add(index)
-            if index and _NUMBER.fullmatch(rows[index - 1].strip("\ufeff")):
-                heads.add(index - 1)
-        elif _is_like_times(bare):
-            begun = True
-            yield f"{name}, line {number}: {bare!r} is damaged; expected times such as 00:01:02,345 --> 00:01:04,000"
-        elif not begun and bare.strip() and not _NUMBER.fullmatch(bare):
-            yield f"{name}, line {number}: {bare[:50]!r} comes before the times of the first subtitle; is this SubRip?"
-            return []
-    if not begun and text.strip("\ufeff").strip():
-        yield f"{name}: has no line with times, such as 00:01:02,345 --> 00:01:04,000; is this SubRip?"
-    for index, row in enumerate(rows):
-        is_number = (
-            index not in heads and _NUMBER.fullmatch(row) and (not index or not rows[index - 1].strip("\ufeff\r\n\t "))
-        )
-        if is_number and index + 1 < len(rows) and rows[index + 1].strip() and not _is_like_times(rows[index + 1]):
-            yield f"{name}, line {index + 1}: the number {row.strip()} is not followed by a line with times"
-    runs: list[tuple[list[str], bool]] = []
-    for index, row in enumerate(rows):
-        is_spoken = index not in heads and row.strip("\ufeff").strip() != ""
-        if not runs or runs[-1][1] != is_spoken:
-            runs.append(([], is_spoken))
-        runs[-1][0].append(row)
-    return runs
-
-
-def _times(row: str) -> tuple[float, float] | None:
-    """The seconds from and until which a cue is shown, from its row with the times."""
-    match = _TIMES.fullmatch(row.strip("\ufeff\r\n"))
-    if match is None:
-        return None
-    start, stop = (
-        int(hours) * 3600 + int(minutes) * 60 + float(f"{seconds}.{fraction}")
-        for hours, minutes, seconds, fraction in (match.groups()[:4], match.groups()[4:])
-    )
-    return start, stop
-
-
-def _is_like_times(row: str) -> bool:
-    """Whether a row, which may be damaged, has times; an arrow alone is text, as in "File --> Open"."""
-    return bool(_TWO_STAMPS.match(row) or ("-->" in row and _LIKE_STAMP.search(row)))
-
-
 def _utterances(rows: Sequence[str]) -> list[list[str]]:
-    """The rows of a text by speaker: each row with a dash begins another, and so does each line of a song."""
+    """The rows of a text by speaker: each row with a dash or a voice begins another, as does each line of a song."""
     utterances: list[list[str]] = []
     for row in _ROW.findall("".join(rows)):
-        if not utterances or _TAG.sub("", row).lstrip().startswith(_SPEAKERS):
+        if not utterances or _TAG.sub("", row).lstrip().startswith(_SPEAKERS) or _VOICE.match(row):
             utterances.append([])
         utterances[-1].append(row)
     return utterances
 
 
-def _piece(rows: Sequence[str]) -> _Piece | None:
-    """The text of these rows; None where there is nothing to translate."""
+def _escaped(text: str) -> str:
+    """A text of a cue of WebVTT."""
+    return escape(text, quote=False)
+
+
+def _piece(rows: Sequence[str], read: Callable[[str], str]) -> _Piece | None:
+    """The text of these rows, which `read` takes from what is written; None where there is nothing to translate."""
     source = "".join(rows)
     tokens = _tokens(source)
     together = partners(tokens)
@@ -216,7 +168,7 @@ def _piece(rows: Sequence[str]) -> _Piece | None:
         token = tokens[index]
         text = source[max(token.start, before) : min(token.stop, after)]
         if token.kind == TEXT:
-            line.write(text)
+            line.write(read(text))
         elif index not in together:
             is_whole = is_whole and token.kind == OTHER
             is_break = token.name == "br"
@@ -234,7 +186,7 @@ def _piece(rows: Sequence[str]) -> _Piece | None:
     if not any(map(str.isalpha, line.text)):
         return None
     own_rows = source[before:after].split("\n")
-    longest = max(_columns(_TAG.sub("", row).strip()) for row in source.split("\n"))
+    longest = max(_columns(read(_TAG.sub("", row)).strip()) for row in source.split("\n"))
     line_end = "\r\n" if "\r\n" in source else "\n"
     around = (source[:before], source[after:])
     return _Piece(around[0], line.text, line.marks, tags, around[1], is_whole, len(own_rows), longest, line_end)

@@ -23,7 +23,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_random_model(tmp_path_factory.mktemp("model") / "model.safetensors")
 
 
-@pytest.mark.parametrize("name", ["page.html", "subtitles.srt"])
+@pytest.mark.parametrize("name", ["page.html", "subtitles.srt", "subtitles.vtt"])
 def test_a_document(model: Path, tmp_path: Path, name: str) -> None:
     """The same as in Python, from a file and from a packed one, with its byte order mark and line ends."""
     source, form = FIXTURES / name, name[-4:].strip(".")
@@ -65,6 +65,9 @@ def complaints(capsys: pytest.CaptureFixture[str], model: Path, source: Path, *o
         ("page", "\ufeff\n <!doctype HTML>\n<p>a dog</p>\n", "html"),
         ("page", "<!-- a -->\n<html lang='en'>\n", "html"),
         ("titles", "1\n00:00:01,000 --> 00:00:02,000\na dog\n", "srt"),
+        ("a.vtt", "a dog\n", "vtt"),
+        ("titles", "\ufeffWEBVTT - film\n\n00:01.000 --> 00:02.000\na dog\n", "vtt"),
+        ("text", "WEBVTTs are subtitles\n", None),
         ("text", "a dog\n<htmlx> a --> b\n", None),
         ("text", "a dog\n" * 10 + "<html>\n", None),
         ("empty", "", None),
@@ -91,6 +94,20 @@ def test_a_document_without_its_format_is_warned_of(
     assert output.read_bytes() == translation
 
 
+@pytest.mark.parametrize("name", ["a.md", "a.Markdown", "a.md.gz"])
+def test_markdown_is_warned_of(model: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / name
+    source.write_text("# a dog\n")
+    arguments = ["--model", str(model), "--input", str(source), "--output", str(tmp_path / "output")]
+    assert main(arguments) == 0
+    assert capsys.readouterr().err == (
+        f"nmt-translate: warning: --input {source} looks like Markdown, for which there is no format, and its marks "
+        "are translated as words, too; give --format text if that is meant\n"
+    )
+    assert main([*arguments, "--format", "text"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_options_of_lines_alone(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:
     (source := tmp_path / "a.html").write_text(HTML)
     options = ["--n-best", "2", "--scores", "--flush", "--resume", "--output", str(tmp_path / "out")]
@@ -114,7 +131,7 @@ def test_mistakes(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Pat
     source = tmp_path / "a.srt"
     source.write_text("1\n00:00:01,000 -> 00:00:02,000\na dog\n")
     (line,) = complaints(capsys, model, source, "--format", "docx")
-    assert line == "--format docx: unknown; choose one of text, html, srt"
+    assert line == "--format docx: unknown; choose one of text, html, srt, vtt"
     (line,) = complaints(capsys, model, source, "--format", "srt")
     assert line.startswith(f"{source}, line 2: '00:00:01,000 -> 00:00:02,000' is damaged; expected times such as ")
     (line,) = complaints(capsys, model, tmp_path / "none", "--format", "html")

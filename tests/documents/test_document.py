@@ -38,6 +38,14 @@ def test_subtitles(translator: Translator) -> None:
     assert translate_document(translator, text, format="srt") == expected
 
 
+def test_subtitles_of_the_web(translator: Translator) -> None:
+    cue = "00:0{}.000 --> 00:0{}.500 line:0\n{}\n\n"
+    text = "WEBVTT\n\n" + cue.format(1, 1, "<v Ann>Today our men") + cue.format(2, 2, "<v Ann><i>can</i> dance .</v>")
+    expected = "WEBVTT\n\n" + cue.format(1, 1, "<v Ann>Heute können unsere")
+    expected += cue.format(2, 2, "<v Ann><i></i>Männer tanzen .</v>")
+    assert translate_document(translator, text, format="vtt") == expected
+
+
 def test_sentences_are_translated_one_by_one(translator: Translator) -> None:
     html = "<p>Today <b>our men</b> can dance .<br>Today <i>our</i> men can dance .</p>"
     expected = "<p>Heute können <b>unsere Männer</b> tanzen .<br>Heute können <i>unsere</i> Männer tanzen .</p>"
@@ -84,7 +92,7 @@ def test_a_warning_quotes_the_text(translator: Translator) -> None:
         translate_document(translator, html, format="html", options=TranslationOptions(glossary=Glossary({"men": "Ü"})))
 
 
-@pytest.mark.parametrize("format", ["text", "html", "srt"])
+@pytest.mark.parametrize("format", ["text", "html", "srt", "vtt"])
 def test_half_a_character(translator: Translator, format: str) -> None:  # noqa: A002
     with pytest.raises(
         UserError, match=r"^the document, line 2: has half of a surrogate pair, U\+D83D, which is no char"
@@ -98,7 +106,7 @@ def test_a_nul_is_text_like_any_other(translator: Translator) -> None:
 
 
 def test_mistakes(translator: Translator) -> None:
-    with pytest.raises(UserError, match=r"^format 'docx': unknown; choose one of text, html, srt$"):
+    with pytest.raises(UserError, match=r"^format 'docx': unknown; choose one of text, html, srt, vtt$"):
         read_document("", format="docx")  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"^n_best is 2; a document is translated in one way"):
         translate_document(translator, "a", options=TranslationOptions(n_best=2))

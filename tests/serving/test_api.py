@@ -188,7 +188,7 @@ TWO = MOST - 1
         ({"source": "de", "target": "fr"}, '"de" → "fr" is not translated here; this server translates en → de'),
         ({"target": "\udc00"}, '"en" → "\udc00" is not translated here'),
         ({"target": "x" * 99}, f'"en" → "{"x" * 40}…" is not translated here'),
-        ({"format": "pdf"}, 'format is "pdf"; it must be one of text, html, srt'),
+        ({"format": "pdf"}, 'format is "pdf"; it must be one of text, html, srt, vtt'),
         ({"format": "srt"}, "q"),
         ({"format": "html", "alignments": True}, "alignments go with format text, not html"),
         (

@@ -49,8 +49,8 @@ def parser() -> Parser:
         "--format",
         metavar="FORMAT",
         help="what the input is: text, with one sentence a line; html, a document or a part of one, whose tags go to "
-        "the words that are aligned with those that they enclosed; or srt, subtitles, in which a sentence may go on in "
-        "the next one. html and srt are read as a whole, and what is not translated stays as it is (default: text)",
+        "the words that are aligned with those that they enclosed; or srt or vtt, subtitles, in which a sentence may "
+        "go on in the next one. All but text is read as a whole, and what is not translated stays (default: text)",
     )
     add_device_option(made)
     add_speed_options(made)

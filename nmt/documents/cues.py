@@ -1,0 +1,128 @@
+"""The files of subtitles, SubRip and WebVTT, as rows: which of them are shown as text, and when.
+
+SubRip has no standard: `of_subrip` reads what the format's first program wrote, and what players accept. Numbers may be
+missing, as players need none; times may not. `of_webvtt` follows W3C's recommendation (2019); what is in no cue, such
+as comments and style sheets, is no text. Mistakes in times are reported with their line.
+
+It knows rows and times; it knows no sentences, and nothing of tags.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from nmt.errors import Checking
+
+Seconds = tuple[float, float]  # from and until which a cue is shown
+
+_STAMP = r"(\d{1,3}):(\d{1,2}):(\d{1,2})[,.](\d{1,3})"
+_TIMES = re.compile(rf"\s*{_STAMP}\s*-->\s*{_STAMP}(?:\s.*)?")
+_TWO_STAMPS = re.compile(r"\s*\d{1,3}:\d{1,2}:\d{1,2}\D.*\d{1,3}:\d{1,2}:\d{1,2}")
+_LIKE_STAMP = re.compile(r"\d[:.,]\d+[:.,]\d")
+_NUMBER = re.compile(r"\s*\d+\s*")
+_WEB_STAMP = r"(?:(\d{2,}):)?(\d{2}):(\d{2})\.(\d{3})"
+_WEB_TIMES = re.compile(rf"[ \t]*{_WEB_STAMP}[ \t]*-->[ \t]*{_WEB_STAMP}(?:[ \t]+(.*))?")
+_WEB_FIRST = re.compile(r"\ufeff?WEBVTT(?:[ \t].*)?")
+_WEB_APART = re.compile(r"NOTE(?:[ \t].*)?|(?:STYLE|REGION)[ \t]*")  # begins a block that is no cue
+
+
+class Run(NamedTuple):
+    """Rows that follow each other, with their line ends."""
+
+    rows: list[str]
+    times: Seconds | None  # when they are shown as a text; None: they are none
+    place: str = ""  # where on the screen, as the file says it
+
+
+def of_subrip(text: str, name: str) -> Checking[list[Run]]:
+    """The rows of a SubRip file, which messages call `name`: those of a text together, and those between texts."""
+    rows = _rows(text)
+    heads: set[int] = set()  # rows with numbers and times
+    begun = False
+    for index, row in enumerate(rows):
+        bare, number = row.strip("\ufeff\r\n"), index + 1
+        if _TIMES.fullmatch(bare):
+            begun = True
+            heads.add(index)
+            if index and _NUMBER.fullmatch(rows[index - 1].strip("\ufeff")):
+                heads.add(index - 1)
+        elif _is_like_times(bare):
+            begun = True
+            yield f"{name}, line {number}: {bare!r} is damaged; expected times such as 00:01:02,345 --> 00:01:04,000"
+        elif not begun and bare.strip() and not _NUMBER.fullmatch(bare):
+            hint = "this is WebVTT, the format vtt" if _WEB_FIRST.fullmatch(bare) else "is this SubRip?"
+            yield f"{name}, line {number}: {bare[:50]!r} comes before the times of the first subtitle; {hint}"
+            return []
+    if not begun and text.strip("\ufeff").strip():
+        yield f"{name}: has no line with times, such as 00:01:02,345 --> 00:01:04,000; is this SubRip?"
+    for index, row in enumerate(rows):
+        is_number = (
+            index not in heads and _NUMBER.fullmatch(row) and (not index or not rows[index - 1].strip("\ufeff\r\n\t "))
+        )
+        if is_number and index + 1 < len(rows) and rows[index + 1].strip() and not _is_like_times(rows[index + 1]):
+            yield f"{name}, line {index + 1}: the number {row.strip()} is not followed by a line with times"
+    times: Seconds = (0.0, 0.0)
+    found: list[Run] = []
+    for index, row in enumerate(rows):
+        if index in heads and (match := _TIMES.fullmatch(row.strip("\ufeff\r\n"))) is not None:
+            times = _seconds(match.groups())
+        is_text = index not in heads and row.strip("\ufeff").strip() != ""
+        _add(found, Run([row], times if is_text else None))
+    return found
+
+
+def of_webvtt(text: str, name: str) -> Checking[list[Run]]:
+    """The rows of a WebVTT file, which messages call `name`, likewise. A row with times begins a cue anywhere."""
+    rows = _rows(text)
+    if not text.strip("\ufeff").strip():
+        return [Run(rows, None)]
+    if not _WEB_FIRST.fullmatch(rows[0].rstrip("\r\n")):
+        first = rows[0].strip("\ufeff\r\n")[:50]
+        hint = "this is SubRip, the format srt" if any(map(_is_like_times, rows[:2])) else "is this WebVTT?"
+        yield f"{name}, line 1: {first!r} stands where WEBVTT belongs; {hint}"
+        return []
+    times: Seconds | None = None  # of the cue whose text this is
+    place = ""
+    begins = is_apart = False  # whether a block begins, and whether it is no cue; the first is the head of the file
+    found: list[Run] = []
+    for index, row in enumerate(rows):
+        bare = row.strip("\r\n")
+        if begins:
+            is_apart = _WEB_APART.fullmatch(bare) is not None
+        begins = not bare
+        if begins:
+            times = None
+        elif (match := _WEB_TIMES.fullmatch(bare)) is not None:
+            times, place = _seconds(match.groups()[:8]), (match[9] or "").strip()
+            _add(found, Run([row], None))
+            continue
+        elif "-->" in bare and not is_apart:
+            yield f"{name}, line {index + 1}: {bare!r} is damaged; expected times such as 01:02.345 --> 01:04.000"
+        _add(found, Run([row], times, place if times else ""))
+    return found
+
+
+def _rows(text: str) -> list[str]:
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _add(runs: list[Run], run: Run) -> None:
+    """Append a run of one row, or the row to the last one, if both are texts or none is."""
+    if runs and (runs[-1].times is None) == (run.times is None):
+        runs[-1].rows.extend(run.rows)
+    else:
+        runs.append(run)
+
+
+def _seconds(groups: Sequence[str | None]) -> Seconds:
+    """The seconds of two stamps, from their hours, minutes, seconds and digits behind the point."""
+    start, stop = (
+        int(hours or 0) * 3600 + int(minutes or 0) * 60 + float(f"{seconds}.{fraction}")
+        for hours, minutes, seconds, fraction in (groups[:4], groups[4:])
+    )
+    return start, stop
+
+
+def _is_like_times(row: str) -> bool:
+    """Whether a row, which may be damaged, has times; an arrow alone is text, as in "File --> Open"."""
+    return bool(_TWO_STAMPS.match(row) or ("-->" in row and _LIKE_STAMP.search(row)))
