@@ -3,7 +3,7 @@
 They are counted once, while the text is read as a stream with 8 bytes of memory a pair; from the counts, which the
 cache keeps, come the same warnings at every start. Where they begin: of the training pairs of Multi30k, WMT news and
 the synthetic corpus at most 0.4% repeat another one, at most 0.1% of the validation pairs are training pairs, source
-and target are identical in at most 0.1%, and at most 0.1% of the lines of raw text have an HTML entity.
+and target are identical in at most 0.1%, at most 0.1% of the lines of raw text have an HTML entity, and none has a tab.
 
 Text that Moses has tokenized has entities on purpose, in up to 40% of the lines, and translations get them, too. So
 there is no warning where training or validation text of a language is tokenized, and none of it is raw. The space
@@ -11,6 +11,10 @@ before punctuation tells: at least 92% of tokenized lines have one, and at most 
 end in punctuation without a space, as do at most 1.3% of tokenized ones. Entities alone tell nothing, and a list of
 terms without punctuation is neither. Where only one of the two is tokenized, the model is validated on other text than
 it learns from.
+
+Sides that are swapped are told by the words of the first 1,000 pairs: between any two parts of these corpora, the
+shares of the words of a side that are among those of the same side there add up to 0.18 or more over both sides, to
+five times as much as with the sides exchanged.
 
 It knows lines and files; it knows no subwords, no configuration and no cache.
 """
@@ -32,6 +36,10 @@ REPEATED = 0.2  # share of the training pairs; a corpus that is named twice has 
 KNOWN = 0.01  # of the validation pairs
 IDENTICAL = 0.2  # of the pairs of two files
 ESCAPED = 0.01  # of the lines of a file
+TABBED = 0.5  # likewise
+LEAST_ALIKE = 0.1  # share of words, added up over both sides
+FEWEST_WORDS = 20  # different ones of a side, to tell anything
+LOOKED_AT = 1000  # pairs of a corpus whose words are compared with those of another
 SPACED = 0.2  # of the lines of a file, with or without the spaces of tokenized text
 _ENTITY = re.compile(r"&(?:quot|apos|amp|lt|gt|nbsp|#\d+|#[xX][0-9a-fA-F]+);")
 _ENDS = frozenset(".?!。？！।؟")
@@ -40,6 +48,7 @@ _UNESCAPE = (  # joined by single spaces, for an entity may stand for a line end
     "for line in open(0, newline='\\n')]\" < FILE > NEW"
 )
 Paths = tuple[Path, Path]  # source, target
+Words = tuple[set[str], set[str]]  # of the source, of the target
 
 
 class Side(NamedTuple):
@@ -50,6 +59,7 @@ class Side(NamedTuple):
     tokenized: int = 0  # with a space before punctuation
     raw: int = 0  # with none, and with punctuation at the end
     returns: int = 0  # carriage returns inside of lines
+    tabbed: int = 0  # with a tab
 
     def is_tokenized(self, lines: int) -> bool:
         """Whether the file of so many lines is."""
@@ -66,11 +76,12 @@ class Corpus(NamedTuple):
     lines: int
     pairs: int  # with text on both sides
     identical: int  # of these, with the same text on both
+    swapped: int  # 1: its source looks like the target of the first corpus, and its target like that one's source
     source: Side
     target: Side
 
 
-NUMBERS = 3 + 2 * len(Side._fields)  # of a corpus
+NUMBERS = 4 + 2 * len(Side._fields)  # of a corpus
 
 
 class Counts(NamedTuple):
@@ -82,7 +93,7 @@ class Counts(NamedTuple):
 
     def numbers(self) -> list[int]:
         """All counts in a flat list, for a file."""
-        corpora = ((*corpus[:3], *corpus.source, *corpus.target) for corpus in self.corpora)
+        corpora = ((*corpus[:4], *corpus.source, *corpus.target) for corpus in self.corpora)
         return [self.repeated, self.known, *chain.from_iterable(corpora)]
 
     @classmethod
@@ -91,9 +102,9 @@ class Counts(NamedTuple):
         repeated, known, *others = numbers
         corpora = []
         for start in range(0, len(others), NUMBERS):
-            lines, pairs, identical, *sides = others[start : start + NUMBERS]
+            lines, pairs, identical, swapped, *sides = others[start : start + NUMBERS]
             half = len(Side._fields)
-            corpora.append(Corpus(lines, pairs, identical, Side(*sides[:half]), Side(*sides[half:])))
+            corpora.append(Corpus(lines, pairs, identical, swapped, Side(*sides[:half]), Side(*sides[half:])))
         return cls(repeated, known, corpora)
 
 
@@ -104,13 +115,29 @@ def count_faults(corpora: Iterable[Iterable[tuple[str, str]]], *, train: int) ->
     of 64 bits are: among 100 million, two others may be by a chance of 1 to 4,000.
     """
     counts: list[Corpus] = []
+    first: Words | None = None
     hashes = [array("q") for _ in range(3)]  # of the pairs to train on, to validate with, and to watch
     for number, pairs in enumerate(corpora):
-        counts.append(_counted(pairs, hashes[(number >= train) + (number > train)]))
+        counted_now, words = _counted(pairs, hashes[(number >= train) + (number > train)])
+        first = first or words
+        counts.append(counted_now._replace(swapped=int(_are_swapped(words, first))))
     trained, validating, _ = (np.frombuffer(values, dtype=np.int64) for values in hashes)
     trained.sort()
     repeated = int(np.count_nonzero(trained[1:] == trained[:-1]))
     return Counts(repeated, _known(validating, trained), counts)
+
+
+def _are_swapped(words: "Words", others: "Words") -> bool:
+    """Whether the two sides look like the other ones of another corpus, by their words, and clearly."""
+    if min(map(len, (*words, *others))) < FEWEST_WORDS:
+        return False
+    straight = _share_of(words[0], others[0]) + _share_of(words[1], others[1])
+    crossed = _share_of(words[0], others[1]) + _share_of(words[1], others[0])
+    return crossed > max(2 * straight, LEAST_ALIKE)
+
+
+def _share_of(words: set[str], others: set[str]) -> float:
+    return len(words & others) / max(len(words), 1)
 
 
 def _known(validating: npt.NDArray[np.int64], trained: npt.NDArray[np.int64]) -> int:
@@ -125,7 +152,7 @@ class _Counting:
     """The counts of one file, while its lines come."""
 
     def __init__(self) -> None:
-        self.escaped = self.first_escaped = self.tokenized = self.raw = self.returns = 0
+        self.escaped = self.first_escaped = self.tokenized = self.raw = self.returns = self.tabbed = 0
 
     def read(self, number: int, line: str) -> None:
         if "&" in line and _ENTITY.search(line):
@@ -137,15 +164,17 @@ class _Counting:
         elif ends:
             self.raw += 1
         self.returns += returns_inside(line)
+        self.tabbed += "\t" in line
 
     def side(self) -> Side:
-        return Side(self.escaped, self.first_escaped, self.tokenized, self.raw, self.returns)
+        return Side(self.escaped, self.first_escaped, self.tokenized, self.raw, self.returns, self.tabbed)
 
 
-def _counted(pairs: Iterable[tuple[str, str]], hashes: "array[int]") -> Corpus:
-    """Count the pairs of a corpus, and append the hashes of those with text on both sides."""
+def _counted(pairs: Iterable[tuple[str, str]], hashes: "array[int]") -> tuple[Corpus, Words]:
+    """Count the pairs of a corpus, and append the hashes of those with text on both sides; with words of both."""
     number = identical = 0
     before = len(hashes)
+    words: Words = (set(), set())
     sides = _Counting(), _Counting()
     read_source, read_target = sides[0].read, sides[1].read
     for number, pair in enumerate(pairs, start=1):
@@ -155,7 +184,10 @@ def _counted(pairs: Iterable[tuple[str, str]], hashes: "array[int]") -> Corpus:
         if source.strip() and target.strip():
             hashes.append(hash(pair))
             identical += source == target
-    return Corpus(number, len(hashes) - before, identical, sides[0].side(), sides[1].side())
+            if number <= LOOKED_AT:
+                words[0].update(source.lower().split())
+                words[1].update(target.lower().split())
+    return Corpus(number, len(hashes) - before, identical, 0, sides[0].side(), sides[1].side()), words
 
 
 def fault_warnings(counts: Counts, paths: Sequence[Paths], *, train: int) -> list[str]:
@@ -171,6 +203,8 @@ def fault_warnings(counts: Counts, paths: Sequence[Paths], *, train: int) -> lis
         ends = zip(files, side, lines, strict=True)
         warnings += [old_line_ends(str(path), count.returns, lines=total) for path, count, total in ends]
         warnings += _escaped(files, side, lines, train=train)
+        warnings += _tabbed(files, side, lines)
+    warnings += [_swapped(*files, *paths[0]) for files, corpus in zip(paths, corpora, strict=True) if corpus.swapped]
     warnings += [_identical(*files, corpus) for files, corpus in zip(paths, corpora, strict=True)]
     trained, validating = sum(corpus.pairs for corpus in corpora[:train]), corpora[train].pairs
     if _is_share(counts.repeated, REPEATED, trained):
@@ -186,6 +220,14 @@ def fault_warnings(counts: Counts, paths: Sequence[Paths], *, train: int) -> lis
     return [warning for warning in dict.fromkeys(warnings) if warning is not None]
 
 
+def _swapped(source: Path, target: Path, first_source: Path, first_target: Path) -> str:
+    """The warning about a corpus whose sides are those of the first one the other way round."""
+    return (
+        f"{source} and {target} look swapped: the words of the source are rather those of {first_target}, and the "
+        f"words of the target those of {first_source}; one of the two corpora has its sides the wrong way round"
+    )
+
+
 def _identical(source: Path, target: Path, corpus: Corpus) -> str | None:
     """The warning about a corpus whose sides are often the same."""
     if not _is_share(corpus.identical, IDENTICAL, corpus.pairs):
@@ -194,6 +236,16 @@ def _identical(source: Path, target: Path, corpus: Corpus) -> str | None:
         f"{source} and {target}: {_of(corpus.identical, corpus.pairs, 'pair')} have the same text on both sides, which "
         "was not translated, or is of the same language twice; a model learns from them to copy"
     )
+
+
+def _tabbed(paths: Sequence[Path], sides: Sequence[Side], lines: Sequence[int]) -> list[str]:
+    """Warn of tables, of which a column is the text."""
+    return [
+        f"{path}: {_of(side.tabbed, count, 'line')} have a tab, as in a table with both languages, and what a tab "
+        "separates is one text to a model; give one of the columns, as cut -f1 FILE > NEW writes it"
+        for path, side, count in zip(paths, sides, lines, strict=True)
+        if _is_share(side.tabbed, TABBED, count)
+    ]
 
 
 def _escaped(paths: Sequence[Path], sides: Sequence[Side], lines: Sequence[int], *, train: int) -> list[str]:

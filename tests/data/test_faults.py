@@ -36,7 +36,7 @@ def test_all_counts() -> None:
         ("", "leer ."),
         ("", "leer ."),
         ("a\rb\r", "one"),
-        ("two , &lt; three .", "&#x2F; zwei"),
+        ("two , &lt; three .", "&#x2F;\tzwei"),
         ("one", "eins"),
     ]
     valid = [("x", "x"), ("one", "x"), ("", "leer ."), ("a & b; & c", "&copy;.")]
@@ -45,8 +45,8 @@ def test_all_counts() -> None:
         repeated=2,
         known=1,
         corpora=[
-            Corpus(9, 7, 1, Side(escaped=2, first_escaped=2, tokenized=1, returns=1), Side(2, 2, 2, 0, 0)),
-            Corpus(4, 3, 1, Side(), Side(tokenized=1, raw=1)),
+            Corpus(9, 7, 1, 0, Side(escaped=2, first_escaped=2, tokenized=1, returns=1), Side(2, 2, 2, 0, 0, 1)),
+            Corpus(4, 3, 1, 0, Side(), Side(tokenized=1, raw=1)),
         ],
     )
     assert len(counts.numbers()) == 2 + 2 * NUMBERS
@@ -105,6 +105,47 @@ def test_lines_that_are_the_same_on_both_sides(corpus: int, identical: int, coun
         "or is of the same language twice; a model learns from them to copy"
     )
     assert said == [expected][:count]
+
+
+@pytest.mark.parametrize(("tabbed", "count"), [(49, 0), (50, 1)])
+def test_tables(tabbed: int, count: int) -> None:
+    table = [(f"a dog {number}\tein Hund", f"ein Hund {number}") for number in range(tabbed)]
+    said = warnings([*table, *pairs(100 - tabbed, first=tabbed)], pairs(5, first=200))
+    expected = (
+        "train.en: 50 of 100 lines (50.0%) have a tab, as in a table with both languages, and what a tab separates is "
+        "one text to a model; give one of the columns, as cut -f1 FILE > NEW writes it"
+    )
+    assert said == [expected][:count]
+
+
+def exchanged(corpus: Pairs) -> Pairs:
+    return [(target, source) for source, target in corpus]
+
+
+def worded(first: int, *, count: int = 30) -> Pairs:
+    """Pairs that have other words in German than in English, but for numbers, which are different in every pair."""
+    return [(f"the dog sees E{n % 25} {n}", f"der Hund sieht G{n % 25} {n}") for n in range(first, first + count)]
+
+
+@pytest.mark.parametrize("other", [1, 2])
+def test_sides_that_are_swapped(other: int) -> None:
+    """In comparison with the first corpus, whichever of them it is that is wrong."""
+    corpora = [worded(0), worded(30), worded(60)]
+    assert warnings(*corpora) == []
+    corpora[other] = exchanged(corpora[other])
+    source, target = PATHS[other]
+    (said,) = warnings(*corpora)
+    assert said == (
+        f"{source} and {target} look swapped: the words of the source are rather those of train.de, and the words of "
+        "the target those of train.en; one of the two corpora has its sides the wrong way round"
+    )
+
+
+def test_what_may_be_swapped_for_all_that_its_words_say() -> None:
+    assert warnings(worded(0, count=5), exchanged(worded(5, count=5))) == []  # too few words
+    assert warnings(worded(0), [(f"un chien {n}", f"un perro {n}") for n in range(50, 90)]) == []  # other languages
+    same = [(f"E{n % 25} is {n}", f"E{n % 25} was {n}") for n in range(60)]
+    assert warnings(same[:30], exchanged(same[30:])) == []  # the same language
 
 
 def test_old_line_ends() -> None:
@@ -201,3 +242,8 @@ def test_real_corpora_have_no_fault(shared_data: Path, corpus: str) -> None:
     ]
     counts = count_faults((read_pairs(*files) for files in paths), train=1)
     assert fault_warnings(counts, PATHS[:2], train=1) == []
+    train, valid = paths
+    counts = count_faults((read_pairs(*files) for files in (train, valid[::-1])), train=1)
+    assert [warning.partition(":")[0] for warning in fault_warnings(counts, PATHS[:2], train=1)] == [
+        "valid.en and valid.de look swapped"
+    ]
