@@ -45,7 +45,7 @@ from nmt.models.model_file import LONGEST_SOURCE, ModelFile, longest_trained, sa
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.distributed import LostProcess, Processes, joined
 from nmt.training.dry_run import describe, parameters
-from nmt.training.finetuning import freeze, parts
+from nmt.training.finetuning import freeze, language_warning, parts
 from nmt.training.new_vocabulary import vocabulary_report, with_vocabularies
 from nmt.training.optim import build_optimizer, build_schedule, steering_metrics
 from nmt.training.pretrained import Pretrained, freeze_pretrained, read_pretrained, start_from
@@ -273,7 +273,10 @@ def _warn_of_start(request: Request, log: Log) -> None:
     learned."""
     for warning in doubts(request.config):
         log(f"warning: {warning}")
-    if request.origin is None:
+    if request.origin is not None:
+        if (other := language_warning(request.config, request.origin)) is not None:
+            log(f"warning: {other}")
+    else:
         for warning in start_warnings(request.config.model, request.config.training):
             log(f"warning: {warning}")
         if request.config.training.minimum_risk is not None:

@@ -51,6 +51,8 @@ def read_fields(body: bytes, content_type: str, query: bytes = b"") -> dict[str,
     kind = content_type.partition(";")[0].strip().lower()
     if kind == JSON:
         return _of_json(body)
+    if kind == FORM and body.lstrip().startswith(b"{"):  # as curl -d sends it
+        raise UserError(f"the body looks like JSON, but its content-type is {FORM}; send content-type: {JSON}")
     if kind == FORM or not body:
         return _of_form(b"&".join(filter(None, (query, body))))
     raise UserError(f"a body of type {shown(kind)} cannot be read; send {JSON} or {FORM}")

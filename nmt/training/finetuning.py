@@ -87,6 +87,17 @@ def inherited(config: Config, origin: Origin, *, is_begun: bool = False) -> Inhe
     return Inheritance(completed, [*problems, *([] if is_new else _vocabulary_problems(config.subwords, origin))])
 
 
+def language_warning(config: Config, origin: Origin) -> str | None:
+    """The message about a model to start from that translates between other languages; None if they are the same."""
+    ours, theirs = ((one.data.source_language, one.data.target_language) for one in (config, origin.model.config))
+    if [name.lower() for name in ours] == [name.lower() for name in theirs]:
+        return None
+    return (
+        f"data.source_language and data.target_language are {' and '.join(ours)}, but {origin.path} translates from "
+        f"{' to '.join(theirs)}; its weights and subwords are those of other text, unless only the names differ"
+    )
+
+
 def why_not_alike(model: ModelFile, other: ModelFile, *, name: str) -> Iterator[str]:
     """Why the weights of a model do not mean what those of the `other`, called `name`, mean; nothing if they do."""
     first, second = model.config.model, other.config.model

@@ -337,6 +337,23 @@ def test_a_run_goes_on_with_its_files_in_another_place(
     assert all(torch.equal(weight, theirs[name]) for name, weight in mine.items())
 
 
+def test_a_model_of_other_languages_is_warned_of(
+    tmp_path: Path, short: Path, trained: Path, train: Train, capsys: Capture
+) -> None:
+    one = "training.max_updates=1"
+    assert train(short, tmp_path / "same", one, "data.source_language=EN", "--init-from", trained, "--dry-run") == 0
+    assert "translates from" not in capsys.readouterr().err
+    swapped = ("data.source_language=de", "data.target_language=en")
+    assert train(short, tmp_path / "run", one, *swapped, "--init-from", trained) == 0
+    warning = (
+        f"warning: data.source_language and data.target_language are de and en, but {trained / 'best.safetensors'} "
+        "translates from en to de; its weights and subwords are those of other text, unless only the names differ\n"
+    )
+    assert capsys.readouterr().err.count(warning) == 1
+    assert train(short, tmp_path / "run", one, *swapped, "--resume") == 0
+    assert "translates from" not in capsys.readouterr().err
+
+
 def test_resuming_with_another_cache(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
     """It may be anywhere, or beside the run; and a file that is --config itself is not written."""
     one, run = "training.max_epochs=1", tmp_path / "run"

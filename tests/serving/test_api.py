@@ -243,6 +243,11 @@ def test_of_very_many_mistakes_the_first_are_told(start: Served) -> None:
         (b"q=%ED%A0%80", "application/x-www-form-urlencoded", "the form is not UTF-8"),
         (b"q=a&q=b&target=de", "application/x-www-form-urlencoded", '"q" is given more than once'),
         (b"&".join([b"a=b"] * 101), "application/x-www-form-urlencoded", "the form has more than 100 fields"),
+        (
+            b' {"q": "one"}',
+            "application/x-www-form-urlencoded",
+            f"the body looks like JSON, but its content-type is {FORM['content-type']}; send content-type: ",
+        ),
         (b"q=a", "text/plain", 'a body of type "text/plain" cannot be read; send application/json or '),
         (b"q=a", "", 'a body of type "" cannot be read; send application/json or '),
     ],
