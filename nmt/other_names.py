@@ -1,16 +1,17 @@
-"""What people who come from another toolkit, or who are in a hurry, call the keys and the options of nmt-train.
+"""What people who come from another toolkit, or who are in a hurry, call our keys, our options, and their values.
 
-The names are those of JoeyNMT, OpenNMT-py, fairseq, and Hugging Face's Trainer, and shorter ones. The table knows no
-configuration: tests/config/test_other_names.py compares it with the schema and the options.
+The names are those of JoeyNMT, OpenNMT-py, fairseq, Marian, and Hugging Face's Trainer, and shorter ones. The tables
+know no configuration: tests/config/test_other_names.py compares them with the schema and the options.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 KEYS: Final[Mapping[str, Sequence[str]]] = {
     "seed": ("random_seed",),
     "data.source_language": ("src_lang", "source_lang"),
     "data.target_language": ("tgt_lang", "trg_lang", "target_lang"),
+    "data.valid": ("dev", "dev_data", "validation_data"),
     "data.max_length": ("max_sent_length", "max_source_length", "src_seq_length"),
     "subwords.type": ("tokenizer_type", "level"),
     "subwords.size": ("vocab", "vocab_size", "voc_limit", "src_vocab_size", "num_merges"),
@@ -58,11 +59,30 @@ KEYS: Final[Mapping[str, Sequence[str]]] = {
     "training.precision": ("fp16", "bf16", "amp", "model_dtype"),
     "decoding.beam_size": ("beam", "beams", "num_beams"),
     "decoding.length_penalty": ("beam_alpha", "lenpen"),
-    "decoding.max_length_extra": ("max_output_length", "max_len_b", "max_new_tokens", "max_decoding_length"),
+    "decoding.max_length_extra": ("max_len_b",),
     "decoding.minimum_length": ("min_length", "min_len", "min_output_length"),
     "decoding.no_repeat_ngram_size": ("block_ngram_repeat", "no_repeat_ngram"),
 }
 
+# Names of other toolkits that are those of other keys here: what they mean where they were written
+PLACED: Final[Mapping[str, str]] = {
+    "decoding.alpha": "decoding.length_penalty",
+    "model.attention.name": "model.attention.score",
+    "model.attention.type": "model.attention.score",
+    "model.encoder.type": "model.encoder.cell",
+}
+
+VALUES: Final[Mapping[str, Sequence[str]]] = {
+    "additive": ("bahdanau", "mlp"),
+    "general": ("bilinear", "luong", "multiplicative"),
+    "concatenate": ("concat",),
+    "bfloat16": ("bf16", "fp16", "float16", "half", "mixed"),
+    "float32": ("fp32",),
+    "chrf++": ("chrf2++", "chrfpp"),
+    "sentences": ("sents", "sentence"),
+}
+
+# Of nmt-train
 OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "--device": ("cuda", "gpu", "gpus", "use_cuda", "use_gpu", "gpu_ranks"),
     "--dry-run": (),
@@ -73,10 +93,42 @@ OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "--resume": ("resume_from", "resume_from_checkpoint", "restore_file"),
 }
 
+# Of the commands that use models: the first that a command has is the one
+OTHER_OPTIONS: Final[Mapping[str, Sequence[str]]] = {
+    "--model": ("m", "models", "path", "checkpoint", "ckpt", "load_path", "model_path"),
+    "--input": ("i", "src", "source", "text"),
+    "--source": ("s", "src", "input"),
+    "--reference": ("r", "ref", "refs", "references", "tgt", "trg", "target", "gold"),
+    "--hypotheses": ("hyp", "hyps", "hypothesis", "sys", "pred", "predictions", "translations"),
+    "--target": ("t", "tgt", "trg", "translation", "hypotheses", "reference"),
+    "--output": ("o", "out", "save", "output_path"),
+    "--batch-sentences": ("batch_size", "bsz", "max_batch_size", "max_sentences", "mini_batch"),
+    "--device": ("cuda", "gpu", "gpus", "use_cuda", "use_gpu"),
+    "--length-penalty": ("alpha", "beam_alpha", "lenpen", "normalize"),
+    "--metrics": ("m", "metric"),
+    "--n-best": ("nbest", "num_hypotheses", "num_return_sequences"),
+    "--no-repeat-ngram-size": ("block_ngram_repeat",),
+    "--normalise": ("normalize",),
+    "--precision": ("compute_type", "dtype", "fp16", "bf16", "int8", "quantize", "quantization"),
+    "--replace-unknown": ("replace_unk", "replace_unknowns"),
+    "--sample": ("do_sample", "sampling", "random_sampling"),
+    "--suppress-unknown": ("ban_unk_token", "disable_unk", "generate_unk"),
+    "--top-k": ("random_sampling_topk", "sampling_topk"),
+    "--top-p": ("nucleus", "random_sampling_topp", "sampling_topp"),
+    "--weights": ("w",),
+}
 
-def our_keys(name: str) -> list[str]:
-    """The keys that are called `name` elsewhere, or whose own last name it is, such as training.max_epochs."""
+THREADS: Final = ("cpu_threads", "inter_threads", "intra_threads", "j", "num_threads", "threads")  # none is an option
+
+
+def our_keys(name: str, *, section: str = "") -> list[str]:
+    """The keys that are called `name` elsewhere, or whose own last name it is, such as training.max_epochs.
+
+    In a `section` where the name means one key, that one.
+    """
     plain = _plain(name)
+    if placed := PLACED.get(f"{section}.{plain}"):
+        return [placed]
     if plain == "name":  # of the run, not of an optimizer or a schedule
         return [plain]
     return [key for key, names in KEYS.items() if plain in (*names, key.rpartition(".")[2])]
@@ -86,6 +138,23 @@ def our_option(name: str) -> str | None:
     """The option of nmt-train that has this name, or is called so elsewhere; None if there is none."""
     plain = _plain(name)
     return next((option for option, names in OPTIONS.items() if plain in (*names, _plain(option))), None)
+
+
+def other_option(name: str, options: Collection[str]) -> str | None:
+    """The one of the `options` of another command than nmt-train that is called `name` elsewhere."""
+    plain = _plain(name)
+    return next((option for option, names in OTHER_OPTIONS.items() if option in options and plain in names), None)
+
+
+def are_threads(name: str) -> bool:
+    """Whether an option of this name would set the number of threads, which the environment sets."""
+    return _plain(name) in THREADS
+
+
+def our_value(value: str, values: Collection[str]) -> str | None:
+    """The one of the allowed `values` that is called `value` elsewhere."""
+    plain = _plain(value)
+    return next((ours for ours, names in VALUES.items() if ours in values and plain in names), None)
 
 
 def _plain(name: str) -> str:

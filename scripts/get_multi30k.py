@@ -211,6 +211,8 @@ def main(
     options = parser.parse_args(arguments)
     if options.folder is not None and not options.folder.is_dir():
         parser.error(f"--from {options.folder}: no such folder")
+    elif options.folder is not None and not any((options.folder / form).is_dir() for form in FORMS):
+        parser.error(f"--from {options.folder}: has none of the folders {' and '.join(FORMS)}")
     if options.output.exists() and not options.output.is_dir():
         parser.error(f"--output {options.output}: not a folder")
 

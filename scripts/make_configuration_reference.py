@@ -113,7 +113,7 @@ def _distinct_variants(place: Place) -> list[str]:
 
 def _heading(path: KeyPath, here: list[Place]) -> str:
     title = f"`{dotted(path)}`" if path else "Top level"
-    names = " or ".join(f"`{name}`" for name in choices(here[0].schema)) if here[0].variant else ""
+    names = " or ".join(f"`{name}`" for place in here if place.path[-1] == "name" for name in choices(place.schema))
     return f"## {title}{f', name: {names}' if names else ''}\n"
 
 

@@ -25,6 +25,8 @@ from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model, longest
 from nmt.training.averaging import WeightedMean
 from nmt.training.finetuning import why_not_alike
 
+_BEGAN_APART = 0.1  # cosine of weights, below: two runs from other starts have 0.0, a run's first and last epoch more
+
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
@@ -82,9 +84,16 @@ def _read_models(request: Request) -> Checking[tuple[list[ModelFile], WeightedMe
         reasons = list(why_not_alike(model, models[0], name=str(request.models[0])))
         yield from (f"{path}: {reason}" for reason in reasons)
         if not reasons:
+            if len(models) > 1 and (agreement := mean.agreement(model.weights)) < _BEGAN_APART:
+                print(f"{PROGRAM}: warning: {path}: {_unlike(agreement)}", file=sys.stderr)
             mean.add(model.weights, share)
         model.weights.clear()
     return models, mean
+
+
+def _unlike(agreement: float) -> str:
+    what = f"its weights have little in common with those before it (the cosine is {agreement:.2f})"
+    return f"{what}, as if they began apart; the average of such models is of no use"
 
 
 def _average(request: Request) -> None:

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from nmt.decoding.text.sentences import INSTALL, checked_language, is_installed, sentences_of
 from nmt.decoding.translator import Translator
-from nmt.errors import UserError
+from nmt.errors import UserError, counted
 
 
 class LongLines:
@@ -57,7 +57,8 @@ class LongLines:
             marks.append(f"more pieces than the model was trained on ({longest:,})")
         install = "" if is_installed() else f" ({INSTALL})"
         print(
-            f"{program}: warning: {long:,} of {lines:,} lines have {' or '.join(marks)}, and may lose parts in "
+            f"{program}: warning: {long:,} of {counted(lines, 'line')} {'has' if long == 1 else 'have'} "
+            f"{' or '.join(marks)}, and may lose parts in "
             f"translation; --split-sentences translates a line sentence by sentence{install}",
             file=sys.stderr,
         )

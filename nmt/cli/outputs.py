@@ -43,6 +43,8 @@ def check_output(option: str, name: str, *, others: Files) -> None:
     shown = f"{option} {name}"
     if path.is_dir():
         raise UserError(f"{shown}: is a folder, not a file")
+    if path.suffix.lower() == ".gz":
+        raise UserError(f"{shown}: output is not compressed; give a name without {path.suffix}, and gzip the file then")
     for other, taken in others:
         if taken is not None and _same(path, taken):
             raise UserError(f"{shown}: would overwrite {other} {taken}; give another name")

@@ -64,7 +64,9 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
     }
     yield from missing(needed)
     counts = [0]
-    if options.source is not None and options.target is not None:
+    streams = [name for name in ("source", "target") if str(vars(options)[name]) == STANDARD]
+    yield from (f"--{name} {STANDARD}: standard input is not read here; give a file" for name in streams)
+    if options.source is not None and options.target is not None and not streams:
         counts = yield from caught(lambda: check_corpora([(options.source, options.target)]), counts)
     models = yield from read_models(vars(options))
     batch_tokens = yield from read_decoding_value("--batch-tokens", options.batch_tokens, key="batch_tokens")

@@ -30,7 +30,7 @@ from nmt.config.problems import Problem, in_words, joined, nearest_hint, unknown
 from nmt.config.schema import Config
 from nmt.config.yaml_text import KeyPath
 from nmt.errors import UserError, nearest
-from nmt.other_names import our_keys, our_option
+from nmt.other_names import PLACED, our_keys, our_option
 
 MOST_PROBLEMS = 100  # reported at once; looking for the names that 10,000 keys might mean would take a minute
 _ROUNDS = 10  # replacing a mistake can uncover others below it; no part of the schema is nested deeper than this
@@ -168,9 +168,10 @@ def _hint(path: KeyPath, siblings: list[str]) -> str:
     key = str(path[-1])
     if option := our_option(key):
         return f"it is the option {option} of nmt-train"
-    if homes := sections_with(key):
+    known, is_placed = _called_so_elsewhere(path), dotted(path) in PLACED
+    if not is_placed and (homes := sections_with(key)):
         return joined(nearest_hint(path[-1], siblings), f"it belongs to {', or '.join(homes)}")
-    if known := _called_so_elsewhere(path):
+    if known:
         return f"nearest: {', or '.join(key[-1] if key[:-1] == path[:-1] else dotted(key) for key in known)}"
     if hint := nearest_hint(path[-1], siblings):
         return hint
@@ -179,7 +180,7 @@ def _hint(path: KeyPath, siblings: list[str]) -> str:
 
 def _called_so_elsewhere(path: KeyPath) -> list[tuple[str, ...]]:
     """The keys that other toolkits call like the last name of `path`: that of its section, or else all."""
-    known = [tuple(key.split(".")) for key in our_keys(str(path[-1]))]
+    known = [tuple(key.split(".")) for key in our_keys(str(path[-1]), section=dotted(path[:-1]))]
     return [key for key in known if key[:-1] == path[:-1]] or known
 
 

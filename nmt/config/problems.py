@@ -8,6 +8,7 @@ from nmt.config.allowed import Families
 from nmt.config.schema import Section
 from nmt.config.yaml_text import KeyPath
 from nmt.errors import nearest
+from nmt.other_names import our_value
 
 _KEYS_SHOWN = 10  # of a section where something else was expected
 
@@ -41,8 +42,8 @@ def unknown_names(section: Section, families: Families, path: KeyPath = ()) -> I
 
 
 def nearest_hint(value: object, names: Sequence[str]) -> str:
-    """The clause that suggests the most similar name; empty when none is similar."""
-    name = nearest(value, names) if isinstance(value, str) else None
+    """The clause that suggests what the value is called here, or the most similar name; empty when none is similar."""
+    name = our_value(value, names) or nearest(value, names) if isinstance(value, str) else None
     return f"nearest: {name}" if name else ""
 
 

@@ -87,7 +87,8 @@ def chosen_metrics(names: str) -> list[str]:
     problems = []
     for name in dict.fromkeys(chosen):
         if name not in METRICS:
-            problems.append(f"--metrics: {unknown_choice(name, list(METRICS))}")
+            elsewhere = "; the scores of COMET are read with --comet FILE" if name == "comet" else ""
+            problems.append(f"--metrics: {unknown_choice(name, list(METRICS))}{elsewhere}")
         elif chosen.count(name) > 1:
             problems.append(f"--metrics: {name} is given more than once")
     if problems:

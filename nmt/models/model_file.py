@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nmt.config import Config, dump_config, parse_config, unknown_names
-from nmt.errors import UserError, nothing_at
+from nmt.errors import UserError, first_of, nothing_at
 from nmt.models.combinations import FAMILIES
 from nmt.models.seq2seq import Seq2Seq, build_model, weight_shapes
 from nmt.ops.memory import out_of_memory
@@ -22,6 +22,7 @@ from nmt.tensor_file import DeclaredTensor, open_tensors, with_prefix, write_ten
 
 KIND = "model"
 LARGEST_WEIGHT = 1e6  # no weight of a model that learned anything comes near it; beyond it, translations are blank
+_RUNS_SHOWN = 5  # of a folder of runs, where one was to be given
 _WEIGHTS, _SOURCE, _TARGET = "weights.", "subwords.source", "subwords.target"
 BEST = "best.safetensors"
 LONGEST_SOURCE = "longest_source"  # in `ModelFile.training`: pieces of the longest source line that was trained on
@@ -64,8 +65,11 @@ def model_path(path: Path) -> Path:
     if path.is_dir():
         if (path / BEST).is_file():
             return path / BEST
+        runs = sorted(best.parent.name for best in path.glob(f"*/{BEST}"))
+        inside = f"; it holds {', '.join(first_of(runs, _RUNS_SHOWN))}" if runs else ""
         raise UserError(
             f"{path}: holds no {BEST}; give a model file, or the folder of a run that has validated at least once"
+            f"{inside}"
         )
     if missing := nothing_at(path, "no such model file or run folder"):
         raise UserError(missing)

@@ -36,7 +36,8 @@ def loaded(
         source, target = translator.languages
         pair = named or Pair(source or "", target or "")
         if (same := pair.among(paths)) is not None:
-            yield f"{paths[same]} and {path} both translate {same}; give one of them, or other languages as in en-de="
+            instead = f"give one of them, or name the languages of one, as in --model en-de={path}"
+            yield f"{paths[same]} and {path} both translate {same}; {instead}"
         paths[pair], translators[pair] = path, translator
     return translators
 

@@ -194,9 +194,11 @@ class RunFolder:
                 if self.origin_path.exists() or not inherited
                 else (f" (or, if it began with --init-from, put back {self.origin_path}, from which these keys came)")
             )
+            longer = all(change.startswith(("training.max_epochs:", "training.max_updates:")) for change in changes)
+            onward = f" (with --init-from {self.path} to train its best model further)" if longer else ""
             raise UserError(
                 f"{self.path}: holds a run of another configuration; undo the changes to resume it, give another "
-                f"--output, or --overwrite to remove that run{hint}. The differences:{shown}"
+                f"--output{onward}, or --overwrite to remove that run{hint}. The differences:{shown}"
             )
         if not resume:
             raise UserError(

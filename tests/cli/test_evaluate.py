@@ -148,6 +148,10 @@ def test_warnings_go_to_standard_error(files: Path, capsys: pytest.CaptureFixtur
         ("--hypotheses hyp --model m --source src --reference ref", ["--hypotheses and --model exclude each other"]),
         ("--hypotheses hyp --source src --reference ref", ["--source has an effect only with --model"]),
         (
+            "--hypotheses hyp --reference ref --metrics comet",
+            ["--metrics: given 'comet'; allowed: bleu, chrf, chrf++, ter; the scores of COMET are read with --comet F"],
+        ),
+        (
             "--hypotheses hyp --reference ref --metrics bleu,tre,bleu,",
             [
                 "--metrics: bleu is given more than once",

@@ -52,7 +52,7 @@ def test_one_warning_counts_both(make, capsys, options) -> None:
 
 def test_lines_that_are_not_too_long(make, capsys) -> None:
     (warning,) = warnings(capsys, make(60))
-    assert "warning: 1 of 4 lines have" in warning
+    assert "warning: 1 of 4 lines has several sentences" in warning
 
 
 def test_none_with_the_option(make, capsys) -> None:

@@ -128,6 +128,16 @@ def test_a_file_in_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
         check_output("--output", str(folder / "out"), others=[])
 
 
+@pytest.mark.parametrize("end", [".gz", ".GZ"])
+def test_output_is_not_compressed(tmp_path: Path, end: str) -> None:
+    """Files that are read may be, so that a user may expect it; text under such a name nothing could unpack."""
+    name = str(tmp_path / f"text{end}")
+    with pytest.raises(UserError) as error:
+        check_output("--output", name, others=[])
+    told = f"--output {name}: output is not compressed; give a name without {end}, and gzip the file then"
+    assert error.value.messages == (told,)
+
+
 @pytest.mark.skipif(not FULL.exists(), reason="needs the device /dev/full")
 def test_a_full_disk() -> None:
     with pytest.raises(UserError, match="/dev/full: cannot be written"), opened_for_writing(str(FULL)) as file:

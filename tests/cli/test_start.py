@@ -94,7 +94,18 @@ def test_wrong_options_are_told_at_once_and_import_nothing_heavy(function: str) 
         (["--s"], "--s: unknown; nmt-translate --help lists all options"),
         (["--lr", "3"], "--lr: unknown; nmt-translate --help lists all options"),
         (["my.yaml"], "my.yaml: belongs to no option; give a value after its option's name"),
-        (["-o", "out"], "-o: unknown; nmt-translate --help lists all options"),
+        (["-o", "out"], "-o: unknown; did you mean --output?"),
+        (["-src=text"], "-src: unknown; did you mean --input?"),
+        (["--batch-size", "3"], "--batch-size: unknown; did you mean --batch-sentences?"),
+        (["--int8"], "--int8: unknown; did you mean --precision?"),
+        (
+            ["--cpu-threads", "3"],
+            "--cpu-threads: unknown; the environment sets the number of threads: OMP_NUM_THREADS=3 nmt-translate …",
+        ),
+        (
+            ["--threads"],
+            "--threads: unknown; the environment sets the number of threads: OMP_NUM_THREADS=1 nmt-translate …",
+        ),
         (["--zebra\x1b[2J"], "--zebra\\x1b[2J: unknown; nmt-translate --help lists all options"),
     ],
 )

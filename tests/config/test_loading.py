@@ -32,6 +32,8 @@ Messages = Callable[..., list[str]]
             "training: {max_epochs: 2, lr: 3}",
             "training.lr: unknown key; nearest: training.optimizer.learning_rate; allowed here:",
         ),
+        ("model: {attention: {type: dot}}", "model.attention.type: unknown key; nearest: score; allowed here:"),
+        ("decoding: {alpha: 1}", "decoding.alpha: unknown key; nearest: length_penalty; allowed here:"),
         ("training: {max_steps: 3}", "training.max_steps: unknown key; nearest: max_updates; allowed here:"),
         ("epochs: 3", "my.yaml, line 1: epochs: unknown key; nearest: training.max_epochs; allowed here: name,"),
         ("decoding: {num_beams: 3}", "decoding.num_beams: unknown key; nearest: beam_size; allowed here:"),
@@ -84,6 +86,10 @@ Messages = Callable[..., list[str]]
         (
             "decoding: {length_penalty: avg}",
             "given 'avg'; nearest: average; allowed: none, average, or a number, at least 0",
+        ),
+        (
+            "training: {max_epochs: 2, batch_by: sents}",
+            "training.batch_by: given 'sents'; nearest: sentences; allowed: sentences, tokens",
         ),
         (
             "training: {max_epochs: 2, validate_every: 0}",

@@ -1,21 +1,53 @@
 """What other toolkits call our keys: every name leads to something that there is, and none of ours leads elsewhere."""
 
 from collections.abc import Callable
+from types import ModuleType
 
-from nmt.cli.parsers.train import parser
-from nmt.config.allowed import dotted, places
-from nmt.other_names import KEYS, OPTIONS, our_keys, our_option
+from nmt.cli.parsers import average, evaluate, score, serve, shortlist, train, translate
+from nmt.config.allowed import choices, dotted, places
+from nmt.evaluation.metrics import METRICS
+from nmt.models.scores import SCORES
+from nmt.other_names import KEYS, OPTIONS, OTHER_OPTIONS, PLACED, VALUES, our_keys, our_option, our_value
 
 Messages = Callable[..., list[str]]
 OURS = {dotted(place.path) for place in places()}
+COMMANDS = [average, evaluate, score, serve, shortlist, translate]
 NAMES = [name for names in (*KEYS.values(), *OPTIONS.values()) for name in names]
 
 
+def options_of(command: ModuleType) -> set[str]:
+    return {name for action in command.parser()._actions for name in action.option_strings}
+
+
 def test_every_name_leads_to_a_key_or_an_option() -> None:
-    options = {name for action in parser()._actions for name in action.option_strings}
+    options = options_of(train)
     about_other_things = {"-h", "--help", "--version", "--list-configs", "--print-schema", "--config", "--set"}
     assert KEYS.keys() <= OURS
     assert OPTIONS.keys() == options - about_other_things
+
+
+def test_the_other_commands_have_their_options_and_call_nothing_otherwise() -> None:
+    for name, words in OTHER_OPTIONS.items():
+        having = [command for command in COMMANDS if name in options_of(command)]
+        assert having
+        for word in words:
+            assert not any({f"--{word.replace('_', '-')}", f"-{word}"} & options_of(command) for command in having)
+
+
+def test_what_is_a_key_elsewhere_too() -> None:
+    assert {*PLACED.values()} <= OURS
+    assert not PLACED.keys() & OURS
+    assert our_keys("type", section="model.attention") == ["model.attention.score"]
+    assert our_keys("type") == ["subwords.type"]
+    assert our_keys("dev") == ["data.valid"]
+
+
+def test_every_value_is_one_that_there_is() -> None:
+    values = {*SCORES, *METRICS, *(choice for place in places() for choice in choices(place.schema))}
+    assert VALUES.keys() <= values
+    assert our_value("MLP", [*SCORES]) == "additive"
+    assert our_value("luong", ["luong", "bahdanau"]) is None  # the decoders
+    assert our_value("zebra", [*SCORES]) is None
 
 
 def test_no_name_is_a_key_of_ours() -> None:

@@ -264,7 +264,7 @@ def test_a_body_that_is_too_large(client: Client) -> None:
 
 def test_wrong_paths_and_methods(client: Client) -> None:
     assert refused(client.get("/nothing"), 404) == "Not Found: GET /nothing"
-    assert refused(client.get("/translate"), 405) == "Method Not Allowed: GET /translate"
+    assert refused(client.get("/translate"), 405) == "Method Not Allowed: GET /translate; allowed: POST"
     assert refused(client.post("/languages"), 405) == "Method Not Allowed: POST /languages"
     assert refused(client.get("/languages/"), 404)
     assert refused(client.get("/../api.py"), 404)

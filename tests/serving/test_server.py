@@ -194,7 +194,10 @@ def test_a_port_that_is_taken(model: Path, capsys: pytest.CaptureFixture[str]) -
 def test_two_models_for_one_pair(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = shutil.copy(model, model.with_name("other.safetensors"))
     assert serve.main(["--model", str(model), "--model", str(other), "--port", "0"]) == 2
-    assert f"{model} and {other} both translate en → en; " in capsys.readouterr().err
+    assert capsys.readouterr().err == (
+        f"nmt-serve: error: {model} and {other} both translate en → en; give one of them, or name the languages of "
+        f"one, as in --model en-de={other}\n"
+    )
     assert serve.main(["--model", str(model), "--model", f"EN-EN={other}", "--port", "0"]) == 2
     assert f"{model} and {other} both translate en → en; " in capsys.readouterr().err
 

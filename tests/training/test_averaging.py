@@ -96,6 +96,15 @@ def test_only_whole_checkpoints_of_this_run_are_averaged(tmp_path: Path) -> None
     assert all(line.startswith("warning: left out of the average: ") for line in said)
 
 
+def test_agreement_is_the_cosine() -> None:
+    """Of all weights as one vector, (4, 0, 0, 3, 0) and the mean of (2, 0, 0, 3, 0) and (4, 0, 0, -3, 0)."""
+    mean = WeightedMean()
+    for first, second in ((2.0, 3.0), (4.0, -3.0)):
+        mean.add({"a": torch.tensor([[first, 0.0], [0.0, second]]), "b": torch.zeros(1)})
+    assert mean.agreement({"a": torch.tensor([[4.0, 0.0], [0.0, 3.0]]), "b": torch.zeros(1)}) == pytest.approx(0.8)
+    assert mean.agreement({"a": torch.tensor([[0.0, 1.0], [1.0, 0.0]]), "b": torch.ones(1)}) == 0.0
+
+
 def test_the_average_is_in_the_model_for_a_while(tmp_path: Path) -> None:
     paths = [write(tmp_path / str(value), first=torch.tensor([value])) for value in (1.0, 4.0)]
     model = rebuild(load_model(paths[0]))

@@ -11,7 +11,7 @@ from nmt import __version__
 from nmt.cli.common import describe
 from nmt.cli.outputs import STANDARD, write_text
 from nmt.errors import UserError, nearest
-from nmt.other_names import our_keys, our_option
+from nmt.other_names import are_threads, other_option, our_keys, our_option
 
 _FEW = 3  # options that have one beginning in common
 
@@ -65,8 +65,11 @@ class Parser(argparse.ArgumentParser):
         """What to write in the place of the unknown option `name`, which was given `value`."""
         options = [option for option in self._option_string_actions if option.startswith("--")]
         trains = "--set" in options
-        if (option := our_option(name)) in options and (trains or option == "--device"):  # others mean other files
+        if option := our_option(name) if trains else other_option(name, options):
             return f"did you mean {option}?"
+        if are_threads(name):
+            number = value if value.isdecimal() else 1
+            return f"the environment sets the number of threads: OMP_NUM_THREADS={number} {self.prog} …"
         keys = our_keys(name)
         if keys and trains:
             settings = " ".join(f"--set {shlex.quote(f'{key}={value}')}" for key in keys)
