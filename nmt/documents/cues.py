@@ -1,27 +1,32 @@
 """The files of subtitles, SubRip and WebVTT, as rows: which of them are shown as text, and when.
 
 SubRip has no standard: `of_subrip` reads what the format's first program wrote, and what players accept. Numbers may be
-missing, as players need none; times may not. `of_webvtt` follows W3C's recommendation (2019); what is in no cue, such
-as comments and style sheets, is no text. Mistakes in times are reported with their line.
+missing, as players need none; times may not. `of_webvtt` follows the parser of W3C's recommendation (2019): comments,
+style sheets and regions are no text. Rows that a blank line parts from their cue are, though players leave them out: a
+file that mixes two languages would be worse. Mistakes in times are reported with their line.
 
 It knows rows and times; it knows no sentences, and nothing of tags.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
-from nmt.errors import Checking
+from nmt.data.corpus import excerpt
+from nmt.errors import Checking, counted
 
 Seconds = tuple[float, float]  # from and until which a cue is shown
 
+_DAMAGED_SHOWN = 10  # of the rows with damaged times
 _STAMP = r"(\d{1,3}):(\d{1,2}):(\d{1,2})[,.](\d{1,3})"
 _TIMES = re.compile(rf"\s*{_STAMP}\s*-->\s*{_STAMP}(?:\s.*)?")
 _TWO_STAMPS = re.compile(r"\s*\d{1,3}:\d{1,2}:\d{1,2}\D.*\d{1,3}:\d{1,2}:\d{1,2}")
 _LIKE_STAMP = re.compile(r"\d[:.,]\d+[:.,]\d")
 _NUMBER = re.compile(r"\s*\d+\s*")
-_WEB_STAMP = r"(?:(\d{2,}):)?(\d{2}):(\d{2})\.(\d{3})"
-_WEB_TIMES = re.compile(rf"[ \t]*{_WEB_STAMP}[ \t]*-->[ \t]*{_WEB_STAMP}(?:[ \t]+(.*))?")
+_WEB_STAMP = r"(?:([0-9]+):)?([0-5][0-9]):([0-5][0-9])\.([0-9]{3})"
+_WEB_TIMES = re.compile(rf"[ \t]*{_WEB_STAMP}[ \t]*-->[ \t]*{_WEB_STAMP}(?![0-9])[ \t]*(.*)")
+_WEB_TWO_STAMPS = re.compile(r"\s*(?:\d{1,3}:)?\d{1,2}:\d{1,2}[.,]\d.*?\d{1,2}:\d{1,2}[.,]\d")
 _WEB_FIRST = re.compile(r"\ufeff?WEBVTT(?:[ \t].*)?")
 _WEB_APART = re.compile(r"NOTE(?:[ \t].*)?|(?:STYLE|REGION)[ \t]*")  # begins a block that is no cue
 
@@ -38,6 +43,7 @@ def of_subrip(text: str, name: str) -> Checking[list[Run]]:
     """The rows of a SubRip file, which messages call `name`: those of a text together, and those between texts."""
     rows = _rows(text)
     heads: set[int] = set()  # rows with numbers and times
+    damaged: list[int] = []
     begun = False
     for index, row in enumerate(rows):
         bare, number = row.strip("\ufeff\r\n"), index + 1
@@ -48,11 +54,12 @@ def of_subrip(text: str, name: str) -> Checking[list[Run]]:
                 heads.add(index - 1)
         elif _is_like_times(bare):
             begun = True
-            yield f"{name}, line {number}: {bare!r} is damaged; expected times such as 00:01:02,345 --> 00:01:04,000"
+            damaged.append(index)
         elif not begun and bare.strip() and not _NUMBER.fullmatch(bare):
             hint = "this is WebVTT, the format vtt" if _WEB_FIRST.fullmatch(bare) else "is this SubRip?"
             yield f"{name}, line {number}: {bare[:50]!r} comes before the times of the first subtitle; {hint}"
             return []
+    yield from _damaged(name, rows, damaged, "00:01:02,345 --> 00:01:04,000")
     if not begun and text.strip("\ufeff").strip():
         yield f"{name}: has no line with times, such as 00:01:02,345 --> 00:01:04,000; is this SubRip?"
     for index, row in enumerate(rows):
@@ -81,25 +88,36 @@ def of_webvtt(text: str, name: str) -> Checking[list[Run]]:
         hint = "this is SubRip, the format srt" if any(map(_is_like_times, rows[:2])) else "is this WebVTT?"
         yield f"{name}, line 1: {first!r} stands where WEBVTT belongs; {hint}"
         return []
-    times: Seconds | None = None  # of the cue whose text this is
+    times: Seconds | None = None  # of the last cue
     place = ""
     begins = is_apart = False  # whether a block begins, and whether it is no cue; the first is the head of the file
+    damaged: list[int] = []
     found: list[Run] = []
-    for index, row in enumerate(rows):
+    for index, (row, following) in enumerate(pairwise([*rows, ""])):
         bare = row.strip("\r\n")
         if begins:
             is_apart = _WEB_APART.fullmatch(bare) is not None
+        is_name = begins and _WEB_TIMES.fullmatch(following.strip("\r\n")) is not None
         begins = not bare
-        if begins:
-            times = None
-        elif (match := _WEB_TIMES.fullmatch(bare)) is not None:
-            times, place = _seconds(match.groups()[:8]), (match[9] or "").strip()
+        if (match := _WEB_TIMES.fullmatch(bare)) is not None:
+            times, place, is_apart = _seconds(match.groups()[:8]), match[9].strip(), False
             _add(found, Run([row], None))
             continue
-        elif "-->" in bare and not is_apart:
-            yield f"{name}, line {index + 1}: {bare!r} is damaged; expected times such as 01:02.345 --> 01:04.000"
-        _add(found, Run([row], times, place if times else ""))
+        if not is_apart and ("-->" in bare or _WEB_TWO_STAMPS.match(bare)):
+            damaged.append(index)
+        is_text = times is not None and bare and not is_apart and not is_name
+        _add(found, Run([row], times, place) if is_text else Run([row], None))
+    yield from _damaged(name, rows, damaged, "01:02.345 --> 01:04.000")
     return found
+
+
+def _damaged(name: str, rows: Sequence[str], damaged: Sequence[int], times: str) -> Iterator[str]:
+    """The messages about rows with damaged times, the first of them by their line."""
+    for index in damaged[:_DAMAGED_SHOWN]:
+        shown = excerpt(rows[index].strip("\ufeff\r\n"))
+        yield f"{name}, line {index + 1}: {shown} is damaged; expected times such as {times}"
+    if more := len(damaged[_DAMAGED_SHOWN:]):
+        yield f"{name}: times are damaged on {counted(more, 'more line')}"
 
 
 def _rows(text: str) -> list[str]:

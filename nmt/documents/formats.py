@@ -17,8 +17,8 @@ def likely_format(path: PurePath, first_lines: Iterable[str]) -> Format:
     """The format that a file probably has, by its extension (before a .gz), or by its first lines."""
     if (known := _EXTENSIONS.get(_extension(path))) is not None:
         return known
-    for line in first_lines:
-        if _WEBVTT.match(line):
+    for number, line in enumerate(first_lines):
+        if not number and _WEBVTT.match(line):
             return "vtt"
         if _HTML.match(line):
             return "html"

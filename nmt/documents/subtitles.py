@@ -2,28 +2,29 @@
 
 Times, numbers, blank lines, the byte order mark and line ends stay as they are. A sentence that goes on in the next
 cues is one line to translate, unless there is a long pause between them; its translation is cut near the same share of
-its characters, rather where a punctuation mark stands and where few word alignments cross. Lines that begin with a dash
-or with a voice of WebVTT (<v Ann>) are by different speakers, so each is a text of its own. Tags (<i>, <font …>,
-{\\an8}, <00:01.000>) stay, as marks (see `inline`); so do line breaks and hard spaces that are written out (<br>, \\N,
-\\h), which are between two words. WebVTT's references (&amp;) are characters.
+its characters, rather where a punctuation mark stands and where few word alignments cross. A line that begins with a
+dash and what a voice of WebVTT says (<v Ann>) are by different speakers, so each is a text of its own. Tags (<i>,
+<font …>, {\\an8}, <00:01.000>) stay, as marks (see `inline`); so do line breaks and hard spaces that SubRip has written
+out (<br>, \\N, \\h), which are between two words. WebVTT's references (&amp;) are characters.
 """
 
 import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from functools import partial
 from html import escape, unescape
 from itertools import accumulate, pairwise
 from typing import Literal, NamedTuple
 
 from nmt.decoding.text.sentences import ENDS
 from nmt.decoding.writing import Translation
-from nmt.documents.cues import of_subrip, of_webvtt
+from nmt.documents.cues import Run, of_subrip, of_webvtt
 from nmt.documents.inline import Line, Mark
 from nmt.documents.placing import placed
 from nmt.documents.tags import END, OTHER, START, TEXT, Token, partners
 from nmt.documents.words import ALONE, Span, between_spaces, spread, unbroken, words_of
-from nmt.errors import checked
+from nmt.errors import Checking, checked
 from nmt.pharaoh import Link
 
 LONGEST_GAP = 5.0  # seconds between two cues; after more a speaker seldom goes on with the sentence
@@ -33,21 +34,52 @@ CHARACTER = 0.5  # words that one of a script without spaces counts there
 ROW_PAUSE = 6.0  # what a line break at a pause may cost, in columns away from the middle
 
 _ESCAPE = r"(?<!\b[A-Za-z]:)\\"  # C:\Nas is a path
-_STAMP = r"<(?:\d{2,}:)?\d\d:\d\d\.\d{3}>"  # inside of a cue of WebVTT
-_TAG = re.compile(rf"<(/?)([A-Za-z][A-Za-z0-9]*)(?![A-Za-z0-9])[^<>\n]*>|\{{\\[^{{}}\n]*\}}|{_STAMP}|{_ESCAPE}[Nh]")
-_VOICE = re.compile(r"\s*<v[.\s][^<>\n]*>")
-_ROW = re.compile(rf".*?(?:\n|<[Bb][Rr]\b[^<>\n]*>|{_ESCAPE}N)|.+")  # up to a line break, also one written out
+_STYLE = r"\{\\[^{}\n]*\}"
+_RUBY = r"<rt[^<>\n]*>[^<>\n]*</rt>"  # how the word before it is read
+_STAMP = re.compile(r"<[0-9][^<>\n]*>")  # when what follows it is shown; in the order of time
+_VOICE = re.compile(r"<v(?:\.[^\s<>]*)?(?:\s([^<>\n]*))?>")
+_REFERENCE = re.compile(r"&#?[0-9A-Za-z]{1,32};?|.", re.DOTALL)  # or any other character
 _PLACE = re.compile(r"\{\\(?:an?\d|pos)[^{}]*\}")
-_DASH = re.compile(r"\s*[-–—‐]+\s*")
+_SPACES = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
+_DASHES = "-–—‐"
 _SENTENCE_ENDS = tuple(f"{ENDS}:♪♫)]")
 _QUOTES = "\"'”’»」』 \t\r\n"  # may follow the end of a sentence
-_SPEAKERS = ("-", "–", "—", "‐", "♪", "♫")
+_SPEAKERS = (*_DASHES, "♪", "♫")
 _APART = (*_SPEAKERS, "(", "[")  # begins what does not go on from the cue before
 _PAUSE = re.compile(rf"[{ENDS},;:，、；：،؛–—][\"'”’»)\]」』]*$")
 _ALONE = re.compile(f"[{ALONE}]")
 _SPACED = re.compile(rf"[{ALONE}]\s+[{ALONE}]")  # what such scripts often have in place of a comma
 _PHRASE_END = re.compile(r"[\u3041-\u3096][\u30a1-\u30fa\u3400-\u9fff]")  # grammar, in hiragana, and a word
 _SIGNS = "♪♫#*~"  # of music and the like; not translated where a text begins or ends with them
+_DIRECTIONS = re.compile(r"[\s\u200e\u200f\u202a-\u202e\u2066-\u2069]+")  # and white space: before a dash
+
+
+class _Form(NamedTuple):
+    """One of the two formats."""
+
+    runs: Callable[[str, str], Checking[list[Run]]]
+    tag: re.Pattern[str]  # its groups: the slash of an end tag, and the name
+    row: re.Pattern[str]  # up to a line break, also one that is written out, or to a voice
+    read: Callable[[str], str]  # the text that is written so
+    write: Callable[[str], str]
+
+
+_FORMS = {
+    "srt": _Form(
+        of_subrip,
+        re.compile(rf"<(/?)([A-Za-z][A-Za-z0-9]*)(?![A-Za-z0-9])[^<>\n]*>|{_STYLE}|{_ESCAPE}[Nh]"),
+        re.compile(rf".*?(?:\n|<[Bb][Rr]\b[^<>\n]*>|{_ESCAPE}N)|.+"),
+        str,
+        str,
+    ),
+    "vtt": _Form(
+        of_webvtt,
+        re.compile(rf"{_RUBY}|<(?=[0-9A-Za-z./])(/?)(?:([A-Za-z][A-Za-z0-9]*)(?![A-Za-z0-9]))?[^<>\n]*>|{_STYLE}"),
+        re.compile(r"(?:<v[.\s][^<>\n]*>)?.*?(?:\n|(?=<v[.\s][^<>\n]*>))|.+"),
+        unescape,
+        partial(escape, quote=False),
+    ),
+}
 
 
 class _Piece(NamedTuple):
@@ -70,14 +102,15 @@ class Subtitles:
     def __init__(self, text: str, *, name: str, form: Literal["srt", "vtt"] = "srt") -> None:
         """Raises UserError, which calls the file `name`, for lines without times, or with wrong ones."""
         self.lines: list[str] = []
-        self._write: Callable[[str], str] = _escaped if form == "vtt" else str
+        self._form = _FORMS[form]
+        self._is_old = "\r" in text and "\n" not in text  # its lines end as those of old Macs did
+        text = text.replace("\r", "\n") if self._is_old else text
         self._parts: list[str | _Piece] = []
         self._sentences: list[list[_Piece]] = []
         running: list[_Piece] = []  # the beginning of a sentence
         last_place: list[str] = []  # where on the screen it stands, and who speaks
         spoken_until = 0.0
-        read: Callable[[str], str] = unescape if form == "vtt" else str
-        for rows, times, settings in checked((of_webvtt if form == "vtt" else of_subrip)(text, name)):
+        for rows, times, settings in checked(self._form.runs(text, name)):
             if times is None:
                 self._parts.append("".join(rows))
                 continue
@@ -85,16 +118,18 @@ class Subtitles:
                 self._end_sentence(running)
                 running = []
             spoken_until = max(spoken_until, times[1])
-            utterances = _utterances(rows)
+            utterances = _utterances(rows, self._form)
             for utterance in utterances:
-                piece = _piece(utterance, read)
-                spoken = _TAG.sub("", "".join(utterance)).strip()
-                place = [settings, *_PLACE.findall(utterance[0]), *_VOICE.findall("".join(utterance))]
+                piece = _piece(utterance, self._form)
+                whole = "".join(utterance)
+                spoken = _spoken(whole, self._form)
+                voices = [voice.strip() for voice in _VOICE.findall(whole)]
+                place = [settings, *_PLACE.findall(utterance[0]), *voices]
                 if piece is None or len(utterances) > 1 or spoken.startswith(_APART) or place != last_place:
                     self._end_sentence(running)
                     running, last_place = [], place
                 if piece is None:
-                    self._parts.append("".join(utterance))
+                    self._parts.append(whole)
                     continue
                 self._parts.append(piece)
                 running.append(piece)
@@ -120,45 +155,72 @@ class Subtitles:
             for piece, (part, links) in zip(pieces, cuts, strict=True):
                 rows = _in_rows(part, piece)
                 whole = links if piece.is_whole else None
-                text = placed(piece.text, piece.marks, piece.tags, rows, whole, escape=self._write)
-                texts.append(f"{piece.before}{text}{piece.after}")
+                text = placed(piece.text, piece.marks, piece.tags, rows, whole, escape=self._form.write)
+                texts.append(f"{piece.before}{_in_time(text, piece.tags)}{piece.after}")
         following = iter(texts)
-        return "".join(part if isinstance(part, str) else next(following) for part in self._parts)
+        written = "".join(part if isinstance(part, str) else next(following) for part in self._parts)
+        return written.replace("\n", "\r") if self._is_old else written
 
 
-def _utterances(rows: Sequence[str]) -> list[list[str]]:
+def _utterances(rows: Sequence[str], form: _Form) -> list[list[str]]:
     """The rows of a text by speaker: each row with a dash or a voice begins another, as does each line of a song."""
     utterances: list[list[str]] = []
-    for row in _ROW.findall("".join(rows)):
-        if not utterances or _TAG.sub("", row).lstrip().startswith(_SPEAKERS) or _VOICE.match(row):
+    has_text = True  # the last of them
+    for row in form.row.findall("".join(rows)):
+        spoken = _spoken(row, form)
+        if not utterances or (has_text and (spoken.startswith(_SPEAKERS) or _VOICE.match(row))):
             utterances.append([])
+            has_text = False
         utterances[-1].append(row)
+        has_text = has_text or spoken != ""
     return utterances
 
 
-def _escaped(text: str) -> str:
-    """A text of a cue of WebVTT."""
-    return escape(text, quote=False)
+def _in_time(text: str, tags: Sequence[tuple[str, str]]) -> str:
+    """A text of WebVTT with its stamps in the order of time, which is that of `tags`: one may not be before another."""
+    stamps = (tag for tag, _ in tags if _STAMP.fullmatch(tag))
+    return _STAMP.sub(lambda stamp: next(stamps, stamp[0]), text)
 
 
-def _piece(rows: Sequence[str], read: Callable[[str], str]) -> _Piece | None:
-    """The text of these rows, which `read` takes from what is written; None where there is nothing to translate."""
+def _spoken(source: str, form: _Form) -> str:
+    """What is said, without tags, and without white space and marks of direction around it."""
+    text = form.read(form.tag.sub("", source)).rstrip()
+    blank = _DIRECTIONS.match(text)
+    return text[blank.end() :] if blank else text
+
+
+def _characters(source: str, form: _Form) -> tuple[str, Sequence[int]]:
+    """The text that is written so, and where in `source` each of its characters begins, and where it ends."""
+    if form.read is str or "&" not in source:
+        return source, range(len(source) + 1)
+    text: list[str] = []
+    places: list[int] = []
+    for reference in _REFERENCE.finditer(source):
+        characters = form.read(reference[0])
+        text.append(characters)
+        places.extend([reference.start()] * len(characters))
+    return "".join(text), [*places, len(source)]
+
+
+def _piece(rows: Sequence[str], form: _Form) -> _Piece | None:
+    """The text of these rows; None where there is nothing to translate."""
     source = "".join(rows)
-    tokens = _tokens(source)
+    tokens = _tokens(source, form)
     together = partners(tokens)
     before, after, start, stop = 0, len(source), 0, len(tokens)  # what is left: source[before:after]
+    begun = ended = -1  # the texts whose beginning and whose end is known
     while start < stop:
         first, last = tokens[start], tokens[stop - 1]
         if first.kind != TEXT and start not in together:
             before, start = first.stop, start + 1
         elif last.kind != TEXT and stop - 1 not in together:
             after, stop = last.start, stop - 1
-        elif first.kind == TEXT and (cut := first.stop - len(_begun(source[before : first.stop]))) > before:
-            before, start = cut, start + (cut == first.stop)
-        elif (
-            last.kind == TEXT and (cut := last.start + len(source[last.start : after].rstrip().rstrip(_SIGNS))) < after
-        ):
-            after, stop = cut, stop - (cut == last.start)
+        elif first.kind == TEXT and start != begun:
+            before, begun = _begin(source, before, first.stop, form), start
+            start += before == first.stop
+        elif last.kind == TEXT and stop != ended:
+            after, ended = _end(source, last.start, after, form), stop
+            stop -= after == last.start
         elif first.kind == START and together[start] == stop - 1:
             before, after, start, stop = first.stop, last.start, start + 1, stop - 1
         else:
@@ -168,7 +230,7 @@ def _piece(rows: Sequence[str], read: Callable[[str], str]) -> _Piece | None:
         token = tokens[index]
         text = source[max(token.start, before) : min(token.stop, after)]
         if token.kind == TEXT:
-            line.write(read(text))
+            line.write(form.read(text))
         elif index not in together:
             is_whole = is_whole and token.kind == OTHER
             is_break = token.name == "br"
@@ -186,23 +248,28 @@ def _piece(rows: Sequence[str], read: Callable[[str], str]) -> _Piece | None:
     if not any(map(str.isalpha, line.text)):
         return None
     own_rows = source[before:after].split("\n")
-    longest = max(_columns(read(_TAG.sub("", row)).strip()) for row in source.split("\n"))
+    longest = max(_columns(form.read(form.tag.sub("", row)).strip()) for row in source.split("\n"))
     line_end = "\r\n" if "\r\n" in source else "\n"
     around = (source[:before], source[after:])
     return _Piece(around[0], line.text, line.marks, tags, around[1], is_whole, len(own_rows), longest, line_end)
 
 
-def _begun(text: str) -> str:
-    """A text without what is not translated at its beginning: white space, dashes, signs of music."""
-    text = text.lstrip()
-    dash = _DASH.match(text)
-    return text[dash.end() :] if dash else text.lstrip(_SIGNS)
+def _begin(source: str, start: int, stop: int, form: _Form) -> int:
+    """Where of the text source[start:stop] begins what is translated: after white space, dashes, signs of music."""
+    text, places = _characters(source[start:stop], form)
+    return start + places[len(text) - len(text.lstrip(f"{_SPACES}{_DASHES}{_SIGNS}"))]
 
 
-def _tokens(source: str) -> list[Token]:
+def _end(source: str, start: int, stop: int, form: _Form) -> int:
+    """Where of the text source[start:stop] ends what is translated: before white space and signs of music."""
+    text, places = _characters(source[start:stop], form)
+    return start + places[len(text.rstrip(f"{_SPACES}{_SIGNS}"))]
+
+
+def _tokens(source: str, form: _Form) -> list[Token]:
     tokens = []
     place = 0
-    for tag in _TAG.finditer(source):
+    for tag in form.tag.finditer(source):
         if place < tag.start():
             tokens.append(Token(TEXT, place, tag.start()))
         name = "br" if tag[0].startswith("\\") else (tag[2] or "").lower()

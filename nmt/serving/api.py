@@ -382,7 +382,7 @@ async def _http_error(http: HttpRequest, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     why = error.detail if error.status_code not in (404, 405) else f"{error.detail}: {http.method} {http.scope['path']}"
     if error.status_code == 405 and (allowed := (error.headers or {}).get("Allow")):
-        why += f"; allowed: {allowed}"
+        why += f"; allowed: {', '.join(sorted(allowed.split(', ')))}"
     return _answer({"error": why}, error.status_code, error.headers)
 
 

@@ -68,6 +68,7 @@ def complaints(capsys: pytest.CaptureFixture[str], model: Path, source: Path, *o
         ("a.vtt", "a dog\n", "vtt"),
         ("titles", "\ufeffWEBVTT - film\n\n00:01.000 --> 00:02.000\na dog\n", "vtt"),
         ("text", "WEBVTTs are subtitles\n", None),
+        ("text", "a dog\nWEBVTT\n", None),  # it is the first line of such a file
         ("text", "a dog\n<htmlx> a --> b\n", None),
         ("text", "a dog\n" * 10 + "<html>\n", None),
         ("empty", "", None),

@@ -3,6 +3,7 @@
 import re
 import time
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -231,14 +232,28 @@ def test_mistakes(text: str, messages: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("begun", "unit"),
-    [("<", "a" * 20), ("", ")" * 20), ("", "a b\n"), ("x ", "<i>a</i> "), ("", "{\\an8}"), ("- ", "\n")],
+    [
+        *(
+            ("<", "a" * 20),
+            ("", ")" * 20),
+            ("", "a b\n"),
+            ("x ", "<i>a</i> "),
+            ("", "{\\an8}"),
+            ("- ", "\n"),
+            ("a", " "),
+        ),
+        *(("&", "- "), ("a &", "♪ "), ("", "&amp;"), ("a", "<v A"), ("a", "<v A>"), ("<1>", "a <1>")),
+    ],
 )
-def test_time_grows_with_the_length(begun: str, unit: str) -> None:
+@pytest.mark.parametrize("form", ["srt", "vtt"])
+def test_time_grows_with_the_length(begun: str, unit: str, form: Literal["srt", "vtt"]) -> None:
     """A sixteenth of the length takes no more than a quarter of the time."""
 
     def seconds(times: int) -> float:
         started = time.process_time()
-        translated(Subtitles(cues(f"{begun}{unit * times}a"), name=""), in_order)
+        text = cues(f"{begun}{unit * times}a")
+        text = text if form == "srt" else f"WEBVTT\n\n{text.replace(',', '.')}"
+        translated(Subtitles(text, name="", form=form), in_order)
         return time.process_time() - started
 
     assert seconds(8_000) < 0.5 + 64 * seconds(500)

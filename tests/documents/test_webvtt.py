@@ -16,6 +16,8 @@ FILE = (Path(__file__).parent / "fixtures" / "subtitles.vtt").read_text(encoding
 HEADS = re.compile(r"^.*-->.*$", re.MULTILINE)
 TAGS = re.compile(r"</?[a-z][^<>\n]*>|<[\d:.]+>")
 
+STAMPS = re.compile(r"<[\d:.]+>")
+
 
 def read(text: str) -> Subtitles:
     return Subtitles(text, name="a.vtt", form="vtt")
@@ -43,6 +45,7 @@ def test_a_file() -> None:
         for imitation in (in_order, in_reverse, at_random(1), at_random(5)):
             written = translated(read(text), imitation)
             assert HEADS.findall(written) == HEADS.findall(text)
+            assert STAMPS.findall(written) == STAMPS.findall(text)
             assert sorted(TAGS.findall(written)) == sorted(TAGS.findall(text))
             assert written.partition("00:01.000")[0] == text.partition("00:01.000")[0]
             assert "NOTE the end" in written
@@ -59,7 +62,13 @@ def test_a_file() -> None:
         (["One.", "Two."], ["One.", "Two."]),
         (["I think", "he is old."], ["I think he is old."]),
         (["<v Ann>I think", "<v Bob>he is"], ["I think", "he is"]),  # two people
-        (["<v Ann>I think", "<v Ann>he is"], ["I think he is"]),
+        (["<v Ann>I think", " <v.loud  Ann >he is"], ["I think he is"]),
+        (["<v Ann>Are you</v> <v Bob>no I am not</v>"], ["Are you", "no I am not"]),
+        (["<i><v Ann>I think</v></i>\n<i><v Bob>he is</v></i>"], ["I think", "he is"]),
+        (["He said &quot;Go.&quot;", "we went."], ['He said "Go."', "we went."]),
+        (["Go.&nbsp;", "Well&hellip;", "I am", "&#40;noise&#41;"], ["Go.", "Well…", "I am", "(noise)"]),
+        (["&#8211; Where?\n&#8211; In there."], ["Where?", "In there."]),
+        (["&rlm;- Where?\n\u202b- In there."], ["\u200f- Where?", "\u202b- In there."]),
         (["a&nbsp;b &lrm;c &#228; &bogus; & d"], ["a b \u200ec ä &bogus; & d"]),
         (["1984", "<i></i>", "..."], []),
         (["a\n \nb"], ["a b"]),  # a row of spaces is in the cue
@@ -82,14 +91,57 @@ def test_characters_that_are_markup() -> None:
     assert written == cues("1 &lt; <b>2 &amp; 3 --&gt; &lt;b&gt; 4</b>")
 
 
-def test_what_is_in_no_cue_stays() -> None:
-    head, again = "WEBVTT\n\n00:01.000 --> 00:02.000\na dog\n\na cat", "00:03.000 --> 00:04.000\nmen"
-    text = f"{head} in no cue\n\n{again}\n05:00.000 --> 05:01.000\nrun"
+def test_what_is_no_cue_stays() -> None:
+    text = (
+        "WEBVTT\n\nno cue\n\na name\n00:01.000 --> 00:02.000\na dog\n\nNOTE men\n\nNOTE\n00:03.000 --> 00:04.000\nrun"
+    )
     subtitles = read(text)
-    assert subtitles.lines == ["a dog men", "run"]  # times begin a cue, also without a blank line
-    assert translated(subtitles, in_order) == text.replace("a dog", "A DOG").replace("men", "MEN").replace("run", "RUN")
-    for empty in ("", "\ufeff", "\n\n", "WEBVTT", "WEBVTT\n\nNOTE a\nb --> c\n"):
+    assert subtitles.lines == ["a dog run"]  # "NOTE" is a name there
+    assert translated(subtitles, in_order) == text.replace("a dog", "A DOG").replace("run", "RUN")
+    for empty in ("", "\ufeff", "\n\n", "WEBVTT", "WEBVTT\n\nNOTE a\nb --> c\n1:2.3 -> 1:4.5\n"):
         assert translated(read(empty), in_order) == empty
+
+
+def test_a_text_behind_a_blank_line_is_translated() -> None:
+    """Players do not show it, but a file that is half translated would be worse; times begin a cue anywhere."""
+    later = "name\n00:05.000 --> 00:06.000\nmen\n05:00.000 --> 05:01.000\nrun"
+    text = f"WEBVTT\n\n00:01.000 --> 00:02.000\n\na dog\n\na cat\n\n{later}"
+    subtitles = read(text)
+    assert subtitles.lines == ["a dog a cat men", "run"]
+    assert translated(subtitles, in_order) == re.sub("a dog|a cat|men|run", lambda match: match[0].upper(), text)
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n"])
+def test_other_line_ends(end: str) -> None:
+    text = cues("I think", "he is.\nSo.").replace("\n", end)
+    subtitles = read(text)
+    assert subtitles.lines == ["I think he is. So."]
+    written = translated(subtitles, in_order)
+    assert written.count(end) == text.count(end)
+    assert "\n" not in written.replace("\r\n", "")
+
+
+def test_stamps_inside_of_a_cue_stay_in_the_order_of_time() -> None:
+    words = "<00:01.000>He <00:01.500>has <00:02.000>seen <00:02.500>dogs."
+    links = [(0, 0), (1, 1), (3, 2), (2, 3)]
+    written = read(cues(words)).written([Translation("Er hat Hunde gesehen.", 0.0, [], links)])
+    assert written == cues("<00:01.000>Er <00:01.500>hat <00:02.000>Hunde <00:02.500>gesehen.")
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("&nbsp;&nbsp;go&nbsp;on&#160;", "&nbsp;&nbsp;GO ON&#160;"),
+        ("&#9834; la la &#9834;", "&#9834; LA LA &#9834;"),
+        ("&#8211; go &amp; see", "&#8211; GO &amp; SEE"),
+        (r"C:\Nas \host {\an8}", r"C:\NAS \HOST {\an8}"),
+        ("<.loud>go</>", "<.loud>GO</>"),
+        ("<ruby>a<rt>b</rt></ruby> go", "<ruby>A<rt>b</rt></ruby> GO"),
+        ("1 < 2 a", "1 &lt; 2 A"),
+    ],
+)
+def test_what_stays_in_a_cue(text: str, written: str) -> None:
+    assert translated(read(cues(text)), in_order) == cues(written)
 
 
 @pytest.mark.parametrize(
@@ -105,12 +157,36 @@ def test_what_is_in_no_cue_stays() -> None:
             "WEBVTT\n\n00:01,000 --> 00:02,000\na\n",
             "a.vtt, line 3: '00:01,000 --> 00:02,000' is damaged; expected times such as 01:02.345 --> 01:04.000",
         ),
+        (
+            "WEBVTT\n\n1\n00:01.000 -> 00:02.000\na\n",
+            "a.vtt, line 4: '00:01.000 -> 00:02.000' is damaged; expected times such as 01:02.345 --> 01:04.000",
+        ),
+        (
+            "WEBVTT\n\n00:61.000 --> 01:02.000\na\n",
+            "a.vtt, line 3: '00:61.000 --> 01:02.000' is damaged; expected times such as 01:02.345 --> 01:04.000",
+        ),
     ],
 )
 def test_mistakes(text: str, message: str) -> None:
     with pytest.raises(UserError) as error:
         read(text)
     assert error.value.messages == (message,)
+
+
+def test_of_many_damaged_times_the_first_are_told() -> None:
+    with pytest.raises(UserError) as error:
+        read(cues(*["a"] * 59).replace(".", ",") + f"00:01.000 --> {'1' * 40_000}\n")
+    assert [message.partition(":")[0] for message in error.value.messages[:10]] == [
+        f"a.vtt, line {3 + 3 * n}" for n in range(10)
+    ]
+    assert error.value.messages[10:] == ("a.vtt: times are damaged on 50 more lines",)
+
+
+@pytest.mark.parametrize(
+    "times", ["0:00:01.000 --> 0:00:02.000", "00:01.000-->00:02.000align:start", " 00:01.000\t-->00:02.000 "]
+)
+def test_times_that_players_accept(times: str) -> None:
+    assert read(f"WEBVTT\n\n{times}\na dog\n").lines == ["a dog"]
 
 
 def test_webvtt_that_is_read_as_subrip() -> None:
@@ -133,6 +209,9 @@ PARTS = st.sampled_from(
         "</v>",
         "<c.x>",
         "<00:01.500>",
+        "<00:02.500>",
+        "&nbsp;",
+        "&#9834;",
         "\n",
         " ",
         "- ",
@@ -150,6 +229,7 @@ def test_any_tags_and_translations(texts: list[str], seed: int) -> None:
     file = cues(*texts)
     written = translated(read(file), at_random(seed))
     assert HEADS.findall(written) == HEADS.findall(file)
+    assert STAMPS.findall(written) == STAMPS.findall(file)
     assert sorted(TAGS.findall(written)) == sorted(TAGS.findall(file))
     rows, now = ([text.count("\n") for text in HEADS.split(one)] for one in (file, written))
     assert all(before >= after for before, after in zip(rows, now, strict=True))
