@@ -57,6 +57,7 @@ class RunFolder:
         self._is_new = is_new
         self._instead: _Start | None = None  # what `overwrite` begins
         self._moved: str | None = None  # the configuration with the new paths of files
+        self._saved: Config | None = None  # that of the run which is resumed
 
     @classmethod
     def open(
@@ -181,9 +182,10 @@ class RunFolder:
         saved = self._saved_config()
         if resume and (moved := moved_files(saved, config)) is not None:
             self._note_moved(moved)
+            self._saved = saved
             is_users = start.config_file is not None and self.config_path.samefile(start.config_file)
             if not is_users and differences(saved, config):
-                self._moved = dump_config(_with_embeddings_of(saved, config))
+                self._moved = dump_config(self.as_begun(config))
             return
         changes = differences(saved, config if resume else with_former_defaults(config, saved))  # as if resumed
         if changes:
@@ -214,6 +216,13 @@ class RunFolder:
         if vectors:
             unread = f"{' and '.join(vectors)}: not read, for the model has learned from the vectors that it began with"
             self.warnings.append(f"{self.path}: {unread}")
+
+    def as_begun(self, config: Config) -> Config:
+        """`config` with the files of vectors that the run began with, which are not read again when it is resumed."""
+        if self._saved is None:
+            return config
+        model = config.model.model_copy(update={"embeddings": self._saved.model.embeddings})
+        return config.model_copy(update={"model": model})
 
     def keep_paths(self) -> None:
         """Keep the paths of the files that the run reads now, once these have proved to be what it began with."""
@@ -272,12 +281,6 @@ def recorded_origin(path: Path) -> Path | None:
     """The copy of the model that the run in the folder `path` started from; None when there is none."""
     copy = path / ORIGIN
     return copy if copy.is_file() else None
-
-
-def _with_embeddings_of(saved: Config, config: Config) -> Config:
-    """`config`, but with the files of vectors that the run began with."""
-    model = config.model.model_copy(update={"embeddings": saved.model.embeddings})
-    return config.model_copy(update={"model": model})
 
 
 def has_state(path: Path) -> bool:

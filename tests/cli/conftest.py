@@ -9,6 +9,7 @@ import pytest
 import torch
 import yaml
 
+from nmt.cli import validation_metrics
 from nmt.cli.train import main
 from tests.conftest import data_section
 
@@ -105,3 +106,16 @@ def trained(tmp_path_factory: pytest.TempPathFactory, tiny: Path, train: Train) 
     output = tmp_path_factory.mktemp("runs") / "trained"
     assert train(tiny, output, "training.keep_best=2", "training.keep_last=2") == 0
     return output
+
+
+def stop_at_validation(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Have a training stopped, as if by Ctrl-C, where its validation of that number begins."""
+    original, calls = validation_metrics.corpus_loss, []
+
+    def stopping(*arguments: Any) -> dict[str, float]:
+        calls.append(1)
+        if len(calls) == number:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    monkeypatch.setattr(validation_metrics, "corpus_loss", stopping)

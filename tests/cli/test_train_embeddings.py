@@ -1,15 +1,14 @@
 """nmt-train with pretrained vectors: what starts from them, what stays, and files that do not fit."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
-from nmt.cli import validation_metrics
+from nmt.config import parse_config
 from nmt.data.subwords import Subwords
 from nmt.models.model_file import ModelFile, load_model
-from tests.cli.conftest import Train
+from tests.cli.conftest import Train, stop_at_validation
 
 Capture = pytest.CaptureFixture[str]
 SOURCE, TARGET = "source_embedding.weight", "own_target_embedding.weight"
@@ -100,16 +99,8 @@ def test_a_resumed_run_does_not_read_the_file_again(
     path = vectors(tmp_path, *WORDS)
     settings = embeddings(source=path, freeze="true")
     assert train(tiny, tmp_path / "whole", settings) == 0
-    original, calls = validation_metrics.corpus_loss, []
-
-    def stopping(*arguments: Any) -> dict[str, float]:
-        calls.append(1)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return original(*arguments)
-
     with monkeypatch.context() as patch:
-        patch.setattr(validation_metrics, "corpus_loss", stopping)
+        stop_at_validation(patch, 2)
         assert train(tiny, tmp_path / "stopped", settings) == 130
     path.unlink()
     assert train(tiny, tmp_path / "stopped", settings, "--resume") == 0
@@ -166,15 +157,17 @@ def test_a_former_run_is_not_removed_for_files_that_cannot_be_used(
 
 
 def test_a_run_that_is_resumed_keeps_the_files_that_it_began_with(
-    tmp_path: Path, tiny: Path, train: Train, capsys: Capture
+    tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """They are not read again, and need not be there; the copy of the configuration tells the truth."""
-    path, output, one = vectors(tmp_path, *WORDS), tmp_path / "run", "training.max_updates=1"
-    assert train(tiny, output, embeddings(source=path), one) == 0
+    """They are not read again, and need not be there; the copy of the configuration and the model tell the truth."""
+    path, output = vectors(tmp_path, *WORDS), tmp_path / "run"
+    with monkeypatch.context() as patch:
+        stop_at_validation(patch, 2)
+        assert train(tiny, output, embeddings(source=path)) == 130
     path.unlink()
     capsys.readouterr()
     other = (embeddings(source=tmp_path / "other.txt"), f"data.cache_folder={tmp_path / 'cache'}")
-    assert train(tiny, output, one, *other, "--resume") == 0
+    assert train(tiny, output, *other, "--resume") == 0
     assert (
         f"warning: {output}: model.embeddings.source: not read, for the model has learned from the vectors that it "
         "began with\n"
@@ -183,6 +176,8 @@ def test_a_run_that_is_resumed_keeps_the_files_that_it_began_with(
     assert str(tmp_path / "cache") in saved
     assert str(path) in saved
     assert "other.txt" not in saved
+    assert load_model(output).config.model.embeddings == parse_config(saved).model.embeddings
+    assert train(output / "config.yaml", tmp_path / "tuned", "--init-from", output) == 0
 
 
 def test_fine_tuning_starts_from_the_model_and_no_file(

@@ -9,10 +9,10 @@ import pytest
 import torch
 import yaml
 
-from nmt.cli import validation_metrics
 from nmt.config import parse_config
 from nmt.config.schema import Config
 from nmt.models.model_file import ModelFile, load_model
+from tests.cli.conftest import stop_at_validation
 
 Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -281,18 +281,6 @@ def test_nothing_left_to_train(tmp_path: Path, short: Path, trained: Path, train
 
 
 # -------------------------------------------------------------------------------------------------------------- resumed
-
-
-def stop_at_validation(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    original, calls = validation_metrics.corpus_loss, []
-
-    def stopping(*arguments: Any) -> dict[str, float]:
-        calls.append(1)
-        if len(calls) == number:
-            raise KeyboardInterrupt
-        return original(*arguments)
-
-    monkeypatch.setattr(validation_metrics, "corpus_loss", stopping)
 
 
 def test_a_run_goes_on_with_its_files_in_another_place(
