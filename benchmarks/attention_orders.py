@@ -61,7 +61,7 @@ def difference(
         systems = {"first": one.translations, "second": other.translations}
         tested = compare(systems, [reference], metrics=["bleu"], tokenize=tokenize, methods=["bootstrap"])
         p = tested.significance[0].p_values["second"]["bleu"]
-        chances.append(1.0 if p is None else p)  # None: the translations are identical
+        chances.append(1.0 if p is None else p)  # None: no sentence counts differently
     return Difference(
         pairs[0][0].row,
         pairs[0][1].row,

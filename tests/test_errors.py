@@ -71,6 +71,12 @@ def test_where_nothing_is_the_nearest_name_is_told(tmp_path: Path) -> None:
     assert nothing_at(missing) == f"{missing}: no such file; nearest: {tmp_path / 'corpus' / 'train.en'}"
     missing = tmp_path / "corpus" / "zebra"
     assert nothing_at(missing, "no such run") == f"{missing}: no such run"
+    many = [tmp_path / "corpus" / (letter * 9) for letter in "abcdefghij"]  # whichever the system lists first
+    for file in many:
+        file.touch()
+    for file in many:
+        missing = file.with_name(f"{file.name}x")
+        assert nothing_at(missing) == f"{missing}: no such file; nearest: {file}"
     missing, folder = tmp_path / "corpsu" / "train.en", tmp_path / "corpsu"
     nearest = tmp_path / "corpus"
     assert nothing_at(missing) == f"{missing}: no such file; there is no folder {folder}; nearest: {nearest}"

@@ -261,9 +261,9 @@ def _invalid_utf8(name: str, number: int, line: bytes, error: UnicodeDecodeError
     if number == 1 and line.startswith(_UTF16_MARKS):
         return f"{message}; the file looks like UTF-16, which is converted by {_iconv('UTF-16')}"
     if line.count(0) > len(line) // _NUL:  # of Latin letters, the first or the second byte
-        order = "BE" if number == 1 and line.startswith(b"\0") else "LE"
-        hint = _iconv(f"UTF-16{order}")
-        if number > 1:  # the lines look alike in both orders
+        first, second = line[::2].count(0), line[1::2].count(0)  # the larger bytes are those that are mostly 0
+        hint = _iconv(f"UTF-16{'BE' if number == 1 and first > second else 'LE'}")
+        if number > 1 or first == second:  # other lines look alike in both orders
             hint += " or with UTF-16BE, whichever gives words"
         return f"{message}; the file looks like UTF-16, which is converted by {hint}"
     if plain and _is_windows(line, error):

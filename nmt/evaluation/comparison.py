@@ -132,6 +132,8 @@ class Comparison:
         return self._best(metric, {runs.name: runs.mean[metric] for runs in self.runs})
 
     def _best(self, metric: str, scores: Mapping[str, float]) -> frozenset[str]:
+        if len(scores) < 2:
+            return frozenset()
         rounded = {name: round(score, 6) for name, score in scores.items()}
         top = (max if self.measures[metric].better == "higher" else min)(rounded.values())
         names = frozenset(name for name, score in rounded.items() if score == top)
@@ -257,8 +259,9 @@ class _Counted(NamedTuple):
         return float(self.metric._aggregate_and_compute(self.statistics[name]).score)
 
     def are_equal(self, name: str, other: str) -> bool:
-        """Whether no sentence makes a difference between two systems."""
-        return all(map(operator.eq, self.statistics[name], self.statistics[other]))
+        """Whether no sentence makes a difference between two systems: both count the same in each, or have 0 in all."""
+        same = all(map(operator.eq, self.statistics[name], self.statistics[other]))
+        return same or self.score(name) == self.score(other) == 0
 
     def tested(self, method: Method, samples: int) -> _Tested:
         from sacrebleu.significance import PairedTest  # only here: it needs NumPy, and the everyday scores do not

@@ -20,6 +20,7 @@ _SIGNS, _KATAKANA = "\u3040-\u309f\u3400-\u9fff\uf900-\ufaff\u0e00-\u109f\u1780-
 UNSPACED = re.compile(f"[{_SIGNS}]|[{_KATAKANA}]+")
 CHARACTERS = re.compile(f"[{_SIGNS}{_KATAKANA}]")
 SPACES = re.compile(rf"(?<=[{_SIGNS}{_KATAKANA}])\s+(?=[{_SIGNS}{_KATAKANA}])")  # between two of these
+HANGUL = re.compile("[\uac00-\ud7a3]")  # Korean, which has spaces, also between words in Han
 LETTERS = re.compile(r"[^\W\d_]")
 MOST = 10  # of these to a space, in text that is cut into words
 FEWEST = 4  # of these in a line, on average: shorter ones may be single words
@@ -119,7 +120,11 @@ def unspaced_warning(name: str, lines: Sequence[str], tokenize: str | None, *, o
 
 def _is_mostly_unspaced(line: str) -> bool:
     """Whether most of a line is in a script without spaces between words, of which a letter says as much as three."""
-    return not line.isascii() and 3 * len(CHARACTERS.findall(line)) > len(LETTERS.findall(line))
+    return (
+        not line.isascii()
+        and not HANGUL.search(line)
+        and 3 * len(CHARACTERS.findall(line)) > len(LETTERS.findall(line))
+    )
 
 
 def _share(mark: re.Pattern[str], lines: Sequence[str]) -> float:

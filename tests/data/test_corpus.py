@@ -128,7 +128,7 @@ def refusal(path: Path) -> str:
     return message
 
 
-@pytest.mark.parametrize("text", ["zwölf\neins\n", "eins\nzwölf\n"])
+@pytest.mark.parametrize("text", ["zwölf\neins\n", "“zwölf”\n", "Āzwölf\n", "eins\nzwölf\n"])
 @pytest.mark.parametrize("encoding", ["UTF-16", "UTF-16LE", "UTF-16BE"])
 def test_utf16_is_named(folder: Path, encoding: str, text: str) -> None:
     """Without a mark only the first line tells the order of the bytes: a line feed has its zero before or after it."""

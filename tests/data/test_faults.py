@@ -137,7 +137,7 @@ def test_sides_that_are_swapped(other: int) -> None:
     (said,) = warnings(*corpora)
     assert said == (
         f"{source} and {target} look swapped: the words of the source are rather those of train.de, and the words of "
-        "the target those of train.en; one of the two corpora has its sides the wrong way round"
+        "the target those of train.en; one of the two corpora has its sides the wrong way round, unless that is meant"
     )
 
 
@@ -146,6 +146,28 @@ def test_what_may_be_swapped_for_all_that_its_words_say() -> None:
     assert warnings(worded(0), [(f"un chien {n}", f"un perro {n}") for n in range(50, 90)]) == []  # other languages
     same = [(f"E{n % 25} is {n}", f"E{n % 25} was {n}") for n in range(60)]
     assert warnings(same[:30], exchanged(same[30:])) == []  # the same language
+
+
+@pytest.mark.parametrize(("crossed", "straight", "count"), [(4, 0, 0), (5, 0, 1), (40, 20, 0), (40, 19, 1)])
+@pytest.mark.parametrize("side", [0, 1])
+def test_how_alike_exchanged_sides_are(crossed: int, straight: int, count: int, side: int) -> None:
+    """Of 40 words of a side, so many are those of the other side, or of the same one, in the first corpus."""
+    first = [(f"s{n}", f"t{n}") for n in range(40)]
+    mine, others = ("st"[side], "ts"[side])
+    words = [f"{others}{n}" for n in range(crossed)] + [f"x{n}" for n in range(40)]
+    other = [(word, f"y{n}")[:: -1 if side else 1] for n, word in enumerate(words[:40])]
+    more = [(f"{mine}{n}", f"z{n}")[:: -1 if side else 1] for n in range(straight)]
+    swapped = count_faults([first, [*other, *more]], train=1).corpora[1].swapped
+    words_of_side = 40 + straight
+    assert swapped == (crossed / words_of_side > max(2 * straight / words_of_side, 0.1)) == bool(count)
+
+
+def test_the_first_pairs_tell_what_is_swapped() -> None:
+    """After 1,000 of them in the right order, all the others may be exchanged."""
+    right = worded(0, count=1000)
+    assert warnings(worded(5000), [*right, *exchanged(worded(1000, count=500))]) == []
+    (said,) = warnings(worded(5000), [*[("x", "y")] * 900, *exchanged(worded(0, count=100))])
+    assert "look swapped" in said
 
 
 def test_old_line_ends() -> None:
@@ -210,12 +232,24 @@ def test_a_list_of_terms_is_neither_raw_nor_tokenized(others: Pairs) -> None:
 
 
 @pytest.mark.parametrize("mark", [".", "?", "!", "。", "！", "？", "।", "؟"])
-def test_every_script_has_its_full_stop(mark: str) -> None:
+@pytest.mark.parametrize("behind", ["", " ", '"', "’", " » "])
+def test_every_script_has_its_full_stop(mark: str, behind: str) -> None:
+    """Behind a space, which French has before a question mark and an exclamation point in raw text, too."""
     (tokenized, raw) = (
-        Side(*count_faults([[(f"a{space}{mark}", "b")]], train=1).corpora[0].source) for space in (" ", "")
+        count_faults([[(f"a{space}{mark}{behind}", "b")]], train=1).corpora[0].source for space in (" ", "")
     )
-    assert (tokenized.tokenized, tokenized.raw) == (1, 0)
+    assert (tokenized.tokenized, tokenized.raw) == (int(mark not in "?!"), 0)
     assert (raw.tokenized, raw.raw) == (0, 1)
+
+
+def test_which_files_are_raw_and_which_tokenized() -> None:
+    """A fifth of the lines is enough, and the majority tells."""
+    for name in ("raw", "tokenized"):
+        few, enough = (Side(**{name: count}) for count in (19, 20))
+        assert (getattr(few, f"is_{name}")(100), getattr(enough, f"is_{name}")(100)) == (False, True)
+    for raw, tokenized in ((30, 40), (40, 30), (30, 30)):
+        side = Side(raw=raw, tokenized=tokenized)
+        assert (side.is_raw(100), side.is_tokenized(100)) == (raw >= tokenized, tokenized > raw)
 
 
 def test_the_cure_keeps_the_lines(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Intervals and p-values are those of sacreBLEU's own command; the rest can be checked by hand."""
 
+import dataclasses
 import json
 import statistics
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 from sacrebleu.metrics import TER
 
 from nmt.errors import UserError
-from nmt.evaluation.comparison import Comparison, Interval, Measure, SentenceScores, compare, resampling_seed
+from nmt.evaluation.comparison import Comparison, Interval, Measure, Runs, SentenceScores, compare, resampling_seed
 from nmt.evaluation.metrics import METRICS, corpus_scores
 
 SYSTEMS = {
@@ -157,6 +158,15 @@ def test_the_best_is_what_has_the_most_or_the_fewest_edits(both: Comparison) -> 
     twins = compare({"a": SYSTEMS["new"], "b": SYSTEMS["odd"], "c": SYSTEMS["new"]}, REFERENCES, metrics=["ter"])
     assert twins.best("ter") == {"a", "c"}
     assert compare({"a": SYSTEMS["new"], "b": SYSTEMS["new"]}, REFERENCES).best("bleu") == set()
+    assert compare({"a": SYSTEMS["new"]}, REFERENCES).best("bleu") == set()
+
+
+def test_means_that_differ_by_rounding_are_equal(both: Comparison) -> None:
+    """The mean of three floating-point numbers depends on their order."""
+    means = {"a": 0.1 + 0.2, "b": 0.3, "c": 0.2}
+    runs = tuple(Runs(name=name, members=(), mean={"bleu": mean}, deviation={}) for name, mean in means.items())
+    assert 0.1 + 0.2 != 0.3
+    assert dataclasses.replace(both, runs=runs).best_mean("bleu") == {"a", "b"}
 
 
 def test_a_system_that_is_the_baseline_again_has_no_p() -> None:

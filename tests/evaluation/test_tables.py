@@ -210,7 +210,7 @@ def test_identical_systems_have_a_dash_for_p_and_are_called_identical() -> None:
     shown = table(compared(scores, significance=(test,), texts={"b": "a"})).splitlines()
     assert shown[2].split() == ["*", "b", "55.00", "+0.00", "–"]
     assert "b and a are identical, line by line; there is nothing to test." in shown
-    assert "b: in TER no sentence differs." in table(compared(scores, significance=(test,))).splitlines()
+    assert "b: in TER no sentence counts differently." in table(compared(scores, significance=(test,))).splitlines()
     assert "c is worse than a in TER (p < 0.05)." in shown
     (significance,) = json_object(compared(scores, significance=(test,)), **HOW)["significance"]
     assert significance["p_values"] == {"b": {"ter": None}, "c": {"ter": 0.02}}
@@ -224,11 +224,24 @@ def test_where_no_sentence_differs_in_a_metric_there_is_no_p_of_it() -> None:
     comparison = compare(systems, [references], metrics=metrics, lowercase=True, methods=("bootstrap",), resamples=100)
     assert comparison.significance[0].p_values["cased"] == {"bleu": None, "chrf": None}
     assert None not in comparison.significance[0].p_values["new"].values()
-    assert "cased: in BLEU and chrF2 no sentence differs." in table(comparison)
+    assert "cased: in BLEU and chrF2 no sentence counts differently." in table(comparison)
     comparison = compare(
         {"a": ["b", "cc"], "b": ["a", "cc"]}, [["d", "cc"]], metrics=("ter", "chrf"), methods=("bootstrap",)
     )
     assert comparison.significance[0].p_values["b"]["ter"] is None  # one substitution each
+
+
+def test_where_both_have_zero_there_is_no_p() -> None:
+    """Sentences of other lengths count differently, but every resample has 0 in both."""
+    systems = {"a": ["x", "y z a b"], "b": ["x x x", "z"], "c": ["der Hund sah ihn", "y"]}
+    methods = ("bootstrap", "randomization")
+    comparison = compare(
+        systems, [["der Hund sieht ihn", "ein Mann"]], metrics=("bleu",), methods=methods, resamples=100, trials=100
+    )
+    for test in comparison.significance:
+        assert test.p_values["b"] == {"bleu": None}
+        assert test.p_values["c"]["bleu"] is not None
+    assert "b: in BLEU no sentence counts differently." in table(comparison)
 
 
 def test_json_of_several_systems() -> None:

@@ -181,11 +181,17 @@ def test_short_lines_and_latin_words_in_text_without_spaces(lines: list[str]) ->
         ["コミュニケーション", "インターフェース"],
         ["两 只 狗 在 绿色 的 田野 上 奔跑 。", "全国人民代表大会常务委员会 委員長"],
         ["今天天气　很好", "我们　去　公园　散步"],
+        ["大韓民國은 民主共和國이다.", "主權은 國民에게 있고, 權力은 國民으로부터 나온다."],
     ],
-    ids=["words", "German", "katakana", "a long word", "ideographic spaces"],
+    ids=["words", "German", "katakana", "a long word", "ideographic spaces", "Korean"],
 )
 def test_what_has_spaces_where_it_needs_them(lines: list[str]) -> None:
     assert not any("spaces" in message for message in warned(lines, lines, tokenize="none"))
+
+
+@pytest.mark.parametrize(("letters", "count"), [(9, 0), (10, 1)])
+def test_how_many_letters_there_are_to_a_space_in_text_cut_into_words(letters: int, count: int) -> None:
+    assert len(warned([f"狗 {'狗' * (letters - 1)}"], ["two dogs ."], tokenize="none")) == count
 
 
 @pytest.mark.parametrize("tokenize", ["zh", "char"])

@@ -23,10 +23,21 @@ def made(comparison: Comparison, **more: Any) -> Contents:
 
 def test_systems_that_are_identical_have_no_p_and_no_star() -> None:
     text = page(made(compare({"a": examples.GOOD, "b": examples.GOOD}, [examples.REFERENCE], methods=("bootstrap",))))
-    assert "<small>p: – (no sentence differs from A)</small>" in text
+    assert "<small>p: – (every sentence counts as in A)</small>" in text
     assert "(best)" not in text
     assert "marks the best score" not in text
     assert "marks the best score" in page(made(examples.small()))
+
+
+def test_the_best_mean_has_the_star_where_there_are_runs() -> None:
+    """Not the best seed: that is chance."""
+    systems = {"a1": examples.REFERENCE, "a2": examples.BAD, "b1": examples.GOOD, "b2": examples.GOOD}
+    runs = {"a": ["a1", "a2"], "b": ["b1", "b2"]}
+    text = page(made(compare(systems, [examples.REFERENCE], metrics=("chrf",), runs=runs)))
+    rows = re.findall(r'<tr><th scope="row">.*?</tr>', text.partition("<details>")[0], re.DOTALL)
+    assert [("(best)" in row, "★" in row) for row in rows] == [(False, False)] * 5 + [(True, False)]
+    assert "★ marks the best mean." in text
+    assert "marks the best score" not in text
 
 
 def test_groups_and_habits() -> None:
