@@ -1,37 +1,29 @@
 """Subtitles, SubRip or WebVTT: their texts, and the file with the translations in their place.
 
 Times, numbers, blank lines, the byte order mark and line ends stay as they are. A sentence that goes on in the next
-cues is one line to translate, unless there is a long pause between them; its translation is cut near the same share of
-its characters, rather where a punctuation mark stands and where few word alignments cross. A line that begins with a
-dash and what a voice of WebVTT says (<v Ann>) are by different speakers, so each is a text of its own. Tags (<i>,
-<font …>, {\\an8}, <00:01.000>) stay, as marks (see `inline`); so do line breaks and hard spaces that SubRip has written
-out (<br>, \\N, \\h), which are between two words. WebVTT's references (&amp;) are characters.
+cues is one line to translate, unless there is a long pause between them; its translation is cut again (see `cutting`).
+A line that begins with a dash and what a voice of WebVTT says (<v Ann>) are by different speakers, so each is a text of
+its own. Tags (<i>, <font …>, {\\an8}, <00:01.000>) stay, as marks (see `inline`); so do line breaks and hard spaces
+that SubRip has written out (<br>, \\N, \\h), which are between two words. WebVTT's references (&amp;) are characters.
 """
 
 import re
-import unicodedata
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
 from html import escape, unescape
-from itertools import accumulate, pairwise
 from typing import Literal, NamedTuple
 
 from nmt.decoding.text.sentences import ENDS
 from nmt.decoding.writing import Translation
 from nmt.documents.cues import Run, of_subrip, of_webvtt
+from nmt.documents.cutting import columns, cut_among, in_rows
 from nmt.documents.inline import Line, Mark
 from nmt.documents.placing import placed
 from nmt.documents.tags import END, OTHER, START, TEXT, Token, partners
-from nmt.documents.words import ALONE, Span, between_spaces, spread, unbroken, words_of
 from nmt.errors import Checking, checked
-from nmt.pharaoh import Link
 
 LONGEST_GAP = 5.0  # seconds between two cues; after more a speaker seldom goes on with the sentence
 LONGEST_SENTENCE = 6  # cues; where no sentence ends for longer, as without punctuation, each is translated by itself
-PAUSE = 2.0  # what a cut at a pause may cost, in words away from the same share and alignments that it crosses
-CHARACTER = 0.5  # words that one of a script without spaces counts there
-ROW_PAUSE = 6.0  # what a line break at a pause may cost, in columns away from the middle
 
 _ESCAPE = r"(?<!\b[A-Za-z]:)\\"  # C:\Nas is a path
 _STYLE = r"\{\\[^{}\n]*\}"
@@ -46,10 +38,6 @@ _SENTENCE_ENDS = tuple(f"{ENDS}:♪♫)]")
 _QUOTES = "\"'”’»」』 \t\r\n"  # may follow the end of a sentence
 _SPEAKERS = (*_DASHES, "♪", "♫")
 _APART = (*_SPEAKERS, "(", "[")  # begins what does not go on from the cue before
-_PAUSE = re.compile(rf"[{ENDS},;:，、；：،؛–—][\"'”’»)\]」』]*$")
-_ALONE = re.compile(f"[{ALONE}]")
-_SPACED = re.compile(rf"[{ALONE}]\s+[{ALONE}]")  # what such scripts often have in place of a comma
-_PHRASE_END = re.compile(r"[\u3041-\u3096][\u30a1-\u30fa\u3400-\u9fff]")  # grammar, in hiragana, and a word
 _SIGNS = "♪♫#*~"  # of music and the like; not translated where a text begins or ends with them
 _DIRECTIONS = re.compile(r"[\s\u200e\u200f\u202a-\u202e\u2066-\u2069]+")  # and white space: before a dash
 
@@ -151,9 +139,9 @@ class Subtitles:
         texts = []  # in the order of the pieces, as sentences are
         for pieces, translation in zip(self._sentences, translations, strict=True):
             line = " ".join(translation.text.split())  # a blank line would end the subtitle
-            cuts = _cut([piece.text for piece in pieces], line, translation.alignment or [])
+            cuts = cut_among([piece.text for piece in pieces], line, translation.alignment or [])
             for piece, (part, links) in zip(pieces, cuts, strict=True):
-                rows = _in_rows(part, piece)
+                rows = piece.line_end.join(in_rows(part, most=piece.rows, longest=piece.longest))
                 whole = links if piece.is_whole else None
                 text = placed(piece.text, piece.marks, piece.tags, rows, whole, escape=self._form.write)
                 texts.append(f"{piece.before}{_in_time(text, piece.tags)}{piece.after}")
@@ -248,7 +236,7 @@ def _piece(rows: Sequence[str], form: _Form) -> _Piece | None:
     if not any(map(str.isalpha, line.text)):
         return None
     own_rows = source[before:after].split("\n")
-    longest = max(_columns(form.read(form.tag.sub("", row)).strip()) for row in source.split("\n"))
+    longest = max(columns(form.read(form.tag.sub("", row)).strip()) for row in source.split("\n"))
     line_end = "\r\n" if "\r\n" in source else "\n"
     around = (source[:before], source[after:])
     return _Piece(around[0], line.text, line.marks, tags, around[1], is_whole, len(own_rows), longest, line_end)
@@ -279,96 +267,3 @@ def _tokens(source: str, form: _Form) -> list[Token]:
     if place < len(source):
         tokens.append(Token(TEXT, place, len(source)))
     return tokens
-
-
-def _cut(texts: Sequence[str], translation: str, links: Sequence[Link]) -> list[tuple[str, list[Link]]]:
-    """The part of the translation for each of the texts, with the links between the words of both.
-
-    A cut is made where the words before it are as large a share of the characters as in the source. It may be moved:
-    each word costs one, so does each link that it crosses, and a pause is worth PAUSE. Every text gets a word, if there
-    are enough.
-    """
-    units = unbroken(translation)
-    starts = [*(start for start, _ in units), len(translation) + 1]
-    sizes = [0.0, *accumulate(CHARACTER if _ALONE.match(translation, start) else 1.0 for start, _ in units)]
-    words = [*(start for start, _ in words_of(translation)), len(translation)]
-    firsts = [bisect_left(words, min(start, len(translation))) for start in starts]  # word of each unit
-    counts = [0, *accumulate(len(words_of(text)) for text in texts)]
-    characters = [0, *accumulate(len(text) + 1 for text in texts)]
-    shares = [1 / len(part) for part in between_spaces(translation) for _ in part]
-    links = spread(links, " ".join(texts), translation)
-    cuts = [0]
-    for number in range(1, len(texts)):
-        share = characters[number] / characters[-1] * starts[-1]
-        usual = bisect_left(starts, share)
-        usual -= usual > 0 and share - starts[usual - 1] < starts[usual] - share
-        crossed = _crossed(counts[number], shares, links)
-        first, last = cuts[-1] + 1, len(units) - (len(texts) - number)
-        if last < first:
-            first = last = min(cuts[-1] + 1, len(units))
-        costs = {
-            place: abs(sizes[place] - sizes[usual]) + crossed[firsts[place]] - PAUSE * _pause(translation, units, place)
-            for place in range(first, last + 1)
-        }
-        cuts.append(min(costs, key=lambda place: costs[place]))
-    cuts.append(len(units))
-    parts = []
-    for number, (first, last) in enumerate(pairwise(cuts)):
-        span = slice(units[first][0], units[last - 1][1]) if first < last else slice(0)
-        inside = [
-            (source - counts[number], target - firsts[first])
-            for source, target in links
-            if counts[number] <= source < counts[number + 1] and firsts[first] <= target < firsts[last]
-        ]
-        parts.append((translation[span], inside))
-    return parts
-
-
-def _crossed(boundary: int, shares: Sequence[float], links: Sequence[Link]) -> list[float]:
-    """How many links a cut before each target word crosses, if the source is cut before word `boundary`.
-
-    `shares` are what a link of each target word counts: less than one if it is a part of what was linked.
-    """
-    changes = [0.0] * (len(shares) + 1)
-    for source, target in links:
-        changes[0] += shares[target] * (source < boundary)
-        changes[target + 1] += -shares[target] if source < boundary else shares[target]
-    return list(accumulate(changes))
-
-
-def _pause(text: str, units: Sequence[Span], place: int) -> float:
-    """How well speech may pause before the unit at `place`: 1 after punctuation, less after a Japanese phrase."""
-    if not place:
-        return 0.0
-    start, stop = units[place - 1]
-    if _PAUSE.search(text[start:stop]) or _SPACED.match(text, stop - 1):
-        return 1.0
-    return 0.5 * bool(_PHRASE_END.match(text, stop - 1))
-
-
-def _columns(text: str) -> int:
-    """The width of a text on the screen, where a character of Chinese takes two columns and a vowel sign none."""
-    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
-    return len(text) + wide - sum(unicodedata.category(character) == "Mn" for character in text)
-
-
-def _in_rows(text: str, piece: _Piece) -> str:
-    """The text in rows of about the same width, at most as many as the piece has, and no more than it needs."""
-    units = unbroken(text)
-    starts = [*(start for start, _ in units), len(text)]
-    places = [0, *accumulate(_columns(text[start:stop]) for start, stop in pairwise(starts))]  # where each unit begins
-    rows: list[str] = []
-    first = 0
-    for rest in range(min(piece.rows, -(-places[-1] // max(piece.longest, 1))), 1, -1):
-        share = (places[-1] - places[first]) / rest
-        last = bisect_left(places, places[first] + 2 * share)  # what comes later is too long a row
-        costs = {
-            place: abs(places[place] - places[first] - share) - ROW_PAUSE * _pause(text, units, place)
-            for place in range(first + 1, min(last + 1, len(units)))
-        }
-        if not costs:
-            break
-        cut = min(costs, key=lambda place: costs[place])
-        rows.append(text[units[first][0] : units[cut - 1][1]])
-        first = cut
-    return piece.line_end.join([*rows, text[starts[first] :]])

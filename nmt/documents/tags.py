@@ -42,6 +42,8 @@ _ENTITY = re.compile(r"&(#)[0-9A-Za-z]+;?|&[0-9A-Za-z]+;|&[0-9A-Za-z]+(?![0-9A-Z
 _COMMENT = re.compile(r"<!--(?:-?>|.*?--!?>)", re.DOTALL)
 _RAW_ENDS = {name: re.compile(rf"</{name}(?=[{_SPACE}/>])", re.IGNORECASE) for name in RAW}
 
+_SCRIPT = re.compile(rf"(<!--)|(-->)|(<script(?=[{_SPACE}/>]))|</script(?=[{_SPACE}/>])", re.IGNORECASE)
+
 
 class Attribute(NamedTuple):
     """An attribute of a tag."""
@@ -81,12 +83,37 @@ def tokens(html: str) -> Iterator[Token]:
         yield token
         place = begun = token.stop
         if token.kind == START and token.name in RAW and not token.foreign:
-            end = None if token.name == "plaintext" else _RAW_ENDS[token.name].search(html, place)
-            place = begun = end.start() if end else len(html)
+            place = begun = _raw_end(html, place, token.name)
             if place > token.stop:
                 yield Token(OTHER, token.stop, place, token.name)
     if begun < len(html):
         yield Token(TEXT, begun, len(html))
+
+
+def _raw_end(html: str, place: int, name: str) -> int:
+    """Where the text of the element ends that holds raw text from `place` on.
+
+    Inside of <!-- in a script, </script> that follows <script> ends no more than that one (13.2.5.20 to 31).
+    """
+    if name == "plaintext":
+        return len(html)
+    if name != "script":
+        end = _RAW_ENDS[name].search(html, place)
+        return end.start() if end else len(html)
+    is_comment = is_inner = False
+    while mark := _SCRIPT.search(html, place):
+        place = mark.end()
+        if mark[1]:  # <!--, whose dashes may be those of -->
+            is_comment, place = True, mark.end() - 2
+        elif mark[2]:
+            is_comment = is_inner = False
+        elif mark[3]:
+            is_inner = is_comment
+        elif not is_inner:
+            return mark.start()
+        else:
+            is_inner = False
+    return len(html)
 
 
 def partners(line: Sequence[Token]) -> dict[int, int]:

@@ -213,9 +213,28 @@ def test_a_translation_that_is_its_source_changes_nothing_but_white_space(html: 
     assert "".join(after[1].split()) == "".join(before[1].split())
 
 
+@pytest.mark.parametrize(
+    ("html", "lines"),
+    [
+        ("<script>a <!-- b</script>c", ["c"]),
+        ("<script><!-- w('<script>a</script>'); --></script>c", ["c"]),
+        ("<script><!-- <SCRIPT/> </script > d</script>c", ["c"]),
+        ("<script><!--> <script></script>c", ["c"]),  # a comment that ends where it begins
+        ("<script><!-- --> <script></script>c", ["c"]),
+        ("<script><!-- <scripts></script>c", ["c"]),
+        ("<script><!-- <script></script>c", []),  # as in a browser
+        ("<style><!-- <script></style>c", ["c"]),
+    ],
+)
+def test_scripts_end_as_in_a_browser(html: str, lines: list[str]) -> None:
+    document = HtmlDocument(html)
+    assert document.lines == lines
+    assert translated(document, in_order) == (f"{html[:-1]}C" if lines else html)
+
+
 BROKEN = """<b> </b> <i </ < > & &amp &#xD800; &#0; <!-- --> <p> </p> " ' = <script> </script> <title> <br/> <? <! /
 ä <pre> <li/translate=no> </li> <code> </code> <svg/> <svg> </svg> ]]> </3 <![CDATA[ ]]> <table><tr><td>"""
-FRAGMENTS = st.sampled_from([*BROKEN.split(), "<a b='", "</title >", "x y", " ", "\n", "\0"])
+FRAGMENTS = st.sampled_from([*BROKEN.split(), "<a b='", "</title >", "<script><!--", "x y", " ", "\n", "\0"])
 
 
 @settings(max_examples=500, deadline=None)

@@ -1,0 +1,117 @@
+"""Translations cut as their source was: among the cues that a sentence goes on over, and into rows on the screen.
+
+A cut is made near the same share of the text, rather where speech pauses, and where few word alignments cross. It knows
+lines, words and alignments; it knows nothing of cues, tags and times.
+"""
+
+import re
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+
+from nmt.decoding.text.sentences import ENDS
+from nmt.documents.words import ALONE, Span, between_spaces, spread, unbroken, words_of
+from nmt.pharaoh import Link
+
+PAUSE = 2.0  # what a cut at a pause may cost, in words away from the same share and alignments that it crosses
+CHARACTER = 0.5  # words that one of a script without spaces counts there
+ROW_PAUSE = 6.0  # what a row's end at a pause may cost, in columns away from the middle
+
+_PAUSE = re.compile(rf"[{ENDS},;:，、；：،؛–—][\"'”’»)\]」』]*$")
+_ALONE = re.compile(f"[{ALONE}]")
+_SPACED = re.compile(rf"[{ALONE}]\s+[{ALONE}]")  # what such scripts often have in place of a comma
+_PHRASE_END = re.compile(r"[\u3041-\u3096][\u30a1-\u30fa\u3400-\u9fff]")  # grammar, in hiragana, and a word
+
+
+def cut_among(texts: Sequence[str], translation: str, links: Sequence[Link]) -> list[tuple[str, list[Link]]]:
+    """The part of the translation for each of the texts, with the links between the words of both.
+
+    A cut is made where the words before it are as large a share of the characters as in the source. It may be moved:
+    each word costs one, so does each link that it crosses, and a pause is worth PAUSE. Every text gets a word, if there
+    are enough.
+    """
+    units = unbroken(translation)
+    starts = [*(start for start, _ in units), len(translation) + 1]
+    sizes = [0.0, *accumulate(CHARACTER if _ALONE.match(translation, start) else 1.0 for start, _ in units)]
+    words = [*(start for start, _ in words_of(translation)), len(translation)]
+    firsts = [bisect_left(words, min(start, len(translation))) for start in starts]  # word of each unit
+    counts = [0, *accumulate(len(words_of(text)) for text in texts)]
+    characters = [0, *accumulate(len(text) + 1 for text in texts)]
+    shares = [1 / len(part) for part in between_spaces(translation) for _ in part]
+    links = spread(links, " ".join(texts), translation)
+    cuts = [0]
+    for number in range(1, len(texts)):
+        share = characters[number] / characters[-1] * starts[-1]
+        usual = bisect_left(starts, share)
+        usual -= usual > 0 and share - starts[usual - 1] < starts[usual] - share
+        crossed = _crossed(counts[number], shares, links)
+        first, last = cuts[-1] + 1, len(units) - (len(texts) - number)
+        if last < first:
+            first = last = min(cuts[-1] + 1, len(units))
+        costs = {
+            place: abs(sizes[place] - sizes[usual]) + crossed[firsts[place]] - PAUSE * _pause(translation, units, place)
+            for place in range(first, last + 1)
+        }
+        cuts.append(min(costs, key=lambda place: costs[place]))
+    cuts.append(len(units))
+    parts = []
+    for number, (first, last) in enumerate(pairwise(cuts)):
+        span = slice(units[first][0], units[last - 1][1]) if first < last else slice(0)
+        inside = [
+            (source - counts[number], target - firsts[first])
+            for source, target in links
+            if counts[number] <= source < counts[number + 1] and firsts[first] <= target < firsts[last]
+        ]
+        parts.append((translation[span], inside))
+    return parts
+
+
+def _crossed(boundary: int, shares: Sequence[float], links: Sequence[Link]) -> list[float]:
+    """How many links a cut before each target word crosses, if the source is cut before word `boundary`.
+
+    `shares` are what a link of each target word counts: less than one if it is a part of what was linked.
+    """
+    changes = [0.0] * (len(shares) + 1)
+    for source, target in links:
+        changes[0] += shares[target] * (source < boundary)
+        changes[target + 1] += -shares[target] if source < boundary else shares[target]
+    return list(accumulate(changes))
+
+
+def _pause(text: str, units: Sequence[Span], place: int) -> float:
+    """How well speech may pause before the unit at `place`: 1 after punctuation, less after a Japanese phrase."""
+    if not place:
+        return 0.0
+    start, stop = units[place - 1]
+    if _PAUSE.search(text[start:stop]) or _SPACED.match(text, stop - 1):
+        return 1.0
+    return 0.5 * bool(_PHRASE_END.match(text, stop - 1))
+
+
+def columns(text: str) -> int:
+    """The width of a text on the screen, where a character of Chinese takes two columns and a vowel sign none."""
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return len(text) + wide - sum(unicodedata.category(character) == "Mn" for character in text)
+
+
+def in_rows(text: str, *, most: int, longest: int) -> list[str]:
+    """The text in rows of about the same width: `most` at most, and no more than rows of `longest` columns need."""
+    units = unbroken(text)
+    starts = [*(start for start, _ in units), len(text)]
+    places = [0, *accumulate(columns(text[start:stop]) for start, stop in pairwise(starts))]  # where each unit begins
+    rows: list[str] = []
+    first = 0
+    for rest in range(min(most, -(-places[-1] // max(longest, 1))), 1, -1):
+        share = (places[-1] - places[first]) / rest
+        last = bisect_left(places, places[first] + 2 * share)  # what comes later is too long a row
+        costs = {
+            place: abs(places[place] - places[first] - share) - ROW_PAUSE * _pause(text, units, place)
+            for place in range(first + 1, min(last + 1, len(units)))
+        }
+        if not costs:
+            break
+        cut = min(costs, key=lambda place: costs[place])
+        rows.append(text[units[first][0] : units[cut - 1][1]])
+        first = cut
+    return [*rows, text[starts[first] :]]
