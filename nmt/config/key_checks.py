@@ -56,10 +56,12 @@ def check_keys(tree: Any, base: Path | None) -> Checked:
     tree = _named(_renamed(tree))
     problems: dict[KeyPath, Problem] = {}
     doubtful: list[KeyPath] = []
+    missing: set[KeyPath] = set()
+    meant: set[KeyPath] = set()  # by unknown keys
     for _ in range(_ROUNDS):
         try:
             config = Config.model_validate(tree, context={"base": base})
-            return Checked(config, list(problems.values()), doubtful)
+            return Checked(config, [problems[path] for path in problems if path not in missing & meant], doubtful)
         except ValidationError as error:
             mended = tree
             for detail in error.errors(include_url=False):
@@ -68,7 +70,12 @@ def check_keys(tree: Any, base: Path | None) -> Checked:
                     return Checked(None, list(problems.values()), doubtful)
                 if path not in problems:  # every alternative of a value such as "1 epoch" or 500 has its own error
                     problems[path] = _problem(path, kind, tree)
-                    doubtful += _doubtful(path, kind, tree)
+                    intended = _doubtful(path, kind, tree)
+                    doubtful += intended
+                    if kind == "missing":
+                        missing.add(path)
+                    elif kind == "extra_forbidden" and len(intended) == 1:
+                        meant.update(intended)
                     mended = _mended(path, kind, mended, len(problems))
             tree = mended
     return Checked(None, list(problems.values()), doubtful)

@@ -215,7 +215,6 @@ data:
   max_length: 0
 """,
             [
-                "data.target_language",
                 "data.source_language",
                 "data.taget_language",
                 "data.train.0",

@@ -67,5 +67,8 @@ def test_nothing_is_said_about_the_key_that_was_meant(messages: Messages) -> Non
     """Without it there is neither max_epochs nor max_updates, but that is not a second mistake."""
     (message,) = messages("training: {max_epochs: null, epochs: 3}")
     assert "training.epochs: unknown key; nearest: max_epochs;" in message
+    sides = "source_language: en, target_language: de, train: [{source: a, target: b}]"
+    (message,) = messages(f"data: {{{sides}, dev: {{source: a, target: b}}}}")
+    assert "data.dev: unknown key; nearest: valid; allowed here:" in message  # and not that data.valid is missing
     (_, message) = messages("training: {max_epochs: null, device: cpu}")
     assert "neither this nor max_updates is set" in message
