@@ -40,6 +40,7 @@ def plot_curves(runs: Mapping[str, Sequence[Record]], file: IO[bytes], *, form: 
     """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
+    from matplotlib.ticker import LogFormatter
 
     scores = [(name, METRICS[name].title) for name in METRICS if METRICS[name].steers]
     rows = [("loss", "training loss, nats per token", "train"), ("perplexity", "validation perplexity", "valid")]
@@ -66,8 +67,11 @@ def plot_curves(runs: Mapping[str, Sequence[Record]], file: IO[bytes], *, form: 
             axes.grid(color="0.9")
             if name == "perplexity" and len(axes.lines):
                 axes.set_yscale("log")
+                axes.yaxis.set_major_formatter(LogFormatter())  # 60, not 6 × 10¹
+                axes.yaxis.set_minor_formatter(LogFormatter(labelOnlyBase=False))
     for axes, title in zip(panels[-1], ("updates", "minutes of training and validation"), strict=True):
         axes.set_xlabel(title)
+    figure.align_ylabels()
     _name(figure, lines, list(runs))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a box stands for it

@@ -44,6 +44,14 @@ def test_each_quantity_by_update_and_by_minute(figures: list[Figure]) -> None:
     assert Image.open(file).size[0] == 960
 
 
+def test_perplexities_are_written_as_numbers(figures: list[Figure]) -> None:
+    plot_curves({"run": RUN}, io.BytesIO())
+    axes = figures[0].axes[2]
+    labels = [label.get_text() for which in ("major", "minor") for label in axes.get_yticklabels(which=which)]
+    assert {"10", "20"} <= set(labels)
+    assert not any("$" in label for label in labels)
+
+
 @pytest.mark.parametrize("form", ["png", "svg"])
 @pytest.mark.parametrize("largest", [1e100, 1e101, 1e290, 1e308])
 def test_numbers_of_a_run_that_has_diverged(figures: list[Figure], largest: float, form: Literal["png", "svg"]) -> None:
