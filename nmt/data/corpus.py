@@ -31,6 +31,8 @@ LARGEST_TEXT = 1 << 26  # bytes of a document, which is read at once
 GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _NUL = 4  # of so many bytes, more than one is 0: in UTF-16, every second one of Latin letters
+_HIGHEST = 8  # of the larger bytes in UTF-16 of Latin, Greek, Cyrillic, Hebrew, Arabic: no text has such characters
+_FEWEST, _LOOKED_AT = 4, 1000  # characters and bytes of a line, to tell UTF-16
 _RETURNS = "if they are line ends, as on old Macs, tr '\\r' '\\n' < FILE > NEW converts them"
 _MOST_MESSAGES = 100  # a file of another kind has a mistake in every line
 _EXCERPT = 40  # characters
@@ -58,7 +60,7 @@ def lines_of(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
     The stream must cut lines off soon after LONGEST_LINE bytes, or they fill memory before they are refused.
 
     Raises:
-        UserError: a line is too long or not valid UTF-8; the message calls the stream `name`.
+        UserError: a line is too long or not valid UTF-8, or the first looks like UTF-16; messages call the stream `name`.
     """
     plain = True  # only ASCII so far
     for number, line in enumerate(stream, start=1):
@@ -66,6 +68,7 @@ def lines_of(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
             raise UserError(_too_long(name, number, line))
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
+            _check_utf16(name, line)
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -89,6 +92,7 @@ def text_of(stream: IO[bytes], *, name: str) -> str:
     content = stream.read(LARGEST_TEXT + 1)
     if len(content) > LARGEST_TEXT:
         raise UserError(f"{name}: has more than {LARGEST_TEXT:,} bytes, the most that a document may have")
+    _check_utf16(name, content[: content.find(b"\n") + 1] or content)
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -233,8 +237,10 @@ def _count_lines(path: Path, expected: str | None) -> int:
     try:
         with _opened(path, expected) as file:
             while chunk := file.read(_CHUNK):
-                decoder.decode(chunk)
                 first = chunk.find(b"\n")
+                if not begun and not lines:
+                    _check_utf16(str(path), chunk[: first + 1] or chunk)
+                decoder.decode(chunk)
                 if begun + (len(chunk) if first < 0 else first) > LONGEST_LINE:
                     raise UserError(_too_long(str(path), lines + 1, chunk))
                 lines += chunk.count(b"\n")
@@ -271,6 +277,21 @@ def _invalid_utf8(name: str, number: int, line: bytes, error: UnicodeDecodeError
             f"{message}; if it is Windows-1252, as old Western European text is, {_iconv('WINDOWS-1252')} converts it"
         )
     return message
+
+
+def _check_utf16(name: str, line: bytes) -> None:
+    """Raise UserError if the first line of a text is UTF-16 without a mark, which may be valid UTF-8, too."""
+    first, second = (_is_high(line[start:_LOOKED_AT:2]) for start in (0, 1))
+    if first != second:
+        raise UserError(
+            f"{name}, line 1: every second byte is {_HIGHEST} or less; the file looks like UTF-16, which is converted "
+            f"by {_iconv('UTF-16BE' if first else 'UTF-16LE')}"
+        )
+
+
+def _is_high(half: bytes) -> bool:
+    """Whether every second byte of a line may be the larger one of a character of UTF-16."""
+    return len(half) >= _FEWEST and sum(byte <= _HIGHEST for byte in half) > 0.9 * len(half)
 
 
 def _is_windows(line: bytes, error: UnicodeDecodeError) -> bool:

@@ -128,15 +128,38 @@ def refusal(path: Path) -> str:
     return message
 
 
-@pytest.mark.parametrize("text", ["zwölf\neins\n", "“zwölf”\n", "Āzwölf\n", "eins\nzwölf\n"])
+@pytest.mark.parametrize("text", ["zwölf\neins\n", "“zwölf”\n", "Āzwölf\n", "on\nzwölf\n"])
 @pytest.mark.parametrize("encoding", ["UTF-16", "UTF-16LE", "UTF-16BE"])
 def test_utf16_is_named(folder: Path, encoding: str, text: str) -> None:
     """Without a mark only the first line tells the order of the bytes: a line feed has its zero before or after it."""
     file = write(folder / "text", text.encode(encoding))
-    either = encoding != "UTF-16" and text.startswith("eins")
+    either = encoding != "UTF-16" and text.startswith("on")
     hint = f"iconv -f {'UTF-16LE' if either else encoding} -t UTF-8 FILE > NEW"
     hint += " or with UTF-16BE, whichever gives words" if either else ""
     assert refusal(file).endswith(f"; the file looks like UTF-16, which is converted by {hint}")
+
+
+@pytest.mark.parametrize(
+    "text", ["two dogs\nrun\n", "Привет мир\nпривет\n", "שלום עולם\n", "He said “no” to them all.\r\nyes"]
+)
+@pytest.mark.parametrize("encoding", ["UTF-16LE", "UTF-16BE"])
+def test_utf16_that_is_valid_utf8_is_named(folder: Path, encoding: str, text: str) -> None:
+    file = write(folder / "text", text.encode(encoding))
+    assert refusal(file) == (
+        f"{file}, line 1: every second byte is 8 or less; the file looks like UTF-16, which is converted by "
+        f"iconv -f {encoding} -t UTF-8 FILE > NEW"
+    )
+    with pytest.raises(UserError, match="looks like UTF-16"):
+        read_text(file)
+
+
+@pytest.mark.parametrize(
+    "text", ["a\0b\0c\n", "\0\n", "\0" * 9, "a\tb\tc\td\te\n", "\n\n\n\n\n\n", "", "a\n\0b\0c\0d\0e\0f\n"]
+)
+def test_what_is_no_utf16(folder: Path, text: str) -> None:
+    """Text may have null characters."""
+    file = write(folder / "text", text.encode())
+    assert "\n".join(read_lines(file)) == read_text(file).removesuffix("\n") == text.removesuffix("\n")
 
 
 @pytest.mark.parametrize(
