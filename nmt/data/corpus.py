@@ -60,7 +60,7 @@ def lines_of(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
     The stream must cut lines off soon after LONGEST_LINE bytes, or they fill memory before they are refused.
 
     Raises:
-        UserError: a line is too long or not valid UTF-8, or the first looks like UTF-16; messages call the stream `name`.
+        UserError: a line is too long or not valid UTF-8, or the first looks like UTF-16; messages call it `name`.
     """
     plain = True  # only ASCII so far
     for number, line in enumerate(stream, start=1):
