@@ -93,6 +93,16 @@ class HtmlDocument:
         flow: list[Token] = []
         for token in tokens(html):
             translates = elements.translates
+            if (
+                token.name in RAW
+                and token.kind != START
+                and flow
+                and (flow[-1].kind, flow[-1].name) == (OTHER, token.name)
+            ):
+                flow[-1] = flow[-1]._replace(stop=token.stop)  # a script is one thing, which nothing may come into
+                if token.kind == END:
+                    elements.after(token)
+                continue
             if token.kind in (START, END):
                 translates = elements.after(token)
                 self._read_attributes(token, translates=translates)
@@ -131,7 +141,8 @@ class HtmlDocument:
         pieces = []
         for token in parts:
             at = token.start
-            for start, stop, line in self._values.get(token.start, ()):
+            # A token without a character, for a forgotten </svg>, begins where the next one does
+            for start, stop, line in self._values.get(token.start, ()) if token.start < token.stop else ():
                 quote = "'" if self.html[start] == "'" else '"'
                 text = _escaped(translations[line].text).replace(quote, "&#39;" if quote == "'" else "&quot;")
                 pieces += [self.html[at:start], quote, text, quote]
@@ -245,6 +256,7 @@ class HtmlDocument:
                 tags.append(([token], []))
                 last = index
             else:
+                last = self._end_of_others(flow, last, stop)
                 together = flow.tokens[index : last + 1]
                 inside = {one.name for one in together}
                 line.put(separates=not inside.isdisjoint(SEPARATING), breaks="br" in inside)
@@ -254,6 +266,15 @@ class HtmlDocument:
         self.is_marked = self.is_marked or bool(line.marks)
         self.lines.append(line.text)
         return _Text(len(self.lines) - 1, line.marks, tags)
+
+    def _end_of_others(self, flow: _Flow, last: int, stop: int) -> int:
+        """The last token without words right behind a token without words: they stay together, in their order."""
+        while last + 1 < stop and flow.tokens[last + 1].kind in (OTHER, START):
+            following = flow.partners.get(last + 1, last + 1)
+            if flow.has_words(last + 1, following) and not self._is_note(flow, last + 1, following):
+                break
+            last = following
+        return last
 
     def _is_note(self, flow: _Flow, first: int, last: int) -> bool:
         """Whether the tokens are an index such as the 1 of a footnote, which is no part of the word before it."""

@@ -166,7 +166,7 @@ def _utterances(rows: Sequence[str], form: _Form) -> list[list[str]]:
 
 def _in_time(text: str, tags: Sequence[tuple[str, str]]) -> str:
     """A text of WebVTT with its stamps in the order of time, which is that of `tags`: one may not be before another."""
-    stamps = (tag for tag, _ in tags if _STAMP.fullmatch(tag))
+    stamps = (stamp for tag, _ in tags for stamp in _STAMP.findall(tag))
     return _STAMP.sub(lambda stamp: next(stamps, stamp[0]), text)
 
 
@@ -214,16 +214,21 @@ def _piece(rows: Sequence[str], form: _Form) -> _Piece | None:
         else:
             break
     line, tags, enclosing, is_whole = Line(), [], [], True
-    for index in range(start, stop):
-        token = tokens[index]
+    while start < stop:
+        token, index = tokens[start], start
+        start += 1
+        if token.kind != TEXT and index not in together:  # with others right behind it, to stay in their order
+            while start < stop and tokens[start].kind != TEXT and start not in together:
+                start += 1
+            alone = tokens[index:start]
+            is_whole = is_whole and all(other.kind == OTHER for other in alone)
+            is_break = any(other.name == "br" for other in alone)
+            line.put(separates=is_break, breaks=is_break)
+            tags.append((source[token.start : alone[-1].stop], ""))
+            continue
         text = source[max(token.start, before) : min(token.stop, after)]
         if token.kind == TEXT:
             line.write(form.read(text))
-        elif index not in together:
-            is_whole = is_whole and token.kind == OTHER
-            is_break = token.name == "br"
-            line.put(separates=is_break, breaks=is_break)
-            tags.append((text, ""))
         elif token.kind == START:
             line.open()
             enclosing.append(len(tags))

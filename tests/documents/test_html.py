@@ -1,5 +1,6 @@
 """HTML in, HTML out: what is translated, where tags go, and that nothing else changes. lxml judges independently."""
 
+import re
 import time
 from collections import Counter
 from pathlib import Path
@@ -12,7 +13,7 @@ from lxml import html as lxml_html
 
 from nmt.decoding.writing import Translation
 from nmt.documents.html import HtmlDocument
-from nmt.documents.tags import END, START, tokens
+from nmt.documents.tags import END, OTHER, START, tokens
 from tests.documents.imitation import at_random, in_order, in_reverse, same, translated
 
 PAGE = (Path(__file__).parent / "fixtures" / "page.html").read_text(encoding="utf-8")
@@ -214,6 +215,39 @@ def test_a_translation_that_is_its_source_changes_nothing_but_white_space(html: 
 
 
 @pytest.mark.parametrize(
+    "together",
+    [
+        "<script>var a = 1;</script>",
+        "<style>b { color: red }</style>",
+        "<!-- a --><!-- b -->",
+        "<?php if ($x): ?><?php endif ?>",
+        "<br><img>",
+        "<i></i><sup>1</sup><b></b>",
+        "<img><script src='x'></script><br/>",
+    ],
+)
+@pytest.mark.parametrize("around", ["{}", " {}", "{} ", " {} "])
+def test_what_has_no_words_stays_together_and_in_order(together: str, around: str) -> None:
+    """Wherever it goes: a word of the translation inside of a script, or an end before its beginning, breaks a page."""
+    for imitation in (in_order, in_reverse, *map(at_random, range(20))):
+        written = translated(HtmlDocument(f"<p>the dog{around.format(together)}runs <b>in a</b> park.</p>"), imitation)
+        assert written.count(together) == 1
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<p><svg><path d='x'/><b title='a man'>a dog</b>",
+        "<math><mi>x</mi><img alt='a man'> a dog",
+        "<svg><p title='a man'>a",
+    ],
+)
+def test_a_translated_attribute_behind_a_forgotten_end_tag(html: str) -> None:
+    written = translated(HtmlDocument(html), in_order)
+    assert written == re.sub("'a man'", "'A MAN'", html).replace("a dog", "A DOG").replace(">a", ">A")
+
+
+@pytest.mark.parametrize(
     ("html", "lines"),
     [
         ("<script>a <!-- b</script>c", ["c"]),
@@ -234,7 +268,13 @@ def test_scripts_end_as_in_a_browser(html: str, lines: list[str]) -> None:
 
 BROKEN = """<b> </b> <i </ < > & &amp &#xD800; &#0; <!-- --> <p> </p> " ' = <script> </script> <title> <br/> <? <! /
 ä <pre> <li/translate=no> </li> <code> </code> <svg/> <svg> </svg> ]]> </3 <![CDATA[ ]]> <table><tr><td>"""
-FRAGMENTS = st.sampled_from([*BROKEN.split(), "<a b='", "</title >", "<script><!--", "x y", " ", "\n", "\0"])
+FRAGMENTS = st.sampled_from(
+    ["<script>a</script>", *BROKEN.split(), "<a b='", "</title >", "<script><!--", "x y", " ", "\n", "\0"]
+)
+
+
+def scripts(html: str) -> Counter[str]:
+    return Counter(html[part.start : part.stop] for part in tokens(html) if (part.kind, part.name) == (OTHER, "script"))
 
 
 @settings(max_examples=500, deadline=None)
@@ -246,6 +286,7 @@ def test_broken_html(html: str, seed: int) -> None:
     document = HtmlDocument(html)
     written = translated(document, at_random(seed))
     assert Counter(tags_of(html)) == Counter(tags_of(written))
+    assert scripts(written) == scripts(html)
     assert document.lines or written == html
 
 

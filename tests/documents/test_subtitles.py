@@ -259,6 +259,18 @@ def test_time_grows_with_the_length(begun: str, unit: str, form: Literal["srt", 
     assert seconds(8_000) < 0.5 + 64 * seconds(500)
 
 
+@pytest.mark.parametrize("tags", [r"{\i1}{\b1}", r"\h\h", r"{\an8}\N", r"<br>{\x}</i>"])
+@pytest.mark.parametrize("form", ["srt", "vtt"])
+def test_tags_beside_each_other_stay_in_order(tags: str, form: Literal["srt", "vtt"]) -> None:
+    if form == "vtt":
+        tags = "<00:01.000></i><c>"
+    for around in ("{}", " {}", "{} ", " {} "):
+        text = cues(f"the dog{around.format(tags)}runs in a park.")
+        text = text if form == "srt" else f"WEBVTT\n\n{text.replace(',', '.')}"
+        for imitation in (in_order, in_reverse, *map(at_random, range(20))):
+            assert translated(Subtitles(text, name="", form=form), imitation).count(tags) == 1
+
+
 PARTS = st.sampled_from(
     [
         "a",
