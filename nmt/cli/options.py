@@ -67,7 +67,7 @@ def read_decoding_value(option: str, text: str | None, *, key: str) -> Checking[
     try:
         return checked_value(("decoding", key), _value(text))
     except UserError as error:
-        yield f"{option} {shlex.quote(text)}: {error}"
+        yield f"{option} {shlex.quote(text)}: {str(error).removesuffix(', or null')}"  # which is to leave it out
 
 
 def read_sampling(options: Mapping[str, Any]) -> Checking[SamplingConfig | None]:

@@ -41,7 +41,7 @@ from nmt.jobs.stopping import Interrupted, handled, is_heard, leaving, telling
 from nmt.jobs.team import told_by_the_first
 from nmt.jobs.torchrun import job
 from nmt.models.combinations import FAMILIES, start_warnings
-from nmt.models.model_file import LONGEST_SOURCE, ModelFile, longest_trained, save_model
+from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model, longest_trained, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.distributed import LostProcess, Processes, joined
 from nmt.training.dry_run import describe, parameters
@@ -218,6 +218,11 @@ def _run(
             log(f"{interruption}; the state is saved, continue with --resume")
         return interruption.exit_code
     log(f"finished: {progress.finished}, {progress.seconds / 60:.1f} minutes; the best model is {folder.best_path}")
+    if processes.is_first:
+        try:
+            load_model(folder.best_path)
+        except UserError as error:  # such as weights of a training that diverged, and was not to be stopped for it
+            log(f"warning: {error}")
     return 0
 
 

@@ -745,8 +745,8 @@ class DecodingConfig(Section):
     """Source pieces translated together, including padding; larger beams make smaller batches. It affects speed and
     memory, and results by no more than rounding."""
     batch_sentences: Count | None = None
-    """At most this many sentences are translated together; null: as many as batch_tokens has room for. A CPU with
-    several cores computes several batches at once."""
+    """At most this many sentences are translated together; without a number, as many as batch_tokens has room for. A
+    CPU with several cores computes several batches at once."""
     minimum_length: int = Field(default=0, ge=0, le=1000)
     """A translation has at least this many pieces, or its maximum length if that is shorter."""
     minimum_length_ratio: float = Field(default=0.0, ge=0.0, le=100.0)

@@ -354,6 +354,15 @@ def _unreadable(path: Path, error: OSError) -> str:
     return f"{path}: cannot be read ({error.strerror or error})"
 
 
+def half_of_a_pair(text: str) -> int | None:
+    """The place of half of a surrogate pair, which is no character, and which UTF-8 does not have."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        return error.start
+    return None
+
+
 def excerpt(text: str) -> str:
     """A word or a line as a message quotes it: its first characters."""
     return repr(text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}...")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
-from nmt.data.corpus import excerpt
+from nmt.data.corpus import excerpt, half_of_a_pair
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.batched_search import longest_translation
 from nmt.decoding.options import TranslationOptions
@@ -69,8 +69,15 @@ class Reader:
     ) -> Checking[list[list[Segment]]]:
         """The segments of each line, none for a blank one; yields what cannot be required of a line.
 
-        `first` is the number of the first line. `prefixes` and `constraints` have one line for each of them.
+        `first` is the number of the first line. `prefixes` and `constraints` have one line for each of them. Raises
+        UserError for half of a surrogate pair, which no subword model can read.
         """
+        for what, texts in (("", lines), ("the prefix of ", prefixes), ("the constraints of ", constraints)):
+            for number, text in enumerate(texts, first + 1):
+                if (half := half_of_a_pair(text)) is not None:
+                    name = f"line {number}" if self.numbered else excerpt(lines[number - first - 1])
+                    problem = f"has half of a surrogate pair, U+{ord(text[half]):04X}, which is no character"
+                    raise UserError(f"{what}{name}: {problem}")
         glossary = self.options.glossary
         segments = self._cut(lines, first)
         target = self.vocabularies.target

@@ -4,11 +4,11 @@
 `translate_document` does both with a translator.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
+from nmt.data.corpus import half_of_a_pair
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.translator import Translator
 from nmt.decoding.writing import Translation
@@ -16,8 +16,6 @@ from nmt.documents.formats import FORMATS, Format
 from nmt.documents.html import HtmlDocument
 from nmt.documents.subtitles import Subtitles
 from nmt.errors import UserError
-
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Document(Protocol):
@@ -56,10 +54,10 @@ def read_document(text: str, *, format: Format, name: str = "the document") -> D
     """Read a document. Raises UserError, which calls it `name`, for an unknown format and for what it cannot have."""
     if format not in FORMATS:  # from a program that is not checked by its types
         raise UserError(f"format {format!r}: unknown; choose one of {', '.join(FORMATS)}")
-    if half := _SURROGATE.search(text):
-        line = text.count("\n", 0, half.start()) + 1
+    if (half := half_of_a_pair(text)) is not None:
+        line = text.count("\n", 0, half) + 1
         raise UserError(
-            f"{name}, line {line}: has half of a surrogate pair, U+{ord(half[0]):04X}, which is no character"
+            f"{name}, line {line}: has half of a surrogate pair, U+{ord(text[half]):04X}, which is no character"
         )
     return _READ[format](text, name)
 

@@ -190,10 +190,19 @@ class CosineScore(DotScore):
         self.temperature = nn.Parameter(torch.tensor(10.0)) if learned else float(temperature)
 
     def project(self, values: Tensor) -> Tensor:
-        return functional.normalize(values, dim=-1)
+        return _unit(values)
 
     def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
-        return self.temperature * super().forward(functional.normalize(query, dim=-1), keys, past)
+        return self.temperature * super().forward(_unit(query), keys, past)
+
+
+def _unit(vectors: Tensor) -> Tensor:
+    """v / ‖v‖; 0 stays 0, and passes a gradient on as it is, where v / max(‖v‖, ε) would make it 1/ε times as large.
+
+    A state is 0 where the first word was dropped and biases are still 0.
+    """
+    lengths = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
+    return vectors / lengths.masked_fill(lengths == 0, 1.0)
 
 
 class LocationScore(Score):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl
 
+from nmt.data.corpus import half_of_a_pair
 from nmt.documents.formats import FORMATS, Format
 from nmt.errors import Checking, UserError
 from nmt.serving.languages import Pair
@@ -126,7 +127,7 @@ def _texts(value: object, limits: Limits) -> Checking[list[str]]:
             yield f"{which} is {shown(text)}; it must be a text"
         elif len(text) > limits.characters:
             yield f"{which} has {len(text)} characters; at most {limits.characters} are translated"
-        elif (surrogate := _lone_surrogate(text)) is not None:
+        elif (surrogate := half_of_a_pair(text)) is not None:
             yield f"{which} is no text: its character {surrogate + 1} is half of a surrogate pair"
         else:
             right.append(text)
@@ -136,15 +137,6 @@ def _texts(value: object, limits: Limits) -> Checking[list[str]]:
 def _weights(texts: Sequence[str]) -> int:
     """How many weights the alignments have, if each line becomes as many words as it has."""
     return sum(len(line.split()) ** 2 for text in texts for line in text.split("\n"))
-
-
-def _lone_surrogate(text: str) -> int | None:
-    """The place of a character that UTF-8 does not have."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        return error.start
-    return None
 
 
 def _pair(fields: Mapping[str, Any], models: "Served") -> Checking[Pair | None]:

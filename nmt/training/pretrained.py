@@ -5,7 +5,6 @@ It knows models and vocabularies; how files are read is the business of `nmt.dat
 
 import hashlib
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from nmt.config import Config, ModelConfig, Problem
 from nmt.config.schema import EmbeddingsConfig
 from nmt.data.subwords import Vocabularies
 from nmt.data.word_vectors import WordVectors, check_size, read_vectors
-from nmt.errors import Checking, UserError, caught, checked
+from nmt.errors import Checking, UserError, checked
 from nmt.models.model_file import LARGEST_WEIGHT
 from nmt.models.seq2seq import Seq2Seq
 from nmt.symbols import PIECES
@@ -27,6 +26,7 @@ class _Table(NamedTuple):
 
     name: str
     side: int  # 0: source, 1: target
+    key: str  # that names the file
     path: Path
 
 
@@ -49,12 +49,13 @@ def _tables(config: ModelConfig) -> Iterator[_Table]:
     """Where both sides share one embedding, it is that of the source, whichever side names the file."""
     embeddings = config.embeddings or EmbeddingsConfig()
     if config.tie_embeddings == "all":
-        sides = [("source and target", embeddings.source or embeddings.target)]
+        key = "source" if embeddings.source else "target"
+        sides = [("source and target", key, embeddings.source or embeddings.target)]
     else:
-        sides = [("source", embeddings.source), ("target", embeddings.target)]
-    for side, (name, path) in enumerate(sides):
+        sides = [("source", "source", embeddings.source), ("target", "target", embeddings.target)]
+    for side, (name, key, path) in enumerate(sides):
         if path is not None:
-            yield _Table(name, side, path)
+            yield _Table(name, side, f"model.embeddings.{key}", path)
 
 
 def embedding_problems(config: Config) -> Iterator[Problem]:
@@ -76,11 +77,13 @@ def read_pretrained(config: ModelConfig, vocabularies: Vocabularies) -> Pretrain
 
 def _reading(config: ModelConfig, vocabularies: Vocabularies) -> Checking[Pretrained]:
     pretrained = Pretrained({}, [])
-    for name, side, path in _tables(config):
+    for name, side, key, path in _tables(config):
         pieces = vocabularies[side].pieces(range(vocabularies[side].size))
-        reading = partial(read_vectors, path, pieces, size=config.embedding_size, largest=LARGEST_WEIGHT)
-        vectors = yield from caught(reading, None)
-        if vectors is not None:
+        try:
+            vectors = read_vectors(path, pieces, size=config.embedding_size, largest=LARGEST_WEIGHT)
+        except UserError as error:
+            yield from (f"{key}: {message}" for message in error.messages)
+        else:
             count, most = len(vectors.ids), len(pieces) - len(PIECES)
             pretrained.vectors[name] = vectors
             pretrained.report.append(

@@ -100,6 +100,7 @@ def test_what_is_no_size(text: str) -> None:
     [
         ("--min-length=-1", "--min-length -1: allowed: a whole number, at least 0 and at most 1,000"),
         ("--min-length-ratio=half", "--min-length-ratio half: allowed: a number, at least 0 and at most 100"),
+        ("--batch-sentences=null", "--batch-sentences null: allowed: a whole number, at least 1 and at most 1,000,000"),
         ("--no-repeat-ngram-size=2.5", "--no-repeat-ngram-size 2.5: allowed: a whole number, at least 0"),
         ("--length-penalty=0_1", "--length-penalty 0_1: allowed: "),
         ("--suppress-unknown=perhaps", "--suppress-unknown perhaps: allowed: true or false"),
@@ -108,6 +109,7 @@ def test_what_is_no_size(text: str) -> None:
 def test_what_is_no_rule(argument: str, expected: str) -> None:
     _, (problem,) = searched(argument)
     assert problem.startswith(expected)
+    assert "null" not in problem.removeprefix(argument.replace("=", " "))
 
 
 def test_paths_that_cannot_be_asked_about_are_problems_too(tmp_path: Path) -> None:

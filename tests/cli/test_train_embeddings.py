@@ -130,7 +130,7 @@ def test_every_mistake_in_both_files_before_training(tmp_path: Path, tiny: Path,
         assert train(tiny, tmp_path / "run", embeddings(source=source, target=target), *more) == 2
         errors = capsys.readouterr().err
         assert f"{source}, line 2: 'nan' in the vector of 'the'" in errors
-        assert f"{target}: has none of the vocabulary's pieces" in errors
+        assert f"model.embeddings.target: {target}: has none of the vocabulary's pieces" in errors
         assert not (tmp_path / "run").exists()
 
 

@@ -102,9 +102,14 @@ def test_a_loss_beyond_that_of_guessing_is_a_failure(
     assert state_of(tmp_path / "run").numbers == before
 
 
-def test_divergence_null_never_stops(tmp_path: Path, tiny: Path, train: Train) -> None:
+def test_divergence_null_never_stops(
+    tmp_path: Path, tiny: Path, train: Train, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That the model is of no use is told here, and not first by who reads it."""
     settings = ("training.optimizer.learning_rate=1e6", "training.max_epochs=1")
     assert train(tiny, tmp_path / "run", *settings, "training.divergence=null") == 0
+    best = tmp_path / "run" / "best.safetensors"
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"warning: {best}: of no use: its weights ")
 
 
 def test_a_loss_that_rises_from_the_best_is_no_failure(

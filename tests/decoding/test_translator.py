@@ -399,3 +399,19 @@ def test_what_is_not_given_comes_from_the_configuration(copy_model, vocabularies
     assert configured == list(
         translate(Translator([copy_model], vocabularies), text, beam_size=2, batch_tokens=1, length_penalty="none")
     )
+
+
+@pytest.mark.parametrize(
+    ("more", "what"),
+    [
+        ({}, "line 12"),
+        ({"prefixes": ["", "\udfff"]}, "the prefix of line 12"),
+        ({"constraints": ["", "a\ta \udfff"]}, "the constraints of line 12"),
+    ],
+)
+def test_half_of_a_surrogate_pair_is_told(copy_model, vocabularies, more: dict[str, list[str]], what: str) -> None:
+    """A Python text may have it; SentencePiece would fail with a message about C++."""
+    lines = ["a b", "a b" if more else "a \udfff"]
+    with pytest.raises(UserError) as error:
+        list(Translator([copy_model], vocabularies).translate(lines, first=10, **more))
+    assert str(error.value) == f"{what}: has half of a surrogate pair, U+DFFF, which is no character"

@@ -136,6 +136,18 @@ def test_cosine_by_hand() -> None:
     assert scored(score, [3.0, 4.0], memory) == pytest.approx([4.8, 5.0, -5.0, 0.0])
 
 
+def test_a_vector_of_length_0_has_an_ordinary_gradient_for_the_cosine() -> None:
+    """As where the first word is dropped while all biases are 0; ε would have made it 10¹² times as large."""
+    score = CosineScore(2, 2, temperature=1.0)
+    query, keys = torch.zeros(1, 1, 2, requires_grad=True), torch.tensor([[[0.0, 0.0], [3.0, 4.0]]], requires_grad=True)
+    score(query, score.project(keys), FIRST).sum().backward()
+    torch.testing.assert_close(query.grad, torch.tensor([[[0.6, 0.8]]]))
+    assert torch.equal(keys.grad, torch.zeros(1, 2, 2))
+    query = torch.tensor([[[5.0, 0.0]]])
+    score(query, score.project(keys), FIRST)[..., 0].sum().backward()
+    torch.testing.assert_close(keys.grad[0, 0], torch.tensor([1.0, 0.0]))
+
+
 def test_plain_cosine() -> None:
     """With τ = 1 the score is the cosine, and there is nothing to learn."""
     score = CosineScore(2, 2, temperature=1.0)
