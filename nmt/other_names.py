@@ -69,7 +69,6 @@ PLACED: Final[Mapping[str, str]] = {
     "decoding.alpha": "decoding.length_penalty",
     "model.attention.name": "model.attention.score",
     "model.attention.type": "model.attention.score",
-    "model.encoder.type": "model.encoder.cell",
 }
 
 VALUES: Final[Mapping[str, Sequence[str]]] = {
@@ -95,6 +94,7 @@ OPTIONS: Final[Mapping[str, Sequence[str]]] = {
 
 # Of the commands that use models: the first that a command has is the one
 OTHER_OPTIONS: Final[Mapping[str, Sequence[str]]] = {
+    "--metrics": ("m", "metric"),
     "--model": ("m", "models", "path", "checkpoint", "ckpt", "load_path", "model_path"),
     "--input": ("i", "src", "source", "text"),
     "--source": ("s", "src", "input"),
@@ -104,20 +104,21 @@ OTHER_OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "--output": ("o", "out", "save", "output_path"),
     "--batch-sentences": ("batch_size", "bsz", "max_batch_size", "max_sentences", "mini_batch"),
     "--device": ("cuda", "gpu", "gpus", "use_cuda", "use_gpu"),
-    "--length-penalty": ("alpha", "beam_alpha", "lenpen", "normalize"),
-    "--metrics": ("m", "metric"),
+    "--length-penalty": ("alpha", "beam_alpha", "lenpen"),
     "--n-best": ("nbest", "num_hypotheses", "num_return_sequences"),
     "--no-repeat-ngram-size": ("block_ngram_repeat",),
     "--normalise": ("normalize",),
     "--precision": ("compute_type", "dtype", "fp16", "bf16", "int8", "quantize", "quantization"),
     "--replace-unknown": ("replace_unk", "replace_unknowns"),
     "--sample": ("do_sample", "sampling", "random_sampling"),
-    "--suppress-unknown": ("ban_unk_token", "disable_unk", "generate_unk"),
+    "--suppress-unknown": ("ban_unk_token", "disable_unk"),
     "--top-k": ("random_sampling_topk", "sampling_topk"),
     "--top-p": ("nucleus", "random_sampling_topp", "sampling_topp"),
     "--weights": ("w",),
 }
 
+# A limit by itself, which here is what two keys make together
+LIMITS: Final = ("max_decoding_length", "max_new_tokens", "max_output_length")
 THREADS: Final = ("cpu_threads", "inter_threads", "intra_threads", "j", "num_threads", "threads")  # none is an option
 
 
@@ -144,6 +145,11 @@ def other_option(name: str, options: Collection[str]) -> str | None:
     """The one of the `options` of another command than nmt-train that is called `name` elsewhere."""
     plain = _plain(name)
     return next((option for option, names in OTHER_OPTIONS.items() if option in options and plain in names), None)
+
+
+def is_limit(name: str) -> bool:
+    """Whether it would set how long a translation may be, however long its source is."""
+    return _plain(name) in LIMITS
 
 
 def are_threads(name: str) -> bool:

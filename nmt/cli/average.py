@@ -25,7 +25,7 @@ from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model, longest
 from nmt.training.averaging import WeightedMean
 from nmt.training.finetuning import why_not_alike
 
-_BEGAN_APART = 0.1  # cosine of weights, below: two runs from other starts have 0.0, a run's first and last epoch more
+_BEGAN_APART = 0.1  # cosine of matrices, below: those of two runs from other starts have nothing in common
 
 
 @dataclass(frozen=True, kw_only=True)

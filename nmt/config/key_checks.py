@@ -30,7 +30,7 @@ from nmt.config.problems import Problem, in_words, joined, nearest_hint, unknown
 from nmt.config.schema import Config
 from nmt.config.yaml_text import KeyPath
 from nmt.errors import UserError, nearest
-from nmt.other_names import PLACED, our_keys, our_option
+from nmt.other_names import PLACED, is_limit, our_keys, our_option
 
 MOST_PROBLEMS = 100  # reported at once; looking for the names that 10,000 keys might mean would take a minute
 _ROUNDS = 10  # replacing a mistake can uncover others below it; no part of the schema is nested deeper than this
@@ -58,16 +58,20 @@ def check_keys(tree: Any, base: Path | None) -> Checked:
     doubtful: list[KeyPath] = []
     missing: set[KeyPath] = set()
     meant: set[KeyPath] = set()  # by unknown keys
+
+    def told() -> list[Problem]:
+        return [problem for path, problem in problems.items() if path not in missing & meant]
+
     for _ in range(_ROUNDS):
         try:
             config = Config.model_validate(tree, context={"base": base})
-            return Checked(config, [problems[path] for path in problems if path not in missing & meant], doubtful)
+            return Checked(config, told(), doubtful)
         except ValidationError as error:
             mended = tree
             for detail in error.errors(include_url=False):
                 path, kind = _key_path(detail), detail["type"]
-                if len(problems) > MOST_PROBLEMS:
-                    return Checked(None, list(problems.values()), doubtful)
+                if len(told()) > MOST_PROBLEMS:
+                    return Checked(None, told(), doubtful)
                 if path not in problems:  # every alternative of a value such as "1 epoch" or 500 has its own error
                     problems[path] = _problem(path, kind, tree)
                     intended = _doubtful(path, kind, tree)
@@ -78,7 +82,7 @@ def check_keys(tree: Any, base: Path | None) -> Checked:
                         meant.update(intended)
                     mended = _mended(path, kind, mended, len(problems))
             tree = mended
-    return Checked(None, list(problems.values()), doubtful)
+    return Checked(None, told(), doubtful)
 
 
 def checked_value(path: KeyPath, value: Any) -> Any:
@@ -175,6 +179,8 @@ def _hint(path: KeyPath, siblings: list[str]) -> str:
     key = str(path[-1])
     if option := our_option(key):
         return f"it is the option {option} of nmt-train"
+    if is_limit(key):
+        return "nearest: decoding.max_length_extra, with decoding.max_length_ratio 0"
     known, is_placed = _called_so_elsewhere(path), dotted(path) in PLACED
     if not is_placed and (homes := sections_with(key)):
         return joined(nearest_hint(path[-1], siblings), f"it belongs to {', or '.join(homes)}")

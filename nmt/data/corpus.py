@@ -32,7 +32,7 @@ GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _NUL = 4  # of so many bytes, more than one is 0: in UTF-16, every second one of Latin letters
 _HIGHEST = 8  # of the larger bytes in UTF-16 of Latin, Greek, Cyrillic, Hebrew, Arabic: no text has such characters
-_FEWEST, _LOOKED_AT = 4, 1000  # characters and bytes of a line, to tell UTF-16
+_FEWEST, _LOOKED_AT = 4, 1000  # characters and bytes at the beginning of a text, to tell UTF-16
 _RETURNS = "if they are line ends, as on old Macs, tr '\\r' '\\n' < FILE > NEW converts them"
 _MOST_MESSAGES = 100  # a file of another kind has a mistake in every line
 _EXCERPT = 40  # characters
@@ -63,12 +63,15 @@ def lines_of(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
         UserError: a line is too long or not valid UTF-8, or the first looks like UTF-16; messages call it `name`.
     """
     plain = True  # only ASCII so far
+    beginning = b""
     for number, line in enumerate(stream, start=1):
         if len(line) > LONGEST_LINE and len(line.removesuffix(b"\n")) > LONGEST_LINE:
             raise UserError(_too_long(name, number, line))
+        if len(beginning) < _LOOKED_AT:
+            beginning += line[:_LOOKED_AT]
+            _check_utf16(name, beginning)
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
-            _check_utf16(name, line)
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -92,7 +95,7 @@ def text_of(stream: IO[bytes], *, name: str) -> str:
     content = stream.read(LARGEST_TEXT + 1)
     if len(content) > LARGEST_TEXT:
         raise UserError(f"{name}: has more than {LARGEST_TEXT:,} bytes, the most that a document may have")
-    _check_utf16(name, content[: content.find(b"\n") + 1] or content)
+    _check_utf16(name, content)
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -239,7 +242,7 @@ def _count_lines(path: Path, expected: str | None) -> int:
             while chunk := file.read(_CHUNK):
                 first = chunk.find(b"\n")
                 if not begun and not lines:
-                    _check_utf16(str(path), chunk[: first + 1] or chunk)
+                    _check_utf16(str(path), chunk)
                 decoder.decode(chunk)
                 if begun + (len(chunk) if first < 0 else first) > LONGEST_LINE:
                     raise UserError(_too_long(str(path), lines + 1, chunk))
@@ -279,9 +282,11 @@ def _invalid_utf8(name: str, number: int, line: bytes, error: UnicodeDecodeError
     return message
 
 
-def _check_utf16(name: str, line: bytes) -> None:
-    """Raise UserError if the first line of a text is UTF-16 without a mark, which may be valid UTF-8, too."""
-    first, second = (_is_high(line[start:_LOOKED_AT:2]) for start in (0, 1))
+def _check_utf16(name: str, beginning: bytes) -> None:
+    """Raise UserError if a text that begins so is UTF-16 without a mark, which may be valid UTF-8, too."""
+    if beginning.startswith((*_UTF16_MARKS, codecs.BOM_UTF8)):
+        return
+    first, second = (_is_high(beginning[start:_LOOKED_AT:2]) for start in (0, 1))
     if first != second:
         raise UserError(
             f"{name}, line 1: every second byte is {_HIGHEST} or less; the file looks like UTF-16, which is converted "
@@ -290,7 +295,7 @@ def _check_utf16(name: str, line: bytes) -> None:
 
 
 def _is_high(half: bytes) -> bool:
-    """Whether every second byte of a line may be the larger one of a character of UTF-16."""
+    """Whether every second byte of a text may be the larger one of a character of UTF-16."""
     return len(half) >= _FEWEST and sum(byte <= _HIGHEST for byte in half) > 0.9 * len(half)
 
 

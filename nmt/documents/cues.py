@@ -24,9 +24,10 @@ _TIMES = re.compile(rf"\s*{_STAMP}\s*-->\s*{_STAMP}(?:\s.*)?")
 _TWO_STAMPS = re.compile(r"\s*\d{1,3}:\d{1,2}:\d{1,2}\D.*\d{1,3}:\d{1,2}:\d{1,2}")
 _LIKE_STAMP = re.compile(r"\d[:.,]\d+[:.,]\d")
 _NUMBER = re.compile(r"\s*\d+\s*")
-_WEB_STAMP = r"(?:([0-9]+):)?([0-5][0-9]):([0-5][0-9])\.([0-9]{3})"
+_WEB_STAMP = r"(?:([0-9]{1,9}):)?([0-5][0-9]):([0-5][0-9])\.([0-9]{3})"
 _WEB_TIMES = re.compile(rf"[ \t]*{_WEB_STAMP}[ \t]*-->[ \t]*{_WEB_STAMP}(?![0-9])[ \t]*(.*)")
-_WEB_TWO_STAMPS = re.compile(r"\s*(?:\d{1,3}:)?\d{1,2}:\d{1,2}[.,]\d.*?\d{1,2}:\d{1,2}[.,]\d")
+_WEB_LIKE_STAMP = r"(?:\d{1,3}:)?\d{1,2}:\d{1,2}[.,]\d{1,3}"
+_WEB_LIKE_TIMES = re.compile(rf"\s*{_WEB_LIKE_STAMP}\s*[-–—=]+>?\s*{_WEB_LIKE_STAMP}")
 _WEB_FIRST = re.compile(r"\ufeff?WEBVTT(?:[ \t].*)?")
 _WEB_APART = re.compile(r"NOTE(?:[ \t].*)?|(?:STYLE|REGION)[ \t]*")  # begins a block that is no cue
 
@@ -103,7 +104,7 @@ def of_webvtt(text: str, name: str) -> Checking[list[Run]]:
             times, place, is_apart = _seconds(match.groups()[:8]), match[9].strip(), False
             _add(found, Run([row], None))
             continue
-        if not is_apart and ("-->" in bare or _WEB_TWO_STAMPS.match(bare)):
+        if not is_apart and ("-->" in bare or _WEB_LIKE_TIMES.match(bare)):
             damaged.append(index)
         is_text = times is not None and bare and not is_apart and not is_name
         _add(found, Run([row], times, place) if is_text else Run([row], None))

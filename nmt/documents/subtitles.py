@@ -28,9 +28,12 @@ LONGEST_SENTENCE = 6  # cues; where no sentence ends for longer, as without punc
 _ESCAPE = r"(?<!\b[A-Za-z]:)\\"  # C:\Nas is a path
 _STYLE = r"\{\\[^{}\n]*\}"
 _RUBY = r"<rt[^<>\n]*>[^<>\n]*</rt>"  # how the word before it is read
+_WHEN = r"<(?:\d{2,}:)?\d\d:\d\d\.\d{3}>"  # likewise, in SubRip that was WebVTT
 _STAMP = re.compile(r"<[0-9][^<>\n]*>")  # when what follows it is shown; in the order of time
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?(?:\s([^<>\n]*))?>")
-_REFERENCE = re.compile(r"&#?[0-9A-Za-z]{1,32};?|.", re.DOTALL)  # or any other character
+_CHARACTER = re.compile(r"&#?[0-9A-Za-z]{1,32};|.", re.DOTALL)  # as a reference, or itself
+_LAST_REFERENCE = re.compile(r"&#?[0-9A-Za-z]{1,32};\Z")
+_LONGEST_REFERENCE = 35
 _PLACE = re.compile(r"\{\\(?:an?\d|pos)[^{}]*\}")
 _SPACES = "".join(character for character in map(chr, range(0x3001)) if character.isspace())
 _DASHES = "-–—‐"
@@ -55,7 +58,7 @@ class _Form(NamedTuple):
 _FORMS = {
     "srt": _Form(
         of_subrip,
-        re.compile(rf"<(/?)([A-Za-z][A-Za-z0-9]*)(?![A-Za-z0-9])[^<>\n]*>|{_STYLE}|{_ESCAPE}[Nh]"),
+        re.compile(rf"<(/?)([A-Za-z][A-Za-z0-9]*)(?![A-Za-z0-9])[^<>\n]*>|{_STYLE}|{_WHEN}|{_ESCAPE}[Nh]"),
         re.compile(rf".*?(?:\n|<[Bb][Rr]\b[^<>\n]*>|{_ESCAPE}N)|.+"),
         str,
         str,
@@ -177,19 +180,6 @@ def _spoken(source: str, form: _Form) -> str:
     return text[blank.end() :] if blank else text
 
 
-def _characters(source: str, form: _Form) -> tuple[str, Sequence[int]]:
-    """The text that is written so, and where in `source` each of its characters begins, and where it ends."""
-    if form.read is str or "&" not in source:
-        return source, range(len(source) + 1)
-    text: list[str] = []
-    places: list[int] = []
-    for reference in _REFERENCE.finditer(source):
-        characters = form.read(reference[0])
-        text.append(characters)
-        places.extend([reference.start()] * len(characters))
-    return "".join(text), [*places, len(source)]
-
-
 def _piece(rows: Sequence[str], form: _Form) -> _Piece | None:
     """The text of these rows; None where there is nothing to translate."""
     source = "".join(rows)
@@ -249,14 +239,22 @@ def _piece(rows: Sequence[str], form: _Form) -> _Piece | None:
 
 def _begin(source: str, start: int, stop: int, form: _Form) -> int:
     """Where of the text source[start:stop] begins what is translated: after white space, dashes, signs of music."""
-    text, places = _characters(source[start:stop], form)
-    return start + places[len(text) - len(text.lstrip(f"{_SPACES}{_DASHES}{_SIGNS}"))]
+    for character in _CHARACTER.finditer(source, start, stop):
+        if form.read(character[0]).strip(f"{_SPACES}{_DASHES}{_SIGNS}"):
+            return character.start()
+    return stop
 
 
 def _end(source: str, start: int, stop: int, form: _Form) -> int:
     """Where of the text source[start:stop] ends what is translated: before white space and signs of music."""
-    text, places = _characters(source[start:stop], form)
-    return start + places[len(text.rstrip(f"{_SPACES}{_SIGNS}"))]
+    others = f"{_SPACES}{_SIGNS}"
+    while stop > start:
+        reference = _LAST_REFERENCE.search(source, max(start, stop - _LONGEST_REFERENCE), stop)
+        last = source[stop - 1] if reference is None else reference[0]
+        if form.read(last).strip(others):
+            break
+        stop -= len(last)
+    return stop
 
 
 def _tokens(source: str, form: _Form) -> list[Token]:

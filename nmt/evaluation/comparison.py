@@ -80,8 +80,8 @@ class Significance:
 
     `p_values[system][metric]`: the probability of a difference at least as large as the one seen, in either direction,
     if the two systems were equally good; None if the metric counts the same in every sentence of both, as in identical
-    translations, where sacreBLEU's would be the smallest possible one. `signatures`: sacreBLEU's by metric, with the
-    samples and the seed.
+    translations, or is 0 for both, where sacreBLEU's would be the smallest possible one. `signatures`: sacreBLEU's by
+    metric, with the samples and the seed.
     """
 
     method: Method

@@ -235,7 +235,7 @@ def _verdict(comparison: Comparison, scored: System) -> str:
     if titles["unclear"]:
         parts.append(f"in {_listed(titles['unclear'])} the difference may be chance")
     if titles["equal"]:
-        parts.append(f"in {_listed(titles['equal'])} no sentence counts differently")
+        parts.append(f"in {_listed(titles['equal'])} there is nothing to test")
     return f"{'' if told else f'{shown(scored.name)}: '}{'; '.join(parts)}."
 
 

@@ -175,6 +175,9 @@ class ScaledGeneralScore(GeneralScore):
         return super().project(values) / math.sqrt(self.layer.out_features)
 
 
+SHORTEST = 1e-6  # of the vectors that have a direction
+
+
 class CosineScore(DotScore):
     """e_ts = τ · h_tᵀ h̄_s / (‖h_t‖ ‖h̄_s‖), with a temperature τ (Graves et al. 2014, arXiv 1410.5401, eq. 5-6).
 
@@ -197,12 +200,12 @@ class CosineScore(DotScore):
 
 
 def _unit(vectors: Tensor) -> Tensor:
-    """v / ‖v‖; 0 stays 0, and passes a gradient on as it is, where v / max(‖v‖, ε) would make it 1/ε times as large.
+    """v / ‖v‖; v itself where it is shorter than SHORTEST, for its gradient would be as much larger as it is shorter.
 
     A state is 0 where the first word was dropped and biases are still 0.
     """
     lengths = torch.linalg.vector_norm(vectors, dim=-1, keepdim=True)
-    return vectors / lengths.masked_fill(lengths == 0, 1.0)
+    return vectors / lengths.masked_fill(lengths < SHORTEST, 1.0)
 
 
 class LocationScore(Score):

@@ -27,11 +27,15 @@ class WeightedMean:
         self._shares += share
 
     def agreement(self, weights: Mapping[str, Tensor]) -> float:
-        """The cosine of the angle between the mean and other weights, all of them as one vector; about 0 by chance."""
+        """The cosine of the angle between the mean and other weights, all matrices as one vector; about 0 by chance.
+
+        Vectors, such as biases, may start at the same numbers in every model.
+        """
         products = torch.zeros(3, dtype=torch.float64)
         for name, total in self._sums.items():
-            mean, other = total.flatten(), weights[name].double().flatten()
-            products += torch.stack([mean @ other, mean @ mean, other @ other])
+            if total.dim() > 1:
+                mean, other = total.flatten(), weights[name].double().flatten()
+                products += torch.stack([mean @ other, mean @ mean, other @ other])
         together, mine, others = products.tolist()
         return together / math.sqrt(mine * others) if mine * others > 0 else 1.0
 

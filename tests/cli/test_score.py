@@ -143,13 +143,13 @@ def test_files_that_do_not_go_together(trained: Path, files: Path, capsys: Captu
     assert "--json -: standard output has the scores" in message
 
 
-@pytest.mark.usefixtures("files")
 def test_standard_input_is_not_read(trained: Path, files: Path, capsys: Capture) -> None:
     options = ["--model", trained, "--source", files / "source", "--target", "-"]
     assert main([*map(str, options)]) == 2
     assert capsys.readouterr().err == "nmt-score: error: --target -: standard input is not read here; give a file\n"
 
 
+@pytest.mark.usefixtures("files")
 def test_a_damaged_model(trained: Path, files: Path, capsys: Capture) -> None:
     (message,) = complaints(capsys, "--model", "src", "--source", "src", "--target", "tgt")
     assert "src: damaged" in message

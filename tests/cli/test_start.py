@@ -97,6 +97,10 @@ def test_wrong_options_are_told_at_once_and_import_nothing_heavy(function: str) 
         (["-o", "out"], "-o: unknown; did you mean --output?"),
         (["-src=text"], "-src: unknown; did you mean --input?"),
         (["--batch-size", "3"], "--batch-size: unknown; did you mean --batch-sentences?"),
+        (
+            ["--max-new-tokens", "5"],
+            "--max-new-tokens: unknown; did you mean --max-length-ratio 0 --max-length-extra 5?",
+        ),
         (["--int8"], "--int8: unknown; did you mean --precision?"),
         (
             ["--cpu-threads", "3"],
@@ -104,7 +108,7 @@ def test_wrong_options_are_told_at_once_and_import_nothing_heavy(function: str) 
         ),
         (
             ["--threads"],
-            "--threads: unknown; the environment sets the number of threads: OMP_NUM_THREADS=1 nmt-translate …",
+            "--threads: unknown; the environment sets the number of threads: OMP_NUM_THREADS=N nmt-translate …",
         ),
         (["--zebra\x1b[2J"], "--zebra\\x1b[2J: unknown; nmt-translate --help lists all options"),
     ],
@@ -122,6 +126,13 @@ def test_a_wrong_option(arguments: list[str], told: str, capsys: pytest.CaptureF
         (
             ["--lr", "3"],
             "--lr: unknown; set it in the configuration, or with --set training.optimizer.learning_rate=3",
+        ),
+        (
+            ["--max-output-length", "9"],
+            (
+                "--max-output-length: unknown; did you mean --set decoding.max_length_ratio=0 --set "
+                "decoding.max_length_extra=9?"
+            ),
         ),
         (
             ["--hidden-size=a b", "--resume"],

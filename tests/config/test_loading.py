@@ -33,6 +33,10 @@ Messages = Callable[..., list[str]]
             "training.lr: unknown key; nearest: training.optimizer.learning_rate; allowed here:",
         ),
         ("model: {attention: {type: dot}}", "model.attention.type: unknown key; nearest: score; allowed here:"),
+        (
+            "decoding: {max_output_length: 9}",
+            "unknown key; nearest: decoding.max_length_extra, with decoding.max_length_ratio 0; allowed here:",
+        ),
         ("decoding: {alpha: 1}", "decoding.alpha: unknown key; nearest: length_penalty; allowed here:"),
         ("training: {max_steps: 3}", "training.max_steps: unknown key; nearest: max_updates; allowed here:"),
         ("epochs: 3", "my.yaml, line 1: epochs: unknown key; nearest: training.max_epochs; allowed here: name,"),

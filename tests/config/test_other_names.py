@@ -7,7 +7,7 @@ from nmt.cli.parsers import average, evaluate, score, serve, shortlist, train, t
 from nmt.config.allowed import choices, dotted, places
 from nmt.evaluation.metrics import METRICS
 from nmt.models.scores import SCORES
-from nmt.other_names import KEYS, OPTIONS, OTHER_OPTIONS, PLACED, VALUES, our_keys, our_option, our_value
+from nmt.other_names import KEYS, OPTIONS, OTHER_OPTIONS, PLACED, VALUES, other_option, our_keys, our_option, our_value
 
 Messages = Callable[..., list[str]]
 OURS = {dotted(place.path) for place in places()}
@@ -31,6 +31,7 @@ def test_the_other_commands_have_their_options_and_call_nothing_otherwise() -> N
         having = [command for command in COMMANDS if name in options_of(command)]
         assert having
         for word in words:
+            assert any(other_option(word, options_of(command)) == name for command in having)
             assert not any({f"--{word.replace('_', '-')}", f"-{word}"} & options_of(command) for command in having)
 
 

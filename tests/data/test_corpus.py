@@ -131,16 +131,32 @@ def refusal(path: Path) -> str:
 @pytest.mark.parametrize("text", ["zwölf\neins\n", "“zwölf”\n", "Āzwölf\n", "on\nzwölf\n"])
 @pytest.mark.parametrize("encoding", ["UTF-16", "UTF-16LE", "UTF-16BE"])
 def test_utf16_is_named(folder: Path, encoding: str, text: str) -> None:
-    """Without a mark only the first line tells the order of the bytes: a line feed has its zero before or after it."""
     file = write(folder / "text", text.encode(encoding))
-    either = encoding != "UTF-16" and text.startswith("on")
-    hint = f"iconv -f {'UTF-16LE' if either else encoding} -t UTF-8 FILE > NEW"
-    hint += " or with UTF-16BE, whichever gives words" if either else ""
-    assert refusal(file).endswith(f"; the file looks like UTF-16, which is converted by {hint}")
+    assert refusal(file).endswith(
+        f"; the file looks like UTF-16, which is converted by iconv -f {encoding} -t UTF-8 FILE > NEW"
+    )
+
+
+@pytest.mark.parametrize("encoding", ["UTF-16LE", "UTF-16BE"])
+def test_utf16_behind_utf8_is_named(folder: Path, encoding: str) -> None:
+    """There the line before ends in the middle of a character, or not."""
+    file = write(folder / "text", b"one\n" * 300 + "zwölf\n".encode(encoding))
+    assert refusal(file).endswith(
+        "; the file looks like UTF-16, which is converted by iconv -f UTF-16LE -t UTF-8 FILE > NEW or with UTF-16BE, "
+        "whichever gives words"
+    )
 
 
 @pytest.mark.parametrize(
-    "text", ["two dogs\nrun\n", "Привет мир\nпривет\n", "שלום עולם\n", "He said “no” to them all.\r\nyes"]
+    "text",
+    [
+        "two dogs\nrun\n",
+        "Привет мир\nпривет\n",
+        "שלום עולם\n",
+        "He said “no” to them all.\r\nyes",
+        "\n\nHi!\nA dog.\n",
+        "1\n00:00:01,000 -->\n",
+    ],
 )
 @pytest.mark.parametrize("encoding", ["UTF-16LE", "UTF-16BE"])
 def test_utf16_that_is_valid_utf8_is_named(folder: Path, encoding: str, text: str) -> None:

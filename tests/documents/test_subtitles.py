@@ -271,6 +271,14 @@ def test_tags_beside_each_other_stay_in_order(tags: str, form: Literal["srt", "v
             assert translated(Subtitles(text, name="", form=form), imitation).count(tags) == 1
 
 
+def test_times_inside_of_a_text_stay() -> None:
+    """As in SubRip that was made of WebVTT."""
+    text = cues("<00:00:01.500>He <00:00:02.000>has seen 3 <4>.")
+    subtitles = Subtitles(text, name="")
+    assert subtitles.lines == ["He has seen 3 <4>."]
+    assert translated(subtitles, in_order) == text.replace("He", "HE").replace("has seen", "HAS SEEN")
+
+
 PARTS = st.sampled_from(
     [
         "a",

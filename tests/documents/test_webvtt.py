@@ -71,6 +71,10 @@ def test_a_file() -> None:
         (["&rlm;- Where?\n\u202b- In there."], ["\u200f- Where?", "\u202b- In there."]),
         (["a&nbsp;b &lrm;c &#228; &bogus; & d"], ["a b \u200ec ä &bogus; & d"]),
         (["1984", "<i></i>", "..."], []),
+        (
+            ["3:16,17 and 4:1,2 are it.", "3:26.00 was hers, then 3:27.5."],
+            ["3:16,17 and 4:1,2 are it.", "3:26.00 was hers, then 3:27.5."],
+        ),
         (["a\n \nb"], ["a b"]),  # a row of spaces is in the cue
     ],
 )
@@ -160,6 +164,10 @@ def test_what_stays_in_a_cue(text: str, written: str) -> None:
         (
             "WEBVTT\n\n1\n00:01.000 -> 00:02.000\na\n",
             "a.vtt, line 4: '00:01.000 -> 00:02.000' is damaged; expected times such as 01:02.345 --> 01:04.000",
+        ),
+        (
+            f"WEBVTT\n\n{'1' * 5000}:00:01.000 --> 00:02.000\na\n",
+            f"a.vtt, line 3: '{'1' * 40}...' is damaged; expected times such as 01:02.345 --> 01:04.000",
         ),
         (
             "WEBVTT\n\n00:61.000 --> 01:02.000\na\n",

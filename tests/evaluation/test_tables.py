@@ -210,7 +210,7 @@ def test_identical_systems_have_a_dash_for_p_and_are_called_identical() -> None:
     shown = table(compared(scores, significance=(test,), texts={"b": "a"})).splitlines()
     assert shown[2].split() == ["*", "b", "55.00", "+0.00", "–"]
     assert "b and a are identical, line by line; there is nothing to test." in shown
-    assert "b: in TER no sentence counts differently." in table(compared(scores, significance=(test,))).splitlines()
+    assert "b: in TER there is nothing to test." in table(compared(scores, significance=(test,))).splitlines()
     assert "c is worse than a in TER (p < 0.05)." in shown
     (significance,) = json_object(compared(scores, significance=(test,)), **HOW)["significance"]
     assert significance["p_values"] == {"b": {"ter": None}, "c": {"ter": 0.02}}
@@ -224,7 +224,7 @@ def test_where_no_sentence_differs_in_a_metric_there_is_no_p_of_it() -> None:
     comparison = compare(systems, [references], metrics=metrics, lowercase=True, methods=("bootstrap",), resamples=100)
     assert comparison.significance[0].p_values["cased"] == {"bleu": None, "chrf": None}
     assert None not in comparison.significance[0].p_values["new"].values()
-    assert "cased: in BLEU and chrF2 no sentence counts differently." in table(comparison)
+    assert "cased: in BLEU and chrF2 there is nothing to test." in table(comparison)
     comparison = compare(
         {"a": ["b", "cc"], "b": ["a", "cc"]}, [["d", "cc"]], metrics=("ter", "chrf"), methods=("bootstrap",)
     )
@@ -241,7 +241,7 @@ def test_where_both_have_zero_there_is_no_p() -> None:
     for test in comparison.significance:
         assert test.p_values["b"] == {"bleu": None}
         assert test.p_values["c"]["bleu"] is not None
-    assert "b: in BLEU no sentence counts differently." in table(comparison)
+    assert "b: in BLEU there is nothing to test." in table(comparison)
 
 
 def test_json_of_several_systems() -> None:

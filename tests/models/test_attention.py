@@ -136,6 +136,14 @@ def test_cosine_by_hand() -> None:
     assert scored(score, [3.0, 4.0], memory) == pytest.approx([4.8, 5.0, -5.0, 0.0])
 
 
+@pytest.mark.parametrize("length", [1e-20, 1e-7])
+def test_so_has_a_vector_of_hardly_any_length(length: float) -> None:
+    score = CosineScore(2, 2, temperature=1.0)
+    query = torch.tensor([[[0.0, length]]], requires_grad=True)
+    score(query, score.project(torch.tensor([[[3.0, 4.0]]])), FIRST).sum().backward()
+    torch.testing.assert_close(query.grad, torch.tensor([[[0.6, 0.8]]]))
+
+
 def test_a_vector_of_length_0_has_an_ordinary_gradient_for_the_cosine() -> None:
     """As where the first word is dropped while all biases are 0; ε would have made it 10¹² times as large."""
     score = CosineScore(2, 2, temperature=1.0)

@@ -11,7 +11,7 @@ from nmt import __version__
 from nmt.cli.common import describe
 from nmt.cli.outputs import STANDARD, write_text
 from nmt.errors import UserError, nearest
-from nmt.other_names import are_threads, other_option, our_keys, our_option
+from nmt.other_names import are_threads, is_limit, other_option, our_keys, our_option
 
 _FEW = 3  # options that have one beginning in common
 
@@ -67,9 +67,14 @@ class Parser(argparse.ArgumentParser):
         trains = "--set" in options
         if option := our_option(name) if trains else other_option(name, options):
             return f"did you mean {option}?"
-        if are_threads(name):
-            number = value if value.isdecimal() else 1
+        if are_threads(name) and "--device" in options:
+            number = value if value.isdecimal() else "N"
             return f"the environment sets the number of threads: OMP_NUM_THREADS={number} {self.prog} …"
+        if is_limit(name) and trains:
+            extra = shlex.quote(f"decoding.max_length_extra={value}")
+            return f"did you mean --set decoding.max_length_ratio=0 --set {extra}?"
+        if is_limit(name) and "--max-length-extra" in options:
+            return f"did you mean --max-length-ratio 0 --max-length-extra {shlex.quote(value)}?"
         keys = our_keys(name)
         if keys and trains:
             settings = " ".join(f"--set {shlex.quote(f'{key}={value}')}" for key in keys)
