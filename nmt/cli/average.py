@@ -25,7 +25,7 @@ from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model, longest
 from nmt.training.averaging import WeightedMean
 from nmt.training.finetuning import why_not_alike
 
-_BEGAN_APART = 0.1  # cosine of matrices, below: those of two runs from other starts have nothing in common
+_BEGAN_APART = 0.1  # cosine of matrices, below; the demo's first and tenth epoch have 0.70, two seeds -0.01
 
 
 @dataclass(frozen=True, kw_only=True)
