@@ -92,7 +92,7 @@ OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "--resume": ("resume_from", "resume_from_checkpoint", "restore_file"),
 }
 
-# Of the commands that use models: the first that a command has is the one
+# Of the commands that use models, besides the names of keys that are options there: the first that a command has is it
 OTHER_OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "--metrics": ("m", "metric"),
     "--model": ("m", "models", "path", "checkpoint", "ckpt", "load_path", "model_path"),
@@ -103,12 +103,11 @@ OTHER_OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "--target": ("t", "tgt", "trg", "translation", "hypotheses", "reference"),
     "--output": ("o", "out", "save", "output_path"),
     "--batch-sentences": ("batch_size", "bsz", "max_batch_size", "max_sentences", "mini_batch"),
-    "--device": ("cuda", "gpu", "gpus", "use_cuda", "use_gpu"),
-    "--length-penalty": ("alpha", "beam_alpha", "lenpen"),
+    "--device": OPTIONS["--device"],
+    "--length-penalty": ("alpha",),
     "--n-best": ("nbest", "num_hypotheses", "num_return_sequences"),
-    "--no-repeat-ngram-size": ("block_ngram_repeat",),
     "--normalise": ("normalize",),
-    "--precision": ("compute_type", "dtype", "fp16", "bf16", "int8", "quantize", "quantization"),
+    "--precision": ("compute_type", "dtype", "int8", "quantize", "quantization"),
     "--replace-unknown": ("replace_unk", "replace_unknowns"),
     "--sample": ("do_sample", "sampling", "random_sampling"),
     "--suppress-unknown": ("ban_unk_token", "disable_unk"),

@@ -60,7 +60,8 @@ def check_keys(tree: Any, base: Path | None) -> Checked:
     meant: set[KeyPath] = set()  # by unknown keys
 
     def told() -> list[Problem]:
-        return [problem for path, problem in problems.items() if path not in missing & meant]
+        misspelt = missing & meant
+        return [problem for path, problem in problems.items() if path not in misspelt]
 
     for _ in range(_ROUNDS):
         try:

@@ -359,6 +359,11 @@ def _unreadable(path: Path, error: OSError) -> str:
     return f"{path}: cannot be read ({error.strerror or error})"
 
 
+def no_character(half: str) -> str:
+    """What a message says about a text with this half of a surrogate pair."""
+    return f"has half of a surrogate pair, U+{ord(half):04X}, which is no character"
+
+
 def half_of_a_pair(text: str) -> int | None:
     """The place of half of a surrogate pair, which is no character, and which UTF-8 does not have."""
     try:

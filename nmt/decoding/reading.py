@@ -12,7 +12,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
-from nmt.data.corpus import excerpt, half_of_a_pair
+from nmt.data.corpus import excerpt, half_of_a_pair, no_character
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.batched_search import longest_translation
 from nmt.decoding.options import TranslationOptions
@@ -76,8 +76,7 @@ class Reader:
             for number, text in enumerate(texts, first + 1):
                 if (half := half_of_a_pair(text)) is not None:
                     name = f"line {number}" if self.numbered else excerpt(lines[number - first - 1])
-                    problem = f"has half of a surrogate pair, U+{ord(text[half]):04X}, which is no character"
-                    raise UserError(f"{what}{name}: {problem}")
+                    raise UserError(f"{what}{name}: {no_character(text[half])}")
         glossary = self.options.glossary
         segments = self._cut(lines, first)
         target = self.vocabularies.target

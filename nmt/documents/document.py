@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from nmt.data.corpus import half_of_a_pair
+from nmt.data.corpus import half_of_a_pair, no_character
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.translator import Translator
 from nmt.decoding.writing import Translation
@@ -56,9 +56,7 @@ def read_document(text: str, *, format: Format, name: str = "the document") -> D
         raise UserError(f"format {format!r}: unknown; choose one of {', '.join(FORMATS)}")
     if (half := half_of_a_pair(text)) is not None:
         line = text.count("\n", 0, half) + 1
-        raise UserError(
-            f"{name}, line {line}: has half of a surrogate pair, U+{ord(text[half]):04X}, which is no character"
-        )
+        raise UserError(f"{name}, line {line}: {no_character(text[half])}")
     return _READ[format](text, name)
 
 

@@ -93,16 +93,6 @@ class HtmlDocument:
         flow: list[Token] = []
         for token in tokens(html):
             translates = elements.translates
-            if (
-                token.name in RAW
-                and token.kind != START
-                and flow
-                and (flow[-1].kind, flow[-1].name) == (OTHER, token.name)
-            ):
-                flow[-1] = flow[-1]._replace(stop=token.stop)  # a script is one thing, which nothing may come into
-                if token.kind == END:
-                    elements.after(token)
-                continue
             if token.kind in (START, END):
                 translates = elements.after(token)
                 self._read_attributes(token, translates=translates)
@@ -268,7 +258,10 @@ class HtmlDocument:
         return _Text(len(self.lines) - 1, line.marks, tags)
 
     def _end_of_others(self, flow: _Flow, last: int, stop: int) -> int:
-        """The last token without words right behind a token without words: they stay together, in their order."""
+        """The last token without words right behind a token without words: they stay together, in their order.
+
+        So do the tags of a script and what is between them, where a word of the translation would break the page.
+        """
         while last + 1 < stop and flow.tokens[last + 1].kind in (OTHER, START):
             following = flow.partners.get(last + 1, last + 1)
             if flow.has_words(last + 1, following) and not self._is_note(flow, last + 1, following):

@@ -28,8 +28,8 @@ LONGEST_SENTENCE = 6  # cues; where no sentence ends for longer, as without punc
 _ESCAPE = r"(?<!\b[A-Za-z]:)\\"  # C:\Nas is a path
 _STYLE = r"\{\\[^{}\n]*\}"
 _RUBY = r"<rt[^<>\n]*>[^<>\n]*</rt>"  # how the word before it is read
-_WHEN = r"<(?:\d{2,}:)?\d\d:\d\d\.\d{3}>"  # likewise, in SubRip that was WebVTT
 _STAMP = re.compile(r"<[0-9][^<>\n]*>")  # when what follows it is shown; in the order of time
+_WHEN = r"<(?:\d{2,}:)?\d\d:\d\d\.\d{3}>"  # likewise, in SubRip that was WebVTT
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?(?:\s([^<>\n]*))?>")
 _CHARACTER = re.compile(r"&#?[0-9A-Za-z]{1,32};|.", re.DOTALL)  # as a reference, or itself
 _LAST_REFERENCE = re.compile(r"&#?[0-9A-Za-z]{1,32};\Z")
@@ -41,7 +41,8 @@ _SENTENCE_ENDS = tuple(f"{ENDS}:♪♫)]")
 _QUOTES = "\"'”’»」』 \t\r\n"  # may follow the end of a sentence
 _SPEAKERS = (*_DASHES, "♪", "♫")
 _APART = (*_SPEAKERS, "(", "[")  # begins what does not go on from the cue before
-_SIGNS = "♪♫#*~"  # of music and the like; not translated where a text begins or ends with them
+_SIGNS = "♪♫#*~"  # of music and the like
+_BEFORE, _BEHIND = f"{_SPACES}{_DASHES}{_SIGNS}", f"{_SPACES}{_SIGNS}"  # not translated where a text begins, or ends
 _DIRECTIONS = re.compile(r"[\s\u200e\u200f\u202a-\u202e\u2066-\u2069]+")  # and white space: before a dash
 
 
@@ -240,18 +241,17 @@ def _piece(rows: Sequence[str], form: _Form) -> _Piece | None:
 def _begin(source: str, start: int, stop: int, form: _Form) -> int:
     """Where of the text source[start:stop] begins what is translated: after white space, dashes, signs of music."""
     for character in _CHARACTER.finditer(source, start, stop):
-        if form.read(character[0]).strip(f"{_SPACES}{_DASHES}{_SIGNS}"):
+        if form.read(character[0]).strip(_BEFORE):
             return character.start()
     return stop
 
 
 def _end(source: str, start: int, stop: int, form: _Form) -> int:
     """Where of the text source[start:stop] ends what is translated: before white space and signs of music."""
-    others = f"{_SPACES}{_SIGNS}"
     while stop > start:
         reference = _LAST_REFERENCE.search(source, max(start, stop - _LONGEST_REFERENCE), stop)
         last = source[stop - 1] if reference is None else reference[0]
-        if form.read(last).strip(others):
+        if form.read(last).strip(_BEHIND):
             break
         stop -= len(last)
     return stop

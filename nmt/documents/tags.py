@@ -41,7 +41,6 @@ _TAG_END = re.compile(rf"[{_SPACE}/]*>")
 _ENTITY = re.compile(r"&(#)[0-9A-Za-z]+;?|&[0-9A-Za-z]+;|&[0-9A-Za-z]+(?![0-9A-Za-z;=])")
 _COMMENT = re.compile(r"<!--(?:-?>|.*?--!?>)", re.DOTALL)
 _RAW_ENDS = {name: re.compile(rf"</{name}(?=[{_SPACE}/>])", re.IGNORECASE) for name in RAW}
-
 _SCRIPT = re.compile(rf"(<!--)|(-->)|(<script(?=[{_SPACE}/>]))|</script(?=[{_SPACE}/>])", re.IGNORECASE)
 
 
