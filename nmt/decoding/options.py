@@ -97,6 +97,7 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     "split_sentences": (bool | str, "True, False, or the code of a language"),
     "replace_unknown": (Mapping | None, "a mapping of words to words"),
     "glossary": (Glossary | None, "a Glossary, such as read_glossary gives"),
+    "alignments": (bool, "True or False"),
 }
 
 

@@ -103,6 +103,7 @@ def test_values_that_the_configuration_does_not_allow(vocabularies) -> None:
         ({"diversity": "1", "n_best": 2}, "diversity is '1'; it must be a number"),
         ({"sampling": {"seed": 1}}, "sampling is {'seed': 1}; it must be a SamplingConfig"),
         ({"replace_unknown": ["a"]}, "replace_unknown is ['a']; it must be a mapping of words to words"),
+        ({"alignments": "yes"}, "alignments is 'yes'; it must be True or False"),
     ],
 )
 def test_values_of_another_type(vocabularies, options: dict[str, Any], message: str) -> None:
