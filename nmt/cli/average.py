@@ -11,6 +11,7 @@ if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl
 import argparse
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +52,9 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
     models = yield from read_model_paths(options.model)
     if len(models) == 1:
         yield "--model was given once; an average takes at least two models"
+    for path, count in Counter(models).items():
+        if count > 1:
+            yield f"--model {path} is given {count} times; say with --weights that one counts more"
     weights = [1.0] * len(models)
     if options.weights is not None:
         weights = yield from _read_weights(options.weights, len(models))

@@ -104,6 +104,7 @@ def _contradictions(options: argparse.Namespace, systems: Systems) -> Iterator[s
 
 
 def _check_text(path: Path) -> None:
-    """Raise UserError if the first line cannot be read: all is read when all else is done, a pipe then only."""
+    """Raise UserError if a line cannot be read, before all else is done; a pipe is read only then."""
     if not is_device(path):
-        next(read_lines(path), None)
+        for _ in read_lines(path):
+            pass

@@ -31,7 +31,7 @@ from nmt.serving.languages import Pair
 from nmt.serving.limits import Limits
 
 MEMORY = "serve fewer models, or on another machine"
-_PAIRED = re.compile(r"(?:(\w+)-(\w+)|([^\s=:/]+):([^\s=:/]+))=(.*)", re.DOTALL)
+_PAIRED = re.compile(r"(?:(\w+)-(\w+)|([^\s=:/]+):([^\s=:/]+))=(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)

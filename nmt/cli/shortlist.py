@@ -120,4 +120,4 @@ def _report(trained: Trained, lines: int, *, sampled: bool) -> Iterator[str]:
     yield f"{trained.used:,} of {lines:,} pairs used" + (f" (left out: {left_out})" if left_out else "")
     if sampled:
         yield "each also with its target cut at random, as in the model's training (subwords.sampling)"
-    yield f"{trained.entries:,} pairs of pieces occur together"
+    yield f"{trained.together:,} pairs of pieces occur together"

@@ -175,7 +175,10 @@ def _candidate(name: str, entry: _Entry, options: Mapping[str, Any], entries: Se
     if not entry.translates:
         lines = yield from read_sentences(entry.option, entry.paths[0])
         return Candidate(name=name, option=entry.option, path=entry.paths[0], lines=lines, models=None)
-    for_others = len(entry.paths) == 1 and any(len(other.paths) > 1 for other in entries)
-    ensemble = None if for_others else options["ensemble"]
+    ensemble = options["ensemble"]
+    if len(entry.paths) == 1 and len(entries) > 1:
+        if ensemble is not None and entry is entries[0] and all(len(other.paths) == 1 for other in entries):
+            yield "--ensemble has no effect: each system is one model; those without names, or with one name, are one"
+        ensemble = None
     models = yield from read_models({**options, "model": entry.paths, "ensemble": ensemble})
     return Candidate(name=name, option=entry.option, path=entry.paths[0], lines=(), models=models)

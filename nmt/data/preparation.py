@@ -41,6 +41,7 @@ _TRAINING_LINES = 1_000_000  # subword models are trained on at most about this 
 _RECIPE = 1  # of training subword models; part of the cache keys
 _ENCODING = 1  # how text becomes ids; part of the cache keys
 _FAULTS = 2  # what is counted of them; part of the cache keys
+_CHECKS = 1  # which lines and links are refused; part of the cache keys
 _USUAL_JOINER = "@@"
 _MANY_CUT = 0.05  # of a vocabulary; in that of an uncut text there are none but typing errors
 _WORDS = "one unknown piece for each unknown word"  # how text becomes ids in a word model; part of its cache keys
@@ -173,7 +174,7 @@ def _checked(files: Sequence[ParallelFiles], cache: Path, log: Log) -> list[_Cor
         checked(_checking(files, None, error.messages))  # reports every problem, not only unreadable files
         raise
     made_from = [[hashes[path] for path in group] for group in paths]
-    entry = cache / "checked" / f"{_key(made_from)}.json"
+    entry = cache / "checked" / f"{_key([_CHECKS, made_from])}.json"
     expected = partial(_numbers, count=len(files), what=f"the line counts of {len(files)} corpora")
     counts = _reused(entry, expected, log)
     if counts is None:

@@ -86,7 +86,7 @@ class Trained(NamedTuple):
     read: int  # pairs
     blank: int  # of these left out: a side is
     overlong: int  # of these left out: more than LONGEST pieces
-    entries: int  # of the translation table: pieces that occur together, NULL included
+    together: int  # pairs of a source and a target piece that occur in the same sentence pair
 
     @property
     def used(self) -> int:
@@ -132,7 +132,8 @@ def train_shortlist(
         best = torch.cat([best, torch.arange(source_size).unsqueeze(1)], dim=1)
     counts = torch.from_numpy(np.bincount(np.concatenate([target for _, target in used]), minlength=target_size))
     frequent = torch.sort(counts, descending=True, stable=True).indices[:most_frequent]
-    return Trained(Shortlist(best, frequent, target_size, marks), read, blank, overlong, len(table.sources))
+    together = int((table.sources < source_size).sum())  # NULL is behind them
+    return Trained(Shortlist(best, frequent, target_size, marks), read, blank, overlong, together)
 
 
 def _encoded(

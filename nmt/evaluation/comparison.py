@@ -28,6 +28,7 @@ Method = Literal["bootstrap", "randomization"]
 METHODS: tuple[Method, ...] = get_args(Method)
 RESAMPLES: Final = 1_000  # of the bootstrap, sacreBLEU's default
 TRIALS: Final = 10_000  # of approximate randomization, sacreBLEU's default
+FEWEST: Final = 20  # samples n that can show a difference: the smallest p is 1 / (n + 1), and has to be below 0.05
 SEED: Final = "SACREBLEU_SEED"  # the environment variable that sacreBLEU reads
 _USUAL_SEED: Final = "12345"
 _CODES: Final[Mapping[str, str]] = {"bootstrap": "bs", "randomization": "ar"}  # what sacreBLEU calls them
@@ -43,18 +44,13 @@ class Measure:
 
 
 class Interval(NamedTuple):
-    """The mean of a score over bootstrap resamples, and half the width of the interval that holds 95% of them."""
+    """The mean of a score over bootstrap resamples, and half the width of the range of the middle 95% of them.
+
+    So sacreBLEU has it. Where the scores are skewed, as near 0 or 100, the mean is not in the middle of that range.
+    """
 
     mean: float
     half_width: float
-
-    @property
-    def lower(self) -> float:
-        return self.mean - self.half_width
-
-    @property
-    def upper(self) -> float:
-        return self.mean + self.half_width
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ import numpy as np
 from nmt.evaluation.alignment_plot import Fonts
 from nmt.evaluation.measurements import Record
 from nmt.evaluation.metrics import METRICS
+from nmt.evaluation.tables import shown
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -101,27 +102,24 @@ def _thinned(*sides: "Numbers") -> "list[Numbers]":
 
 def _name(figure: Any, lines: Sequence[Any], names: Sequence[str]) -> None:
     """The legend at the top, in which a name may have any characters."""
-    shown = [name if len(name) <= _LONGEST else f"…{name[-_LONGEST + 1 :]}" for name in names]
-    shown = [
-        "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in name) for name in shown
-    ]
+    texts = [shown(name if len(name) <= _LONGEST else f"…{name[-_LONGEST + 1 :]}") for name in names]
     fonts = Fonts()
-    fonts.cover(shown)
+    fonts.cover(texts)
     # matplotlib would leave out what begins with "_", and take a dollar sign for the start of a formula.
     legend = figure.legend(lines, ["run"] * len(lines), loc="upper left", frameon=False, labelspacing=0.3)
-    for text, name in zip(legend.get_texts(), shown, strict=True):
+    for text, name in zip(legend.get_texts(), texts, strict=True):
         text.set(text=name, parse_math=False, fontfamily=fonts.families, fontsize=9)
 
 
 def names(folders: Sequence[Path]) -> list[str]:
     """A name for each of the folders, which are absolute: its last part, and as many before it as tell them apart."""
     parts = [folder.parts for folder in folders]
-    shown = []
+    told = []
     for mine in parts:
         others = [theirs for theirs in parts if theirs != mine]
         length = next(
             (length for length in range(1, len(mine)) if all(theirs[-length:] != mine[-length:] for theirs in others)),
             len(mine),
         )
-        shown.append("/".join(mine[-length:]))
-    return shown
+        told.append("/".join(mine[-length:]))
+    return told

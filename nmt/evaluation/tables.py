@@ -196,7 +196,10 @@ def _meaning(comparison: Comparison) -> Iterator[str]:
     else:
         yield f"diff.: the difference from {shown(comparison.systems[0].name)}, the baseline."
     if _has_intervals(comparison):
-        yield "95% interval: where the scores of 95% of the bootstrap's resamples of the sentences lie."
+        yield (
+            "95% interval: the mean over the bootstrap's resamples of the sentences, ± half the width of the range of "
+            "the middle 95% of them."
+        )
     if not comparison.significance:
         return
     how = " and ".join(

@@ -21,6 +21,7 @@ from nmt.files import first_foreign_name, written_atomically
 from nmt.jobs.records import (
     JOB,
     JOINED,
+    SHARD,
     Content,
     Damaged,
     Description,
@@ -136,11 +137,12 @@ class Parts:
 
     def undo_damaged(self) -> Sequence[str]:
         """Discard finished chunks that differ from their records; returns a message about each."""
-        told = []
+        told, shard = [], self.description.facts.get(SHARD)
+        whole = "" if shard is None else f" of shard {shard}"
         for chunk in self.done():
             if damage := self.damage(chunk):
                 first, count = self.range(chunk)
-                told.append(f"{damage}; lines {first + 1:,} to {first + count:,} are translated again")
+                told.append(f"{damage}; lines {first + 1:,} to {first + count:,}{whole} are translated again")
                 for kind in (RECORD, *self.outputs):
                     self.part(chunk, kind).unlink(missing_ok=True)
         return first_of(told, MOST_TOLD, after=" parts")

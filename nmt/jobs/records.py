@@ -18,6 +18,7 @@ from nmt.files import written_atomically
 
 JOB, JOINED = "job.json", "joined.json"
 CHUNK_LINES = "--chunk-lines"  # a fact of every job
+SHARD = "--shard"  # a fact of those that have only a part of a text
 MOST_BYTES = 1 << 22  # of a record or a description; ours have a few hundred
 MOST_LINES = 10**18
 BLOCK = 1 << 20  # bytes read at a time

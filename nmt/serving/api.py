@@ -1,11 +1,13 @@
 """The web application: LibreTranslate's API, so that its clients work here, metrics, and the page.
 
 Every answer that is not the page is JSON, also when something goes wrong: {"error": what and why}. Texts are neither
-stored nor logged. Nothing here computes with PyTorch: that is for the batcher's threads, for which handlers wait.
+stored nor logged. Nothing here computes with PyTorch: that is for the batcher's threads, for which handlers wait; and
+documents are read and written in threads, too, so that others are answered meanwhile.
 """
 
 import asyncio
 import json
+import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -48,9 +50,11 @@ FILES = {
 }
 WAIT = 0.005  # seconds that the first of a few lines waits for others
 MOST_CHARACTERS = 16_000  # translated together: two of nmt-translate's batches, or a second or two on a CPU
+STOPPING = "the server is stopping; try again later"
 RETRY = 5  # seconds after which a client may try again
 DIGITS = 4  # of a weight of an alignment
 MOST_REASONS = 20  # that a refusal tells
+_ABSOLUTE = re.compile(r"https?://[^/]*", re.IGNORECASE)  # before the path, as a proxy asks (RFC 9112, 3.2.2)
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
@@ -97,7 +101,7 @@ class Service:
 
     async def translate(self, http: HttpRequest) -> Response:
         if self.stopping:
-            raise _refusal(503, "the server is stopping; try again later")
+            raise _refusal(503, STOPPING)
         self.held += 1
         try:
             return await self._translate(http)
@@ -114,12 +118,13 @@ class Service:
             fields = read_fields(body, http.headers.get("content-type", ""), http.scope["query_string"])
             self._admit(http, fields.get("api_key"))
             request = checked(read_request(fields, self.models, self.limits))
-            documents = checked(_documents(request))
+            documents = await asyncio.to_thread(lambda: checked(_documents(request)))
         except UserError as error:
             raise HTTPException(400, "; ".join(first_of(error.messages, MOST_REASONS))) from None
         self.metrics.characters += sum(map(len, request.texts))
         left = began + self.limits.seconds - time.monotonic()
-        return _answer(await self._answered(http, request, documents, left))
+        answers = await self._answers(http, request, documents, left)
+        return await asyncio.to_thread(lambda: _answer(_written(request, documents, answers)))
 
     async def _body(self, http: HttpRequest) -> bytes:
         body = bytearray()
@@ -139,24 +144,29 @@ class Service:
         if self.keys is not None and not has_key:
             raise HTTPException(403, "Invalid API key" if key else "this server wants an API key: send it as api_key")
 
-    async def _answered(
+    async def _answers(
         self, http: HttpRequest, request: Request, documents: Sequence[Document], seconds: float
-    ) -> dict[str, Any]:
-        """The answer to a request; its lines leave the queue where nobody waits for them any more."""
+    ) -> "list[list[Translation]]":
+        """The translations of the lines of all documents; they leave the queue where nobody waits for them any more.
+
+        Equal lines, as blank ones are, are translated once.
+        """
         lines = [line for document in documents for line in document.lines]
         if not lines:
-            return _written(request, documents, [])
+            return []
+        different = list(dict.fromkeys(lines))
         marked = any(document.is_marked for document in documents) and self.models.has_alignments(request.pair)
         weights = request.alignments
         kind = Kind(request.pair, n_best=request.alternatives + 1, alignments=weights or marked, weights=weights)
         try:
-            future = self.batcher.submit(lines, kind)
+            future = self.batcher.submit(different, kind)
         except QueueFull:
             raise _refusal(503, f"{self.limits.waiting} requests are waiting already; try again later") from None
-        answer = await _unless_gone(http, future, seconds)
-        if answer is None:
+        answers = await _unless_gone(http, future, seconds)
+        if answers is None:
             raise _refusal(503, f"no answer within {self.limits.seconds:g} seconds; send less, or try again later")
-        return _written(request, documents, answer)
+        answer_to = dict(zip(different, answers, strict=True))
+        return [answer_to[line] for line in lines]
 
     async def languages(self, http: HttpRequest) -> Response:
         del http
@@ -206,7 +216,9 @@ class Service:
 
     async def health(self, http: HttpRequest) -> Response:
         del http
-        return _answer({"status": "stopping"}, 503) if self.stopping else _answer({"status": "ok"})
+        if self.stopping:
+            return _answer({"status": "stopping", "error": STOPPING}, 503, {"retry-after": str(RETRY)})
+        return _answer({"status": "ok"})
 
     async def show_metrics(self, http: HttpRequest) -> Response:
         del http
@@ -263,6 +275,8 @@ class _Watched:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if (absolute := _ABSOLUTE.match(scope["path"])) is not None:
+            scope = {**scope, "path": scope["path"][absolute.end() :] or "/"}
         began, status = time.monotonic(), 0
 
         async def sending(message: Message) -> None:
@@ -290,7 +304,7 @@ class _Watched:
         path = scope["path"] if scope["path"] in self._paths else "other"
         metrics, log = self._service.metrics, self._service.log
         metrics.requests[path, status] += 1
-        if path == "/translate":
+        if path == "/translate" and status == 200:
             metrics.seconds.observe(seconds)
         if log is not None:
             log(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {scope['method'][:9]} {path} {status} {seconds * 1000:.0f} ms")

@@ -5,6 +5,7 @@ ours. It knows no HTTP but the type of a body, and that forms may stand in an ad
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +20,7 @@ from nmt.serving.limits import Limits
 if TYPE_CHECKING:
     from nmt.serving.models import Served
 
+FIELDS = frozenset({"q", "source", "target", "format", "alternatives", "alignments", "api_key"})
 MOST_FIELDS = 100  # of a form
 MOST_SHOWN = 40  # characters of a wrong value
 MOST_WEIGHTS = 1_000_000  # of alignments, if a line becomes as many words as it has; 50 times what is usual
@@ -48,9 +50,15 @@ class Request:
 
 
 def read_fields(body: bytes, content_type: str, query: bytes = b"") -> dict[str, Any]:
-    """The fields of a body in JSON, or of a form and the `query` of the address together. Raises UserError."""
+    """The fields of a body in JSON, or of a form and the `query` of the address together.
+
+    Raises UserError, also for fields beside JSON in the address: they would have no effect.
+    """
     kind = content_type.partition(";")[0].strip().lower()
     if kind == JSON:
+        if misplaced := FIELDS & _of_form(query).keys():
+            which = ", ".join(sorted(misplaced))
+            raise UserError(f"{which} in the address: the body is JSON, and has all fields; put {which} there")
         return _of_json(body)
     if kind == FORM and body.lstrip().startswith(b"{"):  # as curl -d sends it
         raise UserError(f"the body looks like JSON, but its content-type is {FORM}; send content-type: {JSON}")
@@ -61,7 +69,8 @@ def read_fields(body: bytes, content_type: str, query: bytes = b"") -> dict[str,
 
 def _of_json(body: bytes) -> dict[str, Any]:
     try:
-        fields = json.loads(body.decode("utf-8").removeprefix("\ufeff"))  # a byte order mark
+        text = body.decode("utf-8").removeprefix("\ufeff")  # a byte order mark
+        fields = json.loads(text, object_pairs_hook=_once)
     except UnicodeDecodeError as error:
         raise UserError(f"the body is not UTF-8: byte {error.start} is {body[error.start]:#04x}") from None
     except (ValueError, RecursionError) as error:
@@ -79,7 +88,12 @@ def _of_form(body: bytes) -> dict[str, Any]:
         raise UserError("the form is not UTF-8 in percent-encoding") from None
     except ValueError:
         raise UserError(f"the form has more than {MOST_FIELDS} fields") from None
-    twice = {name for name, _ in fields if [other for other, _ in fields].count(name) > 1}
+    return _once(fields)
+
+
+def _once(fields: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """The fields by name. Raises UserError where two have the same."""
+    twice = [name for name, count in Counter(name for name, _ in fields).items() if count > 1]
     if twice:
         raise UserError(*(f"{shown(name)} is given more than once" for name in sorted(twice)))
     return dict(fields)

@@ -25,7 +25,7 @@ REFERENCES = {
     "ref": ["Yes, of course.", "The cat sat on the mat.", "The man goes home."],
     "ref2": ["Yes, certainly.", "The cat was sitting on the mat.", "The man is going home."],
 }
-FEW = ["--resamples", "11"]
+FEW = ["--resamples", "23"]
 
 
 @pytest.fixture
@@ -59,15 +59,15 @@ def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 @pytest.mark.usefixtures("files")
 def test_systems_are_compared_with_the_first(capsys: pytest.CaptureFixture[str]) -> None:
-    both = ["--significance", "bootstrap,randomization", "--trials", "13", *FEW]
+    both = ["--significance", "bootstrap,randomization", "--trials", "29", *FEW]
     result = numbers(capsys, "--hypotheses", "old", "N=new", "--hypotheses", "odd", "--reference", "ref", "ref2", *both)
 
     expected = compare(
         {"old": SYSTEMS["old"], "N": SYSTEMS["new"], "odd": SYSTEMS["odd"]},
         [*REFERENCES.values()],
         methods=["bootstrap", "randomization"],
-        resamples=11,
-        trials=13,
+        resamples=23,
+        trials=29,
     )
     assert [system["name"] for system in result["systems"]] == ["old", "N", "odd"]
     for system, theirs in zip(result["systems"], expected.systems, strict=True):
@@ -120,7 +120,7 @@ def test_names_are_the_files_or_the_paths_where_those_are_alike(
 def test_intervals_of_one_system(capsys: pytest.CaptureFixture[str]) -> None:
     one = ["--hypotheses", "new", "--reference", "ref", "--metrics", "bleu"]
     result = numbers(capsys, *one, "--intervals", *FEW)
-    interval = compare({"new": SYSTEMS["new"]}, [REFERENCES["ref"]], metrics=["bleu"], intervals=True, resamples=11)
+    interval = compare({"new": SYSTEMS["new"]}, [REFERENCES["ref"]], metrics=["bleu"], intervals=True, resamples=23)
     expected = interval.systems[0].scores["bleu"].interval
     assert expected is not None
     assert result["bleu"]["interval"] == {
@@ -333,11 +333,14 @@ def test_a_reference_of_empty_lines(files: Path, capsys: pytest.CaptureFixture[s
             ["--significance: bootstrap is given more than once"],
         ),
         (
-            "--hypotheses old new --reference ref --resamples 0 --trials 1.5 --significance bootstrap,randomization",
-            ["--resamples 0: allowed: a whole number, at least 1", "--trials 1.5: allowed: a whole number, at least 1"],
+            "--hypotheses old new --reference ref --resamples 19 --trials 20.5 --significance bootstrap,randomization",
+            [
+                "--resamples 19: allowed: a whole number, at least 20",
+                "--trials 20.5: allowed: a whole number, at least",
+            ],
         ),
         (
-            "--hypotheses old --reference ref --resamples 7 --trials 7",
+            "--hypotheses old --reference ref --resamples 70 --trials 70",
             ["--resamples has an effect only with", "--trials has an effect only with --significance randomization"],
         ),
         (
@@ -359,6 +362,10 @@ def test_a_reference_of_empty_lines(files: Path, capsys: pytest.CaptureFixture[s
             ["--output has an effect only with one system"],
         ),
         ("--model a=m1 --source src --reference ref --ensemble logits", ["--ensemble has an effect only with several"]),
+        (
+            "--model a=m1 --model b=m2 --source src --reference ref --ensemble logits",
+            ["--ensemble has no effect: each system is one model; those without names, or with one name, are one"],
+        ),
         ("--hypotheses old new --reference ref --json new", ["--json new: would overwrite --hypotheses new"]),
     ],
 )

@@ -87,14 +87,14 @@ def test_attention_of_a_model_for_files() -> None:
     assert bad[1] is None  # too long
     assert data["rarest"] == [["rennt", 1], ["Hund", 1], ["nichts", 0]]
     assert "Alignment error rate" in text
-    assert "–100.00</small>" in text  # an interval, though there is no test
+    assert re.search(r"<small>\d+\.\d\d ± \d+\.\d\d</small>", text)  # an interval, though there is no test
     assert "2 translations of bad are shown without attention" in text
 
 
 @pytest.mark.usefixtures("files")
 def test_training_text_that_can_be_read_only_once(capsys: pytest.CaptureFixture[str]) -> None:
     """As from `<(zcat train.gz)`: the page is that of the file."""
-    arguments = ["--hypotheses", "good", "--reference", "ref", "--resamples", "3", "--training-text"]
+    arguments = ["--hypotheses", "good", "--reference", "ref", "--resamples", "20", "--training-text"]
     from_file, _ = written(*arguments, "train")
     assert written(*arguments, piped(Path("train").read_bytes()))[0] == from_file
     broken = piped(b"der\n\xff\n")
@@ -103,11 +103,22 @@ def test_training_text_that_can_be_read_only_once(capsys: pytest.CaptureFixture[
     assert not Path("other.html").exists()
 
 
+def test_training_text_with_a_fault_is_told_before_anything_is_done(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "train").write_bytes(b"der\nHund\n\xff\n")
+    arguments = ["--hypotheses", "good", "--reference", "ref", "--training-text", "train", "--report", "other.html"]
+    assert main(arguments) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("nmt-eval: error: train, line 3: not valid UTF-8")
+
+
 @pytest.mark.usefixtures("files")
 def test_systems_share_the_room_for_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equally, for it is of use where two can be compared; and what has no room is not computed."""
     arguments = ["--hypotheses", "good", "bad", "--source", "src", "--reference", "ref", "--significance", "none"]
-    arguments += ["--attention-model", "m", "--device", "cpu", "--resamples", "3"]
+    arguments += ["--attention-model", "m", "--device", "cpu", "--resamples", "20"]
     _, data = written(*arguments)
     whole = [system["attention"] for system in data["systems"]]
     room = max(len(weights[0]) for weights in whole)
@@ -188,10 +199,10 @@ def test_attention_of_a_model_without(
 @pytest.mark.usefixtures("files")
 def test_options_that_concern_the_page_alone() -> None:
     """It has intervals, and groups with BLEU and chrF2, though neither is in the table."""
-    few = ["--resamples", "7", "--tokenize", "char", "--lowercase", "--metrics", "ter"]
+    few = ["--resamples", "20", "--tokenize", "char", "--lowercase", "--metrics", "ter"]
     assert main(["--hypotheses", "good", "--reference", "ref", "--report", "page.html", *few]) == 0
     text = Path("page.html").read_text(encoding="utf-8")
-    assert "–0.00</small>" in text
+    assert "<small>0.00 ± 0.00</small>" in text
     assert "BLEU" in text
 
 

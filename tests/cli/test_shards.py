@@ -151,7 +151,12 @@ def test_a_shard_can_be_resumed(job: Job, monkeypatch: pytest.MonkeyPatch, capsy
     assert job.merge() == 2
     said = capsys.readouterr().err
     assert said.endswith("out: 1 of 3 shards are missing: 2/3 (begun, to be continued with --resume: 2/3)\n")
+    damaged = job.folder / "out.2-of-3.parts" / "000001.output"
+    flipped(damaged)
     assert job.run("--shard", "2/3", *options, "--resume") == 0
+    assert (
+        f"{damaged}: has been altered since it was finished; lines 3 to 4 of shard 2/3 are" in capsys.readouterr().err
+    )
     assert job.merge() == 0
     assert job.output.read_bytes() == whole
     assert not (job.folder / "out.2-of-3.parts").exists()

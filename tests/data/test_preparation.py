@@ -117,7 +117,7 @@ def test_entries_are_named_by_what_they_are_made_from(folder: Path) -> None:
     ids = [key(1, [train], [model] * 2, [50, None], False), key(1, [valid], [model] * 2, None, False)]
     assert [prepared.train.folder.name, prepared.valid.folder.name] == ids
     assert {path.relative_to(folder / "cache").as_posix() for path in written(folder) if path.suffix != ".seal"} == {
-        f"checked/{key(train, valid)}.json",
+        f"checked/{key(1, [train, valid])}.json",
         f"faults/{key(2, 1, [train, valid])}.json",
         f"subwords/{key(1, made_by, [train])}.model",
         *(f"ids/{name}/{file}" for name in ids for file in ("meta.json", "source.ids", "source.offsets")),

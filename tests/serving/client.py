@@ -61,9 +61,17 @@ class Client:
         stay: bool = True,
     ) -> Answer:
         """`stay`: wait for the answer, instead of going once the body is sent."""
-        return asyncio.run(self._request(method, path, content, headers or {}, stay))
+        return asyncio.run(self.request_in_loop(method, path, content, headers, stay))
 
-    async def _request(self, method: str, path: str, content: bytes, headers: Mapping[str, str], stay: bool) -> Answer:
+    async def request_in_loop(
+        self,
+        method: str,
+        path: str,
+        content: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        stay: bool = True,
+    ) -> Answer:
+        """One of several requests of a loop."""
         raw, _, query = path.partition("?")
         scope = {
             "type": "http",
@@ -74,7 +82,7 @@ class Client:
             "raw_path": raw.encode(),
             "root_path": "",
             "query_string": query.encode(),
-            "headers": [(name.encode(), value.encode()) for name, value in {"host": "test", **headers}.items()],
+            "headers": [(name.encode(), value.encode()) for name, value in {"host": "test", **(headers or {})}.items()],
             "client": (self._address, 50000),
             "server": ("test", 80),
         }

@@ -1,6 +1,9 @@
 """The API as a client sees it: LibreTranslate's fields and answers, every refusal with its reason, and metrics."""
 
+import asyncio
+import json
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,9 +13,10 @@ import pytest
 
 pytest.importorskip("starlette", reason="the server needs the extra serve")
 
+from nmt.serving import api
 from nmt.serving.api import Service, application
 from nmt.serving.limits import Limits
-from tests.serving.client import Client
+from tests.serving.client import Answer, Client
 from tests.serving.doubles import MOST, Backwards
 
 LIMITS = Limits(characters=20, texts=3, body=500, waiting=2, seconds=20.0)
@@ -73,6 +77,16 @@ def test_a_byte_order_mark(client: Client) -> None:
     assert response.json() == {"translatedText": "eno"}
 
 
+def test_equal_lines_are_translated_once(client: Client, start: Served) -> None:
+    """So are blank ones: they are as good as free, however many there are."""
+    fields = {"alternatives": 1, "alignments": True}
+    answer = ask(client, ["one\n\ntwo\none\n\n", "two"], **fields)
+    assert start.models.batches == [["one", "", "two"]]
+    assert answer["translatedText"] == ["eno\n\nowt\neno\n\n", "owt"]
+    assert answer["alternatives"] == [["eno!\n!\nowt!\neno!\n!\n!"], ["owt!"]]
+    assert [line["source"] for line in answer["alignments"][0]] == [["one"], [], ["two"], ["one"], [], []]
+
+
 def test_a_list(client: Client) -> None:
     assert ask(client, ["one", "", "two"]) == {"translatedText": ["eno", "", "owt"]}
     assert ask(client, []) == {"translatedText": []}
@@ -99,7 +113,9 @@ def test_fields_in_the_address(client: Client) -> None:
     assert client.post("/translate?source=en&format=text", form={"q": "one", "target": "de"}).status == 200
     assert refused(client.post(f"{path}&q=two"), 400) == '"q" is given more than once'
     assert refused(client.post(path, form={"target": "de"}), 400) == '"target" is given more than once'
-    assert client.post(path, RIGHT).json() == {"translatedText": "eno"}  # JSON has all fields
+    why = "q, source, target in the address: the body is JSON, and has all fields; put q, source, target there"
+    assert refused(client.post(path, RIGHT), 400) == why
+    assert client.post("/translate?other=1", RIGHT).json() == {"translatedText": "eno"}
 
 
 def test_alternatives(client: Client) -> None:
@@ -238,6 +254,7 @@ def test_of_very_many_mistakes_the_first_are_told(start: Served) -> None:
         (b"NaN", "application/json", "the body must be a JSON object"),
         (b'{"q": "\xff"}', "application/json; charset=utf-8", "the body is not UTF-8: byte 7 is 0xff"),
         (b'\xef\xbb\xbf{"q": "\xff"}', "application/json", "the body is not UTF-8: byte 10 is 0xff"),
+        (b'{"q": "one", "target": "de", "q": "two"}', "application/json", '"q" is given more than once'),
         (b'{"a":' * 80, "application/json", "the body is not JSON: "),
         (b"", "application/json", "the body is not JSON: "),
         (b"", "", "q is missing: a text, or a list of texts; source is missing"),
@@ -415,8 +432,45 @@ def test_other_pages_may_read_that_the_server_failed(start: Served, allowed: str
 def test_a_server_that_stops(client: Client, start: Served) -> None:
     assert client.get("/health").json() == {"status": "ok"}
     start.services[0].stopping = True
-    assert client.get("/health").status == 503
-    assert refused(client.post("/translate", RIGHT), 503) == "the server is stopping; try again later"
+    health, refusal = client.get("/health"), client.post("/translate", RIGHT)
+    assert health.status == 503
+    assert health.json() == {"status": "stopping", "error": "the server is stopping; try again later"}
+    assert refused(refusal, 503) == "the server is stopping; try again later"
+    assert health.headers["retry-after"] == refusal.headers["retry-after"]
+
+
+def test_others_are_answered_while_a_document_is_read_or_written(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All in one loop, as in the server."""
+    asked, answered = threading.Event(), threading.Event()
+
+    def waiting(*request: object) -> dict[str, str]:
+        del request
+        asked.set()
+        assert answered.wait(20)
+        return {"translatedText": "written"}
+
+    async def both() -> tuple[Answer, Answer]:
+        body = {"content-type": "application/json"}
+        first = asyncio.create_task(client.request_in_loop("POST", "/translate", json.dumps(RIGHT).encode(), body))
+        await asyncio.to_thread(asked.wait, 20)
+        second = await client.request_in_loop("GET", "/health")
+        answered.set()
+        return await first, second
+
+    monkeypatch.setattr(api, "_written", waiting)
+    translation, health = asyncio.run(both())
+    assert translation.json() == {"translatedText": "written"}
+    assert health.json() == {"status": "ok"}
+
+
+@pytest.mark.parametrize("path", ["http://test/health", "HTTPS://test:5000/health"])
+def test_a_whole_address_in_the_first_line(client: Client, path: str) -> None:
+    """As some proxies ask (RFC 9112, 3.2.2)."""
+    assert client.get(path).json() == {"status": "ok"}
+    assert client.get("http://test").status == 200
+    assert refused(client.get("http://test/none"), 404) == "Not Found: GET /none"
 
 
 def test_the_page(client: Client) -> None:
@@ -443,7 +497,7 @@ def test_metrics(client: Client) -> None:
     assert numbers['nmt_requests_total{path="/translate",status="200"}'] == "1"
     assert numbers['nmt_requests_total{path="/translate",status="400"}'] == "1"
     assert numbers['nmt_requests_total{path="other",status="404"}'] == "1"
-    assert numbers["nmt_request_seconds_count"] == numbers['nmt_request_seconds_bucket{le="+Inf"}'] == "2"
+    assert numbers["nmt_request_seconds_count"] == numbers['nmt_request_seconds_bucket{le="+Inf"}'] == "1"
     assert numbers["nmt_characters_total"] == "7"
     assert numbers["nmt_waiting_requests"] == "0"
     assert [numbers[f'nmt_batch_lines_bucket{{le="{bound}"}}'] for bound in (1, 2, 4, "+Inf")] == ["0", "1", "1", "1"]

@@ -169,6 +169,8 @@ def test_a_path_may_look_like_a_pair(
     assert capsys.readouterr().err == "nmt-serve: error: --port x: allowed: a whole number from 0 to 65535\n"
     assert serve.main(["--model", "no-run=v2", "--glossary", "no-terms=v2", "--port", "0"]) == 2
     assert [line.split(":")[0] for line in capsys.readouterr().err.splitlines()[1:]] == ["  - v2", "  - v2"]
+    assert serve.main(["--model", "en-de=", "--port", "0"]) == 2
+    assert capsys.readouterr().err == "nmt-serve: error: en-de=: no such model file or run folder\n"
 
 
 def test_a_glossary_is_for_one_pair(model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

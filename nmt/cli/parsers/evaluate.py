@@ -18,7 +18,7 @@ PROGRAM = "nmt-eval"
 METRICS = ("bleu", "chrf", "chrf++", "ter")
 USUAL = ("bleu", "chrf", "ter")
 METHODS = ("bootstrap", "randomization")
-RESAMPLES, TRIALS = 1_000, 10_000
+FEWEST, RESAMPLES, TRIALS = 20, 1_000, 10_000
 TOO_LOW = 3  # the exit code when --fail-below says so
 TOKENIZERS = ("13a", "none", "intl", "char", "zh", "ja-mecab", "flores200")
 
@@ -56,7 +56,10 @@ def parser() -> Parser:
         "a name; --runs again adds another system",
     )
     scored.add_argument(
-        "--source", type=Path, metavar="FILE", help="text to translate with --model or --runs, and what --comet reads"
+        "--source",
+        type=Path,
+        metavar="FILE",
+        help="text to translate with --model or --runs; what --comet reads, and what --report shows",
     )
     scored.add_argument(
         "--reference",
@@ -104,10 +107,14 @@ def parser() -> Parser:
     chance.add_argument(
         "--intervals",
         action="store_true",
-        help="show the interval of 95%% of the bootstrap's resamples beside scores; the test by bootstrap always does",
+        help="show the mean of the bootstrap's resamples and how far 95%% of them reach, as the test by bootstrap does",
     )
-    chance.add_argument("--resamples", metavar="N", help=f"of the bootstrap (default: {RESAMPLES:,})")
-    chance.add_argument("--trials", metavar="N", help=f"of approximate randomization (default: {TRIALS:,})")
+    chance.add_argument(
+        "--resamples", metavar="N", help=f"of the bootstrap, at least {FEWEST} (default: {RESAMPLES:,})"
+    )
+    chance.add_argument(
+        "--trials", metavar="N", help=f"of approximate randomization, at least {FEWEST} (default: {TRIALS:,})"
+    )
 
     _add_report_options(made.add_argument_group("a page to look at"))
 

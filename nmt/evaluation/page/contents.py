@@ -229,17 +229,21 @@ def _habits(counted: _Counted) -> list[Row]:
 
 def _data(counted: _Counted, attention: Mapping[str, Sequence[str | None]]) -> dict[str, Any]:
     """What script.js makes the list of sentences from."""
-    source = counted.comparison.source
+    comparison = counted.comparison
+    source = comparison.source
+    references = [*zip(*(_split(lines) for lines in comparison.references), strict=True)]
+    translations = [_split(one.hypotheses) for one in comparison.systems]
     return {
         "end": PIECES[END],
         "metrics": [{"title": METRICS[name].title, "key": name} for name in METRICS_BY_GROUP],
         "source": None if source is None else _texts(source[:LISTED]),
-        **_marked(counted.comparison),
-        "sentences": counted.comparison.sentences,
+        **_marked(comparison),
+        "sentences": comparison.sentences,
         "lengths": counted.lengths[:LISTED],
         "lengthOf": counted.side,
         "rarest": [None if word is None else [word[0][:LONGEST_WORD], word[1]] for word in counted.rarest[:LISTED]],
         "groupings": [_places(made, len(counted.lengths)) for made in (counted.by_length, counted.by_frequency)],
+        "differ": [any(one != first for one in others) for first, *others in zip(*translations, strict=True)],
         "systems": [
             {
                 "letter": letter(index),
@@ -251,11 +255,17 @@ def _data(counted: _Counted, attention: Mapping[str, Sequence[str | None]]) -> d
                 "ratios": [_ratio(*ratio) for ratio in counted.ratios[index][:LISTED].tolist()],
                 "repeated": [share.part for share in counted.repeated[index][:LISTED]],
                 "unknown": [share.part for share in counted.unknown[index][:LISTED]],
+                "right": [line in right for line, right in zip(translations[index], references, strict=True)],
                 "attention": list(attention.get(candidate.name, ()))[:LISTED] or None,
             }
-            for index, candidate in enumerate(counted.comparison.systems)
+            for index, candidate in enumerate(comparison.systems)
         ],
     }
+
+
+def _split(lines: Sequence[str]) -> list[list[str]]:
+    """The words of the lines that are listed, whole and with punctuation: what a translation is compared by."""
+    return [line.split() for line in lines[:LISTED]]
 
 
 def _places(groups: Sequence[buckets.Bucket], count: int) -> dict[str, Any]:

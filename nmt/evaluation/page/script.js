@@ -114,7 +114,8 @@ function translation(number, index) {
   }
   const facts = metrics.map(({ title, key }) => `${title} ${round(system.scores[key][index])}`);
   const differing = translations[number].marks[index].length / 2;
-  facts.push(differing ? `${differing} marked` : "none marked");
+  const where = translations[number].omitted[index] ? " in what is shown" : "";
+  facts.push(`${differing || "none"} marked${where}`);
   if (system.repeated[index]) facts.push(`${system.repeated[index]} repeated`);
   if (system.unknown[index]) facts.push(`${system.unknown[index]} unknown`);
   const line = make("p", "facts", facts.join(" · "));
@@ -300,13 +301,11 @@ const filters = { all: ["all sentences", () => true] };
 const orders = { line: ["line", (index) => index], length: [`${data.lengthOf} length`, (index) => data.lengths[index]] };
 
 function define() {
-  const differ = (index) => translations.some((column) => column.texts[index] !== translations[0].texts[index]);
-  if (several) filters.differ = ["where systems differ", differ];
+  if (several) filters.differ = ["where systems differ", (index) => data.differ[index]];
   for (const [number, system] of systems.entries()) {
     const { letter } = system;
-    const equal = (index) => references.some((one) => one.texts[index] === translations[number].texts[index]);
-    filters[`wrong${number}`] = [`${letter}: differs from all references`, (index) => !equal(index)];
-    filters[`right${number}`] = [`${letter}: equals a reference`, equal];
+    filters[`wrong${number}`] = [`${letter}: differs from all references`, (index) => !system.right[index]];
+    filters[`right${number}`] = [`${letter}: equals a reference`, (index) => system.right[index]];
     filters[`short${number}`] = [`${letter}: shorter than ${SHORT} × reference`, (index) => system.ratios[index] !== null && system.ratios[index] < SHORT];
     filters[`long${number}`] = [`${letter}: longer than ${LONG} × reference`, (index) => system.ratios[index] > LONG];
     filters[`repeated${number}`] = [`${letter}: with repetition`, (index) => system.repeated[index] > 0];

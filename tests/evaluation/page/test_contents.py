@@ -88,6 +88,18 @@ def test_data_of_the_list() -> None:
     assert data["rarest"][0] == ["der", 1]
 
 
+def test_what_differs_behind_the_end_of_a_text_that_is_cut() -> None:
+    """Lines are compared whole, word by word: not as the page shows them, and without regard to white space."""
+    start = " ".join(["wort"] * 230)
+    right, wrong = [f"{start} ende", "ja\u2028nein", "ja\x01"], [f"{start} falsch", "ja nein", "ja\x02"]
+    data = made(compare({"a": right, "b": wrong}, [right], metrics=("bleu",))).data
+    texts = [column["texts"] for column in data["translations"]]
+    assert texts[0][0] == texts[1][0]
+    assert texts[0][2] == texts[1][2]
+    assert data["differ"] == [True, False, True]
+    assert [system["right"] for system in data["systems"]] == [[True, True, True], [False, True, False]]
+
+
 def test_a_long_list_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contents_module, "LISTED", 3)
     report = made(examples.small(), attention=examples.attention())

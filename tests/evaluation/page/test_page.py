@@ -171,6 +171,17 @@ def test_where_systems_differ(opened: Open) -> None:
     )
 
 
+def test_filters_know_the_end_of_a_text_that_is_cut(opened: Open) -> None:
+    start = " ".join(["wort"] * 230)
+    right, wrong = [f"{start} ende", "ja"], [f"{start} falsch", "ja"]
+    browser = opened(compare({"a": wrong, "b": right}, [right], metrics=("bleu",)))
+    facts = "return document.querySelector('#list .sentence dd:last-child .facts:last-child').textContent"
+    assert "none marked in what is shown" in browser.run(facts)
+    for name, lines in (("differ", [1]), ("wrong0", [1]), ("right0", [2]), ("right1", [1, 2])):
+        choose(browser, "#filter", name)
+        assert browser.run(LINES) == lines
+
+
 def test_where_systems_differ_in_a_list_that_is_cut(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contents_module, "LISTED", 3)
     browser = opened(examples.small())
