@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 
 VARIED = 0.9  # of all lines: so many have translations of their own
 DIFFERENT_IN_FLOAT32 = 0.002  # of all lines, at most
-TRAINING_PAIRS = 12_000
+TRAINING_PAIRS = 6_000
 
 
 @pytest.fixture(scope="module")
