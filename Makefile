@@ -49,7 +49,7 @@ types: $(READY) ## Check types with mypy
 test: $(READY) ## Run the fast tests
 	$(PYTEST) -m 'not slow'
 
-slow: $(READY) ## Run only the slow proofs, which train models for minutes
+slow: $(READY) ## Run only the slow proofs and whole programs
 	$(PYTEST) -m slow
 
 check: lint types ## Run everything that must pass: lint, types, the fast tests, and the slow proofs

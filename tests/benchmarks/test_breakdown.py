@@ -31,6 +31,7 @@ def test_groups_add_up_to_the_whole() -> None:
     assert sum(times.values()) == 5.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_the_table_and_the_line(
     precision: str, tiny_config: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

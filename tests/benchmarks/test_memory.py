@@ -20,6 +20,7 @@ def options(tiny_config: Path) -> list[str]:
     return ["--config", str(tiny_config), "--updates", "1", "--threads", "1", "--beam", "2", "--batch", "4", *words]
 
 
+@pytest.mark.slow
 def test_the_line(options: list[str], tmp_path: Path) -> None:
     """As a script, and from another folder."""
     command = [sys.executable, ROOT / "benchmarks" / "memory.py", *options]
@@ -34,6 +35,7 @@ def test_the_line(options: list[str], tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_in_turn_with_a_rival(options: list[str]) -> None:
     """As a script: a process starts with the memory of the one that starts it, which here may be large."""
     rival = shlex.join([sys.executable, "-c", "bytearray(600 * 2**20).find(1)"])

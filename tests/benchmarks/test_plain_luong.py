@@ -122,6 +122,7 @@ def test_the_recipe() -> None:
     assert recipe["subwords"] == {"type": "bpe", "size": PIECES, "joint": True}
 
 
+@pytest.mark.slow
 def test_the_program(tmp_path: Path) -> None:
     """From another folder."""
     make_synthetic_corpus(tmp_path, train=400, valid=7, test=1)

@@ -142,6 +142,7 @@ def numbers(block: str) -> list[list[float]]:
     return [[float(cell.replace(",", "")) for cell in row.strip("| ").split("|")] for row in rows]
 
 
+@pytest.mark.slow
 def test_length(run: Any) -> None:
     ((length, speed, microseconds, resident),) = numbers(run("length", "--lengths", "3", "--vocabulary", "40"))
     assert length == 3
@@ -178,6 +179,7 @@ def test_processes(run: Any) -> None:
     assert rows[1][3] == pytest.approx(rows[1][2] / rows[0][2], abs=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["scope_search", "scope_training"])
 def test_scopes(run: Any, part: str) -> None:
     (row,) = numbers(run(part, "--scope-lengths", "3"))

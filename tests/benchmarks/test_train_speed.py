@@ -94,6 +94,7 @@ def test_updates_beyond_an_epoch_accumulate_and_sample(tiny_config: Path, capsys
     assert line(capsys)["updates"] == 4
 
 
+@pytest.mark.slow
 def test_as_a_script_in_turn_with_a_rival(tiny_config: Path, tmp_path: Path) -> None:
     (tmp_path / "rival.py").write_text('print("warming up")\nprint(\'{"target_tokens_per_second": 0.5}\')\n')
     rival = shlex.join([sys.executable, str(tmp_path / "rival.py")])

@@ -71,6 +71,7 @@ def test_a_copy_scores_100(model: Path, tiny_corpus: Path, tmp_path: Path, capsy
     assert json.loads(capsys.readouterr().out)["bleu"] == 100
 
 
+@pytest.mark.slow
 def test_in_turn_with_a_rival(
     model: Path, files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

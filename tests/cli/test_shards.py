@@ -162,6 +162,7 @@ def test_a_shard_can_be_resumed(job: Job, monkeypatch: pytest.MonkeyPatch, capsy
     assert not (job.folder / "out.2-of-3.parts").exists()
 
 
+@pytest.mark.slow
 def test_a_shard_in_processes_of_torchrun(job: Job, tmp_path: Path) -> None:
     whole = job.whole("--n-best", 2)
     job.shards("--n-best", 2, numbers=(1, 2))

@@ -42,6 +42,7 @@ def timeless(output: Path) -> list[dict[str, Any]]:
     return [{name: value for name, value in record.items() if "second" not in name} for record in records]
 
 
+@pytest.mark.slow
 def test_attention_follows_the_alignments(tmp_path: Path, guided: Path, train: Train, capsys: Capture) -> None:
     """The guided loss falls below that of a training in which it has hardly any weight."""
     more = ("training.max_epochs=8", "training.log_every=9")
@@ -57,6 +58,7 @@ def test_attention_follows_the_alignments(tmp_path: Path, guided: Path, train: T
     assert log.count("guided ") == len(with_weight) + len(told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [

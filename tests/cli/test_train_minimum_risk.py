@@ -142,6 +142,7 @@ def stop_in_a_search(patched: pytest.MonkeyPatch) -> None:
     patched.setattr("nmt.decoding.batched_search.check", check)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "stopped"),
     [

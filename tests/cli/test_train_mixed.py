@@ -22,6 +22,7 @@ def mixed(tmp_path: Path, corpus: Path) -> str:
     return f"data.train=[{{{files}}}, {{{files}, weight: 0.25, tag: <BT>}}]"
 
 
+@pytest.mark.slow
 def test_a_run_that_was_interrupted_reads_on(
     tmp_path: Path, tiny: Path, mixed: str, train: Train, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
@@ -88,6 +89,7 @@ def test_a_tag_that_the_first_model_does_not_know(
     assert "data.train.1.tag: <BT> is no symbol of the source vocabulary of the model" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tied", ["none", "all"])
 def test_a_model_learns_a_tag(
     tmp_path: Path, tiny: Path, mixed: str, train: Train, monkeypatch: pytest.MonkeyPatch, capsys: Capture, tied: str

@@ -31,6 +31,7 @@ def stops_at(number: int, patch: pytest.MonkeyPatch) -> None:
     patch.setattr("nmt.training.trainer.update", failing)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [

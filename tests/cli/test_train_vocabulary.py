@@ -84,6 +84,7 @@ def test_a_resumed_run_has_the_same_vocabulary(tmp_path: Path, train: Train) -> 
     assert train(config, output, "--resume") == 2
 
 
+@pytest.mark.slow
 def test_scores_and_translations_of_cut_text_are_of_whole_words(tmp_path: Path, train: Train, capsys: Capture) -> None:
     write_corpus(tmp_path)
     references = list(read_lines(tmp_path / "valid.de"))

@@ -17,6 +17,8 @@ from nmt.training.checkpoint import read_state
 from tests.end_to_end.conftest import finish, settings
 from tests.end_to_end.forked import Job, Training, arguments
 
+pytestmark = pytest.mark.slow
+
 UPDATES = 30
 
 
@@ -99,7 +101,6 @@ def one(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, P
     return config, folder / "run"
 
 
-@pytest.mark.slow
 def test_two_processes_compute_the_updates_of_one(one: tuple[Path, Path], tmp_path: Path) -> None:
     config, alone = one
     code, errors = finish(start_torchrun(config, tmp_path / "run"))
@@ -113,7 +114,6 @@ def test_two_processes_compute_the_updates_of_one(one: tuple[Path, Path], tmp_pa
     assert (tmp_path / "run" / "best.safetensors").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("normalise_by", ["sentences", "none"])
 def test_two_processes_divide_by_what_all_have(normalise_by: str, corpus: Path, tmp_path: Path) -> None:
     """Also by nothing, where the gradients are summed over two accumulated batches of both; and with clipping."""
@@ -136,7 +136,6 @@ def test_two_processes_divide_by_what_all_have(normalise_by: str, corpus: Path, 
     assert records[1][-1]["loss"] < records[1][0]["loss"]
 
 
-@pytest.mark.slow
 def test_two_processes_guide_attention_as_one_does(corpus: Path, tmp_path: Path) -> None:
     """Both losses, in training and in validation, although a process may have a share without pairs."""
     config = configuration(
@@ -157,7 +156,6 @@ def test_two_processes_guide_attention_as_one_does(corpus: Path, tmp_path: Path)
             assert both == pytest.approx(alone, rel=1e-4)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("objective", "more", "exact"),
     [
@@ -183,7 +181,6 @@ def test_two_processes_minimize_what_one_does(
         assert both == pytest.approx(alone, rel=0.03)
 
 
-@pytest.mark.slow
 def test_a_killed_process_ends_the_job_and_resume_goes_on(one: tuple[Path, Path], tmp_path: Path) -> None:
     """Resumed by two processes, and from the same state by one: the losses stay those of one process."""
     config, alone = one
@@ -205,7 +202,6 @@ def test_a_killed_process_ends_the_job_and_resume_goes_on(one: tuple[Path, Path]
         assert losses(folder, "train") == pytest.approx(losses(alone, "train"), rel=1e-4)
 
 
-@pytest.mark.slow
 def test_a_process_that_stands_still_ends_the_job_and_resume_goes_on(one: tuple[Path, Path], tmp_path: Path) -> None:
     """The first process, whose job has no torchrun, and the second one, which torchrun kills in the end."""
     config, alone = one
@@ -234,7 +230,6 @@ def test_a_process_that_stands_still_ends_the_job_and_resume_goes_on(one: tuple[
         assert losses(tmp_path / str(rank), "train") == pytest.approx(losses(alone, "train"), rel=1e-4)
 
 
-@pytest.mark.slow
 def test_torchrun_restarts_a_killed_process(one: tuple[Path, Path], tmp_path: Path) -> None:
     config, alone = one
     output = tmp_path / "run"
@@ -246,7 +241,6 @@ def test_torchrun_restarts_a_killed_process(one: tuple[Path, Path], tmp_path: Pa
     assert losses(output, "train") == pytest.approx(losses(alone, "train"), rel=1e-4)
 
 
-@pytest.mark.slow
 def test_a_signal_to_one_process_during_validation_saves_and_ends_all(one: tuple[Path, Path], tmp_path: Path) -> None:
     config, alone = one
     output = tmp_path / "run"
@@ -260,7 +254,6 @@ def test_a_signal_to_one_process_during_validation_saves_and_ends_all(one: tuple
     assert losses(output, "train") == pytest.approx(losses(alone, "train"), rel=1e-4)
 
 
-@pytest.mark.slow
 def test_a_run_is_not_continued_without_being_asked_to(one: tuple[Path, Path]) -> None:
     """Not by torchrun's restarts either, which resume what their own job has begun."""
     config, alone = one
@@ -280,7 +273,6 @@ def test_a_mistake_is_told_once(corpus: Path, tmp_path: Path) -> None:
     assert "optimizer" in errors
 
 
-@pytest.mark.slow
 def test_updates_without_a_number_are_left_out_by_all(corpus: Path, tmp_path: Path) -> None:
     """Each process counts the same; the second one is silent. Steps of 10⁹ overflow the loss in the third update."""
     optimizer = {"name": "sgd", "learning_rate": 1e9, "momentum": 0.9}
@@ -291,7 +283,6 @@ def test_updates_without_a_number_are_left_out_by_all(corpus: Path, tmp_path: Pa
     assert errors.count("(training.skip_non_finite: 2)") == errors.count("training diverged") == 1
 
 
-@pytest.mark.slow
 def test_all_go_on_from_the_state_before_a_damaged_one(one: tuple[Path, Path], tmp_path: Path) -> None:
     config, _ = one
     output = tmp_path / "run"

@@ -19,6 +19,8 @@ from nmt.data.subwords import Subwords
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import build_model
 
+pytestmark = pytest.mark.slow
+
 SENTENCES = [
     "A dog runs across the green field.",
     "Two men are sitting on a bench and reading the newspaper.",
@@ -202,7 +204,6 @@ def test_a_hundred_and_fifty_random_lines(kind: str, tmp_path: Path) -> None:
     assert len(blank) > 5
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_random_lines(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, lines = random_model(kind, tmp_path / "model"), hostile(MANY)

@@ -10,11 +10,12 @@ import pytest
 
 from tests.conftest import data_section, make_synthetic_corpus
 
+pytestmark = pytest.mark.slow
+
 WORDS = 4000
 MEMORY = 2 << 30  # bytes of address space, of which PyTorch takes the half
 
 
-@pytest.mark.slow
 def test_training_with_a_validation_line_of_4000_words(
     tiny: Callable[..., Path], tmp_path: Path, command: Callable[..., list[str]]
 ) -> None:

@@ -19,6 +19,8 @@ from nmt.models.model_file import KIND
 from nmt.tensor_file import read_tensors, write_tensors
 from tests.end_to_end.conftest import settings
 
+pytestmark = pytest.mark.slow
+
 Command = Callable[..., list[str]]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 

@@ -17,6 +17,8 @@ from nmt.cli.translate import main
 from nmt.tensor_file import write_tensors
 from tests.random_model import save_random_model, text
 
+pytestmark = pytest.mark.slow
+
 LINES = 100
 FULL = Path("/dev/full")  # a device of Linux on which every write fails as on a full disk
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="needs the device /dev/full")

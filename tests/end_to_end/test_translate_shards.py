@@ -13,6 +13,8 @@ from nmt.cli.translate import main
 from tests.end_to_end.conftest import finish
 from tests.random_model import save_random_model, text
 
+pytestmark = pytest.mark.slow
+
 LINES = 150
 
 
@@ -83,7 +85,6 @@ def test_two_processes_write_what_one_writes(arguments: list[str], whole: bytes,
     assert {path.name for path in tmp_path.iterdir()} == names
 
 
-@pytest.mark.slow
 def test_all_killed_and_resumed_by_another_number(arguments: list[str], whole: bytes, tmp_path: Path) -> None:
     output, parts = tmp_path / "out", tmp_path / "out.parts"
     process = start(2, *arguments, "--output", str(output), "--chunk-lines", "1")
@@ -103,7 +104,6 @@ def test_all_killed_and_resumed_by_another_number(arguments: list[str], whole: b
     assert not parts.exists()
 
 
-@pytest.mark.slow
 def test_one_killed_ends_the_job(arguments: list[str], whole: bytes, tmp_path: Path) -> None:
     """The first process says what is kept; one process alone goes on, translating only what is missing."""
     output, parts = tmp_path / "out", tmp_path / "out.parts"
@@ -124,7 +124,6 @@ def test_one_killed_ends_the_job(arguments: list[str], whole: bytes, tmp_path: P
     assert output.read_bytes() == whole
 
 
-@pytest.mark.slow
 def test_torchrun_restarts_what_was_killed(arguments: list[str], whole: bytes, tmp_path: Path) -> None:
     output, parts = tmp_path / "out", tmp_path / "out.parts"
     process = start(2, *arguments, "--output", str(output), "--chunk-lines", "1", launcher=("--max-restarts=1",))
@@ -136,7 +135,6 @@ def test_torchrun_restarts_what_was_killed(arguments: list[str], whole: bytes, t
     assert output.read_bytes() == whole
 
 
-@pytest.mark.slow
 def test_a_mistake_is_told_once(arguments: list[str], tmp_path: Path) -> None:
     """By the first process, also where others find it; and one that is found while translating by who finds it."""
     prefixes = tmp_path / "prefixes"

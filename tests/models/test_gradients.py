@@ -16,6 +16,8 @@ from nmt.models.scopes import LocalPredictiveScope
 from nmt.models.scores import SCORES
 from nmt.models.seq2seq import Seq2Seq, build_attention
 
+pytestmark = pytest.mark.slow
+
 MakeModel = Callable[..., Seq2Seq]
 Batch = tuple[Tensor, Tensor, Tensor]
 Changes = dict[str, Any]

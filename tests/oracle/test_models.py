@@ -28,6 +28,8 @@ from tests.oracle.equations import Model, Step, Weights
 from tests.oracle.losses import cross_entropy
 from tests.oracle.package import BEGIN, END, SOURCES, STEP, TARGETS, Sides, batch, close, direction, gradients, sides
 
+pytestmark = pytest.mark.slow
+
 Sentences = Sequence[Sequence[int]]
 SMOOTHING = 0.1
 
@@ -48,7 +50,6 @@ for one in whole_product("score", "scope", "decoder", "decoder cell"):
     PRODUCT[f"{one['score']}; {one['decoder']}"].append(one)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("cases", PRODUCT.values(), ids=PRODUCT)
 def test_every_scope_and_cell_of_a_score_and_a_decoder(cases: list[Case]) -> None:
     for case in cases:
