@@ -39,16 +39,20 @@ USUAL_BEAM = 5  # the largest beam with which batches are as large as batch_toke
 
 def longest_translation(source: int, decoding: DecodingConfig) -> int:
     """The most tokens, END counted, of a translation of `source` tokens, END counted: ⌈ratio × source⌉ + extra."""
-    return max(math.ceil(decoding.max_length_ratio * source) + decoding.max_length_extra, 1)
+    return max(_times(decoding.max_length_ratio, source) + decoding.max_length_extra, 1)
 
 
 def shortest_translation(source: int, decoding: DecodingConfig) -> int:
     """The fewest tokens of a translation of `source` tokens, END counted in neither; the maximum may be less.
 
-    max(minimum_length, ⌈minimum_length_ratio × source⌉), with the ratio as it is written: 1.1 × 10 is 11.
+    max(minimum_length, ⌈minimum_length_ratio × source⌉).
     """
-    ratio = Fraction(str(decoding.minimum_length_ratio))
-    return max(decoding.minimum_length, math.ceil(ratio * source))
+    return max(decoding.minimum_length, _times(decoding.minimum_length_ratio, source))
+
+
+def _times(ratio: float, source: int) -> int:
+    """⌈ratio × source⌉ with the ratio as it is written: 1.1 × 50 is 55, not the 55.00000000000001 of floating point."""
+    return math.ceil(Fraction(str(ratio)) * source)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -216,6 +216,8 @@ class Translator:
             "n_best": n_best,
             "alignments": alignments,
         }
+        if not isinstance(options, TranslationOptions | None):
+            raise UserError(f"options is {options!r}; it must be TranslationOptions")
         overriding = {name: value for name, value in everyday.items() if value is not None}
         options = replace(options or TranslationOptions(), **overriding)
         decoding = options.decoding(self.decoding)

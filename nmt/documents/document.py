@@ -10,6 +10,7 @@ from typing import Protocol
 
 from nmt.data.corpus import half_of_a_pair, no_character
 from nmt.decoding.options import TranslationOptions
+from nmt.decoding.text.lines import check_text
 from nmt.decoding.translator import Translator
 from nmt.decoding.writing import Translation
 from nmt.documents.formats import FORMATS, Format
@@ -54,6 +55,7 @@ def read_document(text: str, *, format: Format, name: str = "the document") -> D
     """Read a document. Raises UserError, which calls it `name`, for an unknown format and for what it cannot have."""
     if format not in FORMATS:  # from a program that is not checked by its types
         raise UserError(f"format {format!r}: unknown; choose one of {', '.join(FORMATS)}")
+    check_text(text, name)
     if (half := half_of_a_pair(text)) is not None:
         line = text.count("\n", 0, half) + 1
         raise UserError(f"{name}, line {line}: {no_character(text[half])}")

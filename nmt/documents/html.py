@@ -249,7 +249,8 @@ class HtmlDocument:
                 last = self._end_of_others(flow, last, stop)
                 together = flow.tokens[index : last + 1]
                 inside = {one.name for one in together}
-                line.put(separates=not inside.isdisjoint(SEPARATING), breaks="br" in inside)
+                spaced = any(one.kind == TEXT and not self._has_words(one) for one in together)
+                line.put(separates=spaced or not inside.isdisjoint(SEPARATING), breaks="br" in inside)
                 tags.append((together, []))
             index = last + 1
         line.end()
@@ -270,8 +271,13 @@ class HtmlDocument:
         return last
 
     def _is_note(self, flow: _Flow, first: int, last: int) -> bool:
-        """Whether the tokens are an index such as the 1 of a footnote, which is no part of the word before it."""
-        if flow.tokens[first].name not in ("sub", "sup"):
+        """Whether the tokens are an index such as the 1 of a footnote, which is no part of the word before it.
+
+        Also in a link that has nothing else. What is below the line belongs to the word, as in CO2.
+        """
+        while flow.tokens[first].name != "sup" and first + 1 < last and flow.partners.get(first + 1) == last - 1:
+            first, last = first + 1, last - 1
+        if flow.tokens[first].name != "sup":
             return False
         if any(_has_letters(self._decoded(token)) for token in flow.tokens[first:last] if token.kind == TEXT):
             return False

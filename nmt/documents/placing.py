@@ -178,13 +178,14 @@ class _Placing:
 
     def _in_same_word(self, mark: Mark, words: _Range) -> tuple[int, int] | None:
         """The characters of a mark inside a word that the translation has unchanged, such as the 2 of H2O."""
-        word = bisect_right(self.starts, mark.start) - 1
+        begin = mark.start + self.line[mark.start : mark.start + 1].isspace()  # a mark begins before the space
+        word = bisect_right(self.starts, begin) - 1
         if word < 0 or mark.stop > self.ends[word] or words.stop - words.start > 1:
             return None
         (start, stop), (place, end) = self.source[word], self.target[words.start]
         if self.line[start:stop] != self.translation[place:end]:
             return None
-        return place + mark.start - start, place + mark.stop - start
+        return place + begin - start, place + mark.stop - start
 
     def _left_out(self, place: int, direction: int) -> int:
         """How many characters of its word are beyond a place, if it is inside a word and they are punctuation."""

@@ -42,8 +42,9 @@ _QUOTES = "\"'”’»」』 \t\r\n"  # may follow the end of a sentence
 _SPEAKERS = (*_DASHES, "♪", "♫")
 _APART = (*_SPEAKERS, "(", "[")  # begins what does not go on from the cue before
 _SIGNS = "♪♫#*~"  # of music and the like
-_BEFORE, _BEHIND = f"{_SPACES}{_DASHES}{_SIGNS}", f"{_SPACES}{_SIGNS}"  # not translated where a text begins, or ends
-_DIRECTIONS = re.compile(r"[\s\u200e\u200f\u202a-\u202e\u2066-\u2069]+")  # and white space: before a dash
+_DIRECTIONS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"  # marks of direction
+_BEHIND = f"{_SPACES}{_DIRECTIONS}{_SIGNS}"  # not translated where a text ends
+_BEFORE = f"{_BEHIND}{_DASHES}"  # or begins
 
 
 class _Form(NamedTuple):
@@ -176,9 +177,7 @@ def _in_time(text: str, tags: Sequence[tuple[str, str]]) -> str:
 
 def _spoken(source: str, form: _Form) -> str:
     """What is said, without tags, and without white space and marks of direction around it."""
-    text = form.read(form.tag.sub("", source)).rstrip()
-    blank = _DIRECTIONS.match(text)
-    return text[blank.end() :] if blank else text
+    return form.read(form.tag.sub("", source)).strip(_SPACES + _DIRECTIONS)
 
 
 def _piece(rows: Sequence[str], form: _Form) -> _Piece | None:

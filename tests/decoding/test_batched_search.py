@@ -76,6 +76,7 @@ def test_segments_with_phrases_have_batches_of_their_own_at_the_end() -> None:
 def test_the_longest_translation() -> None:
     assert longest_translation(3, DecodingConfig(max_length_ratio=1.5)) == 15  # 4.5 + 10, rounded up
     assert longest_translation(3, DecodingConfig(max_length_ratio=3.0, max_length_extra=0)) == 9  # GroundHog's 3 S
+    assert longest_translation(50, DecodingConfig(max_length_ratio=1.1, max_length_extra=0)) == 55  # not 56, as floats
     assert [
         longest_translation(source, DecodingConfig(max_length_ratio=0.0, max_length_extra=100)) for source in (1, 70)
     ] == [100, 100]

@@ -12,6 +12,7 @@ from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.decoding.options import TranslationOptions, contradictions
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.translator import Translator
+from nmt.documents.document import translate_document
 from nmt.errors import UserError
 from tests.decoding.conftest import TEXT, network
 from tests.random_model import save_random_model
@@ -126,6 +127,35 @@ def test_values_of_another_type(vocabularies, options: dict[str, Any], message: 
 def test_a_precision_or_device_that_is_not_there(tmp_path: Path, where: dict[str, str], message: str) -> None:
     with pytest.raises(UserError, match=rf"^{re.escape(message)}"):
         Translator.load(save_random_model(tmp_path / "model.safetensors"), **where)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ({"lines": ["a", None]}, "line 2 is of type NoneType; it must be a text (str)"),
+        ({"lines": [b"a"]}, "line 1 is of type bytes; it must be a text (str)"),
+        ({"lines": ["a"], "prefixes": [2.5]}, "line 1 of the prefixes is of type float; it must be a text (str)"),
+        ({"lines": ["a"], "options": {"beam_size": 3}}, "options is {'beam_size': 3}; it must be TranslationOptions"),
+    ],
+)
+def test_what_is_no_text(vocabularies, texts: dict[str, Any], message: str) -> None:
+    size = vocabularies.source.size
+    translator = Translator([network(source_size=size, target_size=size)], vocabularies)
+    with pytest.raises(UserError) as caught:
+        list(translator.translate(**texts))
+    assert str(caught.value) == message
+    with pytest.raises(UserError, match="the document is of type bytes; it must be a text"):
+        translate_document(translator, b"<p>a</p>", format="html")  # type: ignore[arg-type]
+
+
+def test_the_end_of_a_line_is_no_part_of_it(vocabularies, tmp_path: Path) -> None:
+    """As the lines of an open file have it; with split_sentences white space at the end of a line would stay."""
+    size = vocabularies.source.size
+    translator = Translator([network(source_size=size, target_size=size)], vocabularies)
+    (tmp_path / "text").write_text("a b\r\nb\n", encoding="utf-8", newline="")
+    options = TranslationOptions(split_sentences="en", max_length_extra=2)
+    with open(tmp_path / "text", encoding="utf-8", newline="\n") as file:
+        assert list(translator.translate(file, options)) == list(translator.translate(["a b", "b"], options))
 
 
 @pytest.mark.parametrize(

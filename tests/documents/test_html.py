@@ -46,6 +46,8 @@ PAGE = (Path(__file__).parent / "fixtures" / "page.html").read_text(encoding="ut
         ('<img alt="A &quot;dog&quot;" translate=no><a title="x@y.org">https://x.org/a</a>', []),
         ("<!-- <b>c</b> --><!doctype html><?php echo 1 ?></3><![CDATA[d]]>", []),
         ("note<sup>1</sup>, H<sub>2</sub>O", ["note, H2O"]),
+        ("note<a><sup>1</sup></a>, CO<sub>2</sub>-free<sup><a>[2]</a></sup>", ["note, CO2-free"]),
+        ("The<b> </b>old<span>&nbsp;</span>dog<i></i>s.<b>\n</b>Yes", ["The old dogs. Yes"]),
         ("<svg><title>t</title><text>x</text></svg> Home", ["Home"]),
         ("Hi <svg><title>a <b>c</b></title></svg> you", ["Hi you"]),
         ("<svg><title/><style/><script href=x /></svg><math><style/></math>Yes", ["Yes"]),
@@ -123,6 +125,22 @@ def test_a_cell_ends_the_paragraph_of_the_one_before(html: str) -> None:
 def test_where_tags_go(html: str, forward: str, backward: str) -> None:
     assert translated(HtmlDocument(html), in_order) == forward
     assert translated(HtmlDocument(html), in_reverse) == backward
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "the <a>NATO</a>-led dog",
+        "the <b>W</b>orld <b>W</b>ide Web",
+        "the CO<sub>2</sub>-free dog",
+        "the dog<a><sup>1</sup></a> runs",
+    ],
+)
+def test_parts_of_words(html: str) -> None:
+    """Wherever on its line a word is that the translation has unchanged."""
+    document = HtmlDocument(html)
+    assert document.lines == [re.sub(r"<sup>.*?</sup>|<[^>]*>", "", html)]
+    assert document.written(same(document.lines)) == html
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,7 @@ def test_what_is_translated(texts: list[str], lines: list[str]) -> None:
         (["<b>a</b>.<br>b <br/> c"], ["<b>A</b>.<br>B <br/> C"]),
         ([r"<i>a\Nb\hc</i>\N"], [r"<i>A\NB\hC</i>\N"]),
         (["- a<br>- b"], ["- A<br>- B"]),
+        (["\u200f- a.\n\u202b- b\u202c"], ["\u200f- A.\n\u202b- B\u202c"]),
     ],
 )
 def test_tags_and_dashes_stay(texts: list[str], expected: list[str]) -> None:

@@ -68,7 +68,7 @@ def test_a_file() -> None:
         (["He said &quot;Go.&quot;", "we went."], ['He said "Go."', "we went."]),
         (["Go.&nbsp;", "Well&hellip;", "I am", "&#40;noise&#41;"], ["Go.", "Well…", "I am", "(noise)"]),
         (["&#8211; Where?\n&#8211; In there."], ["Where?", "In there."]),
-        (["&rlm;- Where?\n\u202b- In there."], ["\u200f- Where?", "\u202b- In there."]),
+        (["&rlm;- Where?\n\u202b- In there."], ["Where?", "In there."]),
         (["a&nbsp;b &lrm;c &#228; &bogus; & d"], ["a b \u200ec ä &bogus; & d"]),
         (["1984", "<i></i>", "..."], []),
         (

@@ -15,11 +15,22 @@ def one_text(fields: Mapping[str, object]) -> Checking[None]:
             yield f"{name} is one text, and must be a list of texts, one for each line: [{excerpt(text)}]"
 
 
+def check_text(value: object, name: str) -> None:
+    """Raise UserError for what is no text, as a missing value of a table or the lines of a binary file are none."""
+    if not isinstance(value, str):
+        raise UserError(f"{name} is of type {type(value).__name__}; it must be a text (str)")
+
+
 def chunks(lines: Iterable[str], characters: int, waiting: Callable[[], bool] | None) -> Iterator[list[str]]:
-    """Lines together, until they have `characters` characters, line ends counted, or the next is `waiting`."""
+    """Lines together, until they have `characters` characters, line ends counted, or the next is `waiting`.
+
+    The end of a line is no part of it: an open file has it. Raises UserError for what is no text.
+    """
     chunk: list[str] = []
     size = 0
-    for line in lines:
+    for number, line in enumerate(lines, 1):
+        check_text(line, f"line {number}")
+        line = line.removesuffix("\n").removesuffix("\r")
         chunk.append(line)
         size += len(line) + 1
         if size >= characters or (waiting is not None and waiting()):
@@ -41,6 +52,8 @@ def alongside(chunks: Iterable[list[str]], beside: Mapping[str, Iterable[str] | 
     for chunk in chunks:
         parts = {name: list(islice(text, len(chunk))) for name, text in texts.items()}
         for name, part in parts.items():
+            for number, line in enumerate(part, lines + 1):
+                check_text(line, f"line {number} of the {name}")
             if len(part) < len(chunk):
                 raise UserError(
                     f"there are fewer {name} than lines of text: line {lines + len(part) + 1} has none; every line "
