@@ -40,6 +40,12 @@ def contradictions(config: Config) -> Iterator[Problem]:
 
 def doubts(config: Config) -> Iterator[str]:
     """A warning for each combination that is possible, but can hardly be meant."""
+    validation = config.training.validation
+    if config.subwords.lowercase and not validation.lowercase:
+        yield (
+            "training.validation.lowercase is false with subwords.lowercase: what the model writes has no capital "
+            "letters, which counts as wrong wherever the references have them"
+        )
     pairs = _training_files(config)
     why = dict.fromkeys(pairs, "is trained on, so that its scores are no test of forgetting")
     why["data.valid"] = "chooses the checkpoints already"
@@ -48,7 +54,7 @@ def doubts(config: Config) -> Iterator[str]:
             shared = [path for path in (watched.source, watched.target) if path in (pair.source, pair.target)]
             if shared:
                 yield f"{key}: {shared[0]} is a file of {name}, too, which {why[name]}"
-    if config.training.vocabulary == "new" and config.training.validation.retain is not None:
+    if config.training.vocabulary == "new" and validation.retain is not None:
         yield (
             "training.validation.retain: with training.vocabulary: new, its limit is that of the model with its new "
             "vocabulary, before it learns; the more pieces are new, the less this protects, as the first validation "

@@ -196,6 +196,9 @@ class WarmupInverseSquareRoot(Schedule):
         return float(min(update / warmup, (warmup / update) ** 0.5))
 
 
+_ROUNDING = 1e-9  # rates that differ by no more than this share are one: 0.03 × 0.7 is not quite 0.021
+
+
 class Plateau(Schedule):
     """The factor is multiplied by `factor` once `patience` validations in a row, and one more, brought no new best.
 
@@ -210,7 +213,8 @@ class Plateau(Schedule):
     waited = 0
 
     def end(self) -> str | None:
-        if self.config.stop_below_minimum and self.learning_rate * self.current < self.config.minimum_learning_rate:
+        lowest = self.config.minimum_learning_rate
+        if self.config.stop_below_minimum and self.learning_rate * self.current < lowest * (1 - _ROUNDING):
             return f"the learning rate would be below {self.config.minimum_learning_rate:g}"
         return None
 
@@ -226,7 +230,7 @@ class Plateau(Schedule):
         lowest = min(self.config.minimum_learning_rate / self.learning_rate, 1.0)
         if self.config.stop_below_minimum:
             lowest = 0.0  # and training ends
-        if self.waited <= self.config.patience or self.current <= lowest:
+        if self.waited <= self.config.patience or self.current <= lowest * (1 + _ROUNDING):
             return None
         self.current, self.waited = max(self.current * self.config.factor, lowest), 0
         if self.end() is not None:

@@ -32,7 +32,8 @@ class Window:
     positions: int = 0
     seconds: float = 0.0
     guided: float | None = None  # nats, guided loss; None: there was none
-    risk: float | None = None  # expected risk of a sentence; None: there was none
+    risk: float | None = None  # expected risk, summed over sentences; None: there was none
+    sentences: int = 0  # of all processes
 
     def add(self, group: Sequence[Batch | None], result: UpdateResult, seconds: float) -> None:
         """Count an update from the batches of `group`; losses and tokens are of all processes, padding of this one."""
@@ -40,6 +41,7 @@ class Window:
         self.loss += result.loss
         self.tokens += result.tokens
         self.gradient_norm += result.gradient_norm
+        self.sentences += result.sentences
         if result.guided is not None:
             self.guided = (self.guided or 0.0) + result.guided
         if result.risk is not None:
@@ -65,7 +67,7 @@ class Window:
         if self.guided is not None:
             means["guided_loss"] = self.guided / self.tokens
         if self.risk is not None:
-            means["expected_risk"] = self.risk / self.updates
+            means["expected_risk"] = self.risk / self.sentences
         return means
 
 
@@ -200,6 +202,8 @@ class Progress:
     def from_json(cls, saved: dict[str, Any], *, rank: int = 0) -> "Progress":
         """What process `rank` resumes from: the saved padding is that of all processes; only the first counts it."""
         window = Window(**saved["window"])
+        if not window.sentences:  # of a version that had the mean of each update
+            window.risk = None
         if rank:
             window.padding = window.positions = 0
         best = [Scored(*entry) for entry in saved["best"]]  # once without a loss

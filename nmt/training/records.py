@@ -135,7 +135,7 @@ def readable(record: dict[str, Any]) -> str:
         "guided_loss": "guided {:.4f}",
         "expected_risk": "risk {:.4f}",
         "learning_rate": "rate {:.3g}",
-        "gradient_norm": "gradient {:.2f}",
+        "gradient_norm": "gradient {:.3g}",
         "target_tokens_per_second": "{:,.0f} tokens/s",
         "padding_share": "padding {:.1%}",
     }

@@ -92,7 +92,7 @@ class Trainer:
         self.batches_in_epoch = progress.within(len(plan))
         if progress.validated == progress.update and self._end_if_over():  # resumed after the last validation
             return
-        if progress.position == 0:
+        if progress.position == 0 and progress.end(self.settings) is None:  # else resumed before the last validation
             share = padding_share(plan, self.corpus.source_lengths, self.corpus.target_lengths)
             self.log(f"epoch {progress.epoch + 1}: {counted(len(plan), 'batch', 'batches')}, {share:.1%} padding")
         if self.settings.validation.retain is not None and progress.validated < 0:  # what it was at the start
@@ -221,10 +221,8 @@ class Trainer:
         self._save()
 
     def _score_and_keep(self) -> None:
-        began = time.perf_counter()
         metrics, samples = self._scored()
         progress = self.progress
-        progress.seconds += time.perf_counter() - began
         is_best = progress.record(metrics, self.settings)
         self._retains(metrics)
         progress.note_loss(metrics["loss"], bound(self.settings.divergence, self.pieces))
@@ -253,8 +251,11 @@ class Trainer:
     def _scored(self) -> Validation:
         """What validation says of the model. A signal ends it at once; several processes leave together, before an
         update."""
+        began = time.perf_counter()
         with self._translating():
-            return self.validate(self.model)
+            validation = self.validate(self.model)
+        self.progress.seconds += time.perf_counter() - began
+        return validation
 
     @contextmanager
     def _translating(self) -> Iterator[None]:
@@ -292,7 +293,7 @@ class Trainer:
             raise Diverged(finding, where=self.place)
         if reason is None:
             return False
-        averaged = self.settings.average_best and len(self.progress.best) > 1 and self._average()
+        averaged = self.settings.average_best > 0 and self._average()
         if not averaged and (retain := self.settings.validation.retain) and self.progress.best[0].update == 0:
             self.log(
                 f"warning: {self.folder.best_path} is the model that training started from: no later one had a better "
@@ -308,6 +309,9 @@ class Trainer:
         """Average the best checkpoints; whether the average validates better than each, and so is the best model."""
         progress, metric = self.progress, self.settings.validation.metric
         best = progress.best[: self.settings.average_best]
+        if len(best) < 2:
+            self.log(f"no average: it takes two of the best checkpoints, and there is {len(best)}")
+            return False
         files = {one.update: self.folder.checkpoint_path(one.update) for one in best}
         paths = whole_checkpoints(files, self.model.state_dict(), processes=self.processes, log=self.log)
         if len(paths) < 2:

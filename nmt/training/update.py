@@ -41,7 +41,8 @@ class UpdateResult(NamedTuple):
     gradient_norm: float  # before clipping
     parts: int  # how many batches, counting the parts of those that were cut because the memory did not hold them
     guided: float | None = None  # nats, guided loss summed over the target tokens, where alignments guide
-    risk: float | None = None  # expected risk of a sentence, the mean, where candidates are scored
+    sentences: int = 0
+    risk: float | None = None  # expected risk summed over the sentences, where candidates are scored
 
     @property
     def is_finite(self) -> bool:
@@ -89,7 +90,8 @@ def update(
         float(norm),
         len(mine) if parallel is not None else len(mine) + len(losses) - len(parts),
         guided=None if config.guided_alignment is None else guided,
-        risk=None if config.minimum_risk is None else risk / sentences,
+        sentences=int(sentences),
+        risk=None if config.minimum_risk is None else risk,
     )
     if result.is_finite:
         for parameters in optimizer.param_groups:

@@ -23,6 +23,7 @@ from nmt.config import parse_config
 from nmt.evaluation.metrics import METRICS, Metric
 from nmt.models.model_file import load_model
 from nmt.training.checkpoint import read_state
+from tests.cli.conftest import stop_at_validation
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TRAIN = {
@@ -234,6 +235,25 @@ def test_average_of_the_best_checkpoints(
     text = (output / "train.log").read_text(encoding="utf-8")
     assert "average of checkpoints · epoch 3.00 · update 27" in text
     assert f"average of 2 checkpoints: loss {average:.4g}, {'better' if wins else 'no better'}" in text
+
+
+def test_an_average_of_a_single_checkpoint_is_told(tmp_path: Path, tiny: Path, train: Train) -> None:
+    single = ["training.max_epochs=1", "training.keep_best=2", "training.average_best=2"]
+    assert train(tiny, tmp_path / "run", *single) == 0
+    text = (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
+    assert "no average: it takes two of the best checkpoints, and there is 1\n" in text
+
+
+def test_a_run_that_is_resumed_before_its_last_validation_begins_no_epoch(
+    tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        stop_at_validation(patch, 2)
+        assert train(tiny, tmp_path / "run", "training.max_epochs=2") == 130
+    assert train(tiny, tmp_path / "run", "training.max_epochs=2", "--resume") == 0
+    text = (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
+    assert re.findall(r" epoch (\d+): ", text) == ["1", "2"]
+    assert "finished: 2 epochs" in text
 
 
 # -------------------------------------------------------------------------------------------------------- the command

@@ -366,6 +366,19 @@ def test_what_can_hardly_be_meant(load: Load) -> None:
     assert len(told) == 2
 
 
+@pytest.mark.parametrize(
+    ("lowercase", "validation", "warnings"),
+    [("false", "", 0), ("true", "validation: {lowercase: true}", 0), ("true", "", 1)],
+)
+def test_lowercase_text_scored_with_its_capital_letters(
+    load: Load, lowercase: str, validation: str, warnings: int
+) -> None:
+    told = list(doubts(load(f"subwords: {{lowercase: {lowercase}}}\n{training(validation)}")))
+    assert [warning.partition(":")[0] for warning in told] == [
+        "training.validation.lowercase is false with subwords.lowercase"
+    ] * warnings
+
+
 @pytest.mark.parametrize(("vocabulary", "warnings"), [("same", 0), ("new", 1)])
 def test_a_limit_that_is_measured_with_a_new_vocabulary(load: Load, vocabulary: str, warnings: int) -> None:
     """It is no longer that of the model to start from, and pieces that have learned nothing make it lower."""

@@ -202,6 +202,23 @@ def test_numbers_that_are_absent(saved: Path, key: str) -> None:
 SUMS = {"updates": 2, "loss": 2.5, "tokens": 9, "gradient_norm": 1.5, "padding": 1, "positions": 20, "seconds": 0.5}
 
 
+def test_a_risk_is_of_sentences(saved: Path) -> None:
+    """But in a state of before they were counted, from which its sum does not go on."""
+    for more, told in (
+        ({"risk": 0.5, "sentences": 2}, 0.25),
+        ({"risk": 0.5}, None),
+        ({"risk": 0.5, "sentences": 0}, 0),
+    ):
+        numbers = {**NUMBERS, "progress": {**NUMBERS["progress"], "window": {**SUMS, **more}}}
+        rewrite(saved, KIND, lambda _, texts: texts.update(numbers=json.dumps(numbers)))  # noqa: B023
+        if told == 0:
+            with pytest.raises(DamagedFile, match=r"progress\.window: missing"):
+                read_state(saved)
+        else:
+            means = Progress.from_json(read_state(saved).numbers["progress"]).window.means(ALONE)
+            assert means.get("expected_risk") == told
+
+
 @pytest.mark.parametrize("name", SUMS)
 @pytest.mark.parametrize("value", [None, "3", True, -1, math.nan, math.inf, 0])
 def test_sums_of_which_no_means_can_be_computed(saved: Path, name: str, value: Any) -> None:

@@ -140,6 +140,23 @@ def test_plateau_may_end_training_in_the_place_of_its_lowest_rate() -> None:
     assert both[1].end() == "the learning rate would be below 5e-05"
 
 
+@pytest.mark.parametrize(("rate", "factor", "cuts"), [(0.03, 0.7, 1), (3e-4, 0.1, 1), (1e-3, 0.7, 3), (0.05, 0.1, 1)])
+@pytest.mark.parametrize("ends", [False, True])
+def test_plateau_reaches_a_lowest_rate_that_its_cuts_lead_to(rate: float, factor: float, cuts: int, ends: bool) -> None:
+    """Though floating point does not quite: neither is the last cut missing, nor is there one that cuts nothing."""
+    lowest = float(f"{rate * factor**cuts:.6g}")
+    settings = {"name": "plateau", "metric": "loss", "patience": 0, "factor": factor, "stop_below_minimum": ends}
+    optimizer = {"name": "adam", "learning_rate": rate}
+    schedule = build_schedule(training(schedule={**settings, "minimum_learning_rate": lowest}, optimizer=optimizer))
+    schedule.validated({"loss": 1.0})
+    for _ in range(cuts):
+        assert schedule.validated({"loss": 2.0}) is not None
+        assert schedule.end() is None
+    assert rate * schedule.factor(1, 1, 0.0) == pytest.approx(lowest, rel=1e-9)
+    assert schedule.validated({"loss": 2.0}) is None
+    assert schedule.end() == (f"the learning rate would be below {lowest:g}" if ends else None)
+
+
 def test_schedule_state_round_trip() -> None:
     config = training(schedule={"name": "plateau", "patience": 1})
     first, second = build_schedule(config), build_schedule(config)

@@ -4,9 +4,12 @@ import json
 import math
 from typing import Any
 
+import pytest
+
 from nmt.config.schema import TrainingConfig
 from nmt.training.distributed import ALONE, Processes
 from nmt.training.progress import Progress, Scored, Window
+from nmt.training.update import UpdateResult
 
 
 def validated(progress: Progress, config: TrainingConfig, *values: float, metric: str = "bleu") -> list[bool]:
@@ -154,6 +157,14 @@ def test_a_state_of_before_there_were_these_counts() -> None:
     for name in ("skipped", "validation_loss", "beyond"):
         del saved[name]
     assert Progress.from_json(saved) == Progress(epoch=2, update=7)
+
+
+def test_the_risk_is_that_of_a_sentence_however_many_an_update_has() -> None:
+    window = Window()
+    for sentences, risk in ((79, 0.9), (1, 0.1)):
+        window.add([], UpdateResult(2.0, 3, 1.0, 1, sentences=sentences, risk=risk * sentences), 0.5)
+    window.positions = 1
+    assert window.means(ALONE)["expected_risk"] == pytest.approx((79 * 0.9 + 0.1) / 80)
 
 
 def test_a_window_without_an_update_has_no_means() -> None:
