@@ -104,7 +104,7 @@ def _contradictions(options: argparse.Namespace, systems: Systems) -> Iterator[s
 
 
 def _check_text(path: Path) -> None:
-    """Raise UserError if a line cannot be read, before all else is done; a pipe is read only then."""
+    """Raise UserError if a line cannot be read, before all else is done; not of a pipe, which can be read only once."""
     if not is_device(path):
         for _ in read_lines(path):
             pass

@@ -7,7 +7,15 @@ from nmt.cli.options import read_count
 from nmt.cli.systems import Systems
 from nmt.config.problems import unknown_choice
 from nmt.errors import Checking, caught
-from nmt.evaluation.comparison import FEWEST, METHODS, RESAMPLES, TRIALS, Method, resampling_seed
+from nmt.evaluation.comparison import (
+    FEWEST_RESAMPLES,
+    FEWEST_TRIALS,
+    METHODS,
+    RESAMPLES,
+    TRIALS,
+    Method,
+    resampling_seed,
+)
 
 NO_TEST = "none"
 
@@ -34,8 +42,8 @@ def read_resampling(options: argparse.Namespace, systems: Systems) -> Checking[R
             yield "--significance needs several systems: --hypotheses FILE FILE, or --model NAME=PATH --model NAME=PATH"
     elif several and not systems.runs:
         methods = ("bootstrap",)
-    resamples = yield from read_count("--resamples", options.resamples, least=FEWEST)
-    trials = yield from read_count("--trials", options.trials, least=FEWEST)
+    resamples = yield from read_count("--resamples", options.resamples, least=FEWEST_RESAMPLES)
+    trials = yield from read_count("--trials", options.trials, least=FEWEST_TRIALS)
     intervals = options.intervals or options.report is not None
     if options.resamples is not None and "bootstrap" not in methods and not intervals:
         yield "--resamples has an effect only with --significance bootstrap, --intervals, or --report"

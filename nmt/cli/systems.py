@@ -71,6 +71,11 @@ def read_systems(options: argparse.Namespace) -> Checking[Systems]:
     entries = [_Entry("--hypotheses", name, [path], False) for name, path in map(_named, options.hypotheses or ())]
     entries += yield from _models(options.model or ())
     entries += yield from _seeds(options.runs or ())
+    if options.ensemble is not None and len(entries) > 1 and all(len(entry.paths) == 1 for entry in entries):
+        yield (
+            "--ensemble has no effect: no system has several models; give --model several times without names, or with "
+            "the same name"
+        )
     names = _names(entries)
     for name, count in Counter(names).items():
         if count > 1 and entries[names.index(name)].seed_of is not None:
@@ -175,10 +180,7 @@ def _candidate(name: str, entry: _Entry, options: Mapping[str, Any], entries: Se
     if not entry.translates:
         lines = yield from read_sentences(entry.option, entry.paths[0])
         return Candidate(name=name, option=entry.option, path=entry.paths[0], lines=lines, models=None)
-    ensemble = options["ensemble"]
-    if len(entry.paths) == 1 and len(entries) > 1:
-        if ensemble is not None and entry is entries[0] and all(len(other.paths) == 1 for other in entries):
-            yield "--ensemble has no effect: each system is one model; those without names, or with one name, are one"
-        ensemble = None
+    alone = len(entry.paths) == 1 and len(entries) > 1
+    ensemble = None if alone else options["ensemble"]
     models = yield from read_models({**options, "model": entry.paths, "ensemble": ensemble})
     return Candidate(name=name, option=entry.option, path=entry.paths[0], lines=(), models=models)

@@ -82,6 +82,12 @@ class TranslationOptions(_Decoding):
             raise UserError(*_not_allowed(changes)) from None
 
 
+def check_kind(options: object) -> None:
+    """Raise UserError for options that are no TranslationOptions, nor None."""
+    if not isinstance(options, TranslationOptions | None):
+        raise UserError(f"options is {options!r}; it must be TranslationOptions")
+
+
 def _not_allowed(changes: Mapping[str, Any]) -> Iterator[str]:
     for name, value in changes.items():
         try:

@@ -19,7 +19,7 @@ from torch import Tensor
 from nmt.config.schema import DecodingConfig, EnsembleName
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.batched_search import Search
-from nmt.decoding.options import TranslationOptions, contradictions
+from nmt.decoding.options import TranslationOptions, check_kind, contradictions
 from nmt.decoding.reading import UNKNOWN_LANGUAGES, Languages, Reader, sentence_language
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import LengthPenalty
@@ -216,8 +216,7 @@ class Translator:
             "n_best": n_best,
             "alignments": alignments,
         }
-        if not isinstance(options, TranslationOptions | None):
-            raise UserError(f"options is {options!r}; it must be TranslationOptions")
+        check_kind(options)
         overriding = {name: value for name, value in everyday.items() if value is not None}
         options = replace(options or TranslationOptions(), **overriding)
         decoding = options.decoding(self.decoding)

@@ -250,7 +250,7 @@ class HtmlDocument:
                 together = flow.tokens[index : last + 1]
                 inside = {one.name for one in together}
                 spaced = any(one.kind == TEXT and not self._has_words(one) for one in together)
-                line.put(separates=spaced or not inside.isdisjoint(SEPARATING), breaks="br" in inside)
+                line.put(separates=spaced or not inside.isdisjoint(SEPARATING), breaks=spaced or "br" in inside)
                 tags.append((together, []))
             index = last + 1
         line.end()
@@ -273,7 +273,7 @@ class HtmlDocument:
     def _is_note(self, flow: _Flow, first: int, last: int) -> bool:
         """Whether the tokens are an index such as the 1 of a footnote, which is no part of the word before it.
 
-        Also in a link that has nothing else. What is below the line belongs to the word, as in CO2.
+        Also in elements that have nothing else, such as a link. What is below the line belongs to the word, as in CO2.
         """
         while flow.tokens[first].name != "sup" and first + 1 < last and flow.partners.get(first + 1) == last - 1:
             first, last = first + 1, last - 1

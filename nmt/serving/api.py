@@ -52,6 +52,7 @@ WAIT = 0.005  # seconds that the first of a few lines waits for others
 MOST_CHARACTERS = 16_000  # translated together: two of nmt-translate's batches, or a second or two on a CPU
 STOPPING = "the server is stopping; try again later"
 RETRY = 5  # seconds after which a client may try again
+TRANSLATED = {200, 499, 500, 503}  # what became of requests in which nothing was wrong
 DIGITS = 4  # of a weight of an alignment
 MOST_REASONS = 20  # that a refusal tells
 _ABSOLUTE = re.compile(r"https?://[^/]*", re.IGNORECASE)  # before the path, as a proxy asks (RFC 9112, 3.2.2)
@@ -304,7 +305,7 @@ class _Watched:
         path = scope["path"] if scope["path"] in self._paths else "other"
         metrics, log = self._service.metrics, self._service.log
         metrics.requests[path, status] += 1
-        if path == "/translate" and status == 200:
+        if path == "/translate" and status in TRANSLATED:
             metrics.seconds.observe(seconds)
         if log is not None:
             log(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {scope['method'][:9]} {path} {status} {seconds * 1000:.0f} ms")

@@ -56,7 +56,7 @@ def read_fields(body: bytes, content_type: str, query: bytes = b"") -> dict[str,
     """
     kind = content_type.partition(";")[0].strip().lower()
     if kind == JSON:
-        if misplaced := FIELDS & _of_form(query).keys():
+        if misplaced := FIELDS & {name for name, _ in parse_qsl(query.decode("latin-1"), keep_blank_values=True)}:
             which = ", ".join(sorted(misplaced))
             raise UserError(f"{which} in the address: the body is JSON, and has all fields; put {which} there")
         return _of_json(body)
@@ -69,8 +69,7 @@ def read_fields(body: bytes, content_type: str, query: bytes = b"") -> dict[str,
 
 def _of_json(body: bytes) -> dict[str, Any]:
     try:
-        text = body.decode("utf-8").removeprefix("\ufeff")  # a byte order mark
-        fields = json.loads(text, object_pairs_hook=_once)
+        fields = json.loads(body.decode("utf-8").removeprefix("\ufeff"))  # a byte order mark
     except UnicodeDecodeError as error:
         raise UserError(f"the body is not UTF-8: byte {error.start} is {body[error.start]:#04x}") from None
     except (ValueError, RecursionError) as error:
@@ -88,11 +87,6 @@ def _of_form(body: bytes) -> dict[str, Any]:
         raise UserError("the form is not UTF-8 in percent-encoding") from None
     except ValueError:
         raise UserError(f"the form has more than {MOST_FIELDS} fields") from None
-    return _once(fields)
-
-
-def _once(fields: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """The fields by name. Raises UserError where two have the same."""
     twice = [name for name, count in Counter(name for name, _ in fields).items() if count > 1]
     if twice:
         raise UserError(*(f"{shown(name)} is given more than once" for name in sorted(twice)))

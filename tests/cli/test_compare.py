@@ -25,7 +25,7 @@ REFERENCES = {
     "ref": ["Yes, of course.", "The cat sat on the mat.", "The man goes home."],
     "ref2": ["Yes, certainly.", "The cat was sitting on the mat.", "The man is going home."],
 }
-FEW = ["--resamples", "23"]
+FEW = ["--resamples", "43"]
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_systems_are_compared_with_the_first(capsys: pytest.CaptureFixture[str])
         {"old": SYSTEMS["old"], "N": SYSTEMS["new"], "odd": SYSTEMS["odd"]},
         [*REFERENCES.values()],
         methods=["bootstrap", "randomization"],
-        resamples=23,
+        resamples=43,
         trials=29,
     )
     assert [system["name"] for system in result["systems"]] == ["old", "N", "odd"]
@@ -120,7 +120,7 @@ def test_names_are_the_files_or_the_paths_where_those_are_alike(
 def test_intervals_of_one_system(capsys: pytest.CaptureFixture[str]) -> None:
     one = ["--hypotheses", "new", "--reference", "ref", "--metrics", "bleu"]
     result = numbers(capsys, *one, "--intervals", *FEW)
-    interval = compare({"new": SYSTEMS["new"]}, [REFERENCES["ref"]], metrics=["bleu"], intervals=True, resamples=23)
+    interval = compare({"new": SYSTEMS["new"]}, [REFERENCES["ref"]], metrics=["bleu"], intervals=True, resamples=43)
     expected = interval.systems[0].scores["bleu"].interval
     assert expected is not None
     assert result["bleu"]["interval"] == {
@@ -333,9 +333,9 @@ def test_a_reference_of_empty_lines(files: Path, capsys: pytest.CaptureFixture[s
             ["--significance: bootstrap is given more than once"],
         ),
         (
-            "--hypotheses old new --reference ref --resamples 19 --trials 20.5 --significance bootstrap,randomization",
+            "--hypotheses old new --reference ref --resamples 39 --trials 20.5 --significance bootstrap,randomization",
             [
-                "--resamples 19: allowed: a whole number, at least 20",
+                "--resamples 39: allowed: a whole number, at least 40",
                 "--trials 20.5: allowed: a whole number, at least",
             ],
         ),
@@ -364,7 +364,7 @@ def test_a_reference_of_empty_lines(files: Path, capsys: pytest.CaptureFixture[s
         ("--model a=m1 --source src --reference ref --ensemble logits", ["--ensemble has an effect only with several"]),
         (
             "--model a=m1 --model b=m2 --source src --reference ref --ensemble logits",
-            ["--ensemble has no effect: each system is one model; those without names, or with one name, are one"],
+            ["--ensemble has no effect: no system has several models; give --model several times without names, or"],
         ),
         ("--hypotheses old new --reference ref --json new", ["--json new: would overwrite --hypotheses new"]),
     ],

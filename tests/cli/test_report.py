@@ -94,7 +94,7 @@ def test_attention_of_a_model_for_files() -> None:
 @pytest.mark.usefixtures("files")
 def test_training_text_that_can_be_read_only_once(capsys: pytest.CaptureFixture[str]) -> None:
     """As from `<(zcat train.gz)`: the page is that of the file."""
-    arguments = ["--hypotheses", "good", "--reference", "ref", "--resamples", "20", "--training-text"]
+    arguments = ["--hypotheses", "good", "--reference", "ref", "--resamples", "40", "--training-text"]
     from_file, _ = written(*arguments, "train")
     assert written(*arguments, piped(Path("train").read_bytes()))[0] == from_file
     broken = piped(b"der\n\xff\n")
@@ -118,7 +118,7 @@ def test_training_text_with_a_fault_is_told_before_anything_is_done(
 def test_systems_share_the_room_for_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equally, for it is of use where two can be compared; and what has no room is not computed."""
     arguments = ["--hypotheses", "good", "bad", "--source", "src", "--reference", "ref", "--significance", "none"]
-    arguments += ["--attention-model", "m", "--device", "cpu", "--resamples", "20"]
+    arguments += ["--attention-model", "m", "--device", "cpu", "--resamples", "40"]
     _, data = written(*arguments)
     whole = [system["attention"] for system in data["systems"]]
     room = max(len(weights[0]) for weights in whole)
@@ -199,7 +199,7 @@ def test_attention_of_a_model_without(
 @pytest.mark.usefixtures("files")
 def test_options_that_concern_the_page_alone() -> None:
     """It has intervals, and groups with BLEU and chrF2, though neither is in the table."""
-    few = ["--resamples", "20", "--tokenize", "char", "--lowercase", "--metrics", "ter"]
+    few = ["--resamples", "40", "--tokenize", "char", "--lowercase", "--metrics", "ter"]
     assert main(["--hypotheses", "good", "--reference", "ref", "--report", "page.html", *few]) == 0
     text = Path("page.html").read_text(encoding="utf-8")
     assert "<small>0.00 ± 0.00</small>" in text

@@ -224,7 +224,7 @@ def test_help_shows_the_names_and_defaults_that_hold() -> None:
     assert tuple(metrics.METRICS) == evaluate.METRICS
     assert metrics.USUAL == evaluate.USUAL
     assert comparison.METHODS == evaluate.METHODS
-    for name in ("FEWEST", "RESAMPLES", "TRIALS"):
+    for name in ("FEWEST_RESAMPLES", "FEWEST_TRIALS", "RESAMPLES", "TRIALS"):
         assert getattr(comparison, name) == getattr(evaluate, name)
     assert metrics.TOKENIZERS == evaluate.TOKENIZERS
     defaults = train_shortlist.__kwdefaults__

@@ -144,6 +144,8 @@ def test_what_is_no_text(vocabularies, texts: dict[str, Any], message: str) -> N
     with pytest.raises(UserError) as caught:
         list(translator.translate(**texts))
     assert str(caught.value) == message
+    with pytest.raises(UserError, match=r"options is \{\}; it must be TranslationOptions"):
+        translate_document(translator, "a", options={})  # type: ignore[arg-type]
     with pytest.raises(UserError, match="the document is of type bytes; it must be a text"):
         translate_document(translator, b"<p>a</p>", format="html")  # type: ignore[arg-type]
 

@@ -143,6 +143,13 @@ def test_parts_of_words(html: str) -> None:
     assert document.written(same(document.lines)) == html
 
 
+def test_white_space_inside_of_a_tag_is_all_that_there_is() -> None:
+    html = "the<b>&nbsp;</b>old <i> </i>dog"
+    document = HtmlDocument(html)
+    assert document.lines == ["the old dog"]
+    assert document.written(same(document.lines)) == html
+
+
 @pytest.mark.parametrize(
     ("text", "links", "expected"),
     [

@@ -13,8 +13,6 @@ from nmt.training.checkpoint import KIND
 from tests.conftest import ROOT
 from tests.hostile_files import rewrite
 
-pytestmark = pytest.mark.slow
-
 RELEASE = ROOT / "tests" / "compatibility" / "0.1.0"
 
 CHANGES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {

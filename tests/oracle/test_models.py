@@ -28,8 +28,6 @@ from tests.oracle.equations import Model, Step, Weights
 from tests.oracle.losses import cross_entropy
 from tests.oracle.package import BEGIN, END, SOURCES, STEP, TARGETS, Sides, batch, close, direction, gradients, sides
 
-pytestmark = pytest.mark.slow
-
 Sentences = Sequence[Sequence[int]]
 SMOOTHING = 0.1
 

@@ -14,8 +14,6 @@ from tests.oracle.cases import CASES, DECODING, Case, Changes
 from tests.oracle.package import END, Sides, close, sides
 from tests.oracle.searches import ENSEMBLES, Reader, beam_search
 
-pytestmark = pytest.mark.slow
-
 SOURCES = [[10, 5, 9], [4]]  # without END
 WITHOUT_ATTENTION = ("fixed", "none")
 

@@ -16,6 +16,7 @@ pytest.importorskip("starlette", reason="the server needs the extra serve")
 from nmt.serving import api
 from nmt.serving.api import Service, application
 from nmt.serving.limits import Limits
+from nmt.serving.requests import FIELDS
 from tests.serving.client import Answer, Client
 from tests.serving.doubles import MOST, Backwards
 
@@ -115,7 +116,10 @@ def test_fields_in_the_address(client: Client) -> None:
     assert refused(client.post(path, form={"target": "de"}), 400) == '"target" is given more than once'
     why = "q, source, target in the address: the body is JSON, and has all fields; put q, source, target there"
     assert refused(client.post(path, RIGHT), 400) == why
-    assert client.post("/translate?other=1", RIGHT).json() == {"translatedText": "eno"}
+    for name in FIELDS:
+        assert refused(client.post(f"/translate?{name}=", RIGHT), 400).startswith(f"{name} in the address: ")
+    for others in ("other=1&other=2", "x=%FF", "&".join("abcde" * 30)):
+        assert client.post(f"/translate?{others}", RIGHT).json() == {"translatedText": "eno"}
 
 
 def test_alternatives(client: Client) -> None:
@@ -254,7 +258,6 @@ def test_of_very_many_mistakes_the_first_are_told(start: Served) -> None:
         (b"NaN", "application/json", "the body must be a JSON object"),
         (b'{"q": "\xff"}', "application/json; charset=utf-8", "the body is not UTF-8: byte 7 is 0xff"),
         (b'\xef\xbb\xbf{"q": "\xff"}', "application/json", "the body is not UTF-8: byte 10 is 0xff"),
-        (b'{"q": "one", "target": "de", "q": "two"}', "application/json", '"q" is given more than once'),
         (b'{"a":' * 80, "application/json", "the body is not JSON: "),
         (b"", "application/json", "the body is not JSON: "),
         (b"", "", "q is missing: a text, or a list of texts; source is missing"),
@@ -439,17 +442,17 @@ def test_a_server_that_stops(client: Client, start: Served) -> None:
     assert health.headers["retry-after"] == refusal.headers["retry-after"]
 
 
+@pytest.mark.parametrize("name", ["_documents", "_written"])
 def test_others_are_answered_while_a_document_is_read_or_written(
-    client: Client, monkeypatch: pytest.MonkeyPatch
+    client: Client, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """All in one loop, as in the server."""
-    asked, answered = threading.Event(), threading.Event()
+    asked, answered, before = threading.Event(), threading.Event(), getattr(api, name)
 
-    def waiting(*request: object) -> dict[str, str]:
-        del request
+    def waiting(*request: object) -> Any:
         asked.set()
         assert answered.wait(20)
-        return {"translatedText": "written"}
+        return before(*request)
 
     async def both() -> tuple[Answer, Answer]:
         body = {"content-type": "application/json"}
@@ -459,9 +462,9 @@ def test_others_are_answered_while_a_document_is_read_or_written(
         answered.set()
         return await first, second
 
-    monkeypatch.setattr(api, "_written", waiting)
+    monkeypatch.setattr(api, name, waiting)
     translation, health = asyncio.run(both())
-    assert translation.json() == {"translatedText": "written"}
+    assert translation.json() == {"translatedText": "eno"}
     assert health.json() == {"status": "ok"}
 
 

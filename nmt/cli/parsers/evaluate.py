@@ -18,7 +18,8 @@ PROGRAM = "nmt-eval"
 METRICS = ("bleu", "chrf", "chrf++", "ter")
 USUAL = ("bleu", "chrf", "ter")
 METHODS = ("bootstrap", "randomization")
-FEWEST, RESAMPLES, TRIALS = 20, 1_000, 10_000
+RESAMPLES, TRIALS = 1_000, 10_000
+FEWEST_RESAMPLES, FEWEST_TRIALS = 40, 20
 TOO_LOW = 3  # the exit code when --fail-below says so
 TOKENIZERS = ("13a", "none", "intl", "char", "zh", "ja-mecab", "flores200")
 
@@ -107,13 +108,13 @@ def parser() -> Parser:
     chance.add_argument(
         "--intervals",
         action="store_true",
-        help="show the mean of the bootstrap's resamples and how far 95%% of them reach, as the test by bootstrap does",
+        help="show the bootstrap's mean and the half-width of its 95%% range, as the test by bootstrap does",
     )
     chance.add_argument(
-        "--resamples", metavar="N", help=f"of the bootstrap, at least {FEWEST} (default: {RESAMPLES:,})"
+        "--resamples", metavar="N", help=f"of the bootstrap, at least {FEWEST_RESAMPLES} (default: {RESAMPLES:,})"
     )
     chance.add_argument(
-        "--trials", metavar="N", help=f"of approximate randomization, at least {FEWEST} (default: {TRIALS:,})"
+        "--trials", metavar="N", help=f"of approximate randomization, at least {FEWEST_TRIALS} (default: {TRIALS:,})"
     )
 
     _add_report_options(made.add_argument_group("a page to look at"))

@@ -114,7 +114,8 @@ function translation(number, index) {
   }
   const facts = metrics.map(({ title, key }) => `${title} ${round(system.scores[key][index])}`);
   const differing = translations[number].marks[index].length / 2;
-  const where = translations[number].omitted[index] ? " in what is shown" : "";
+  const isCut = [translations[number], ...references].some((column) => column.omitted[index]);
+  const where = isCut ? " in what is shown" : "";
   facts.push(`${differing || "none"} marked${where}`);
   if (system.repeated[index]) facts.push(`${system.repeated[index]} repeated`);
   if (system.unknown[index]) facts.push(`${system.unknown[index]} unknown`);
