@@ -177,6 +177,9 @@ def test_filters_know_the_end_of_a_text_that_is_cut(opened: Open) -> None:
     browser = opened(compare({"a": wrong, "b": right}, [right], metrics=("bleu",)))
     facts = "return document.querySelector('#list .sentence dd:last-child .facts:last-child').textContent"
     assert "none marked in what is shown" in browser.run(facts)
+    ending = opened(compare({"a": ["ende"]}, [right[:1]], metrics=("bleu",)))  # a word that the reference has, unshown
+    assert "1 marked in what is shown" in ending.run(facts)
+    browser = opened(compare({"a": wrong, "b": right}, [right], metrics=("bleu",)))
     for name, lines in (("differ", [1]), ("wrong0", [1]), ("right0", [2]), ("right1", [1, 2])):
         choose(browser, "#filter", name)
         assert browser.run(LINES) == lines
