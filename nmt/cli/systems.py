@@ -71,7 +71,8 @@ def read_systems(options: argparse.Namespace) -> Checking[Systems]:
     entries = [_Entry("--hypotheses", name, [path], False) for name, path in map(_named, options.hypotheses or ())]
     entries += yield from _models(options.model or ())
     entries += yield from _seeds(options.runs or ())
-    if options.ensemble is not None and len(entries) > 1 and all(len(entry.paths) == 1 for entry in entries):
+    translating = [entry for entry in entries if entry.translates]
+    if options.ensemble and len(entries) > 1 and translating and all(len(entry.paths) == 1 for entry in translating):
         yield (
             "--ensemble has no effect: no system has several models; give --model several times without names, or with "
             "the same name"

@@ -52,7 +52,7 @@ class Metrics:
         yield from _header("nmt_characters_total", "counter", "Characters of the texts that were accepted.")
         yield f"nmt_characters_total {self.characters}"
         yield from _header(
-            "nmt_request_seconds", "histogram", "From the head of a right translation request to its answer."
+            "nmt_request_seconds", "histogram", "From the head of a valid translation request to its answer."
         )
         yield from self.seconds.lines("nmt_request_seconds")
         yield from _header("nmt_waiting_requests", "gauge", "Translation requests with lines in the queue.")

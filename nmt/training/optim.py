@@ -215,7 +215,7 @@ class Plateau(Schedule):
     def end(self) -> str | None:
         lowest = self.config.minimum_learning_rate
         if self.config.stop_below_minimum and self.learning_rate * self.current < lowest * (1 - _ROUNDING):
-            return f"the learning rate would be below {self.config.minimum_learning_rate:g}"
+            return f"the learning rate would be below {lowest:g}"
         return None
 
     def factor(self, update: int, epoch: int, done: float) -> float:

@@ -47,17 +47,13 @@ def _expect(fits: bool, *keys: str) -> None:
 
 def _is_window(sums: dict[str, Any]) -> bool:
     """Whether these are sums over updates from which means can be computed."""
-    optional = {
-        "guided",
-        "risk",
-        "sentences",
-    }  # not in states of every version; rounding may leave them a little below 0
+    optional = {"guided", "risk"}  # not in states of every version; rounding may leave them a little below 0
     for number in (sums.get(key) for key in optional):
         if number is not None and not (_is_number(number) and math.isfinite(number)):
             return False
-    if (sums.get("sentences") or 0) < (sums.get("risk") is not None and "sentences" in sums):
+    if sums.get("risk") is not None and sums.get("sentences") == 0:
         return False
-    sums = {key: value for key, value in sums.items() if key not in optional}
+    sums = {"sentences": 0, **{key: value for key, value in sums.items() if key not in optional}}  # once not counted
     if sums.keys() != {field.name for field in fields(Window)} - optional:
         return False
     if not all(_is_number(number) and 0 <= number < math.inf for number in sums.values()):

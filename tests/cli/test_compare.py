@@ -366,6 +366,10 @@ def test_a_reference_of_empty_lines(files: Path, capsys: pytest.CaptureFixture[s
             "--model a=m1 --model b=m2 --source src --reference ref --ensemble logits",
             ["--ensemble has no effect: no system has several models; give --model several times without names, or"],
         ),
+        (
+            "--runs old m1 --source src --reference ref --ensemble logits",
+            ["--ensemble has no effect: no system has several models"],
+        ),
         ("--hypotheses old new --reference ref --json new", ["--json new: would overwrite --hypotheses new"]),
     ],
 )

@@ -154,9 +154,8 @@ def test_a_shard_can_be_resumed(job: Job, monkeypatch: pytest.MonkeyPatch, capsy
     damaged = job.folder / "out.2-of-3.parts" / "000001.output"
     flipped(damaged)
     assert job.run("--shard", "2/3", *options, "--resume") == 0
-    assert (
-        f"{damaged}: has been altered since it was finished; lines 3 to 4 of shard 2/3 are" in capsys.readouterr().err
-    )
+    said = capsys.readouterr().err
+    assert f"{damaged}: has been altered since it was finished; lines 3 to 4 of shard 2/3 are translated again" in said
     assert job.merge() == 0
     assert job.output.read_bytes() == whole
     assert not (job.folder / "out.2-of-3.parts").exists()

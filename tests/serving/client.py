@@ -51,17 +51,9 @@ class Client:
             headers["content-type"] = "application/x-www-form-urlencoded"
         return self.request("POST", path, content=content, headers=headers)
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        content: bytes = b"",
-        headers: Mapping[str, str] | None = None,
-        stay: bool = True,
-    ) -> Answer:
-        """`stay`: wait for the answer, instead of going once the body is sent."""
-        return asyncio.run(self.request_in_loop(method, path, content, headers, stay))
+    def request(self, method: str, path: str, **more: Any) -> Answer:
+        """With the arguments of `request_in_loop`."""
+        return asyncio.run(self.request_in_loop(method, path, **more))
 
     async def request_in_loop(
         self,
@@ -71,7 +63,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
         stay: bool = True,
     ) -> Answer:
-        """One of several requests of a loop."""
+        """One of several requests of a loop. `stay`: wait for the answer, instead of going once the body is sent."""
         raw, _, query = path.partition("?")
         scope = {
             "type": "http",

@@ -202,30 +202,32 @@ def test_numbers_that_are_absent(saved: Path, key: str) -> None:
 SUMS = {"updates": 2, "loss": 2.5, "tokens": 9, "gradient_norm": 1.5, "padding": 1, "positions": 20, "seconds": 0.5}
 
 
-def test_a_risk_is_of_sentences(saved: Path) -> None:
+def with_window(saved: Path, window: dict[str, Any]) -> None:
+    """Write these sums over the updates since the last line of the log into a saved state."""
+    numbers = {**NUMBERS, "progress": {**NUMBERS["progress"], "window": window}}
+    rewrite(saved, KIND, lambda _, texts: texts.update(numbers=json.dumps(numbers)))
+
+
+@pytest.mark.parametrize(("sentences", "told"), [({"sentences": 2}, 0.25), ({}, None)])
+def test_a_risk_is_of_sentences(saved: Path, sentences: dict[str, int], told: float | None) -> None:
     """But in a state of before they were counted, from which its sum does not go on."""
-    for more, told in (
-        ({"risk": 0.5, "sentences": 2}, 0.25),
-        ({"risk": 0.5}, None),
-        ({"risk": 0.5, "sentences": 0}, 0),
-    ):
-        numbers = {**NUMBERS, "progress": {**NUMBERS["progress"], "window": {**SUMS, **more}}}
-        rewrite(saved, KIND, lambda _, texts: texts.update(numbers=json.dumps(numbers)))  # noqa: B023
-        if told == 0:
-            with pytest.raises(DamagedFile, match=r"progress\.window: missing"):
-                read_state(saved)
-        else:
-            means = Progress.from_json(read_state(saved).numbers["progress"]).window.means(ALONE)
-            assert means.get("expected_risk") == told
+    with_window(saved, {**SUMS, "risk": 0.5, **sentences})
+    means = Progress.from_json(read_state(saved).numbers["progress"]).window.means(ALONE)
+    assert means.get("expected_risk") == told
+
+
+@pytest.mark.parametrize("sentences", [0, -1, None, "2"])
+def test_a_risk_of_no_number_of_sentences(saved: Path, sentences: Any) -> None:
+    with_window(saved, {**SUMS, "risk": 0.5, "sentences": sentences})
+    with pytest.raises(DamagedFile, match=r"progress\.window: missing"):
+        read_state(saved)
 
 
 @pytest.mark.parametrize("name", SUMS)
 @pytest.mark.parametrize("value", [None, "3", True, -1, math.nan, math.inf, 0])
 def test_sums_of_which_no_means_can_be_computed(saved: Path, name: str, value: Any) -> None:
     """They ended in tracebacks at the next line of the log, or at the next saved state."""
-    window = {**SUMS, name: value}
-    numbers = {**NUMBERS, "progress": {**NUMBERS["progress"], "window": window}}
-    rewrite(saved, KIND, lambda _, texts: texts.update(numbers=json.dumps(numbers)))
+    with_window(saved, {**SUMS, name: value})
     if value == 0 and name not in ("tokens", "positions", "seconds"):
         assert Progress.from_json(read_state(saved).numbers["progress"]).window.means(ALONE)
     else:
