@@ -112,7 +112,7 @@ def test_files_beside_the_text_and_alignments(job: Job, tmp_path: Path) -> None:
     def alignments(name: str) -> list[object]:
         return ["--alignments", tmp_path / f"{name}.hard", "--soft-alignments", tmp_path / f"{name}.soft"]
 
-    options = [*beside, "--beam-size", 9, "--n-best", 2, "--max-length-ratio", 3]
+    options = [*beside, "--beam-size", 6, "--n-best", 2, "--max-length-ratio", 2]
     whole = job.whole(*options, *alignments("whole"))
     job.shards(*options, *alignments("out"))
     assert job.merge(*alignments("out")) == 0

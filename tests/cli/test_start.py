@@ -194,6 +194,7 @@ def test_a_wrong_command(arguments: list[str], told: str) -> None:
     assert errors.startswith(f"nmt: error: {told}")
 
 
+@pytest.mark.slow
 def test_nmt_runs_a_command(tmp_path: Path) -> None:
     save_random_model(tmp_path / "model.safetensors")
     (tmp_path / "text").write_text(text(3))
@@ -245,6 +246,7 @@ def closed_pipe() -> int:
     return writing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

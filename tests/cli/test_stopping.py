@@ -53,6 +53,7 @@ def stopped(command: Sequence[str], signals: Sequence[int], *, after: float) -> 
     return process.returncode, errors
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux says which signals a process handles")
 @pytest.mark.parametrize(("module", "after"), list(zip(MODULES, (0.0, 0.05, 0.2, 0.5, 0.1), strict=True)))
 @pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGTERM, signal.SIGINT, signal.SIGINT]])

@@ -339,6 +339,7 @@ def test_schema(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == (ROOT / "configs" / "schema.json").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_output_in_a_locale_without_utf8(tmp_path: Path, tiny: Path) -> None:
     command = [*script("module"), "--config", tiny, "--output", tmp_path / "run", "--dry-run"]
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
@@ -374,6 +375,7 @@ def script(name: str) -> list[str]:
     return [sys.executable, "-m", "nmt.cli.train"] if name == "module" else [str(Path(sys.executable).with_name(name))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["module", "nmt-train"])
 def test_ways_to_start_it(tmp_path: Path, tiny: Path, name: str) -> None:
     """Both start; nothing but the log, and no warning, reaches stderr."""

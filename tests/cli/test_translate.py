@@ -31,7 +31,7 @@ from nmt.models.seq2seq import build_model
 TEXT = ["A dog runs across the green field.", "Two men are reading.", "Is the boy playing with a ball?"]
 HOSTILE = (
     b"\xef\xbb\xbfA dog runs.\r\n\n   \nA dog runs.\n\xf0\x9f\x98\x80\x00\x07\r\x0b\x0c\xc2\x85\xe2\x80\xa8x\n"
-    + b"the green field " * 500
+    + b"the green field " * 60
     + b"\nTwo men"
 )  # 7 lines: a byte-order mark, Windows line ends, blank lines, controls, a long line, no line end at the end
 
@@ -232,6 +232,7 @@ def run(*options: object, **keywords: object) -> subprocess.Popen:
     return subprocess.Popen(command, env=environment, stdin=-1, stdout=-1, stderr=-1, **keywords)
 
 
+@pytest.mark.slow
 def test_a_pipe_in_a_locale_without_utf8(model: Path, source: Path) -> None:
     with run("--model", model) as process:
         output, errors = process.communicate(HOSTILE)
@@ -239,6 +240,7 @@ def test_a_pipe_in_a_locale_without_utf8(model: Path, source: Path) -> None:
     assert output.decode("utf-8").split("\n")[:-1] == translated(model, source)
 
 
+@pytest.mark.slow
 def test_a_program_that_waits_for_its_answers(model: Path) -> None:
     """It writes a line and keeps the pipe open; two lines at once have two answers."""
     with run("--model", model, bufsize=0) as process:  # what a buffer has taken, `select` cannot see
@@ -282,6 +284,7 @@ def test_flush_needs_an_output_that_is_written_line_by_line(capsys, model: Path,
     assert main(["--model", str(model), "--input", str(source), "--flush", "--output", "/dev/null"]) == 0
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_the_progress(model: Path, source: Path) -> None:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
@@ -299,6 +302,7 @@ def test_a_terminal_shows_the_progress(model: Path, source: Path) -> None:
     assert b" lines/s" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["<&-", ">&-"])
 def test_a_closed_standard_stream(model: Path, source: Path, closed: str) -> None:
     option = "" if closed == "<&-" else f"--input '{source}'"
@@ -309,6 +313,7 @@ def test_a_closed_standard_stream(model: Path, source: Path, closed: str) -> Non
     assert line.startswith(f"nmt-translate: error: standard {'input' if closed == '<&-' else 'output'} is closed")
 
 
+@pytest.mark.slow
 def test_a_closed_standard_error(model: Path, source: Path) -> None:
     command = f"'{sys.executable}' -m nmt.cli.translate --model '{model}' --input '{source}' 2>&-"
     done = subprocess.run(["sh", "-c", command], stdout=subprocess.PIPE)
@@ -324,6 +329,7 @@ def test_a_file_that_is_replaced_keeps_its_permissions(model: Path, source: Path
     assert stat.S_IMODE(output.stat().st_mode) == 0o600
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_gone_ends_the_program_quietly(model: Path) -> None:
     with run("--model", model, "--batch-tokens", "1", "--beam-size", "1") as process:
         process.stdout.close()

@@ -38,6 +38,7 @@ def test_a_document(model: Path, tmp_path: Path, name: str) -> None:
     assert expected != text
 
 
+@pytest.mark.slow
 def test_standard_input_and_output(model: Path) -> None:
     command = [sys.executable, "-m", "nmt.cli.translate", "--model", str(model), "--format", "html"]
     done = subprocess.run(command, input=HTML.encode(), capture_output=True, timeout=100)

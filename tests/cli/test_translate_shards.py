@@ -240,6 +240,7 @@ def dying(patch: pytest.MonkeyPatch, operations: int) -> None:
     patch.setattr(os, "fsync", mortal(lambda descriptor: None))
 
 
+@pytest.mark.slow
 def test_killed_at_any_operation_on_the_disk(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it was killed at, --resume completes the outputs and leaves nothing beside them."""
     command.source.write_text(text(3), encoding="utf-8")

@@ -97,6 +97,7 @@ def work(place: int, options: TranslationOptions) -> list[list[tuple[str, float]
     return texts(list(_worker.translate(TEXT[place : place + 3], options, first=place)))
 
 
+@pytest.mark.slow
 def test_a_pool_of_processes(model: Path) -> None:
     """Which are given options too, and draw for a line what is drawn for it in one process."""
     translator, options = Translator.load(model), TranslationOptions(n_best=2, sampling=SamplingConfig(seed=3))

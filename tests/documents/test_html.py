@@ -368,6 +368,7 @@ REPEATED = """<div>x <b>w</b> <a_ <!-- &amp; <br> <b></b> x<br>_ <p_translate=no
 <b>我</b> < </ <script> _ &nbsp; <!--_-->_ <i>_</i>_ <b>w_ <b>w</b>_ <b>"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [unit.replace("_", " ") for unit in REPEATED.split()])
 def test_time_grows_with_the_length(unit: str) -> None:
     """Ten thousand nested or repeated: no recursion, and a sixteenth of the length takes no more than a quarter."""

@@ -43,6 +43,7 @@ def test_words_stand_beside_their_rows_and_columns(figures: list[Figure]) -> Non
     assert cell == pytest.approx(0.24 * 120)
 
 
+@pytest.mark.slow
 def test_sixty_words_have_all_their_labels_and_two_thousand_fit(figures: list[Figure]) -> None:
     image = drawn(["word"] * 60, ["Wort"] * 50, np.full((50, 60), 1 / 60))
     assert len(labels(figures[0].axes[0].xaxis)) == 60

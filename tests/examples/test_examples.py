@@ -44,6 +44,7 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
     return Task(tmp_path_factory.mktemp("examples"))
 
 
+@pytest.mark.slow
 def test_processes(task: Task) -> None:
     task.python("processes.py", "--workers", 2)
     assert task.output.read_bytes() == task.expected

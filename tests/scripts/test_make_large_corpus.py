@@ -103,6 +103,7 @@ def test_packed_files_hold_the_same_text(large: ModuleType, captions: Path, tmp_
         assert packed == (tmp_path / "again" / f"{name}.gz").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_bytes_in_every_process(captions: Path, tmp_path: Path) -> None:
     digests = []
     for name, seed, hash_seed in (("one", "1", "1"), ("two", "1", "2"), ("other", "2", "1")):

@@ -91,6 +91,7 @@ def test_answers_are_those_of_the_translator(server: Server, model: Path) -> Non
     assert int(batches[1]) < len(LINES)  # of more than three times as many lines
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_loses_no_request(model: Path, number: int) -> None:
     """Whatever was accepted is answered, then the server refuses, and ends with 0."""
@@ -204,6 +205,7 @@ def test_two_models_for_one_pair(model: Path, capsys: pytest.CaptureFixture[str]
     assert f"{model} and {other} both translate en → en; " in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_without_the_extra(model: Path) -> None:
     program = "import sys; sys.modules['uvicorn'] = None; from nmt.cli import serve; serve.main(sys.argv[1:])"
     ended = subprocess.run([sys.executable, "-c", program, "--model", model], capture_output=True, text=True)

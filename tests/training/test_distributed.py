@@ -46,6 +46,7 @@ distributed.destroy_process_group()
 """
 
 
+@pytest.mark.slow
 def test_nothing_is_pickled_between_processes(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PROGRAM]
     arguments = [str(tmp_path / "store"), json.dumps(VALUES)]
