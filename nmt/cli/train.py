@@ -34,9 +34,9 @@ from nmt.config.contradictions import doubts
 from nmt.data.corpus import read_lines
 from nmt.data.mixing import mixture
 from nmt.data.preparation import Log, Prepared, prepare
-from nmt.data.subwords import Vocabularies
+from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import ToldElsewhere, UserError, checked, counted
-from nmt.evaluation.text_warnings import unspaced_warning
+from nmt.evaluation.text_warnings import format_warnings
 from nmt.jobs.stopping import Interrupted, handled, is_heard, leaving, telling
 from nmt.jobs.team import told_by_the_first
 from nmt.jobs.torchrun import job
@@ -230,18 +230,18 @@ def _prepare(request: Request, log: Log) -> Prepared:
     is_new = request.origin is None or request.config.training.vocabulary == "new"
     vocabularies = None if request.origin is None or is_new else request.origin.vocabularies
     prepared = prepare(request.config, cache=request.cache, log=log, vocabularies=vocabularies)
-    if (warning := _warning_of_script(request.config)) is not None:
+    for warning in _format_warnings(request.config, prepared.vocabularies.target):
         log(f"warning: {warning}")
     for line in mixture(request.config.data.train, prepared.train.sizes):
         log(line)
     return prepared
 
 
-def _warning_of_script(config: Config) -> str | None:
-    """The message about validation references that BLEU, as validation computes it, cannot take apart."""
-    references = list(islice(read_lines(config.data.valid.target), 1000))
+def _format_warnings(config: Config, target: Subwords) -> list[str]:
+    """Messages about validation references that BLEU, as validation computes it, cannot take apart as it should."""
+    references = [target.whole_words(line) for line in islice(read_lines(config.data.valid.target), 1000)]
     option = "training.validation.tokenize"
-    return unspaced_warning("validation references", references, config.training.validation.tokenize, option=option)
+    return format_warnings("validation references", references, config.training.validation.tokenize, option=option)
 
 
 def _fingerprint(prepared: Prepared) -> str:

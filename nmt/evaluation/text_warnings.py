@@ -42,7 +42,7 @@ def text_warnings(
     """
     warnings = []
     for name, lines in [*systems.items(), *references.items()]:
-        warnings += _format_warnings(name, lines, tokenize if "bleu" in metrics else None)
+        warnings += format_warnings(name, lines, tokenize if "bleu" in metrics else None)
         empty = sum(not line.strip() for line in lines)
         if empty:
             warnings.append(f"{empty} of {len(lines)} {name} {'is' if empty == 1 else 'are'} empty")
@@ -78,8 +78,9 @@ def _slow_lines(hypotheses: Sequence[str], references: Sequence[str]) -> list[st
     return [message]
 
 
-def _format_warnings(name: str, lines: Sequence[str], tokenize: str | None) -> list[str]:
-    """Warn if a side is split into subwords, or if its tokenization conflicts with BLEU's tokenizer (None: no BLEU)."""
+def format_warnings(name: str, lines: Sequence[str], tokenize: str | None, *, option: str = "--tokenize") -> list[str]:
+    """Complete messages about lines that are split into subwords, or that BLEU's tokenizer cannot take apart as it
+    should; `option` sets the tokenizer, which is None without BLEU."""
     warnings = []
     segmented, tokenized, untokenized = (_share(mark, lines) for mark in (SEGMENTED, TOKENIZED, UNTOKENIZED))
     if segmented >= SUSPICIOUS_SHARE:
@@ -89,21 +90,21 @@ def _format_warnings(name: str, lines: Sequence[str], tokenize: str | None) -> l
         )
     if tokenize not in ("none", None) and tokenized >= SUSPICIOUS_SHARE:
         warnings.append(
-            f"{tokenized:.0%} of the {name} look tokenized (such as 'word .', '&apos;' or '@-@') and --tokenize "
-            f"{tokenize} tokenizes again: BLEU is not comparable; score detokenized text, or use --tokenize none"
+            f"{tokenized:.0%} of the {name} look tokenized (such as 'word .', '&apos;' or '@-@') and {option} "
+            f"{tokenize} tokenizes again: BLEU is not comparable; detokenize the text, or set {option} to none"
         )
-    if (warning := unspaced_warning(name, lines, tokenize, option="--tokenize")) is not None:
+    if (warning := _unspaced_warning(name, lines, tokenize, option)) is not None:
         warnings.append(warning)
     elif tokenize == "none" and tokenized < SUSPICIOUS_SHARE <= untokenized:
         warnings.append(
-            f"{untokenized:.0%} of the {name} look untokenized (such as 'word.') and --tokenize none leaves them so: "
-            "BLEU is not comparable; use --tokenize 13a, or another one that suits the language"
+            f"{untokenized:.0%} of the {name} look untokenized (such as 'word.') and {option} none leaves them so: "
+            f"BLEU is not comparable; set {option} to 13a, or to another one that suits the language"
         )
     return warnings
 
 
-def unspaced_warning(name: str, lines: Sequence[str], tokenize: str | None, *, option: str) -> str | None:
-    """The message about text in which BLEU's tokenizer, set by `option`, finds no words; None where it does."""
+def _unspaced_warning(name: str, lines: Sequence[str], tokenize: str | None, option: str) -> str | None:
+    """The message about text in which BLEU's tokenizer finds no words; None where it does."""
     if tokenize not in BY_SPACES:
         return None
     unspaced = [line for line in lines if _is_mostly_unspaced(line)]

@@ -53,7 +53,7 @@ def settings(corpus: Path) -> dict[str, Any]:
             "batch_size": 12,
             "max_epochs": 3,
             "gradient_clip_norm": 0.2,
-            "validation": {"metric": "loss"},
+            "validation": {"metric": "loss", "tokenize": "none"},
             "log_every": 4,
         },
     }

@@ -84,6 +84,17 @@ def test_a_resumed_run_has_the_same_vocabulary(tmp_path: Path, train: Train) -> 
     assert train(config, output, "--resume") == 2
 
 
+def test_references_that_are_cut_are_told_without_a_joiner(tmp_path: Path, train: Train, capsys: Capture) -> None:
+    write_corpus(tmp_path)
+    for name in FILES:
+        lines = [cut(line) for line in read_lines(tmp_path / name)]
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    for joiner, is_told in (("@@", False), (None, True)):
+        assert train(config_of(tmp_path, joiner=joiner), tmp_path / "run", "--dry-run") == 0
+        told = "warning: 100% of the validation references look split into subwords" in capsys.readouterr().err
+        assert told == is_told
+
+
 @pytest.mark.slow
 def test_scores_and_translations_of_cut_text_are_of_whole_words(tmp_path: Path, train: Train, capsys: Capture) -> None:
     write_corpus(tmp_path)
@@ -93,6 +104,7 @@ def test_scores_and_translations_of_cut_text_are_of_whole_words(tmp_path: Path, 
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     config, output = config_of(tmp_path, joiner="@@"), tmp_path / "run"
     assert train(config, output, "training.max_epochs=20") == 0
+    assert "validation references" not in capsys.readouterr().err
     written = tmp_path / "output"
     options = ["--beam-size", "1", "--output", str(written), "--device", "cpu", "--alignments", str(tmp_path / "links")]
     assert translate(["--model", str(output), "--input", str(tmp_path / "valid.en"), *options]) == 0
