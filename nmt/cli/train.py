@@ -237,11 +237,18 @@ def _prepare(request: Request, log: Log) -> Prepared:
     return prepared
 
 
-def _format_warnings(config: Config, target: Subwords) -> list[str]:
-    """Messages about validation references that BLEU, as validation computes it, cannot take apart as it should."""
-    references = [target.whole_words(line) for line in islice(read_lines(config.data.valid.target), 1000)]
-    option = "training.validation.tokenize"
-    return format_warnings("validation references", references, config.training.validation.tokenize, option=option)
+def _format_warnings(config: Config, target: Subwords) -> Iterator[str]:
+    """Messages about references that BLEU, as validation computes it, cannot take apart as it should."""
+    corpora = {"validation references": config.data.valid}
+    corpora |= {f"references of {watched.name}": watched for watched in config.data.watch}
+    for name, files in corpora.items():
+        yield from format_warnings(
+            name,
+            [target.whole_words(line) for line in islice(read_lines(files.target), 1000)],
+            config.training.validation.tokenize,
+            option="training.validation.tokenize",
+            cure="set subwords.joiner, or join the pieces",
+        )
 
 
 def _fingerprint(prepared: Prepared) -> str:

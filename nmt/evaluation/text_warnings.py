@@ -25,6 +25,7 @@ LETTERS = re.compile(r"[^\W\d_]")
 MOST = 10  # of these to a space, in text that is cut into words
 FEWEST = 4  # of these in a line, on average: shorter ones may be single words
 BY_SPACES = ("13a", "intl", "none")  # tokenizers for which words are what spaces separate
+AGAIN = ("13a", "intl", "flores200")  # those to which tokenized text is another text, not only by its entities
 UNTOKENIZED = re.compile(r"\w(?:[.,!?](?:\s|$)|[。、,!?])")
 
 
@@ -78,17 +79,27 @@ def _slow_lines(hypotheses: Sequence[str], references: Sequence[str]) -> list[st
     return [message]
 
 
-def format_warnings(name: str, lines: Sequence[str], tokenize: str | None, *, option: str = "--tokenize") -> list[str]:
+def format_warnings(
+    name: str,
+    lines: Sequence[str],
+    tokenize: str | None,
+    *,
+    option: str = "--tokenize",
+    cure: str = "join the pieces first",
+) -> list[str]:
     """Complete messages about lines that are split into subwords, or that BLEU's tokenizer cannot take apart as it
-    should; `option` sets the tokenizer, which is None without BLEU."""
+    should.
+
+    `tokenize` is None without BLEU; `option` is what sets it, and `cure` what mends lines that are split.
+    """
     warnings = []
     segmented, tokenized, untokenized = (_share(mark, lines) for mark in (SEGMENTED, TOKENIZED, UNTOKENIZED))
     if segmented >= SUSPICIOUS_SHARE:
         warnings.append(
             f"{segmented:.0%} of the {name} look split into subwords (marks such as '\N{LOWER ONE EIGHTH BLOCK}' or "
-            "'@@'): these scores count pieces, not words; join the pieces first"
+            f"'@@'): scores count pieces, not words; {cure}"
         )
-    if tokenize not in ("none", None) and tokenized >= SUSPICIOUS_SHARE:
+    if tokenize in AGAIN and untokenized < SUSPICIOUS_SHARE <= tokenized:
         warnings.append(
             f"{tokenized:.0%} of the {name} look tokenized (such as 'word .', '&apos;' or '@-@') and {option} "
             f"{tokenize} tokenizes again: BLEU is not comparable; detokenize the text, or set {option} to none"

@@ -293,24 +293,14 @@ def test_a_metric_that_does_not_steer(
 @pytest.mark.parametrize(
     ("reference", "tokenize", "told"),
     [
-        (
-            "两只狗在绿色的田野上奔跑。",
-            "13a",
-            "have no spaces between words",
-        ),
+        ("两只狗在绿色的田野上奔跑。", "13a", "have no spaces between words"),
         ("两只狗在绿色的田野上奔跑。", "zh", None),
-        (
-            "Zwei Hunde .",
-            "13a",
-            "look tokenized",
-        ),
+        ("Zwei Hunde .", "13a", "look tokenized"),
+        ("Zwei Hunde .", "char", None),
         ("Zwei Hunde .", "none", None),
         ("Zwei Hunde.", "13a", None),
-        (
-            "Zwei Hunde.",
-            "none",
-            "look untokenized",
-        ),
+        ("Zwei &amp; Hunde.", "13a", None),
+        ("Zwei Hunde.", "none", "look untokenized"),
     ],
 )
 def test_references_that_bleu_cannot_take_apart(
@@ -323,14 +313,16 @@ def test_references_that_bleu_cannot_take_apart(
     train: Train,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """Of the validation corpus and of a watched one."""
     target, pairs = tmp_path / "valid.de", (corpus / "valid.de").read_bytes().count(b"\n")
     target.write_text(f"{reference}\n" * pairs, encoding="utf-8")
-    settings = (f"data.valid.target={target}", f"training.validation.tokenize={tokenize}")
+    watch = f"data.watch=[{{name: old, source: {corpus / 'valid.en'}, target: {target}}}]"
+    settings = (f"data.valid.target={target}", watch, f"training.validation.tokenize={tokenize}")
     assert train(tiny, tmp_path / "run", *settings, "--dry-run") == 0
-    warnings = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
-    assert len(warnings) == (told is not None)
-    for warning in warnings:
-        assert warning.startswith(f"warning: 100% of the validation references {told}")
+    warnings = [line for line in capsys.readouterr().err.splitlines() if "% of the " in line]
+    assert len(warnings) == (0 if told is None else 2)
+    for name, warning in zip(("validation references", "references of old"), warnings, strict=False):
+        assert warning.startswith(f"warning: 100% of the {name} {told}")
         assert f" training.validation.tokenize {tokenize} " in warning
 
 

@@ -33,7 +33,7 @@ KINDS = {
     "words": {"type": "word", "size": 24},
 }
 EXTRA = 150  # MB of memory that hostile lines may take beyond ordinary ones: a few lines of 10,000 pieces are in memory
-MANY = 700  # lines
+MANY = 800  # lines, so that every one of LONG is among them
 TRANSLATE = """
 import re, sys
 from pathlib import Path
@@ -79,6 +79,7 @@ WORDS = [
     "\t",
     "\u2028",
 ]
+LONG = ["😀", "\x00", "▁", "\u0301"]  # words of 10,000 of these
 BLANK = ["", " ", "\t \t", "\r", "\r\r", " " * 3000, "\u3000\u2003", "\ufeff"]
 
 
@@ -93,7 +94,7 @@ def word(generator: random.Random) -> str:
 
 
 def hostile(count: int) -> list[str]:
-    """`count` lines; one in a hundred has up to 2,000 words, and one in 500 a word of 10,000 characters."""
+    """`count` lines; one in a hundred has up to 2,000 words, and one in 200 a word of 10,000 characters."""
     generator = random.Random(1924)
     lines = []
     for number in range(count):
@@ -101,8 +102,8 @@ def hostile(count: int) -> list[str]:
         if number % 100 == 0:
             words = int(2000 ** generator.random()) + 1
             lines.append(generator.choice([" ", "\t", "\r", "  "]).join(word(generator) for _ in range(words)))
-        elif number % 500 == 50:
-            lines.append(generator.choice(["x", "é", "😀", "\u0301", "\x00", "▁", "dog", "\u200b"]) * 10_000)
+        elif number % 200 == 50:
+            lines.append(LONG[number // 200 % len(LONG)] * 10_000)
         elif kind < 0.1:
             lines.append(generator.choice(BLANK))
         elif kind < 0.2:

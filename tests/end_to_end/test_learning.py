@@ -35,7 +35,7 @@ RECIPE = RECIPES["long"].synthetic
 SIZES = {"train": 6000, "valid": 100, "test": 200}
 BAR = 90.0  # BLEU
 HALF_WIDTH = 4  # of local-m: with the default, 10, these sentences of 9 words would be inside its window as a whole
-EPOCHS, MORE = 4, 6  # and those of local-m with such a window
+EPOCHS, MORE = 4, 6  # and those of dot, and of local-m with such a window
 NO_DROPOUT = ("model.encoder.dropout=0", "model.decoder.dropout=0")
 NOT_EXPECTED = {"none", "fixed", "location"}  # scores, to translate sentences that they have not seen
 NOT_TRAINED = {"scaled_dot"}  # scaled_general with a W_a of 1
@@ -64,7 +64,7 @@ class Corpus(NamedTuple):
 
     def train(self, row: Row, output: Path, *more: str) -> None:
         is_local = row.scope == "local-m"
-        epochs = MORE if is_local else EPOCHS
+        epochs = MORE if is_local or row.score == "dot" else EPOCHS
         length = [f"training.max_epochs={epochs}", f"training.schedule.after={epochs - 2} epochs"]
         window = [f"model.attention.half_width={HALF_WIDTH}"] if is_local else []
         overrides = (*self.overrides, *RECIPE.sets(row), *NO_DROPOUT, *length, *window)

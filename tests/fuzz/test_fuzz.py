@@ -1,4 +1,4 @@
-"""The short form of fuzzing: every finding there ever was and, in the slow tests, seconds of seeded cases of a reader.
+"""The short form of fuzzing: every finding that was kept and, in the slow tests, some seconds of seeded cases a reader.
 
 The long form is `make fuzz`; what it finds it leaves in `cases`, from where it comes here.
 """
@@ -17,7 +17,7 @@ from tests.fuzz.worker import OneCase, Worker
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_what_was_ever_found_is_no_finding_any_more(name: str) -> None:
+def test_what_was_found_once_is_no_finding_any_more(name: str) -> None:
     with Campaign(TARGETS[name]) as campaign:
         campaign.replay()
     assert_nothing_found(campaign)

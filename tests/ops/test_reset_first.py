@@ -73,7 +73,6 @@ def test_with_packed_weights_it_is_the_same(padded: bool) -> None:
     torch.testing.assert_close(states, reset_first_sequence(inputs, weight, first, real), rtol=0, atol=1e-12)
 
 
-@pytest.mark.slow
 def test_gradcheck() -> None:
     assert torch.autograd.gradcheck(lambda *tensors: reset_first_sequence(*tensors, padding()), problem())
 

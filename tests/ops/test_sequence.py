@@ -78,7 +78,6 @@ def test_with_packed_weights_it_is_the_same(cell: str, padded: bool) -> None:
     torch.testing.assert_close(results, fast(cell, tensors, real), rtol=0, atol=1e-12)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("cell", KINDS)
 def test_gradcheck(cell: str) -> None:
     assert torch.autograd.gradcheck(lambda *tensors: fast(cell, list(tensors), padding()), problem(cell))
