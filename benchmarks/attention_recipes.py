@@ -15,6 +15,7 @@ class Recipe(NamedTuple):
     """How every row is trained on both tasks, and with how many seeds."""
 
     name: str
+    title: str  # of the report
     multi30k: Task
     synthetic: Task
     repeats: int  # seeds of the rows in REPEATED; the others have one
@@ -40,9 +41,16 @@ _SCALED = ("model.attention.position_logit=scaled",)
 RECIPES = {
     recipe.name: recipe
     for recipe in (
-        Recipe("short", MULTI30K._replace(of_local_p=_PAPER), SYNTHETIC._replace(of_local_p=_PAPER), repeats=1),
+        Recipe(
+            "short",
+            "Every attention, one recipe",
+            MULTI30K._replace(of_local_p=_PAPER),
+            SYNTHETIC._replace(of_local_p=_PAPER),
+            repeats=1,
+        ),
         Recipe(
             "long",
+            "Every attention, a longer recipe",
             MULTI30K._replace(overrides=(_START, *_LONGER), of_local_p=_SCALED),
             SYNTHETIC._replace(overrides=(_START,), of_local_p=_SCALED),
             repeats=3,

@@ -75,7 +75,7 @@ def report(
 
 def _introduction(recipe: Recipe) -> str:
     beam = recipe.multi30k.configuration().decoding.beam_size
-    return f"""# Every attention, one recipe
+    return f"""# {recipe.title}
 
 Luong, Pham & Manning's Table 4 (2015, arXiv 1508.04025) with more rows, on small data. Every row is trained with the
 same recipe, the same sizes, and the same kind of initial state; only `model.attention` and the type, input feeding, and

@@ -56,7 +56,14 @@ CHAPTERS = {
         "docs/troubleshooting",
     ],
     "Look up": ["docs/configuration", "docs/api/index", "data/README", "CHANGELOG"],
-    "Results": ["docs/results", "docs/attention_table", "docs/performance", "docs/reliability", "docs/security"],
+    "Results": [
+        "docs/results",
+        "docs/attention_table",
+        "docs/attention_table_long",
+        "docs/performance",
+        "docs/reliability",
+        "docs/security",
+    ],
     "Contribute": ["CONTRIBUTING", "docs/adding-attention", "SECURITY"],
 }
 """The navigation; a document that is missing here comes last, under "More"."""

@@ -215,9 +215,9 @@ def test_the_commands_resume(task: Task, tmp_path: Path) -> None:
 def tiny_table(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
     """The script with one tiny task in the place of both."""
     multi30k, synthetic = task._replace(name="multi30k", gold=None), task._replace(name="synthetic")
-    monkeypatch.setitem(RECIPES, "short", Recipe("short", multi30k, synthetic, repeats=1))
+    monkeypatch.setitem(RECIPES, "short", Recipe("short", "Short", multi30k, synthetic, repeats=1))
     longer = multi30k._replace(overrides=("training.max_updates=3",))
-    monkeypatch.setitem(RECIPES, "long", Recipe("long", longer, synthetic, repeats=3))
+    monkeypatch.setitem(RECIPES, "long", Recipe("long", "Long", longer, synthetic, repeats=3))
 
 
 @pytest.mark.usefixtures("tiny_table")
@@ -279,6 +279,7 @@ def test_a_table_that_was_stopped_goes_on(
     assert attention_table.main(arguments) == 0
     assert len(trained) == 3 + 4
     text = document.read_text(encoding="utf-8")
+    assert text.startswith("# Long\n")
     assert "43.00 ± 0.00" in text
     assert "fewer seeds" not in text
     assert "--set training.max_updates=3 --set model.attention.score=dot" in text
