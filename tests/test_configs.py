@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -400,7 +401,14 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
+def by_size() -> Iterator[object]:
+    """The configurations; those of the papers, whose networks are large, are slow."""
+    for path in CONFIGS:
+        marks = pytest.mark.slow if path.name.startswith(("luong2015", "bahdanau2014")) else ()
+        yield pytest.param(path, marks=marks, id=path.name)
+
+
+@pytest.mark.parametrize("path", by_size())
 def test_dry_run(path: Path, corpus: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The whole network, in its full sizes, does an update on batches of 4.
 

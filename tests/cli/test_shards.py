@@ -98,6 +98,7 @@ def test_shards_are_the_whole(job: Job, options: tuple[object, ...], capsys: pyt
     assert capsys.readouterr().err == f"nmt-translate: {job.output}: merged 3 shards; their files may be deleted\n"
 
 
+@pytest.mark.slow
 def test_files_beside_the_text_and_alignments(job: Job, tmp_path: Path) -> None:
     lines = text(LINES).splitlines()
     beside: list[object] = []

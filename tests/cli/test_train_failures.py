@@ -155,6 +155,7 @@ def stops_at(update: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nmt.training.trainer.update", failing)
 
 
+@pytest.mark.slow
 def test_updates_that_are_no_numbers_are_left_out_up_to_a_limit(
     tmp_path: Path, tiny: Path, train: Train, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,6 +208,7 @@ def damage(path: Path) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("moment", "newest", "previous", "is_gone"),
     [(16, 12, 9, True), (10, 9, 9, False), (18, 16, 12, False), (None, 27, 27, False)],

@@ -355,6 +355,7 @@ def test_resuming_with_another_cache(tmp_path: Path, tiny: Path, train: Train, c
     assert config.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_resuming_needs_the_first_model_no_more(
     tmp_path: Path,
     short: Path,

@@ -112,6 +112,7 @@ def test_samples_depend_on_the_update_and_the_pair_alone(loaded: tuple[Seq2Seq, 
     assert all(other.target.tolist() != alone.target.tolist() for other in others)
 
 
+@pytest.mark.slow
 def test_the_risk_is_told(tmp_path: Path, tiny: Path, trained: Path, train: Train) -> None:
     more = ("training.minimum_risk.metric=chrf", "training.max_epochs=2", "training.log_every=9")
     assert train(tiny, tmp_path / "run", *RISK, *more, "--init-from", trained) == 0

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.decoding.search.test_loop import NotTwiceInARow
 from tests.random_model import save_random_model, text
 from tests.test_layers import PACKAGE
@@ -40,6 +42,7 @@ main(["--model", "model.safetensors", "--input", "text", "--not-twice-in-a-row"]
 """
 
 
+@pytest.mark.slow
 def test_a_program_and_the_command_can_ask_for_it(tmp_path: Path) -> None:
     shutil.copytree(PACKAGE, tmp_path / "nmt", ignore=shutil.ignore_patterns("__pycache__"))
     for name, (place, addition) in ADDITIONS.items():

@@ -204,6 +204,7 @@ def test_one_model_is_no_ensemble_and_a_mean_has_a_name(vocabularies) -> None:
         Translator([model, model], vocabularies, ensemble="median")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ensemble", ENSEMBLES)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_batches_change_nothing(vocabularies, options, ensemble) -> None:

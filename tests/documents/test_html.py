@@ -214,6 +214,7 @@ def numbered(html: str) -> str:
     return "".join(pieces)
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(DOCUMENTS.map(numbered), st.integers(0, 99))
 def test_the_tags_out_are_those_in_and_nested_as_they_were(html: str, seed: int) -> None:

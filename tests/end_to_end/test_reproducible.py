@@ -16,8 +16,7 @@ pytestmark = pytest.mark.slow
 Command = Callable[..., list[str]]
 
 RUNS: dict[str, tuple[int, dict[str, Any]]] = {  # threads, and what is not as in `settings`
-    "GRU, dropout and subword sampling": (1, {}),
-    "the same by two threads": (2, {}),
+    "GRU, dropout and subword sampling, by two threads": (2, {}),  # by one: test_resume.py
     "LSTM in bfloat16 with SGD": (
         1,
         {

@@ -78,6 +78,7 @@ def test_many_measurements_are_thinned(figures: list[Figure]) -> None:
     assert drawn[-1] == (4000.5, 1.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["_run", "$x_2", "a" * 300, "мой запуск", "\n\x00", "<b>&"])
 def test_any_name(figures: list[Figure], name: str) -> None:
     for form, beginning in (("png", b"\x89PNG"), ("svg", b"<?xml")):

@@ -68,6 +68,7 @@ def _harm(folder: Path, *, what: bytes) -> OneCase:
     return one_case
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("what", "signature"),
     [

@@ -46,6 +46,7 @@ def test_without_process_0_it_says_whom_it_waits_for_and_ends(port: int, capfd: 
     assert said == f"nmt-test: process 1 of 2: waiting for process 0 at 127.0.0.1:{port} (WORLD_SIZE=2)\n"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("variables")
 def test_process_0_says_that_it_waits_for_the_others(
     port: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

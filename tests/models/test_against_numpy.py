@@ -142,7 +142,9 @@ ENCODERS_AND_STATES: dict[str, Changes] = {
 }
 
 
-@pytest.mark.parametrize("deep", [False, True], ids=["one layer", "layers, normalised"])
+@pytest.mark.parametrize(
+    "deep", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["one layer", "layers, normalised"]
+)
 def test_every_combination(
     make_model: MakeModel,
     resolve: Callable[..., Changes],

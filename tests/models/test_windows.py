@@ -54,6 +54,7 @@ def computed(model: Seq2Seq, batch: Batch, *, fused: bool) -> dict[str, Tensor]:
     return values | {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decoder", [*DECODERS, "luong without input feeding"])
 @pytest.mark.parametrize("name", LOCAL)
 def test_training(

@@ -65,6 +65,7 @@ LOCAL = [scope for scope in FACTORS["scope"] if scope != "global"]
 LOOKING = [score for score in FACTORS["score"] if score not in GLOBAL_ONLY]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scope", "decoder", "score"),
     [(*pair, score) for pair, score in zip(product(LOCAL, ATTENDING), cycle(LOOKING))],

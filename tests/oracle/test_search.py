@@ -18,6 +18,7 @@ SOURCES = [[10, 5, 9], [4]]  # without END
 WITHOUT_ATTENTION = ("fixed", "none")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("case", "decoding"), list(zip(CASES.values(), cycle(DECODING.values()))), ids=CASES)
 def test_every_two_options(case: Case, decoding: Changes) -> None:
     """Each model with one kind of search."""

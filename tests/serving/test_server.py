@@ -109,6 +109,7 @@ def test_a_signal_loses_no_request(model: Path, number: int) -> None:
         ask(server.port, "a")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_uvloop", [True, False])
 def test_a_client_that_does_not_read_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, has_uvloop: bool) -> None:
     """It asks for 8 MB, more than sockets hold, and reads none of it."""
