@@ -408,7 +408,7 @@ def by_size() -> Iterator[object]:
         yield pytest.param(path, marks=marks, id=path.name)
 
 
-@pytest.mark.parametrize("path", by_size())
+@pytest.mark.parametrize("path", list(by_size()))
 def test_dry_run(path: Path, corpus: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The whole network, in its full sizes, does an update on batches of 4.
 
