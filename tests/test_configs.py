@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -401,14 +400,11 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def by_size() -> Iterator[object]:
-    """The configurations; those of the papers, whose networks are large, are slow."""
-    for path in CONFIGS:
-        marks = pytest.mark.slow if path.name.startswith(("luong2015", "bahdanau2014")) else ()
-        yield pytest.param(path, marks=marks, id=path.name)
+LARGE = ("bahdanau2014", "luong2015")  # how the names of those begin that have the sizes of the papers
+BY_SIZE = [pytest.param(path, marks=[pytest.mark.slow] * path.name.startswith(LARGE)) for path in CONFIGS]
 
 
-@pytest.mark.parametrize("path", list(by_size()))
+@pytest.mark.parametrize("path", BY_SIZE, ids=lambda path: path.name)
 def test_dry_run(path: Path, corpus: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The whole network, in its full sizes, does an update on batches of 4.
 
