@@ -1,14 +1,17 @@
 """Scaling: the corpora of random words, the tables and plots, and each part measured with tiny sizes."""
 
+import json
 import shutil
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks import scaling
+from benchmarks import scaling, scope_steps, train_speed
+from benchmarks.in_turn import Ran, own_peak_resident_mib, run_command
 from benchmarks.scaling import words_corpus
 from benchmarks.scaling_report import PARTS, Row, check_document, report, table
 from nmt.errors import UserError
@@ -120,19 +123,21 @@ def test_a_document_without_the_marks(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def run(tiny_config: Path, tmp_path: Path) -> Any:
-    """run("length", …) measures a part with the tiny configuration and returns its part of the document."""
+def measured(tiny_config: Path, tmp_path: Path) -> Callable[..., list[list[float]]]:
+    """measured("length", …) measures a part with the tiny configuration; the numbers of its table in the document."""
     path = document(tmp_path)
     (tmp_path / "work").mkdir()
 
-    def measure(part: str, *options: str) -> str:
+    def measure(part: str, *options: str) -> list[list[float]]:
         files = {"--config": tiny_config, "--captions": tiny_config.parent, "--work": tmp_path / "work"}
         files |= {"--document": path, "--images": tmp_path / "docs" / "images"}
         words = [word for option, file in files.items() for word in (option, str(file))]
         arguments = ["--parts", part, "--updates", "2", "--threads", "1", *options, *words]
         assert scaling.main(arguments) == 0
         assert list((tmp_path / "work").iterdir()) == [], "nothing is left behind"
-        return scaled(path.read_text(encoding="utf-8"), part)
+        block = scaled(path.read_text(encoding="utf-8"), part)
+        assert Counter(block)["`"] == 2, "the command"
+        return numbers(block)
 
     return measure
 
@@ -142,47 +147,82 @@ def numbers(block: str) -> list[list[float]]:
     return [[float(cell.replace(",", "")) for cell in row.strip("| ").split("|")] for row in rows]
 
 
+@pytest.fixture
+def _here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], _threads: None) -> None:
+    """Run those scripts in this process that would begin by importing PyTorch; memory is then that of this process."""
+    mains = {"train_speed.py": train_speed.main, "scope_steps.py": scope_steps.main}
+
+    def run_here(command: Sequence[str]) -> Ran:
+        if (main := mains.get(Path(command[1]).name)) is None:
+            return run_command(command)
+        began = time.time()
+        capsys.readouterr()
+        assert main(command[2:]) == 0
+        return Ran(json.loads(capsys.readouterr().out.splitlines()[-1]), own_peak_resident_mib(), began)
+
+    monkeypatch.setattr(scaling, "run_command", run_here)
+
+
 @pytest.mark.slow
-def test_length(run: Any) -> None:
-    ((length, speed, microseconds, resident),) = numbers(run("length", "--lengths", "3", "--vocabulary", "40"))
+def test_length(measured: Callable[..., list[list[float]]]) -> None:
+    """In a process of its own, as all parts are measured."""
+    ((length, speed, microseconds, resident),) = measured("length", "--lengths", "3", "--vocabulary", "40")
     assert length == 3
     assert speed * microseconds == pytest.approx(1e6, rel=0.1)
     assert resident > 50
 
 
 @pytest.mark.slow
-def test_vocabulary(run: Any) -> None:
+@pytest.mark.usefixtures("_here")
+def test_vocabulary(measured: Callable[..., list[list[float]]]) -> None:
     """Parameters, the hidden size being 6, embeddings 5 and the output layer 6: 16 a piece, 40 of which are added."""
-    rows = numbers(run("vocabulary", "--vocabularies", "60,100", "--length", "2"))
+    rows = measured("vocabulary", "--vocabularies", "60,100", "--length", "2")
     assert [row[0] for row in rows] == [60, 100]
     assert rows[1][1] - rows[0][1] == 40 * (5 + 5 + 6)
 
 
 @pytest.mark.slow
-def test_corpus(run: Any) -> None:
-    block = run("corpus", "--pairs", "150", "--set", "subwords.size=200")
-    ((pairs, seconds, rate, preparing, start, resident, model),) = numbers(block)
+@pytest.mark.usefixtures("_here")
+def test_corpus(measured: Callable[..., list[list[float]]]) -> None:
+    ((pairs, seconds, rate, preparing, start, resident, model),) = measured(
+        "corpus", "--pairs", "150", "--set", "subwords.size=200"
+    )
     assert pairs == 150
     assert rate > 0
     assert seconds >= 0
-    assert start > 0.1
+    assert start >= 0
     assert min(preparing, resident) > 50
     assert 0 <= model < 2
-    assert Counter(block)["`"] == 2, "the command"
+
+
+def test_processes(measured: Callable[..., list[list[float]]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The speed is the median of what is logged after the 20 updates that do not count."""
+    logged = {1: [(20, 9), (21, 100), (22, 300), (23, 110)], 2: [(20, 9), (21, 220), (22, 200), (23, 198)]}
+
+    def write_log(command: list[str], *, environment: dict[str, str]) -> None:
+        assert environment == {"OMP_NUM_THREADS": "1"}
+        assert "training.max_updates=22" in command
+        folder = Path(command[command.index("--output") + 1])
+        folder.mkdir()
+        speeds = logged[int(command[command.index("--nproc-per-node") + 1])]
+        lines = [{"split": "train", "step": step, scaling.FIELD: speed} for step, speed in speeds]
+        (folder / "metrics.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+
+    monkeypatch.setattr(scaling, "run_command", write_log)
+    assert measured("processes", "--processes", "1,2") == [[1, 1, 110, 1], [2, 1, 200, pytest.approx(1.82)]]
 
 
 @pytest.mark.slow
-def test_processes(run: Any) -> None:
-    rows = numbers(run("processes", "--processes", "1,2"))
-    assert [row[:2] for row in rows] == [[1, 1], [2, 1]]
-    assert rows[0][3] == 1
-    assert rows[1][3] == pytest.approx(rows[1][2] / rows[0][2], abs=0.02)
+def test_processes_of_torchrun(measured: Callable[..., list[list[float]]]) -> None:
+    ((processes, threads, speed, gain),) = measured("processes", "--processes", "1")
+    assert (processes, threads, gain) == (1, 1, 1)
+    assert speed > 0
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("_here")
 @pytest.mark.parametrize("part", ["scope_search", "scope_training"])
-def test_scopes(run: Any, part: str) -> None:
-    (row,) = numbers(run(part, "--scope-lengths", "3"))
+def test_scopes(measured: Callable[..., list[list[float]]], part: str) -> None:
+    (row,) = measured(part, "--scope-lengths", "3")
     assert row[0] == 3
     assert len(row) == 4
     assert min(row[1:]) > 0

@@ -91,6 +91,17 @@ def signal_worker(output: Path, *, after: int, number: signal.Signals = signal.S
     os.kill(worker(1, output), number)
 
 
+def job_with_signal(config: Path, output: Path, *, after: int, number: signal.Signals) -> tuple[int, str]:
+    """Send the second of two processes, which have no torchrun, a signal once that update is in the log."""
+    job = Job(2, *arguments(config, output))
+    try:
+        wait_for_update(output, after)
+        job.processes[1].send_signal(number)
+        return job.finish()
+    finally:
+        job.kill()
+
+
 @pytest.fixture(scope="module")
 def one(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The configuration, and the folder of the run of one process."""
@@ -185,9 +196,7 @@ def test_a_killed_process_ends_the_job_and_resume_goes_on(one: tuple[Path, Path]
     """Resumed by two processes, and from the same state by one: the losses stay those of one process."""
     config, alone = one
     output = tmp_path / "run"
-    process = start_torchrun(config, output)
-    signal_worker(output, after=8)
-    code, errors = finish(process)
+    code, errors = job_with_signal(config, output, after=8, number=signal.SIGKILL)
     assert code != 0
     assert "process 0 of 2: another process of this training has ended" in errors
     assert "the run continues with --resume" in errors
@@ -244,9 +253,7 @@ def test_torchrun_restarts_a_killed_process(one: tuple[Path, Path], tmp_path: Pa
 def test_a_signal_to_one_process_during_validation_saves_and_ends_all(one: tuple[Path, Path], tmp_path: Path) -> None:
     config, alone = one
     output = tmp_path / "run"
-    process = start_torchrun(config, output)
-    signal_worker(output, after=15, number=signal.SIGTERM)  # then comes a validation
-    code, errors = finish(process)
+    code, errors = job_with_signal(config, output, after=15, number=signal.SIGTERM)  # then comes a validation
     assert code != 0
     assert "stopped by SIGTERM; the state is saved, continue with --resume" in errors
     code, errors = start(2, config, output, "--resume").finish()
@@ -267,7 +274,7 @@ def test_a_run_is_not_continued_without_being_asked_to(one: tuple[Path, Path]) -
 
 def test_a_mistake_is_told_once(corpus: Path, tmp_path: Path) -> None:
     config = configuration(corpus, tmp_path)
-    code, errors = finish(start_torchrun(config, tmp_path / "run", "--set", "training.optimiser=adam"))
+    code, errors = start(2, config, tmp_path / "run", "--set", "training.optimiser=adam").finish()
     assert code != 0
     assert errors.count("nmt-train: error: ") == 1
     assert "optimizer" in errors
