@@ -11,8 +11,8 @@ from nmt.decoding.translator import Translation, Translator
 from tests.conftest import ROOT
 from tests.translating import translate
 
-SIZES = 1, 7  # the first is what the others are compared with
-IN_ANOTHER_ORDER = 64
+SIZES = 1, 64  # the first is what the others are compared with
+SHUFFLED_SIZE = 7
 TEST_SET = Path("multi30k") / "tok" / "test_2016_flickr.lc.norm.tok.en"
 ENOUGH = 10**7  # source pieces, padding included: no batch is made smaller
 
@@ -38,9 +38,9 @@ def every_way(translator: Translator, lines: Sequence[str], **options: object) -
     for size in SIZES:
         yield f"batches of {size}", in_batches(translator, lines, size, **options)
     order = random.Random(20161).sample(range(len(lines)), len(lines))
-    translations = in_batches(translator, [lines[place] for place in order], IN_ANOTHER_ORDER, **options)
+    translations = in_batches(translator, [lines[place] for place in order], SHUFFLED_SIZE, **options)
     back = sorted(range(len(lines)), key=order.__getitem__)
-    yield f"batches of {IN_ANOTHER_ORDER} in another order", [translations[place] for place in back]
+    yield f"batches of {SHUFFLED_SIZE} in another order", [translations[place] for place in back]
     yield "batches of like length", list(translate(translator, lines, **options))
 
 
