@@ -41,7 +41,7 @@ NOT_EXPECTED = {"none", "fixed", "location"}  # scores, to translate sentences t
 NOT_TRAINED = {"scaled_dot"}  # scaled_general with a W_a of 1
 
 COMBINATIONS = [
-    Row("location_sensitive"),  # the slowest first
+    Row("location_sensitive"),
     Row("cosine", "local-p"),
     Row("concat", "local-m"),
     OF_SUBWORDS,
