@@ -17,6 +17,7 @@ from benchmarks.scaling_report import PARTS, Row, check_document, report, table
 from nmt.errors import UserError
 from tests.conftest import ROOT
 
+Measure = Callable[..., list[list[float]]]
 DOCUMENT = ROOT / "docs" / "performance.md"
 ROWS: dict[str, list[Row]] = {
     "length": [{"length": size, "speed": 9000 / size, "microseconds": 7.25, "resident": 1234.5} for size in (10, 20)],
@@ -123,7 +124,7 @@ def test_a_document_without_the_marks(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def measured(tiny_config: Path, tmp_path: Path) -> Callable[..., list[list[float]]]:
+def measured(tiny_config: Path, tmp_path: Path) -> Measure:
     """measured("length", …) measures a part with the tiny configuration and returns the numbers of its table."""
     path = document(tmp_path)
     (tmp_path / "work").mkdir()
@@ -163,7 +164,7 @@ def _in_this_process(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 
 
 @pytest.mark.slow
-def test_length(measured: Callable[..., list[list[float]]]) -> None:
+def test_length(measured: Measure) -> None:
     """In a separate process, as the benchmark measures every part; the tests below do without."""
     ((length, speed, microseconds, resident),) = measured("length", "--lengths", "3", "--vocabulary", "40")
     assert length == 3
@@ -173,7 +174,7 @@ def test_length(measured: Callable[..., list[list[float]]]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_in_this_process")
-def test_vocabulary(measured: Callable[..., list[list[float]]]) -> None:
+def test_vocabulary(measured: Measure) -> None:
     """Parameters, the hidden size being 6, embeddings 5 and the output layer 6: 16 a piece, 40 of which are added."""
     rows = measured("vocabulary", "--vocabularies", "60,100", "--length", "2")
     assert [row[0] for row in rows] == [60, 100]
@@ -182,7 +183,7 @@ def test_vocabulary(measured: Callable[..., list[list[float]]]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("_in_this_process")
-def test_corpus(measured: Callable[..., list[list[float]]]) -> None:
+def test_corpus(measured: Measure) -> None:
     ((pairs, seconds, rate, preparing, start, resident, model),) = measured(
         "corpus", "--pairs", "150", "--set", "subwords.size=200"
     )
@@ -194,7 +195,7 @@ def test_corpus(measured: Callable[..., list[list[float]]]) -> None:
     assert 0 <= model < 2
 
 
-def test_processes(measured: Callable[..., list[list[float]]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes(measured: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
     """The speed is the median of what is logged after the 20 updates that do not count."""
     logged = {1: [(20, 9), (21, 100), (22, 300), (23, 110)], 2: [(20, 9), (21, 220), (22, 200), (23, 198)]}
     validation = {"split": "valid", "step": 22}
@@ -214,7 +215,7 @@ def test_processes(measured: Callable[..., list[list[float]]], monkeypatch: pyte
 
 
 @pytest.mark.slow
-def test_processes_of_torchrun(measured: Callable[..., list[list[float]]]) -> None:
+def test_processes_of_torchrun(measured: Measure) -> None:
     ((processes, threads, speed, _),) = measured("processes", "--processes", "1")
     assert (processes, threads) == (1, 1)
     assert speed > 0
@@ -222,7 +223,7 @@ def test_processes_of_torchrun(measured: Callable[..., list[list[float]]]) -> No
 
 @pytest.mark.usefixtures("_in_this_process")
 @pytest.mark.parametrize("part", ["scope_search", "scope_training"])
-def test_scopes(measured: Callable[..., list[list[float]]], part: str) -> None:
+def test_scopes(measured: Measure, part: str) -> None:
     (row,) = measured(part, "--scope-lengths", "3")
     assert row[0] == 3
     assert len(row) == 4

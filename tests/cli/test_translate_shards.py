@@ -3,7 +3,6 @@
 import errno
 import fcntl
 import gzip
-import json
 import os
 import signal
 import subprocess
@@ -126,22 +125,30 @@ def test_chunks_make_no_difference(command: Command, chunk_lines: int, options: 
     assert not command.parts.exists()
 
 
-def test_nor_in_float64(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scores with all the digits that do not depend on the order of sums."""
+@pytest.fixture
+def _in_float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Translate with the model in float64, where no digit that is written depends on the order of sums."""
 
     def double(file: Any) -> Seq2Seq:
         return rebuild(file).double()
 
+    monkeypatch.setattr(translator, "rebuild", double)
+
+
+@pytest.mark.usefixtures("_in_float64")
+def test_nor_in_float64(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores with 12 digits."""
+
     def shown(index: int, translations: Any, **_: object) -> str:
         return "".join(f"{index} {(translation.text, round(translation.score, 12))}\n" for translation in translations)
 
-    monkeypatch.setattr(translator, "rebuild", double)
     monkeypatch.setattr("nmt.cli.translate._written", shown)
     whole = command.whole("--n-best", 3)
     assert command.run("--chunk-lines", 4, "--n-best", 3) == 0
     assert command.output.read_bytes() == whole
 
 
+@pytest.mark.usefixtures("_in_float64")
 def test_alignments_prefixes_and_constraints_follow_the_chunks(command: Command, tmp_path: Path) -> None:
     lines = text(LINES).splitlines()
     prefixes = [f"two {number % 3 * 'dog '}".strip() if line else "" for number, line in enumerate(lines)]
@@ -161,18 +168,9 @@ def test_alignments_prefixes_and_constraints_follow_the_chunks(command: Command,
     assert command.run(*options, *alignments("out"), "--chunk-lines", 4) == 0
     assert not command.parts.exists()
     assert command.output.read_bytes() == whole
-    assert (tmp_path / "out.hard").read_bytes() == (tmp_path / "whole.hard").read_bytes()
-    soft, expected = (
-        [json.loads(line) for line in (tmp_path / f"{name}.soft").read_text(encoding="utf-8").splitlines()]
-        for name in ("out", "whole")
-    )
-    assert len(soft) == len(expected) == LINES
-    for line, other in zip(soft, expected, strict=True):  # products of other sizes may round the last digit differently
-        weights, others = line.pop("attention"), other.pop("attention")
-        assert line == other
-        assert len(weights) == len(others)
-        for row, like in zip(weights, others, strict=True):
-            assert row == pytest.approx(like, abs=1.5e-4)
+    for kind in ("hard", "soft"):
+        assert (tmp_path / f"out.{kind}").read_bytes() == (tmp_path / f"whole.{kind}").read_bytes()
+        assert (tmp_path / f"out.{kind}").read_bytes().count(b"\n") == LINES
 
 
 def test_pictures_are_numbered_by_the_lines_of_the_input(command: Command, tmp_path: Path) -> None:

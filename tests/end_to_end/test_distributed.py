@@ -195,7 +195,7 @@ def test_a_killed_process_ends_the_job_and_resume_goes_on(one: tuple[Path, Path]
         code, errors = job.processes[0].finish()
     finally:
         job.kill()
-    assert code not in (0, None, -signal.SIGKILL)
+    assert code > 0
     assert "process 0 of 2: another process of this training has ended" in errors
     assert "the run continues with --resume" in errors
     saved = read_state(output / "state.safetensors").numbers["progress"]["update"]

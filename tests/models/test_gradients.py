@@ -73,7 +73,6 @@ def test_scores_and_scopes(attention_settings: Changes) -> None:
     """With respect to queries, annotations, what is remembered, and every parameter; with more than one switch
     on, only along a random direction for each (the fast mode of gradcheck), in a tenth of the time."""
     torch.manual_seed(5)
-    switches = sum(value is True for value in attention_settings.values())
     taken = {"positions": 3, "filters": 2, "filter_width": 3, "half_width": 1}
     settings = {**attention_settings, **{key: taken[key] for key in taken if key in attention_settings}, "size": 7}
     memory_size = QUERY if SCORES[settings["score"]].same_size else MEMORY
@@ -83,7 +82,8 @@ def test_scores_and_scopes(attention_settings: Changes) -> None:
     inputs = [torch.randn(2, QUERIES, QUERY), torch.randn(2, 5, memory_size), *torch.rand(remembered, 2, QUERIES, 5)]
     margins = note_margins(module.attention.scope)
     if SCORES[settings["score"]].context:
-        check(module, [tensor.double() for tensor in inputs], fast=switches > 1)
+        switches_on = sum(value is True for value in attention_settings.values())
+        check(module, [tensor.double() for tensor in inputs], fast=switches_on > 1)
     assert min(margins, default=1.0) > 0.01
     assert bool(margins) == (settings["scope"] == "local-p")
 
