@@ -15,6 +15,7 @@ import torch
 import yaml
 from safetensors.torch import save
 
+from nmt.cli.translate import main
 from nmt.models.model_file import KIND
 from nmt.tensor_file import read_tensors, write_tensors
 from tests.end_to_end.conftest import settings
@@ -244,13 +245,19 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_model_is_refused_in_one_line(model: Path, tmp_path: Path, damage: str, command: Command) -> None:
+def test_a_damaged_model_is_refused_in_one_line(
+    model: Path, corpus: Path, tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In this process; what a process of its own says of a file that is no model is tested below."""
     change, reason = DAMAGES[damage]
     (tmp_path / "damaged").write_bytes(change(model.read_bytes()))
 
-    said = complaint(command("translate", "--model", tmp_path / "damaged"), b"text\n")
-    assert str(tmp_path / "damaged") in said
+    assert main(["--model", str(tmp_path / "damaged"), "--input", str(corpus / "test.en")]) == 2
+    output, errors = capsys.readouterr()
+    (said,) = errors.splitlines()
+    assert said.startswith(f"nmt-translate: error: {tmp_path / 'damaged'}")
     assert reason in said
+    assert output == ""
 
 
 def test_a_training_state_is_no_model(home: Path, command: Command) -> None:
