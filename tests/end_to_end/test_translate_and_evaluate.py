@@ -246,14 +246,14 @@ DAMAGES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_model_is_refused_in_one_line(
-    model: Path, corpus: Path, tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
+    model: Path, corpus: Path, tmp_path: Path, damage: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """In this process; what a process of its own says of a file that is no model is tested below."""
     change, reason = DAMAGES[damage]
     (tmp_path / "damaged").write_bytes(change(model.read_bytes()))
 
     assert main(["--model", str(tmp_path / "damaged"), "--input", str(corpus / "test.en")]) == 2
-    output, errors = capsys.readouterr()
+    output, errors = capfd.readouterr()
     (said,) = errors.splitlines()
     assert said.startswith(f"nmt-translate: error: {tmp_path / 'damaged'}")
     assert reason in said
