@@ -133,7 +133,7 @@ def random_model(kind: str, path: Path) -> Path:
             "data": {"source_language": "en", "target_language": "de", "train": [pair], "valid": pair},
             "subwords": KINDS[kind],
             "model": {"embedding_size": 6, "encoder": {"hidden_size": 5}, "decoder": {"hidden_size": 8}},
-            "decoding": {"beam_size": 3, "max_length_ratio": 0.03},
+            "decoding": {"beam_size": 3, "max_length_ratio": 0.1},
         }
     )
     subwords = Subwords.train(SENTENCES, settings=config.subwords)
