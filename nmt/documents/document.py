@@ -65,12 +65,17 @@ def read_document(text: str, *, format: Format, name: str = "the document") -> D
 def document_options(document: Document, options: TranslationOptions, translator: Translator) -> TranslationOptions:
     """The options with which the lines of a document are translated, those of HTML and subtitles by sentences.
 
-    Raises UserError for those of lines alone.
+    Raises UserError for those of lines alone, and for those that ask for the attention of a model that has none.
     """
     if options.n_best != 1:
         raise UserError(f"n_best is {options.n_best}; a document is translated in one way: leave it out")
     is_text = isinstance(document, PlainText)
-    aligns = options.alignments or (document.is_marked and translator.scorer.without_attention is None)
+    lacking = translator.scorer.without_attention
+    if lacking and not is_text:
+        for name in ("alignment_step", "end_links"):
+            if (value := getattr(options, name)) != getattr(TranslationOptions, name):
+                raise UserError(f"{name} {value} has no effect: {lacking}")
+    aligns = options.alignments or (document.is_marked and not lacking)
     step = options.alignment_step
     if not (is_text or aligns or options.replace_unknown is not None):
         step = "this"  # of no effect, as it happens: that is no mistake

@@ -57,7 +57,9 @@ def test_text(translator: Translator) -> None:
     assert translate_document(translator, f"{line}\r\n\n{line}") == f"{' '.join(TARGET)}\r\n\n{' '.join(TARGET)}"
 
 
-def test_a_model_without_attention_places_tags_in_proportion(translator: Translator) -> None:
+@pytest.fixture(scope="module")
+def without(translator: Translator) -> Translator:
+    """A model without attention."""
     pair = {"source": "a", "target": "b"}
     config = Config.model_validate(
         {
@@ -70,9 +72,22 @@ def test_a_model_without_attention_places_tags_in_proportion(translator: Transla
     model = build_model(config.model, source_size=source.size, target_size=target.size)
     without = Translator([model], translator.vocabularies, languages=translator.languages)
     assert without.scorer.without_attention
+    return without
+
+
+def test_a_model_without_attention_places_tags_in_proportion(without: Translator) -> None:
     written = translate_document(without, "<p>Today <b>our men</b> can</p>", format="html")
     assert written.startswith("<p>")
     assert written.count("<b>") == written.count("</b>") == 1
+
+
+@pytest.mark.parametrize("name", ["alignment_step", "end_links"])
+@pytest.mark.parametrize("format", ["html", "srt", "vtt"])
+def test_options_of_attention_are_refused_without_it(without: Translator, name: str, format: str) -> None:  # noqa: A002
+    value = {"alignment_step": "next", "end_links": "none"}[name]
+    text = {"html": "<p>Today</p>", "srt": "", "vtt": "WEBVTT\n"}[format]
+    with pytest.raises(UserError, match=f"^{name} {value} has no effect: the model has no attention .*score: none"):
+        translate_document(without, text, format=format, options=TranslationOptions(**{name: value}))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("html", ["<p>Today <b>our men</b> can dance .</p>", "<p>Today</p>", "<p>5</p>"])
