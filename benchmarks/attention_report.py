@@ -192,16 +192,17 @@ def _feeding_side_by_side(scored: Mapping[str, Scored]) -> list[Scored]:
 
 def _input_feeding(scored: Mapping[str, Scored]) -> str:
     """How many rows it helps, among those that exist with it and without it."""
-    without = [unfed for unfed in scored.values() if not unfed.row.input_feeding]
-    pairs = [(scored.get(unfed.row._replace(input_feeding=True).name), unfed) for unfed in without]
-    both = [_common_seeds(fed.multi30k, unfed.multi30k) for fed, unfed in pairs if fed]
-    both = [pair for pair in both if pair[0]]
+    twins = [(scored.get(row.row._replace(input_feeding=True).name), row) for row in scored.values()]
+    pairs = [(fed.multi30k, unfed.multi30k) for fed, unfed in twins if fed and not unfed.row.input_feeding]
+    both = [common for pair in pairs if (common := _common_seeds(*pair))[0]]
     if not both:
         return ""
     bleu = sum(_mean(fed, _bleu) > _mean(unfed, _bleu) for fed, unfed in both)
     perplexity = sum(_mean(fed, _perplexity) < _mean(unfed, _perplexity) for fed, unfed in both)
+    seeds = ", by the seeds that both have" if any(len(fed) != len(unfed) for fed, unfed in pairs) else ""
     return f"""
-Of {len(both)} rows with and without input feeding, {bleu} have higher BLEU with it, and {perplexity} lower perplexity.
+Of {len(both)} rows with and without input feeding, {bleu} have higher BLEU with it, and {perplexity} lower
+perplexity{seeds}.
 """
 
 

@@ -111,7 +111,7 @@ def test_a_row_stands_beside_its_twin_without_input_feeding() -> None:
         ["| dot", "global", "luong", "yes"],
         ["| dot", "global", "luong", "no"],
     ]
-    assert "Of 2 rows with and without input feeding, 1 have higher BLEU with it, and 0 lower perplexity." in text
+    assert "Of 2 rows with and without input feeding, 1 have higher BLEU with it, and 0 lower\nperplexity." in text
     assert "rows with and without input feeding" not in document(both("global-dot", 33.0))
 
 
@@ -119,7 +119,9 @@ def test_input_feeding_is_compared_with_the_seeds_that_both_have() -> None:
     """With seed 1 alone it is the better one, with seeds 1 and 2 it would be the worse one on average."""
     results = [*both("none", 24.0, error=None), *both("none", 10.0, seed=2, error=None)]
     results += both("none-no-feeding", 23.0, error=None)
-    assert "Of 1 rows with and without input feeding, 1 have higher BLEU with it," in document(results)
+    text = document(results)
+    assert "Of 1 rows with and without input feeding, 1 have higher BLEU with it, " in text
+    assert "perplexity, by the seeds that both have." in text
 
 
 def test_the_document_is_of_the_results_that_there_are() -> None:
