@@ -205,11 +205,13 @@ class Translator:
         Where the target vocabulary has cut words (`Subwords.joiner`), prefixes are cut likewise, and translations have
         whole words; there are no constraints.
 
-        Raises UserError for one text instead of several; when options contradict each other, or need attention that the
-        model does not have, or a language that is not known; and, where the first line is asked for, when the model
-        computes NaN, as with weights that are not finite.
+        Raises UserError for one text instead of several; for a `first` that is no place; when options contradict each
+        other, or need attention that the model does not have, or a language that is not known; and, where the first
+        line is asked for, when the model computes NaN, as with weights that are not finite.
         """
         checked(one_text({"lines": lines, "prefixes": prefixes, "constraints": constraints}))
+        if not isinstance(first, int | None) or (first or 0) < 0:
+            raise UserError(f"first is {first!r}; it must be a whole number of at least 0, or None")
         everyday: dict[str, Any] = {
             "beam_size": beam_size,
             "length_penalty": length_penalty,

@@ -288,6 +288,12 @@ def test_unknown_words_cannot_be_replaced_where_there_are_none(vocabularies, tex
         translate(translator, text, replace_unknown={})
 
 
+@pytest.mark.parametrize("first", [-5, "3", 1.0])
+def test_a_place_that_is_none(vocabularies, first) -> None:
+    with pytest.raises(UserError, match=f"^first is {first!r}; it must be a whole number of at least 0, or None$"):
+        Translator([network(vocabularies)], vocabularies).translate([], first=first)
+
+
 @pytest.mark.parametrize("rules", RULES, ids=str)
 def test_one_line_for_each_under_every_rule(vocabularies, rules) -> None:
     lines = hostile(60)

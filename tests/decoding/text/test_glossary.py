@@ -1,6 +1,7 @@
 """Which terms occur in a text, and which files are glossaries."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,6 +85,13 @@ def test_a_file_without_terms(tmp_path: Path) -> None:
         read_glossary(path)
     with pytest.raises(UserError, match=r"^glossary: 'dog' is to be ' '; expected words on both sides$"):
         Glossary({"dog": " "})
+
+
+@pytest.mark.parametrize("terms", [{"dog": 1}, {1: "Hund"}, {"dog": None}])
+def test_terms_that_are_no_text(terms: dict[Any, Any]) -> None:
+    (mistake,) = terms.items()
+    with pytest.raises(UserError, match=f"^glossary: {mistake[0]!r} is to be {mistake[1]!r}; expected text on both"):
+        Glossary(terms)
 
 
 def test_a_term_is_told_of_once() -> None:
