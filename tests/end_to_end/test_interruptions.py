@@ -22,7 +22,7 @@ from tests.end_to_end.conftest import assert_same
 pytestmark = pytest.mark.slow
 NOUNS = {"dog": "Hund", "cat": "Kater", "man": "Mann", "bird": "Vogel"}
 VALIDATIONS = 3  # of the run below, that of the average counted
-EVERY = int(os.environ.get("NMT_PROOF_EVERY", 17))  # file operations; 1 tries all of them, in many minutes
+EVERY = int(os.environ.get("NMT_PROOF_EVERY", 23))  # file operations; 1 tries all of them, in many minutes
 
 
 class Answer(NamedTuple):
@@ -158,19 +158,15 @@ INT, TERM = int(signal.SIGINT), int(signal.SIGTERM)
     [
         ([INT, INT], 0.02),
         ([INT, INT, INT, INT], 0.0),
-        ([INT, INT, INT, INT], 0.002),
         ([TERM, INT], 0.002),
         ([INT, TERM], 0.0),
-        ([TERM, TERM, INT, INT], 0.0),
         ([TERM, TERM, INT, INT], 0.002),
-        ([TERM, TERM, INT, INT], 0.02),
     ],
 )
 def test_several_signals_within_validation(
     whole: tuple[Path, int], tmp_path: Path, config: Path, run: Run, signals: list[int], pause: float
 ) -> None:
-    """One line says that the run ends, whichever of them it answers; and it goes on from what was saved. Every
-    sequence has one pause between its signals or more, the longest all of them."""
+    """One line says that the run ends, whichever of them it answers; and it goes on from what was saved."""
     answer = run(config, tmp_path / "run", validation=1, signals=signals, pause=pause)
     assert answer.code in (128 + INT, 128 + TERM), answer.errors
     assert "Traceback" not in answer.errors

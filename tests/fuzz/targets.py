@@ -1,6 +1,6 @@
 """What is fuzzed: each reader of `readers` with inputs to begin with and a way to make others.
 
-`short` is how many cases the short form runs: about four seconds of them.
+`short` is how many cases the short form runs: about two seconds of them.
 """
 
 from collections.abc import Callable
@@ -142,7 +142,7 @@ TARGETS = {
             readers.prepare_configuration,
             lambda: _text_seeds(_valid()),
             lambda seeds: settings(seeds[0].decode(), _keys()),
-            150,
+            75,
             False,
         ),
         Target(
@@ -150,7 +150,7 @@ TARGETS = {
             readers.prepare_set,
             lambda: _text_seeds("training.batch_size=3", "data.train.0.source=x", "model={encoder: {hidden_size: 3}}"),
             lambda seeds: st.one_of(overrides(_keys()), overrides(_keys()), one_damaged(seeds)),
-            300,
+            150,
             False,
         ),
         Target(
@@ -158,7 +158,7 @@ TARGETS = {
             readers.prepare_corpus,
             lambda: _text_seeds("a dog\nruns\n", "\ufeffa\r\nb"),
             lambda seeds: st.one_of(packed(_TEXT()), one_damaged(seeds)),
-            300,
+            150,
             True,
         ),
         Target(
@@ -166,7 +166,7 @@ TARGETS = {
             readers.prepare_dictionary,
             lambda: _text_seeds("Hund dog\nBall ball\n", "Hund\tbig dog\t0.5\nBall\tball\t0.25\n"),
             lambda seeds: st.one_of(_DICTIONARY(), one_damaged(seeds), packed(_DICTIONARY())),
-            300,
+            150,
             False,
         ),
         Target(
@@ -174,7 +174,7 @@ TARGETS = {
             readers.prepare_vocabulary,
             lambda: _text_seeds("<unk>\n<s>\n</s>\ndog\nru@@\n", "dog 40\nru@@ 7\n"),
             lambda seeds: st.one_of(_VOCABULARY(), one_damaged(seeds), packed(_VOCABULARY())),
-            200,
+            100,
             False,
         ),
         Target(
@@ -182,7 +182,7 @@ TARGETS = {
             readers.prepare_vectors,
             lambda: _text_seeds("3 2\nHund 1 2\ndog 0.5 -1e-3\ns 1 1\n", "▁Hund 1 2\ns 3 4\n"),
             lambda seeds: st.one_of(_VECTORS(), one_damaged(seeds), packed(_VECTORS())),
-            200,
+            100,
             False,
         ),
         Target(
@@ -190,7 +190,7 @@ TARGETS = {
             readers.prepare_constraints,
             lambda: _text_seeds("a dog\tball\n\nruns\n", "the green field"),
             lambda seeds: st.one_of(_CONSTRAINTS(), one_damaged(seeds)),
-            80,
+            40,
             False,
         ),
         Target(
@@ -198,7 +198,7 @@ TARGETS = {
             readers.prepare_pharaoh,
             lambda: _text_seeds("0-0 1-1 2-1\n\n0-3 3-0\n", "0-0 1p2\n"),
             lambda seeds: st.one_of(_LINKS(), one_damaged(seeds)),
-            200,
+            100,
             False,
         ),
         Target(
@@ -206,16 +206,16 @@ TARGETS = {
             readers.prepare_cache,
             lambda: _as_seeds(samples.cache_files),
             lambda seeds: named({name: _cache_file(name, content) for name, content in _by_name(seeds).items()}),
-            80,
+            40,
             True,
         ),
-        Target("model", readers.prepare_model, lambda: [samples.model_file()], _model, 200, True),
+        Target("model", readers.prepare_model, lambda: [samples.model_file()], _model, 100, True),
         Target(
             "subwords",
             readers.prepare_subwords,
             lambda: list(samples.subword_models()),
             one_damaged,
-            600,
+            300,
             True,
         ),
         Target(
@@ -223,16 +223,16 @@ TARGETS = {
             readers.prepare_shortlist,
             lambda: [samples.shortlist_file()],
             lambda seeds: tensor_files(seeds[0], {"target_size": json_texts}, {}),
-            250,
+            125,
             True,
         ),
-        Target("state", readers.prepare_state, lambda: _as_seeds(samples.run_files), _state, 25, True),
+        Target("state", readers.prepare_state, lambda: _as_seeds(samples.run_files), _state, 12, True),
         Target(
             "parts",
             readers.prepare_parts,
             lambda: _as_seeds(samples.part_files),
             lambda seeds: named({name: _part(name, content) for name, content in _by_name(seeds).items()}),
-            30,
+            15,
             False,
         ),
     )

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from nmt.models.seq2seq import Seq2Seq
-from tests.models.conftest import ATTENTIONS
+from tests.models.conftest import ATTENTIONS, COMBINATIONS
 from tests.oracle.equations import Model, Step, Vector
 
 MakeModel = Callable[..., Seq2Seq]
@@ -140,21 +140,15 @@ ENCODERS_AND_STATES: dict[str, Changes] = {
     "tied target": {"tie_embeddings": "target", "decoder": {"output_size": 2}},
     "tied target, maxout": {"tie_embeddings": "target", "decoder": {"output_size": 2, "type": "bahdanau"}},
 }
+DEEP = list(COMBINATIONS)[::3]  # switches have two values, so these have every one of them
 
 
-@pytest.mark.parametrize(
-    "deep", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["one layer", "layers, normalised"]
-)
-def test_every_combination(
-    make_model: MakeModel,
-    resolve: Callable[..., Changes],
-    batch: Batch,
-    combination: Changes,
-    deep: bool,
-) -> None:
-    """One GRU layer, and three layers with layer normalisation, of LSTMs where the decoder has them."""
+@pytest.mark.parametrize("name", COMBINATIONS)
+def test_every_combination(make_model: MakeModel, resolve: Callable[..., Changes], batch: Batch, name: str) -> None:
+    """One GRU layer; every third has three with layer normalisation, of LSTMs where the decoder has them."""
+    combination = COMBINATIONS[name]
     decoder = dict(combination["decoder"])
-    if deep:
+    if name in DEEP:
         decoder |= {
             "layers": 3,
             "layer_normalisation": True,

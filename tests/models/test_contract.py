@@ -7,17 +7,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from nmt.models.seq2seq import SearchState, Seq2Seq
 
 MakeModel = Callable[..., Seq2Seq]
 Batch = tuple[Tensor, Tensor, Tensor]
 Changes = dict[str, Any]
-
-
-def log_probabilities(model: Seq2Seq, vectors: Tensor) -> Tensor:
-    return torch.log_softmax(functional.linear(vectors, model.output_weight), dim=-1)
 
 
 @torch.no_grad()
@@ -67,16 +62,6 @@ def test_a_mask_that_is_not_there_is_true_everywhere(make_model: MakeModel, batc
         log_probabilities, bare = model.step(tokens, bare)
         expected, masked = model.step(tokens, masked)
         torch.testing.assert_close(log_probabilities, expected, rtol=0, atol=1e-12)
-
-
-@torch.no_grad()
-def test_steps_equal_the_whole_sentence(make_model: MakeModel, batch: Batch, combination: Changes) -> None:
-    model = make_model(**combination)
-    whole = log_probabilities(model, model(*batch).vectors)
-    state = model.start(batch[0], batch[1])
-    for position, tokens in enumerate(batch[2].unbind(1)):
-        step, state = model.step(tokens, state)
-        torch.testing.assert_close(step, whole[:, position], rtol=0, atol=1e-12)
 
 
 @torch.no_grad()

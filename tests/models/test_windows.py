@@ -1,6 +1,7 @@
 """Local scopes that score their windows alone, against those that score every position and mask what is outside."""
 
 from collections.abc import Callable
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -55,8 +56,7 @@ def computed(model: Seq2Seq, batch: Batch, *, fused: bool) -> dict[str, Tensor]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("decoder", [*DECODERS, "luong without input feeding"])
-@pytest.mark.parametrize("name", LOCAL)
+@pytest.mark.parametrize(("name", "decoder"), list(zip(LOCAL, cycle([*DECODERS, "luong without input feeding"]))))
 def test_training(
     make_model: MakeModel, batch: Batch, window_kind: str, used: list[Any], name: str, decoder: str
 ) -> None:
