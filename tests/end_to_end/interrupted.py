@@ -1,26 +1,22 @@
 """nmt-train in forked children of one process, each killed at one file operation, or sent a signal in one validation.
 
-    python tests/end_to_end/interrupted.py < tasks
+    python -m tests.end_to_end.interrupted < tasks
 
 A task is a line of JSON: {"arguments": [...]}, with "die_at": n to die at the n-th file operation, or "signals": [...]
 and "validation": n to be sent these within the n-th validation, "pause" seconds apart. Each is answered by a line
 {"code", "operations", "errors"}. Forking spares every child the seconds of importing PyTorch.
 
-A file operation is whatever changes something on the disk: making, linking, renaming, removing, cutting, syncing, and
-opening, writing to or closing a file; writes without a flush between them are one. The process dies before the
-operation, as by kill -9: what it has not flushed is lost, and of a write half is done. It is no module for tests to
-import: the children replace functions of Python's own.
+The process dies before the operation, as by kill -9: what it has not flushed is lost, and of a write half is done. What
+a file operation is, tests/torture/operations.py says. It is no module for tests to import: the children replace
+functions of Python's own.
 """
 
-import builtins
-import io
 import json
 import os
 import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NoReturn
 
@@ -29,84 +25,10 @@ import torch._dynamo
 
 from nmt.cli import train, validation_metrics
 from nmt.jobs import stopping
+from tests.torture.operations import Operation, Operations
 
 assert matplotlib.font_manager
 assert torch._dynamo
-CHANGING = ("link", "replace", "rename", "unlink", "remove", "rmdir", "mkdir", "fsync", "ftruncate")
-
-
-class Operations:
-    """Counts file operations; the `die_at`-th is the end."""
-
-    def __init__(self, die_at: int | None) -> None:
-        self.count, self.die_at = 0, die_at
-        self._open = builtins.open
-
-    def install(self) -> None:
-        for name in CHANGING:
-            setattr(os, name, self._counted(getattr(os, name)))
-        builtins.open = io.open = self.open
-
-    def is_next_the_last(self) -> bool:
-        self.count += 1
-        return self.count == self.die_at
-
-    def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any, **keywords: Any) -> Any:
-            if self.is_next_the_last():
-                os._exit(137)
-            return function(*arguments, **keywords)
-
-        return call
-
-    def open(self, file: Any, mode: str = "r", *arguments: Any, **keywords: Any) -> Any:
-        if not set(mode) & set("wax+"):
-            return self._open(file, mode, *arguments, **keywords)
-        if self.is_next_the_last():
-            os._exit(137)
-        return CountedFile(self, self._open(file, mode, *arguments, **keywords))
-
-
-class CountedFile:
-    """An open file whose writes and whose end are operations."""
-
-    def __init__(self, operations: Operations, file: Any) -> None:
-        self._operations, self._file = operations, file
-        self._flushed = True
-
-    def flush(self) -> None:
-        self._flushed = True
-        self._file.flush()
-
-    def write(self, content: Any) -> Any:
-        is_first, self._flushed = self._flushed, False
-        if is_first and self._operations.is_next_the_last():
-            self._file.write(content[: len(content) // 2])
-            self._file.flush()
-            os._exit(137)
-        return self._file.write(content)
-
-    def truncate(self, *size: int) -> Any:
-        if self._operations.is_next_the_last():
-            os._exit(137)
-        return self._file.truncate(*size)
-
-    def close(self) -> None:
-        if not self._file.closed and self._operations.is_next_the_last():
-            os._exit(137)
-        self._file.close()
-
-    def __enter__(self) -> "CountedFile":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._file)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._file, name)
 
 
 def wait_in_validation(number: int, descriptor: int) -> None:
@@ -125,8 +47,13 @@ def wait_in_validation(number: int, descriptor: int) -> None:
 
 
 def child(task: dict[str, Any], descriptor: int) -> NoReturn:
-    operations = Operations(task.get("die_at"))
-    code = 1
+    die_at, code = task.get("die_at"), 1
+
+    def strike(number: int, operation: Operation) -> None:
+        if number == die_at and operation.kind != "write":  # of which half is done
+            os._exit(137)
+
+    operations = Operations(strike, dies_halfway=lambda number: number == die_at)
     try:
         if "validation" in task:
             wait_in_validation(task["validation"], descriptor)
@@ -136,7 +63,7 @@ def child(task: dict[str, Any], descriptor: int) -> NoReturn:
         print(repr(error), file=sys.stderr)
     finally:
         sys.stderr.flush()
-        os.write(descriptor, f"{operations.count:8}".encode())
+        os.write(descriptor, f"{len(operations.seen):8}".encode())
         os._exit(code)
 
 

@@ -37,7 +37,7 @@ Run = Callable[..., Answer]
 @pytest.fixture(scope="module")
 def run() -> Iterator[Run]:
     """run(config, output, "--resume", die_at=7): nmt-train as interrupted.py runs it."""
-    command = [sys.executable, ROOT / "tests" / "end_to_end" / "interrupted.py"]
+    command = [sys.executable, "-m", "tests.end_to_end.interrupted"]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
 
         def ask(config: Path, output: Path, *more: str, **task: Any) -> Answer:
