@@ -6,7 +6,7 @@ It knows nothing about files, lines or checks between keys.
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from nmt.config.allowed import (
@@ -14,7 +14,6 @@ from nmt.config.allowed import (
     allowed,
     child,
     choices,
-    default_name,
     dotted,
     keys,
     places,
@@ -115,11 +114,26 @@ def _renamed(tree: Any) -> Any:
 
 def _named(tree: Any) -> Any:
     """The values with the default `name` in every section that has variants but was given without a name."""
-    for place in places():
-        name, section = default_name(place.schema), value_at(tree, place.path)
-        if name and isinstance(section, dict) and "name" not in section:
-            tree = replaced(tree, (*place.path, "name"), name)
+    for path, name in default_names(Config).items():
+        section = value_at(tree, path)
+        if isinstance(section, dict) and "name" not in section:
+            tree = replaced(tree, (*path, "name"), name)
     return tree
+
+
+def default_names(section: type[BaseModel], path: KeyPath = ()) -> dict[KeyPath, str]:
+    """The path of every section that has variants, below `path`, with its default `name`.
+
+    They are in the JSON schema, too, but pydantic takes a tenth of a second to make it, which only mistakes need.
+    """
+    names: dict[KeyPath, str] = {}
+    for key, field in section.model_fields.items():
+        place = (*path, key)
+        if field.discriminator is not None:
+            names[place] = field.default.name
+        elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            names |= default_names(field.annotation, place)
+    return names
 
 
 def schema_at(path: KeyPath, tree: Any) -> Schema:

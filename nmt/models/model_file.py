@@ -15,7 +15,7 @@ from torch import Tensor
 from nmt.config import Config, dump_config, parse_config, unknown_names
 from nmt.errors import UserError, first_of, nothing_at
 from nmt.models.combinations import FAMILIES
-from nmt.models.seq2seq import Seq2Seq, build_model, weight_shapes
+from nmt.models.seq2seq import Seq2Seq, restore_model, weight_shapes
 from nmt.ops.memory import out_of_memory
 from nmt.symbols import BEGIN, END
 from nmt.tensor_file import DeclaredTensor, open_tensors, with_prefix, write_tensors
@@ -150,8 +150,8 @@ def _check_values(path: Path, name: str, weight: Tensor) -> None:
 def rebuild(model: ModelFile) -> Seq2Seq:
     """The network with the file's weights, in evaluation mode. Raises UserError when they do not fit, or each other."""
     try:
-        network = build_model(model.config.model, source_size=model.sizes[0], target_size=model.sizes[1])
-        network.load_state_dict(model.weights)
+        source_size, target_size = model.sizes
+        network = restore_model(model.config.model, model.weights, source_size=source_size, target_size=target_size)
         network.eval()
         with torch.inference_mode():  # parts that do not go together, such as a score and sizes that it does not take
             network.step(torch.tensor([BEGIN]), network.start(torch.tensor([[END]]), torch.tensor([1])))

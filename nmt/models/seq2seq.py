@@ -3,7 +3,7 @@
 Layers take sizes; only the builder at the end of this file reads the configuration.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -154,6 +154,13 @@ def build_model(config: ModelConfig, *, source_size: int, target_size: int) -> S
     """The model that `config` describes, for vocabularies of these sizes, with freshly drawn weights."""
     model = _assembled(config, source_size, target_size)
     initialise(model, config)
+    return model
+
+
+def restore_model(config: ModelConfig, weights: Mapping[str, Tensor], *, source_size: int, target_size: int) -> Seq2Seq:
+    """That model with `weights`, by their names. Raises RuntimeError where they do not fit."""
+    model = _assembled(config, source_size, target_size)
+    model.load_state_dict(weights)
     return model
 
 

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from nmt.cli.common import describe
 from nmt.config import Config, json_schema
-from nmt.config.allowed import allowed, choices, dotted, places, resolved, stand_in, whole_schema
+from nmt.config.allowed import allowed, choices, default_name, dotted, places, resolved, stand_in, whole_schema
+from nmt.config.key_checks import default_names
 from nmt.config.schema import Interval
 from nmt.errors import UserError
 
@@ -93,6 +94,12 @@ def test_json_schema_lets_the_default_name_be_left_out() -> None:
         assert not required[name]
     for name in ("SGDConfig", "PlateauSchedule", "XavierInitialisation"):
         assert required[name]
+
+
+def test_default_names_are_those_of_the_json_schema() -> None:
+    of_schema = {place.path: name for place in places() if (name := default_name(place.schema))}
+    assert default_names(Config) == of_schema
+    assert of_schema[("training", "schedule")] == "constant"
 
 
 @pytest.mark.parametrize(

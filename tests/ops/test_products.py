@@ -1,5 +1,6 @@
 """The switch to oneDNN keeps float32, or is not made."""
 
+import math
 from collections.abc import Iterator
 from contextlib import ExitStack
 from types import SimpleNamespace
@@ -164,6 +165,12 @@ def test_the_error_is_the_largest_of_all_layouts_and_elements(monkeypatch: pytes
 
     monkeypatch.setattr(torch, "addmm", wrong)
     assert product_error(30, 5, 70) == pytest.approx(0.1, rel=0.01)
+
+    def never(*arguments: Tensor) -> Tensor:
+        return multiply(*arguments) * torch.nan
+
+    monkeypatch.setattr(torch, "addmm", never)
+    assert math.isnan(product_error(30, 5, 70))
 
 
 def test_without_the_switch_or_the_library_nothing_is_switched(monkeypatch: pytest.MonkeyPatch) -> None:
