@@ -194,14 +194,15 @@ def _input_feeding(scored: Mapping[str, Scored]) -> str:
     """How many rows it helps, among those that exist with it and without it."""
     twins = [(scored.get(row.row._replace(input_feeding=True).name), row) for row in scored.values()]
     pairs = [(fed.multi30k, unfed.multi30k) for fed, unfed in twins if fed and not unfed.row.input_feeding]
-    both = [common for pair in pairs if (common := _common_seeds(*pair))[0]]
-    if not both:
+    compared = [(pair, common) for pair in pairs if (common := _common_seeds(*pair))[0]]
+    if not compared:
         return ""
-    bleu = sum(_mean(fed, _bleu) > _mean(unfed, _bleu) for fed, unfed in both)
-    perplexity = sum(_mean(fed, _perplexity) < _mean(unfed, _perplexity) for fed, unfed in both)
-    seeds = ", by the seeds that both have" if any(len(fed) != len(unfed) for fed, unfed in pairs) else ""
+    bleu = sum(_mean(fed, _bleu) > _mean(unfed, _bleu) for _, (fed, unfed) in compared)
+    perplexity = sum(_mean(fed, _perplexity) < _mean(unfed, _perplexity) for _, (fed, unfed) in compared)
+    are_left_out = any(len(fed) + len(unfed) > 2 * len(common[0]) for (fed, unfed), common in compared)
+    seeds = ", by the seeds that both have" if are_left_out else ""
     return f"""
-Of {len(both)} rows with and without input feeding, {bleu} have higher BLEU with it, and {perplexity} lower
+Of {len(compared)} rows with and without input feeding, {bleu} have higher BLEU with it, and {perplexity} lower
 perplexity{seeds}.
 """
 

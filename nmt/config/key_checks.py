@@ -124,7 +124,8 @@ def _named(tree: Any) -> Any:
 def default_names(section: type[BaseModel], path: KeyPath = ()) -> dict[KeyPath, str]:
     """The path of every section that has variants, below `path`, with its default `name`.
 
-    They are in the JSON schema, too, but pydantic takes a tenth of a second to make it, which only mistakes need.
+    They are in the JSON schema, too, but pydantic takes most of a tenth of a second to make it, and a file without
+    mistakes does not need it.
     """
     names: dict[KeyPath, str] = {}
     for key, field in section.model_fields.items():

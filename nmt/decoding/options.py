@@ -145,9 +145,13 @@ def contradictions(
         yield f"unknown words cannot be replaced: {lacking}, which would say what source word each stands for"
     if options.alignments:
         yield from scorer.no_alignments()
-    if options.alignment_step not in (steps := get_args(AlignmentStep)):
-        yield f"alignment_step is {options.alignment_step!r}; it must be one of {', '.join(steps)}"
-    elif options.alignment_step != "this" and not options.alignments and options.replace_unknown is None:
+    yield from unknown_choices(options)
+    if options.alignment_step == "next" and not options.alignments and options.replace_unknown is None:
         yield "alignment_step has an effect only on alignments and on unknown words that are replaced"
-    if options.end_links not in (rules := get_args(EndLinks)):
-        yield f"end_links is {options.end_links!r}; it must be one of {', '.join(rules)}"
+
+
+def unknown_choices(options: TranslationOptions) -> Checking[None]:
+    """Which options have a value that is not among those that they may have."""
+    for name, choices in (("alignment_step", get_args(AlignmentStep)), ("end_links", get_args(EndLinks))):
+        if (value := getattr(options, name)) not in choices:
+            yield f"{name} is {value!r}; it must be one of {', '.join(choices)}"

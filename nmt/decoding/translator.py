@@ -211,7 +211,7 @@ class Translator:
         """
         checked(one_text({"lines": lines, "prefixes": prefixes, "constraints": constraints}))
         if not isinstance(first, int | None) or (first or 0) < 0:
-            raise UserError(f"first is {first!r}; it must be a whole number of at least 0, or None")
+            raise UserError(f"first is {first!r}; it must be an int of at least 0, or None")
         everyday: dict[str, Any] = {
             "beam_size": beam_size,
             "length_penalty": length_penalty,

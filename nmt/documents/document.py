@@ -9,14 +9,14 @@ from dataclasses import replace
 from typing import Protocol
 
 from nmt.data.corpus import half_of_a_pair, no_character
-from nmt.decoding.options import TranslationOptions, check_kind
+from nmt.decoding.options import TranslationOptions, check_kind, unknown_choices
 from nmt.decoding.text.lines import check_text
 from nmt.decoding.translator import Translator
 from nmt.decoding.writing import Translation
 from nmt.documents.formats import FORMATS, Format
 from nmt.documents.html import HtmlDocument
 from nmt.documents.subtitles import Subtitles
-from nmt.errors import UserError
+from nmt.errors import UserError, checked
 
 
 class Document(Protocol):
@@ -65,16 +65,18 @@ def read_document(text: str, *, format: Format, name: str = "the document") -> D
 def document_options(document: Document, options: TranslationOptions, translator: Translator) -> TranslationOptions:
     """The options with which the lines of a document are translated, those of HTML and subtitles by sentences.
 
-    Raises UserError for those of lines alone, and for those that ask for the attention of a model that has none.
+    Raises UserError for those of lines alone, and for `alignment_step` and `end_links` of HTML and subtitles where the
+    model has no attention.
     """
     if options.n_best != 1:
         raise UserError(f"n_best is {options.n_best}; a document is translated in one way: leave it out")
     is_text = isinstance(document, PlainText)
     lacking = translator.scorer.without_attention
-    if lacking and not is_text:
+    checked(unknown_choices(options))
+    if lacking and not (is_text or options.alignments):  # which are refused with a reason of their own
         for name in ("alignment_step", "end_links"):
             if (value := getattr(options, name)) != getattr(TranslationOptions, name):
-                raise UserError(f"{name} {value} has no effect: {lacking}")
+                raise UserError(f"{name.replace('_', ' ')} {value!r}: of no effect, since {lacking}")
     aligns = options.alignments or (document.is_marked and not lacking)
     step = options.alignment_step
     if not (is_text or aligns or options.replace_unknown is not None):

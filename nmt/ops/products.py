@@ -25,7 +25,7 @@ ROWS = 16  # the rows of a product, where they are more, are filled up to a mult
 CHUNK = 256  # longer ones are computed in pieces of this, so that oneDNN meets few shapes
 OUTER_CHUNK = 512  # as are the inner sizes of outer products
 TRIAL_SIZES = ((3, 512, 1536), (16, 512, 1536), (80, 512, 1536), (256, 640, 4096))  # rows, inner size, columns
-COMPARED = 64  # rows, and columns, of each trial, from the first to the last
+COMPARED = 64  # rows, and columns, of each trial at most, from the first to the last
 FLOAT32_ERROR = 1e-5  # relative to the largest value; bfloat16 errs by about 2e-3, float32 by about 1e-6
 
 _switching = Lock()
@@ -163,11 +163,9 @@ def onednn_is_exact() -> bool:
 def product_error(rows: int, inner: int, columns: int) -> float:
     """The largest error of a float32 product against float64, relative to the largest value.
 
-    It is looked for where some rows and columns meet: a kernel that rounds does so everywhere, and whoever starts a
-    program waits for this.
-
     Over the layouts that the loss and the steps of a decoder use, for each of which oneDNN may choose another kernel:
-    A Bᵀ, A Bᵀ plus a bias in every row, A B, and C + Aᵀ B.
+    A Bᵀ, A Bᵀ plus a bias in every row, A B, and C + Aᵀ B. Only some rows and columns are looked at: a kernel that
+    rounds does so everywhere, and whoever starts a program waits for this. NaN if any of these elements is.
     """
     generator = torch.Generator().manual_seed(0)
     left = torch.randn(rows, inner, generator=generator)

@@ -123,6 +123,12 @@ def test_input_feeding_is_compared_with_the_seeds_that_both_have() -> None:
     assert "Of 1 rows with and without input feeding, 1 have higher BLEU with it, " in text
     assert "perplexity, by the seeds that both have." in text
 
+    results = [*both("none", 24.0, error=None), *both("none", 10.0, seed=2, error=None)]
+    results += [*both("none-no-feeding", 23.0, seed=2, error=None), *both("none-no-feeding", 5.0, seed=3, error=None)]
+    text = document(results)
+    assert "Of 1 rows with and without input feeding, 0 have higher BLEU with it, " in text
+    assert "perplexity, by the seeds that both have." in text
+
 
 def test_the_document_is_of_the_results_that_there_are() -> None:
     """docs/attention_table.md has the table of what benchmarks/results has, row for row."""

@@ -1,7 +1,7 @@
 """Real sentences, every kind of network and of search: neither batches nor order change a translation in float64.
 
 Networks are random and far from the uniform distribution, so that what they write differs from line to line. The same
-with a trained model and a thousand lines: tests/end_to_end/test_batch_invariance.py.
+with a trained model and more lines: tests/end_to_end/test_batch_invariance.py.
 """
 
 from collections.abc import Iterator

@@ -290,7 +290,7 @@ def test_unknown_words_cannot_be_replaced_where_there_are_none(vocabularies, tex
 
 @pytest.mark.parametrize("first", [-5, "3", 1.0])
 def test_a_place_that_is_none(vocabularies, first) -> None:
-    with pytest.raises(UserError, match=f"^first is {first!r}; it must be a whole number of at least 0, or None$"):
+    with pytest.raises(UserError, match=f"^first is {first!r}; it must be an int of at least 0, or None$"):
         Translator([network(vocabularies)], vocabularies).translate([], first=first)
 
 

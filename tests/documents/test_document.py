@@ -86,8 +86,21 @@ def test_a_model_without_attention_places_tags_in_proportion(without: Translator
 def test_options_of_attention_are_refused_without_it(without: Translator, name: str, format: str) -> None:  # noqa: A002
     value = {"alignment_step": "next", "end_links": "none"}[name]
     text = {"html": "<p>Today</p>", "srt": "", "vtt": "WEBVTT\n"}[format]
-    with pytest.raises(UserError, match=f"^{name} {value} has no effect: the model has no attention .*score: none"):
+    said = f"^{name.replace('_', ' ')} '{value}': of no effect, since the model has no attention .*score: none"
+    with pytest.raises(UserError, match=said):
         translate_document(without, text, format=format, options=TranslationOptions(**{name: value}))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("html", ["<p>Today</p>", "<p>Today <b>our men</b></p>"])
+def test_options_of_attention_that_are_unknown(translator: Translator, without: Translator, html: str) -> None:
+    options = TranslationOptions(alignment_step="nxt", end_links="non")  # type: ignore[arg-type]
+    for model in (translator, without):
+        with pytest.raises(UserError) as error:
+            translate_document(model, html, format="html", options=options)
+        assert error.value.messages == (
+            "alignment_step is 'nxt'; it must be one of this, next",
+            "end_links is 'non'; it must be one of last, none, best",
+        )
 
 
 @pytest.mark.parametrize("html", ["<p>Today <b>our men</b> can dance .</p>", "<p>Today</p>", "<p>5</p>"])

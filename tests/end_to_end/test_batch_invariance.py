@@ -5,7 +5,8 @@ differently for batches of different sizes, and a tie between two translations m
 of 1,000 may.
 
 The model is trained here, for a minute or two, because ties must be counted on real translations. Set NMT_PROOF_MODEL
-to a model file or run folder to have the proof of that instead, and NMT_PROOF_TEXT to a file of sentences for it.
+to a model file or run folder to have the proof of that instead, and NMT_PROOF_TEXT to a file of sentences for it, of
+which as many are taken.
 """
 
 import os

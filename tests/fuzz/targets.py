@@ -1,6 +1,6 @@
 """What is fuzzed: each reader of `readers` with inputs to begin with and a way to make others.
 
-`short` is how many cases the short form runs: about two seconds of them.
+`short` is how many cases the short form runs: a few seconds of them.
 """
 
 from collections.abc import Callable

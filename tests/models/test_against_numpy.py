@@ -140,15 +140,24 @@ ENCODERS_AND_STATES: dict[str, Changes] = {
     "tied target": {"tie_embeddings": "target", "decoder": {"output_size": 2}},
     "tied target, maxout": {"tie_embeddings": "target", "decoder": {"output_size": 2, "type": "bahdanau"}},
 }
-DEEP = list(COMBINATIONS)[::3]  # switches have two values, so these have every one of them
+DEEP = {*list(COMBINATIONS)[::3], *{tuple(name.split()[:2]): name for name in COMBINATIONS}.values()}
+"""Every third, and the last of each pair of a decoder and a score."""
 
 
-@pytest.mark.parametrize("name", COMBINATIONS)
-def test_every_combination(make_model: MakeModel, resolve: Callable[..., Changes], batch: Batch, name: str) -> None:
-    """One GRU layer; every third has three with layer normalisation, of LSTMs where the decoder has them."""
+@pytest.mark.parametrize(
+    ("name", "deep"),
+    [
+        *((name, False) for name in COMBINATIONS),
+        *(pytest.param(name, True, marks=pytest.mark.slow) for name in sorted(DEEP)),
+    ],
+)
+def test_every_combination(
+    make_model: MakeModel, resolve: Callable[..., Changes], batch: Batch, name: str, deep: bool
+) -> None:
+    """One GRU layer; some with three and layer normalisation, too, of LSTMs where the decoder has them."""
     combination = COMBINATIONS[name]
     decoder = dict(combination["decoder"])
-    if name in DEEP:
+    if deep:
         decoder |= {
             "layers": 3,
             "layer_normalisation": True,

@@ -1,6 +1,7 @@
-"""Autograd against finite differences in float64: every score and scope by itself.
+"""Autograd against finite differences in float64: every score and scope by itself; and several passes over one graph.
 
-The gradients of whole models are those of the oracle: tests/oracle/test_models.py.
+The gradients of whole models are those of the oracle: tests/oracle/test_models.py, and of guided alignment, which goes
+through attention alone, test_training.py there.
 """
 
 from collections.abc import Callable

@@ -153,14 +153,15 @@ def test_the_switch_is_pytorchs() -> None:
     assert products._settings() is torch.backends.mkldnn.matmul
 
 
-def test_the_error_is_the_largest_of_all_layouts_and_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("place", [0, -1])
+def test_the_error_is_the_largest_of_all_layouts(monkeypatch: pytest.MonkeyPatch, place: int) -> None:
     """One wrong element in one of four products; and the measure depends on nothing but the processor."""
     assert product_error(3, 5, 7) == product_error(3, 5, 7) < FLOAT32_ERROR
     multiply = torch.addmm
 
     def wrong(*arguments: Tensor) -> Tensor:
         result = multiply(*arguments)
-        result[0, 0] += 0.1 * result.abs().max()
+        result[place, place] += 0.1 * result.abs().max()
         return result
 
     monkeypatch.setattr(torch, "addmm", wrong)

@@ -14,7 +14,7 @@ from nmt.data.batching import PieceLinks, make_batch
 from nmt.data.words import PieceWords
 from nmt.training.objective import batch_loss
 from nmt.training.update import update
-from tests.oracle.cases import ATTENDING, FACTORS, FIRST
+from tests.oracle.cases import ATTENDING, CASES, FACTORS, FIRST, NO_STATE_ATTENDS, Case
 from tests.oracle.equations import Model, Vector
 from tests.oracle.losses import cross_entropy, guidance, guided
 from tests.oracle.package import BEGIN, END, SOURCES, STEP, TARGETS, batch, close, direction, gradients, sides
@@ -30,6 +30,13 @@ ALIGNED = [
 ]
 
 
+GUIDED = {
+    title: case
+    for title, case in CASES.items()
+    if case["score"] not in NO_STATE_ATTENDS and case["end mark"] == "read"  # guidance has a column for the end
+}
+
+
 def test_divisors_are_all_there_are() -> None:
     assert set(get_args(TrainingConfig.model_fields["normalise_by"].annotation)) == set(DIVISORS)
 
@@ -39,8 +46,19 @@ def test_divisors_are_all_there_are() -> None:
     [(*one, scope) for one, scope in zip(product(ATTENDING, DIVISORS), cycle(FACTORS["scope"]))],
 )
 def test_guided_alignment(decoder: str, normalise_by: str, scope: str) -> None:
+    compare_guided({**FIRST, "decoder": decoder, "scope": scope}, normalise_by)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", GUIDED.values(), ids=GUIDED)
+def test_guided_alignment_with_other_options(case: Case) -> None:
+    """The loss of guided alignment alone has a gradient that goes through attention and nothing behind it."""
+    compare_guided(case, "none")
+
+
+def compare_guided(case: Case, normalise_by: str) -> None:
     """The objective of an update, and its derivative in one direction that moves every weight."""
-    both = sides({**FIRST, "decoder": decoder, "scope": scope})
+    both = sides(case)
     padded = batch()._replace(links=links())
     result = batch_loss(both.model, padded, smoothing=SMOOTHING, guidance=GUIDANCE)
     close(result.objective.detach(), objective(both.oracle(), GUIDANCE))
