@@ -158,7 +158,7 @@ def build_model(config: ModelConfig, *, source_size: int, target_size: int) -> S
 
 
 def restore_model(config: ModelConfig, weights: Mapping[str, Tensor], *, source_size: int, target_size: int) -> Seq2Seq:
-    """That model with `weights`, by their names. Raises RuntimeError where they do not fit."""
+    """The model that `config` describes, with `weights` by their names. Raises RuntimeError where they do not fit."""
     model = _assembled(config, source_size, target_size)
     model.load_state_dict(weights)
     return model

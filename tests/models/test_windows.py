@@ -66,7 +66,7 @@ def computed(model: Seq2Seq, batch: Batch, *, fused: bool) -> dict[str, Tensor]:
 def test_training(
     make_model: MakeModel, batch: Batch, window_kind: str, used: list[Any], name: str, decoder: str
 ) -> None:
-    """All steps with their gradients, one by one or as queries of one call."""
+    """All steps with their gradients, one by one or as queries of one call; another decoder for each name in turn."""
     model = model_of(make_model, LOCAL[name], **DECODER_VARIANTS[decoder])
     expected = computed(model, batch, fused=False)
     assert not used

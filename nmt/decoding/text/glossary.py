@@ -36,7 +36,9 @@ class Glossary:
         warn: Callable[[str], None] = warnings.warn,
         is_news: Callable[[str], bool] | None = None,
     ) -> None:
-        """Raises UserError for a term or a translation that is no text, or has no words."""
+        """Raises UserError for terms that are no mapping, and where a term or its translation is no text or has no words."""
+        if not isinstance(terms, Mapping):  # from a program without checked types
+            raise UserError(f"glossary: {terms!r} is no mapping of terms to translations")
         self.as_written = as_written
         self._warn, self._is_news = warn, is_news
         self._told: set[str] = set()
@@ -44,7 +46,7 @@ class Glossary:
         self._folded: dict[Words, str] = {}
         lengths: dict[str, set[int]] = {}  # of the terms, by their first words without capitals
         for term, translation in terms.items():
-            if not (isinstance(term, str) and isinstance(translation, str)):  # from a program without checked types
+            if not (isinstance(term, str) and isinstance(translation, str)):
                 raise UserError(f"glossary: {term!r} is to be {translation!r}; expected text on both sides")
             words = tuple(words_of(term))
             if not words or not translation.split():

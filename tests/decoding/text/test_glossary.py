@@ -92,6 +92,8 @@ def test_terms_that_are_no_text(terms: dict[Any, Any]) -> None:
     (mistake,) = terms.items()
     with pytest.raises(UserError, match=f"^glossary: {mistake[0]!r} is to be {mistake[1]!r}; expected text on both"):
         Glossary(terms)
+    with pytest.raises(UserError, match=r"^glossary: \[.*\] is no mapping of terms to translations$"):
+        Glossary([*terms.items()])  # type: ignore[arg-type]
 
 
 def test_a_term_is_told_of_once() -> None:
