@@ -36,7 +36,7 @@ class Glossary:
         warn: Callable[[str], None] = warnings.warn,
         is_news: Callable[[str], bool] | None = None,
     ) -> None:
-        """Raises UserError for terms that are no mapping, and where a term or its translation is no text or has no words."""
+        """Raises UserError for what is no mapping, and where a term or its translation is no text or has no words."""
         if not isinstance(terms, Mapping):  # from a program without checked types
             raise UserError(f"glossary: {terms!r} is no mapping of terms to translations")
         self.as_written = as_written
