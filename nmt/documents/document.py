@@ -73,7 +73,7 @@ def document_options(document: Document, options: TranslationOptions, translator
     is_text = isinstance(document, PlainText)
     lacking = translator.scorer.without_attention
     checked(unknown_choices(options))
-    if lacking and not (is_text or options.alignments):  # which are refused with a reason of their own
+    if lacking and not (is_text or options.alignments):  # alignments are refused by the translator, which says why
         for name in ("alignment_step", "end_links"):
             if (value := getattr(options, name)) != getattr(TranslationOptions, name):
                 raise UserError(f"{name.replace('_', ' ')} {value!r}: of no effect, since {lacking}")

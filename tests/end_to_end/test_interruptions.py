@@ -161,6 +161,7 @@ INT, TERM = int(signal.SIGINT), int(signal.SIGTERM)
         ([TERM, INT], 0.002),
         ([INT, TERM], 0.0),
         ([TERM, TERM, INT, INT], 0.002),
+        ([TERM, TERM, INT, INT], 0.02),
     ],
 )
 def test_several_signals_within_validation(

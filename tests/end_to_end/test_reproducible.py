@@ -32,18 +32,12 @@ RUNS: dict[str, tuple[int, dict[str, Any]]] = {  # threads, and what is not as i
     ),
 }
 # Two epochs of 8 updates, a validation at the end of each, and that of the average
-SHORT = (
-    "--set",
-    "training.max_epochs=2",
-    "--set",
-    "training.validate_every=8 updates",
-    "--set",
-    "training.batch_size=40",
-)
+SHORT = "training.max_epochs=2", "training.validate_every=8 updates", "training.batch_size=40"
 
 
 def start(command: Command, config: Path, output: Path, *more: str, threads: int = 1) -> "subprocess.Popen[bytes]":
-    arguments = command("train", "--config", config, "--output", output, "--device", "cpu", *SHORT, *more)
+    short = [word for override in SHORT for word in ("--set", override)]
+    arguments = command("train", "--config", config, "--output", output, "--device", "cpu", *short, *more)
     # Threads that wait give the processor away: on a machine at work they would else take minutes.
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
     return subprocess.Popen(arguments, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
