@@ -148,6 +148,8 @@ def contradictions(
     yield from unknown_choices(options)
     if options.alignment_step == "next" and not options.alignments and options.replace_unknown is None:
         yield "alignment_step has an effect only on alignments and on unknown words that are replaced"
+    if options.end_links in ("none", "best") and not options.alignments:
+        yield "end_links has an effect only on alignments"
 
 
 def unknown_choices(options: TranslationOptions) -> Checking[None]:

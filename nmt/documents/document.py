@@ -78,11 +78,16 @@ def document_options(document: Document, options: TranslationOptions, translator
             if (value := getattr(options, name)) != getattr(TranslationOptions, name):
                 raise UserError(f"{name.replace('_', ' ')} {value!r}: of no effect, since {lacking}")
     aligns = options.alignments or (document.is_marked and not lacking)
-    step = options.alignment_step
-    if not (is_text or aligns or options.replace_unknown is not None):
-        step = "this"  # of no effect, as it happens: that is no mistake
+    step, end_links = options.alignment_step, options.end_links
+    if not (is_text or aligns):  # of no effect, as it happens: that is no mistake
+        step = "this" if options.replace_unknown is None else step
+        end_links = "last"
     return replace(
-        options, alignments=aligns, alignment_step=step, split_sentences=options.split_sentences or not is_text
+        options,
+        alignments=aligns,
+        alignment_step=step,
+        end_links=end_links,
+        split_sentences=options.split_sentences or not is_text,
     )
 
 

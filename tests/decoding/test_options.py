@@ -62,6 +62,9 @@ def test_keywords_come_before_the_options(vocabularies) -> None:
         ({"alignment_step": "next", "alignments": True}, False, []),
         ({"alignment_step": "next", "replace_unknown": {}}, False, []),
         ({"alignment_step": "next"}, False, ["alignment_step has an effect only on alignments and on unknown words"]),
+        ({"end_links": "none", "alignments": True}, False, []),
+        ({"end_links": "none"}, False, ["end_links has an effect only on alignments"]),
+        ({"end_links": "best", "replace_unknown": {}}, False, ["end_links has an effect only on alignments"]),
         ({"end_links": "first"}, False, ["end_links is 'first'; it must be one of last, none, best"]),
         (
             {"max_length_ratio": 0.0, "max_length_extra": 0},

@@ -113,6 +113,13 @@ def test_options_of_alignments_place_tags(translator: Translator, html: str) -> 
         assert written != translate_document(translator, html, format="html")
 
 
+@pytest.mark.parametrize("name", ["alignment_step", "end_links"])
+def test_options_of_alignments_are_refused_for_text_without_them(translator: Translator, name: str) -> None:
+    options = TranslationOptions(**{name: {"alignment_step": "next", "end_links": "none"}[name]})  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=f"^{name} has an effect only on alignments"):
+        translate_document(translator, "Today\n", options=options)
+
+
 def test_a_warning_quotes_the_text(translator: Translator) -> None:
     """Which is on no line of its own."""
     html = "<p>Today</p><p>our <b>men</b></p>"
