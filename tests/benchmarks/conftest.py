@@ -25,7 +25,7 @@ def tiny_config(tiny_corpus: Path) -> Path:
     recipe: dict[str, Any] = {
         "name": "tiny",
         "data": data_section(tiny_corpus),
-        "subwords": {"size": 120},
+        "subwords": {"type": "word", "size": 120},
         "model": {"embedding_size": 5, "encoder": {"hidden_size": 3}, "decoder": {"type": "luong", "hidden_size": 6}},
         "training": {"batch_size": 16, "max_updates": 2, "validation": {"metric": "loss"}},
     }

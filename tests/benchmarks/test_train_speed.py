@@ -88,7 +88,7 @@ def test_variants_change_the_reference_task() -> None:
 
 def test_updates_beyond_an_epoch_accumulate_and_sample(tiny_config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """40 pairs in batches of 16 are three batches, so two updates of two batches an epoch, the second of one."""
-    sets = ["training.accumulate=2", "subwords.sampling={alpha: 0.1}"]
+    sets = ["training.accumulate=2", "subwords={size: 120, sampling: {alpha: 0.1}}"]
     options = [word for override in sets for word in ("--set", override)]
     assert train_speed.main(["--config", str(tiny_config), "--updates", "4", *options]) == 0
     assert line(capsys)["updates"] == 4

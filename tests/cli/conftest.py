@@ -16,6 +16,7 @@ from tests.conftest import data_section
 NOUNS = {"dog": "Hund", "cat": "Kater", "man": "Mann", "boy": "Junge", "bird": "Vogel", "horse": "Hengst"}
 VERBS = {"sees": "sieht", "hears": "hört", "likes": "mag", "finds": "findet"}
 TRAINING_PAIRS = 108
+PIECES = 100  # most words are pieces, so sentences are short
 
 Train = Callable[..., int]
 
@@ -41,7 +42,7 @@ def settings(corpus: Path) -> dict[str, Any]:
         "name": "tiny",
         "seed": 3,
         "data": {**data_section(corpus), "cache_folder": str(corpus / "cache")},
-        "subwords": {"size": 60},
+        "subwords": {"size": PIECES},
         "model": {
             "embedding_size": 7,
             "encoder": {"hidden_size": 6, "dropout": 0.1},

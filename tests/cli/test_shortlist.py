@@ -9,6 +9,7 @@ from nmt.cli import evaluate, shortlist, translate
 from nmt.cli.shortlist import main
 from nmt.decoding.shortlist import load_shortlist
 from nmt.decoding.translator import Translator
+from tests.cli.conftest import PIECES
 
 Capture = pytest.CaptureFixture[str]
 
@@ -50,7 +51,7 @@ def test_from_text_to_translations(trained: Path, capsys: Capture) -> None:
     assert re.fullmatch(r"nmt-shortlist: \d[\d,]* pairs of pieces occur together", second)
     vocabularies = Translator.load(trained).vocabularies
     loaded = load_shortlist(path, vocabularies)
-    assert loaded.translations.shape == (60, 5)  # and the piece itself, the vocabulary being joint
+    assert loaded.translations.shape == (PIECES, 5)  # and the piece itself, the vocabulary being joint
     assert loaded.frequent.shape == (2,)
 
     model = ["--model", str(trained), "--device", "cpu"]
@@ -111,11 +112,12 @@ def test_mistakes_are_reported_at_once(trained: Path, capsys: Capture) -> None:
     assert "--output -: a shortlist is a file" in message
     (message,) = complaints(capsys, *arguments, "--model", str(trained), "--output", "list")
     assert "--model was given several times" in message
-    messages = complaints(capsys, *arguments, "--output", "list", "--most-frequent", "60", "--translations", "99")
+    messages = complaints(capsys, *arguments, "--output", "list", "--most-frequent", "100", "--translations", "199")
     assert (
-        "--translations 99: the model has only 60 target pieces; a shortlist of as many would leave none" in messages[1]
+        "--translations 199: the model has only 100 target pieces; a shortlist of as many would leave none"
+        in messages[1]
     )
-    assert "--most-frequent 60: the model has only 60 target pieces" in messages[2]
+    assert "--most-frequent 100: the model has only 100 target pieces" in messages[2]
     assert not Path("list").exists()
 
 

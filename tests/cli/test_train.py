@@ -23,7 +23,7 @@ from nmt.config import parse_config
 from nmt.evaluation.metrics import METRICS, Metric
 from nmt.models.model_file import load_model
 from nmt.training.checkpoint import read_state
-from tests.cli.conftest import stop_at_validation
+from tests.cli.conftest import PIECES, stop_at_validation
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TRAIN = {
@@ -33,14 +33,14 @@ TRAIN = {
 VALID = {"step", "epoch", "split", "loss", "perplexity", "bleu", "seconds"}
 
 MODULES = {
-    "source_embedding": 60 * 7,  # pieces × units
-    "own_target_embedding": 60 * 7,
+    "source_embedding": PIECES * 7,  # pieces × units
+    "own_target_embedding": PIECES * 7,
     "encoder": 2 * 3 * (7 * 6 + 6 * 6 + 2 * 6),  # two directions of a GRU, 7 → 6 units, with two biases
     "initial_state": 6 * 11 + 11,
     "decoder": 3 * 11 * (7 + 11 + 7 + 2)  # GRU, 7 → 11 units, feeding 7, with two biases
     + (11 * 11 + 12 * 11 + 11)  # attention: query 11, memory 12, hidden layer 11
     + (12 + 11) * 7,  # context and state → attentional vector
-    "output_layer": 7 * 60,
+    "output_layer": 7 * PIECES,
 }
 
 Train = Callable[..., int]
@@ -90,7 +90,7 @@ def test_metrics(trained: Path) -> None:
         assert line["perplexity"] == pytest.approx(2.718281828 ** line["loss"])
         assert line["epoch"] == pytest.approx(line["step"] / 9, abs=1e-4)
     first, last = lines[0], lines[-1]
-    assert 3.5 < first["loss"] < 4.5  # ln 60 = 4.09, the loss of a model that knows nothing
+    assert 4.1 < first["loss"] < 5.1  # ln 100 = 4.61, the loss of a model that knows nothing
     assert last["loss"] < first["loss"] - 0.7
     assert first["learning_rate"] == 0.02
     assert 0 < first["padding_share"] < 0.2
@@ -181,7 +181,7 @@ def test_the_saved_configuration_trains_the_same_model(trained: Path, tmp_path: 
 def test_the_model_holds_the_configuration_and_its_history(trained: Path) -> None:
     model = load_model(trained)
     assert model.config == parse_config((trained / "config.yaml").read_text(encoding="utf-8"))
-    assert model.sizes == (60, 60)
+    assert model.sizes == (PIECES, PIECES)
     assert model.training["updates"] == 27
     assert (
         model.training["validation"]["loss"]
@@ -327,7 +327,7 @@ def test_references_that_bleu_cannot_take_apart(
 
 
 def test_dry_run(tmp_path: Path, tiny: Path, train: Train, capsys: pytest.CaptureFixture[str]) -> None:
-    assert train(tiny, tmp_path / "run", "data.max_length=12", "--dry-run") == 0
+    assert train(tiny, tmp_path / "run", "data.max_length=7", "--dry-run") == 0
     text = capsys.readouterr().out
     for pattern in (
         r"training corpus: 108 pairs read, (?!108)\d+ kept \(\d+\.\d\d%; left out: \d+ longer than data\.max_length",

@@ -45,12 +45,12 @@ def test_rows_of_the_file_and_all_others_as_without_it(
     path = vectors(tmp_path, *WORDS)
     output, plain = tmp_path / "run", tmp_path / "plain"
     assert train(tiny, output, STILL, "training.max_updates=1", embeddings(source=path)) == 0
-    assert f"source embeddings: 2 of 56 pieces (3.6%) from {path}" in capsys.readouterr().err
+    assert f"source embeddings: 3 of 96 pieces (3.1%) from {path}" in capsys.readouterr().err
     assert train(tiny, plain, STILL, "training.max_updates=1") == 0
     mine, theirs = load_model(output), load_model(plain)
-    assert torch.allclose(rows(mine, SOURCE, "▁the", "▁s"), expected(1, 4), atol=1e-9)
+    assert torch.allclose(rows(mine, SOURCE, "▁the", "▁dog", "▁s"), expected(1, 2, 4), atol=1e-9)
     same = (mine.weights[SOURCE] - theirs.weights[SOURCE]).abs().amax(dim=1) < 1e-9
-    assert int(same.sum()) == len(same) - 2
+    assert int(same.sum()) == len(same) - 3
     for name, weight in mine.weights.items():
         assert name == SOURCE or torch.allclose(weight, theirs.weights[name], atol=1e-9), name
     assert mine.config.model.embeddings is not None
@@ -70,7 +70,7 @@ def test_one_table_for_both_sides(tmp_path: Path, tiny: Path, train: Train, caps
     path = vectors(tmp_path, "the", "der")
     tied = ("model.tie_embeddings=all", STILL, "training.max_updates=1")
     assert train(tiny, tmp_path / "run", *tied, embeddings(**{side: path})) == 0
-    assert f"source and target embeddings: 2 of 56 pieces (3.6%) from {path}" in capsys.readouterr().err
+    assert f"source and target embeddings: 2 of 96 pieces (2.1%) from {path}" in capsys.readouterr().err
     model = load_model(tmp_path / "run")
     assert TARGET not in model.weights
     assert torch.allclose(rows(model, SOURCE, "▁the", "▁der"), expected(1, 2), atol=1e-9)
@@ -84,10 +84,10 @@ def test_frozen_embeddings_keep_every_bit(tmp_path: Path, tiny: Path, train: Tra
     assert train(tiny, tmp_path / "start", STILL, "training.max_updates=1", "training.precision=float32") == 0
     assert train(tiny, output, *settings, "training.max_epochs=2") == 0
     text = capsys.readouterr().err
-    assert "parameters: 3,193, 420 of them frozen" in text
-    assert "  source_embedding: 420, 420 of them frozen" in text
+    assert "parameters: 4,033, 700 of them frozen" in text
+    assert "  source_embedding: 700, 700 of them frozen" in text
     start, end = load_model(tmp_path / "start"), load_model(output)
-    assert torch.equal(rows(end, SOURCE, "▁the", "▁s"), expected(1, 4))
+    assert torch.equal(rows(end, SOURCE, "▁the", "▁dog", "▁s"), expected(1, 2, 4))
     assert torch.allclose(rows(end, SOURCE, "<unk>", "</s>"), rows(start, SOURCE, "<unk>", "</s>"), atol=1e-9)
     assert not torch.allclose(end.weights[TARGET], start.weights[TARGET], atol=1e-3)
 
@@ -138,8 +138,8 @@ def test_a_dry_run_tells_what_matches(tmp_path: Path, tiny: Path, train: Train, 
     path = vectors(tmp_path, *WORDS)
     assert train(tiny, tmp_path / "run", embeddings(source=path, freeze="true"), "--dry-run") == 0
     captured = capsys.readouterr()
-    assert f"source embeddings: 2 of 56 pieces (3.6%) from {path}\n" in captured.err
-    assert "  source_embedding: 420, 420 of them frozen\n" in captured.out
+    assert f"source embeddings: 3 of 96 pieces (3.1%) from {path}\n" in captured.err
+    assert "  source_embedding: 700, 700 of them frozen\n" in captured.out
 
 
 def test_a_former_run_is_not_removed_for_files_that_cannot_be_used(
@@ -153,7 +153,7 @@ def test_a_former_run_is_not_removed_for_files_that_cannot_be_used(
     assert (output / "state.safetensors").exists()
     path = vectors(tmp_path, "the")
     assert train(tiny, output, embeddings(source=path), "training.max_updates=1", "--overwrite") == 0
-    assert capsys.readouterr().err.count("source embeddings: 1 of 56") == 1
+    assert capsys.readouterr().err.count("source embeddings: 1 of 96") == 1
 
 
 def test_a_run_that_is_resumed_keeps_the_files_that_it_began_with(

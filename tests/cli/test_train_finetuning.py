@@ -12,7 +12,7 @@ import yaml
 from nmt.config import parse_config
 from nmt.config.schema import Config
 from nmt.models.model_file import ModelFile, load_model
-from tests.cli.conftest import stop_at_validation
+from tests.cli.conftest import PIECES, stop_at_validation
 
 Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -117,7 +117,7 @@ def test_other_sizes_are_refused_with_every_difference(
         "model.decoder.hidden_size: 11 in the model, 13 here",
         "model.decoder.cell: 'gru' in the model, 'lstm' here",
         "model.initialisation: 'uniform' in the model, 'xavier' here",
-        "subwords.size: 60 in the model, 70 here",
+        "subwords.size: 100 in the model, 70 here",
         "subwords.lowercase: false in the model, true here",
     ):
         assert problem in errors
@@ -209,7 +209,7 @@ def test_subword_model_files(
     files = f"data.train=[{{source: {tmp_path / 'train.en'}, target: {corpus / 'train.de'}}}]"
     assert train(tiny, other, files, "training.max_updates=1") == 0
     path.write_bytes(load_model(other).source_subwords)
-    assert load_model(other).sizes == (60, 60)
+    assert load_model(other).sizes == (PIECES, PIECES)
     capsys.readouterr()
     assert train(config, tmp_path / "run", "--init-from", trained) == 2
     errors = capsys.readouterr().err
@@ -262,7 +262,7 @@ def test_frozen_parts_in_a_dry_run(tmp_path: Path, short: Path, trained: Path, t
     frozen = "training.freeze=[encoder]"
     assert train(short, tmp_path / "run", frozen, "--init-from", trained, "--dry-run") == 0
     text = capsys.readouterr().out
-    assert "parameters: 3,193, 540 of them frozen\n" in text
+    assert "parameters: 4,033, 540 of them frozen\n" in text
     assert "  encoder: 540, 540 of them frozen\n" in text
     assert not (tmp_path / "run").exists()
 

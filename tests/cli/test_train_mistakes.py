@@ -223,7 +223,7 @@ def write_damaged(path: Path, kind: str, trained: Path) -> None:
         ("a state to resume from", "not a model of this toolkit, but a training state"),
         (
             "other sizes inside",
-            "damaged: its parts do not fit together (weights.source_embedding.weight is float32 (60, 7), but",
+            "damaged: its parts do not fit together (weights.source_embedding.weight is float32 (100, 7), but",
         ),
         ("no subword model inside", "damaged: its subword model is not a sentencepiece model, or damaged"),
     ],

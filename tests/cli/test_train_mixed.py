@@ -9,6 +9,7 @@ import torch
 from nmt.cli import translate
 from nmt.data.subwords import Subwords
 from nmt.models.model_file import load_model
+from tests.cli.conftest import PIECES
 from tests.cli.test_train_finetuning import stop_at_validation, without
 
 Train = Callable[..., int]
@@ -40,8 +41,8 @@ def test_a_run_that_was_interrupted_reads_on(
     assert (tmp_path / "run" / "best.safetensors").read_bytes() == (
         tmp_path / "whole" / "best.safetensors"
     ).read_bytes()
-    assert whole.sizes == run.sizes == (61, 61)
-    assert Subwords(run.source_subwords).pieces([60]) == ["▁<BT>"]
+    assert whole.sizes == run.sizes == (PIECES + 1, PIECES + 1)
+    assert Subwords(run.source_subwords).pieces([PIECES]) == ["▁<BT>"]
 
 
 def test_a_dry_run_tells_what_an_epoch_reads(
@@ -101,14 +102,14 @@ def test_a_model_learns_a_tag(
     with monkeypatch.context() as patch:
         stop_at_validation(patch, 2)
         assert train(short, tmp_path / "run", *changes, "--init-from", tmp_path / "first") == 130
-    assert "joint vocabulary: 56 of 57 pieces are known to the model, 1 starts at the mean" in capsys.readouterr().err
+    assert "joint vocabulary: 96 of 97 pieces are known to the model, 1 starts at the mean" in capsys.readouterr().err
     assert train(short, tmp_path / "run", *changes, "--resume") == 0
     first, run = (load_model(tmp_path / name) for name in ("first", "run"))
-    assert (first.sizes, run.sizes) == ((60, 60), (61, 61))
+    assert (first.sizes, run.sizes) == ((PIECES, PIECES), (PIECES + 1, PIECES + 1))
     for name, weight in run.weights.items():
         old = first.weights[name]
         if len(weight) == 61:
-            torch.testing.assert_close(weight[60], old[4:].mean(0), rtol=1e-4, atol=1e-6)
+            torch.testing.assert_close(weight[PIECES], old[4:].mean(0), rtol=1e-4, atol=1e-6)
         torch.testing.assert_close(weight[: len(old)], old, rtol=0, atol=1e-9)
 
 
@@ -133,7 +134,7 @@ def test_a_new_vocabulary(tmp_path: Path, tiny: Path, trained: Path, train: Trai
     assert train(config, tmp_path / "run", "training.vocabulary=new", "--init-from", trained) == 0
     assert load_model(tmp_path / "run").sizes == (50, 50)
     assert train(config, tmp_path / "same", "--init-from", trained) == 2
-    assert "subwords.size: 60 in the model, 50 here" in capsys.readouterr().err
+    assert "subwords.size: 100 in the model, 50 here" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
