@@ -80,13 +80,6 @@ ATTENTIONS = {
 }
 
 
-@pytest.fixture(params=ATTENTIONS.values(), ids=ATTENTIONS)
-def attention_settings(request: pytest.FixtureRequest) -> Changes:
-    """Each allowed setting of the section `model.attention` in turn."""
-    settings: Changes = request.param
-    return settings
-
-
 @pytest.fixture(params=COMBINATIONS.values(), ids=COMBINATIONS)
 def combination(request: pytest.FixtureRequest) -> Changes:
     """Each allowed combination in turn, as changes for `make_model`."""
