@@ -19,7 +19,7 @@ from tests.end_to_end.forked import Job, Training, arguments
 
 pytestmark = pytest.mark.slow
 
-UPDATES = 30
+UPDATES = 20
 
 
 def configuration(corpus: Path, folder: Path, *, dropout: float = 0.0, **training: Any) -> Path:
@@ -30,7 +30,7 @@ def configuration(corpus: Path, folder: Path, *, dropout: float = 0.0, **trainin
     config["training"].pop("max_epochs", None)
     config["training"].pop("early_stopping", None)
     config["training"].pop("word_replacement")
-    config["training"] |= {"max_updates": UPDATES, "log_every": 1, "validate_every": 15, "save_every": "6 updates"}
+    config["training"] |= {"max_updates": UPDATES, "log_every": 1, "validate_every": 10, "save_every": "6 updates"}
     config["training"] |= training
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump(config), encoding="utf-8")
@@ -139,7 +139,7 @@ def test_two_processes_divide_by_what_all_have(normalise_by: str, corpus: Path, 
 def test_two_processes_guide_attention_as_one_does(corpus: Path, tmp_path: Path) -> None:
     """Both losses, in training and in validation, although a process may have a share without pairs."""
     config = configuration(
-        corpus, tmp_path, guided_alignment={"weight": 2.0}, batch_by="tokens", batch_size=40, max_updates=15
+        corpus, tmp_path, guided_alignment={"weight": 2.0}, batch_by="tokens", batch_size=40, max_updates=10
     )
     settings = yaml.safe_load(config.read_text(encoding="utf-8"))
     settings["data"]["train"][0]["alignments"] = str(corpus / "train.align")
@@ -152,7 +152,7 @@ def test_two_processes_guide_attention_as_one_does(corpus: Path, tmp_path: Path)
     for split in ("train", "valid"):
         for name in ("loss", "guided_loss"):
             alone, both = (losses(tmp_path / str(processes), split, name) for processes in (1, 2))
-            assert len(alone) == (15 if split == "train" else 1)
+            assert len(alone) == (10 if split == "train" else 1)
             assert both == pytest.approx(alone, rel=1e-4)
 
 
@@ -245,7 +245,7 @@ def test_torchrun_restarts_a_killed_process(one: tuple[Path, Path], tmp_path: Pa
     code, errors = finish(process)
     assert code == 0, errors
     assert "process 0 of 2: another process of this training has ended" in errors  # torchrun's SIGTERM is not obeyed
-    assert re.search(r"resuming after update (6|12|18|24)", errors)
+    assert re.search(r"resuming after update (6|12|18)", errors)
     assert losses(output, "train") == pytest.approx(losses(alone, "train"), rel=1e-4)
 
 
@@ -253,7 +253,7 @@ def test_a_signal_to_one_process_during_validation_saves_and_ends_all(one: tuple
     config, alone = one
     output = tmp_path / "run"
     process = start_torchrun(config, output)
-    signal_worker(output, after=15, number=signal.SIGTERM)  # then comes a validation
+    signal_worker(output, after=10, number=signal.SIGTERM)  # then comes a validation
     code, errors = finish(process)
     assert code != 0
     assert "stopped by SIGTERM; the state is saved, continue with --resume" in errors

@@ -33,7 +33,7 @@ KINDS = {
     "words": {"type": "word", "size": 24},
 }
 EXTRA = 150  # MB of memory that hostile lines may take beyond ordinary ones: a few lines of 10,000 pieces are in memory
-MANY = 800  # lines, so that every one of LONG is among them
+MANY = 400  # lines, so that every one of LONG is among them
 TRANSLATE = """
 import re, sys
 from pathlib import Path
@@ -94,16 +94,16 @@ def word(generator: random.Random) -> str:
 
 
 def hostile(count: int) -> list[str]:
-    """`count` lines; one in a hundred has up to 2,000 words, and one in 200 a word of 10,000 characters."""
+    """`count` lines; one in 50 has up to 2,000 words, and one in a hundred a word of 10,000 characters."""
     generator = random.Random(1924)
     lines = []
     for number in range(count):
         kind = generator.random()
-        if number % 100 == 0:
+        if number % 50 == 0:
             words = int(2000 ** generator.random()) + 1
             lines.append(generator.choice([" ", "\t", "\r", "  "]).join(word(generator) for _ in range(words)))
-        elif number % 200 == 50:
-            lines.append(LONG[number // 200 % len(LONG)] * 10_000)
+        elif number % 100 == 25:
+            lines.append(LONG[number // 100 % len(LONG)] * 10_000)
         elif kind < 0.1:
             lines.append(generator.choice(BLANK))
         elif kind < 0.2:
