@@ -62,7 +62,7 @@ def model(lines: list[str], shared_data: Path, tmp_path_factory: pytest.TempPath
     quick["training"] = {
         "optimizer": {"name": "adam", "learning_rate": 5e-3},
         "batch_size": 64,
-        "max_epochs": 3,
+        "max_epochs": 2,
         "validation": {"metric": "loss"},
         "gradient_clip_norm": 1.0,
     }
