@@ -23,6 +23,7 @@ $(READY): pyproject.toml constraints.txt
 		|| { echo "Python 3.10 to 3.13 is required; choose one with: make PYTHON=/path/to/python $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python -m compileall -q nmt  # a command starts sooner where PYTHONDONTWRITEBYTECODE is set
 	@touch $@
 
 demo: $(READY) ## Train a small model on a synthetic corpus, translate with it, and score it, in a few minutes
