@@ -65,9 +65,9 @@ class TranslationOptions(_Decoding):
     the latter for scores that look at the annotations."""
 
     end_links: EndLinks = "last"
-    """The link of a word that attends to the end of the source more than to any word. last: to the last source word,
-    often the period that was not looked at; none: no link; best: to the word with the most weight, however little it
-    is. `soft_alignment` shows the end's weight."""
+    """The link, for `alignments`, of a word that attends to the end of the source more than to any word. last: to the
+    last source word, often the period that was not looked at; none: no link; best: to the word with the most weight,
+    however little it is. `soft_alignment` shows the end's weight."""
 
     def decoding(self, default: DecodingConfig) -> DecodingConfig:
         """The section `decoding` of the configuration as these options change it; `default` where one is None.

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from nmt.training.checkpoint import read_state
 from tests.cli.conftest import TRAINING_PAIRS, settings
 
 Train = Callable[..., int]
@@ -67,15 +68,16 @@ def test_attention_follows_the_alignments(tmp_path: Path, guided: Path, train: T
         ("model.attention.scope=local-p", "model.attention.half_width=1", "training.kernels=plain"),
         ("model.attention.scope=local-m", "model.attention.half_width=1", "model.decoder.type=bahdanau"),
         ("model.decoder.input_feeding=false", "training.precision=bfloat16", "subwords.lowercase=true"),
-        ("model.decoder.type=conditional_gru", "model.attention.score=location_sensitive", "data.max_length=15"),
+        ("model.decoder.type=conditional_gru", "model.attention.score=location_sensitive", "data.max_length=7"),
     ],
 )
 def test_an_interrupted_training_resumes_exactly(
     tmp_path: Path, guided: Path, train: Train, monkeypatch: pytest.MonkeyPatch, changes: tuple[str, ...]
 ) -> None:
     assert train(guided, tmp_path / "whole", *changes, "training.max_epochs=2") == 0
+    updates = read_state(tmp_path / "whole" / "state.safetensors").numbers["progress"]["update"]
     with monkeypatch.context() as patched:
-        stop_in_the_second_epoch(patched)
+        stop_at_update(patched, updates // 2 + 2)  # the second one of the second epoch
         assert train(guided, tmp_path / "resumed", *changes, "training.max_epochs=2") == 2
     assert train(guided, tmp_path / "resumed", *changes, "training.max_epochs=2", "--resume") == 0
     assert timeless(tmp_path / "resumed") == timeless(tmp_path / "whole")
@@ -83,15 +85,15 @@ def test_an_interrupted_training_resumes_exactly(
     assert best[0] == best[1]
 
 
-def stop_in_the_second_epoch(patched: pytest.MonkeyPatch) -> None:
-    """As if the disk were full when the second epoch has begun."""
+def stop_at_update(patched: pytest.MonkeyPatch, number: int) -> None:
+    """As if the disk were full."""
     from nmt.training import trainer
 
     real = trainer.update
 
     def update(*arguments: Any, **options: Any) -> Any:
         update.count += 1  # type: ignore[attr-defined]
-        if update.count == 8:  # type: ignore[attr-defined]
+        if update.count == number:  # type: ignore[attr-defined]
             raise OSError(28, "No space left on device")
         return real(*arguments, **options)
 

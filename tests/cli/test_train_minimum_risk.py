@@ -18,7 +18,7 @@ from nmt.evaluation.sentence_scores import sentence_score
 from nmt.models.model_file import load_model, rebuild
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.update import UpdateResult, update
-from tests.cli.test_train_guided import numbers, stop_in_the_second_epoch, timeless
+from tests.cli.test_train_guided import numbers, stop_at_update, timeless
 
 Train = Callable[..., int]
 Capture = pytest.CaptureFixture[str]
@@ -173,7 +173,7 @@ def test_an_interrupted_training_resumes_exactly(
     settings = (*RISK, *changes, "training.max_epochs=2", "training.minimum_risk.size=3", "--init-from", trained)
     assert train(tiny, tmp_path / "whole", *settings) == 0
     with monkeypatch.context() as patched:
-        stop_in_the_second_epoch(patched)
+        stop_at_update(patched, 8)
         assert train(tiny, tmp_path / "resumed", *settings) == 2
     with monkeypatch.context() as patched:
         stop_in_a_search(patched)

@@ -106,11 +106,14 @@ def test_a_model_learns_a_tag(
     assert train(short, tmp_path / "run", *changes, "--resume") == 0
     first, run = (load_model(tmp_path / name) for name in ("first", "run"))
     assert (first.sizes, run.sizes) == ((PIECES, PIECES), (PIECES + 1, PIECES + 1))
+    longer = 0
     for name, weight in run.weights.items():
         old = first.weights[name]
-        if len(weight) == 61:
+        if len(weight) == PIECES + 1:
+            longer += 1
             torch.testing.assert_close(weight[PIECES], old[4:].mean(0), rtol=1e-4, atol=1e-6)
         torch.testing.assert_close(weight[: len(old)], old, rtol=0, atol=1e-9)
+    assert longer == {"none": 3, "all": 1}[tied]  # source and target embeddings and the output layer
 
 
 def test_a_new_vocabulary(tmp_path: Path, tiny: Path, trained: Path, train: Train, capsys: Capture) -> None:

@@ -111,6 +111,8 @@ def test_options_of_alignments_place_tags(translator: Translator, html: str) -> 
     assert written.count("<b>") == html.count("<b>")
     if "<b>" in html:
         assert written != translate_document(translator, html, format="html")
+    replacing = TranslationOptions(alignment_step="next", end_links="none", replace_unknown={})
+    assert translate_document(translator, html, format="html", options=replacing).count("<b>") == html.count("<b>")
 
 
 @pytest.mark.parametrize("name", ["alignment_step", "end_links"])
