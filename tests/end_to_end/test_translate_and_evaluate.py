@@ -27,8 +27,8 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 # A model that is trained for seconds, and yet translates different sentences differently.
 QUICK = {
-    "training.max_epochs": 8,
-    "training.validate_every": "8 epochs",
+    "training.max_epochs": 5,
+    "training.validate_every": "5 epochs",
     "training.save_every": "null",
     "training.accumulate": 1,
     "training.average_best": 0,
