@@ -66,14 +66,14 @@ def trained_tensors(state: State) -> dict[str, torch.Tensor]:
 def test_weights_that_are_no_numbers_are_not_saved(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
     """A weight is multiplied by some -10⁸ in each update, so that the fifth overflows; the loss before it was finite.
 
-    It was the only state that was saved then, some of its 44 tensors without a number.
+    It was the only state that was saved then, 16 of its 44 tensors without a number.
     """
     optimizer = "training.optimizer={name: sgd, learning_rate: 1e9, momentum: 0.9, weight_decay: 0.1}"
     settings = (optimizer, "training.gradient_clip_norm=null", "training.save_every=1 update")
     assert train(tiny, tmp_path / "run", *settings) == 2
     said = complaint(capsys)
     assert re.search(
-        r"after update 5 \(epoch 1, batch 5, 12 pairs from \d+ to \d+, learning rate 1e\+09\): [1-9]\d* of 44 tensors",
+        r"after update 5 \(epoch 1, batch 5, 12 pairs from \d+ to \d+, learning rate 1e\+09\): 16 of 44 tensors",
         said,
     )
     for advice in ("training.optimizer.learning_rate", "training.gradient_clip_norm", "--output"):
@@ -84,16 +84,16 @@ def test_weights_that_are_no_numbers_are_not_saved(tmp_path: Path, tiny: Path, t
     assert not (tmp_path / "run" / "best.safetensors").exists()
 
 
-@pytest.mark.parametrize(("epochs", "count"), [(9, 3), (1, 1)])
+@pytest.mark.parametrize(("epochs", "count", "power"), [(9, 3, 6), (1, 1, 7)])
 def test_a_loss_beyond_that_of_guessing_is_a_failure(
-    tmp_path: Path, tiny: Path, train: Train, capsys: Capture, epochs: int, count: int
+    tmp_path: Path, tiny: Path, train: Train, capsys: Capture, epochs: int, count: int, power: int
 ) -> None:
     """After three validations in a row, or where training is over; resumed, it fails again and trains no more."""
     settings = ("training.optimizer.learning_rate=1e6", f"training.max_epochs={epochs}")
     assert train(tiny, tmp_path / "run", *settings) == 2
     said = complaint(capsys)
     assert f"training diverged after update {9 * count} (epoch {count}, batch 9, " in said
-    assert re.search(r"validation loss [\d.]+e\+0[67](, 3 in a row)? above 2 × ln\(100\) = 9\.21, where", said)
+    assert re.search(rf"validation loss [\d.]+e\+0{power}(, 3 in a row)? above 2 × ln\(100\) = 9\.21, where", said)
     assert ("3 in a row" in said) == (count == 3)
     assert re.search(r"the best model so far is that of update \d+, loss", said)
     assert "finished" not in (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
