@@ -1,4 +1,4 @@
-"""nmt-train in processes of one thread, forked from one that has imported it, so that none spends seconds on that.
+"""Commands in processes of one thread, forked from one that has imported them, so that none spends seconds on that.
 
 They have arguments, an environment, and signals of their own. Unlike processes that are started afresh, all of them
 have one hash seed, and they end without Python's own shutdown; and nobody watches over those of a job. Proofs that
@@ -8,12 +8,17 @@ depend on this need processes of their own, or torchrun's.
 import atexit
 import multiprocessing
 import os
+import re
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
+from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkstemp
+from threading import Thread
+from typing import NamedTuple
 
 import torch
 from torch.distributed import TCPStore
@@ -21,8 +26,9 @@ from torch.distributed import TCPStore
 from nmt.cli import start
 
 _FORKING = multiprocessing.get_context("forkserver")
+_COMMANDS = [f"nmt.cli.{name}" for name in ("train", "translate", "evaluate")]
 # Pictures and optimizers import the last two where they are made, which takes a second
-_FORKING.set_forkserver_preload([__name__, "nmt.cli.train", "matplotlib.font_manager", "torch._dynamo"])
+_FORKING.set_forkserver_preload([__name__, *_COMMANDS, "matplotlib.font_manager", "torch._dynamo"])
 
 
 @atexit.register
@@ -39,19 +45,38 @@ def _folder() -> TemporaryDirectory[str]:
 
 
 def arguments(config: Path, output: Path) -> list[str]:
-    """The arguments of nmt-train that trainings by these tests have in common."""
+    """Arguments that trainings by these tests have in common."""
     return ["--config", str(config), "--output", str(output), "--device", "cpu"]
 
 
-class Training:
-    """A process of nmt-train that has been started; what it says on standard error is kept."""
+class Ended(NamedTuple):
+    """How a command ended: its exit code, what it wrote, and the most memory that it had, in MB; 0 if nobody knows."""
 
-    def __init__(self, *arguments: object, environment: Mapping[str, str] | None = None) -> None:
+    code: int
+    output: bytes
+    errors: str
+    peak: int
+
+
+class Forked:
+    """A process of a command (train, translate, …) that has been started; what it says on standard error is kept.
+
+    It reads nothing and what it writes is lost, unless connections take the places of these streams.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        *arguments: object,
+        environment: Mapping[str, str] | None = None,
+        streams: Mapping[int, Connection] | None = None,
+    ) -> None:
         descriptor, name = mkstemp(dir=_folder().name)
         os.close(descriptor)
         self._said = Path(name)
         words = [str(argument) for argument in arguments]
-        self._process = _FORKING.Process(target=_train, args=(words, name, dict(environment or {})), daemon=True)
+        call = (command, words, name, dict(environment or {}), dict(streams or {}))
+        self._process = _FORKING.Process(target=_run, args=call, daemon=True)
         self._process.start()
 
     def poll(self) -> int | None:
@@ -77,16 +102,37 @@ class Training:
         assert code is not None, f"still running after five minutes: {said}"
         return code, said
 
+    def peak(self) -> int:
+        """The most memory that it had until it ended by itself, in MB, or 0 where nobody knows."""
+        return int(Path(f"{self._said}.peak").read_text(encoding="utf-8"))
+
+
+def run(command: str, *arguments: object, text: bytes = b"") -> Ended:
+    """Run a command that reads `text` from a pipe and writes to one."""
+    source, feed = _FORKING.Pipe(duplex=False)
+    result, sink = _FORKING.Pipe(duplex=False)
+    process = Forked(command, *arguments, streams={0: source, 1: sink})
+    source.close()
+    sink.close()
+    feeding = Thread(target=_write_all, args=(feed, text))
+    feeding.start()
+    with open(os.dup(result.fileno()), "rb") as pipe:
+        output = pipe.read()
+    result.close()
+    code, errors = process.finish()
+    feeding.join()
+    return Ended(code, output, errors, process.peak())
+
 
 class Job:
-    """Several processes of one training, told of each other as by torchrun, with a store like the one that it keeps."""
+    """Several processes of one command, told of each other as by torchrun, with a store like the one that it keeps."""
 
-    def __init__(self, processes: int, *arguments: object) -> None:
+    def __init__(self, processes: int, command: str, *arguments: object) -> None:
         self._store = TCPStore("localhost", 0, is_master=True, wait_for_workers=False)
         place = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(self._store.port)}
         shared = {**place, "TORCHELASTIC_USE_AGENT_STORE": "True", "WORLD_SIZE": str(processes)}
         self.processes = [
-            Training(*arguments, environment={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)})
+            Forked(command, *arguments, environment={**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)})
             for rank in range(processes)
         ]
 
@@ -104,14 +150,41 @@ class Job:
             process.kill()
 
 
-def _train(arguments: Sequence[str], said: str, environment: Mapping[str, str]) -> None:
+def _write_all(feed: Connection, text: bytes) -> None:
+    """Write to a pipe, whose reader may be gone before the end, and close it."""
+    with suppress(BrokenPipeError), open(os.dup(feed.fileno()), "wb") as pipe:
+        feed.close()
+        pipe.write(text)
+
+
+def _run(
+    command: str, arguments: Sequence[str], said: str, environment: Mapping[str, str], streams: Mapping[int, Connection]
+) -> None:
     multiprocessing.set_start_method("fork", force=True)  # or the lock of tqdm is left behind where this is killed
     os.setsid()
     os.environ.update(environment)
     torch.set_num_threads(1)
-    for path, descriptor in ((os.devnull, 1), (said, 2)):
-        opened = os.open(path, os.O_WRONLY)
-        os.dup2(opened, descriptor)
-        os.close(opened)
-    sys.argv = ["nmt-train", *arguments]
-    sys.exit(start.train())
+    for descriptor, path in enumerate((os.devnull, os.devnull, said)):
+        if descriptor in streams:
+            os.dup2(streams[descriptor].fileno(), descriptor)
+            streams[descriptor].close()
+        else:
+            opened = os.open(path, os.O_RDWR)
+            os.dup2(opened, descriptor)
+            os.close(opened)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - multiprocessing has closed the former
+    sys.argv = [command, *arguments]
+    try:
+        sys.exit(getattr(start, command)())
+    finally:
+        Path(f"{said}.peak").write_text(str(_peak()), encoding="utf-8")
+
+
+def _peak() -> int:
+    """The most memory that this process has had, in MB, or 0 where nobody knows.
+
+    Not by `resource`, which counts what the process that forked this one has used.
+    """
+    status = Path("/proc/self/status")
+    peak = re.search(r"VmHWM:\s+(\d+) kB", status.read_text(encoding="utf-8")) if status.exists() else None
+    return int(peak[1]) // 1024 if peak else 0

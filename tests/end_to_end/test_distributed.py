@@ -15,7 +15,7 @@ import yaml
 
 from nmt.training.checkpoint import read_state
 from tests.end_to_end.conftest import finish, settings
-from tests.end_to_end.forked import Job, Training, arguments
+from tests.end_to_end.forked import Forked, Job, arguments
 
 pytestmark = pytest.mark.slow
 
@@ -37,10 +37,10 @@ def configuration(corpus: Path, folder: Path, *, dropout: float = 0.0, **trainin
     return path
 
 
-def start(processes: int, config: Path, output: Path, *more: str) -> Job | Training:
+def start(processes: int, config: Path, output: Path, *more: str) -> Forked | Job:
     """Start a training of one or more processes."""
     words = (*arguments(config, output), *more)
-    return Training(*words) if processes == 1 else Job(processes, *words)
+    return Forked("train", *words) if processes == 1 else Job(processes, "train", *words)
 
 
 def start_torchrun(config: Path, output: Path, *more: str, launcher: tuple[str, ...] = ()) -> "subprocess.Popen[str]":
@@ -188,7 +188,7 @@ def test_a_killed_process_ends_the_job_and_resume_goes_on(one: tuple[Path, Path]
     """
     config, alone = one
     output = tmp_path / "run"
-    job = Job(2, *arguments(config, output))
+    job = Job(2, "train", *arguments(config, output))
     try:
         wait_for_update(output, 8)
         job.processes[1].kill()
@@ -216,7 +216,7 @@ def test_a_process_that_stands_still_ends_the_job_and_resume_goes_on(one: tuple[
     by_torchrun = start_torchrun(config, outputs[1], *short)
     signal_worker(outputs[1], after=8, number=signal.SIGSTOP)
     began = time.monotonic()
-    job = Job(2, *arguments(config, outputs[0]), *short)
+    job = Job(2, "train", *arguments(config, outputs[0]), *short)
     try:
         wait_for_update(outputs[0], 8)
         job.processes[0].send_signal(signal.SIGSTOP)

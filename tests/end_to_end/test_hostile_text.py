@@ -5,10 +5,7 @@ there. Memory stays near that of ordinary sentences. The model is random, and so
 single bytes among them, which seldom make valid UTF-8.
 """
 
-import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +15,7 @@ from nmt.config.schema import Config
 from nmt.data.subwords import Subwords
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import build_model
+from tests.end_to_end.forked import run
 
 pytestmark = pytest.mark.slow
 
@@ -34,16 +32,6 @@ KINDS = {
 }
 EXTRA = 150  # MB of memory that hostile lines may take beyond ordinary ones: a few lines of 10,000 pieces are in memory
 MANY = 400  # lines, so that every one of LONG is among them
-TRANSLATE = """
-import re, sys
-from pathlib import Path
-from nmt.cli.translate import main
-code = main()
-status = Path("/proc/self/status")
-peak = re.search(r"VmHWM:\\s+(\\d+) kB", status.read_text()) if status.exists() else None
-print("peak", peak[1] if peak else 0)
-sys.exit(code)
-"""  # not `resource`, which counts what the process that started this one has used
 
 RANGES = [  # of characters, each range as likely as another; never half of a surrogate pair, and never a line end
     (0x0000, 0x0009),
@@ -79,7 +67,8 @@ WORDS = [
     "\t",
     "\u2028",
 ]
-LONG = ["😀", "\x00", "▁", "\u0301"]  # words of 10,000 of these
+LONG = ["😀", "\x00", "▁", "\u0301"]
+LENGTHS = {"bpe": 10_000, "bytes": 2_500, "words": 10_000}  # of words of these, of which the first has four bytes
 BLANK = ["", " ", "\t \t", "\r", "\r\r", " " * 3000, "\u3000\u2003", "\ufeff"]
 
 
@@ -93,8 +82,8 @@ def word(generator: random.Random) -> str:
     return "".join(chr(generator.randint(first, last)) for _ in range(generator.randint(1, 12)))
 
 
-def hostile(count: int) -> list[str]:
-    """`count` lines; one in 50 has up to 2,000 words, and one in a hundred a word of 10,000 characters."""
+def hostile(count: int, length: int) -> list[str]:
+    """`count` lines; one in 50 has up to 2,000 words, and one in a hundred a word of `length` characters."""
     generator = random.Random(1924)
     lines = []
     for number in range(count):
@@ -103,7 +92,7 @@ def hostile(count: int) -> list[str]:
             words = int(2000 ** generator.random()) + 1
             lines.append(generator.choice([" ", "\t", "\r", "  "]).join(word(generator) for _ in range(words)))
         elif number % 100 == 25:
-            lines.append(LONG[number // 100 % len(LONG)] * 10_000)
+            lines.append(LONG[number // 100 % len(LONG)] * length)
         elif kind < 0.1:
             lines.append(generator.choice(BLANK))
         elif kind < 0.2:
@@ -151,15 +140,11 @@ def translate(model: Path, source: Path, *options: object) -> tuple[list[str], i
     """The lines that nmt-translate writes, and the most memory that it had, in MB, or 0 where nobody knows."""
     output = source.with_name("output")
     arguments = ["--model", model, "--device", "cpu", "--input", source, "--output", output, *options]
-    done = subprocess.run(
-        [sys.executable, "-c", TRANSLATE, *map(str, arguments)],
-        capture_output=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    expected = b"; --split-sentences translates", b" inside of "  # long lines, and the many carriage returns in these
-    said = [line for line in done.stderr.splitlines() if not any(part in line for part in expected)]
-    assert (done.returncode, said) == (0, [])
-    return rows(output), int(done.stdout.split()[1]) // 1024
+    ended = run("translate", *arguments)
+    expected = "; --split-sentences translates", " inside of "  # long lines, and the many carriage returns in these
+    said = [line for line in ended.errors.splitlines() if not any(part in line for part in expected)]
+    assert (ended.code, said) == (0, [])
+    return rows(output), ended.peak
 
 
 def rows(path: Path) -> list[str]:
@@ -197,7 +182,7 @@ def check_lists(model: Path, source: Path, lines: list[str]) -> tuple[int, list[
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_random_lines(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model, lines = random_model(kind, tmp_path / "model"), hostile(MANY)
+    model, lines = random_model(kind, tmp_path / "model"), hostile(MANY, LENGTHS[kind])
     _, usual = translate(model, written(tmp_path / "ordinary", ordinary(MANY)))
     source = written(tmp_path / "source", lines)
     plain, memory = translate(model, source)
@@ -218,16 +203,19 @@ def test_many_random_lines(kind: str, tmp_path: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize("invalid", [b"\xff", b"\xed\xa0\x80"], ids=["never a byte of it", "half of a surrogate pair"])
 def test_invalid_utf8_after_every_kind_of_line_break(invalid: bytes, tmp_path: Path) -> None:
     """Its line is counted as files count lines, and what was already written is whole lines."""
-    model, lines = random_model("bpe", tmp_path / "model"), [line for line in hostile(150) if len(line) < 500][:120]
+    model, lines = (
+        random_model("bpe", tmp_path / "model"),
+        [line for line in hostile(150, LENGTHS["bpe"]) if len(line) < 500][:120],
+    )
     valid = "".join(f"{line}\n" for line in lines).encode()
     text = valid + b"the dog " + invalid + b" runs\n" + valid
     (tmp_path / "source").write_bytes(text)
-    program = [sys.executable, "-m", "nmt.cli.translate", "--model", str(model), "--device", "cpu"]
-    by_file = subprocess.run([*program, "--input", str(tmp_path / "source")], capture_output=True)
-    by_pipe = subprocess.run(program, input=text, capture_output=True)
-    for done, name in ((by_file, tmp_path / "source"), (by_pipe, "standard input")):
+    options = ["--model", model, "--device", "cpu"]
+    by_file = run("translate", *options, "--input", tmp_path / "source")
+    by_pipe = run("translate", *options, text=text)
+    for ended, name in ((by_file, tmp_path / "source"), (by_pipe, "standard input")):
         said = f"{name}, line 121: not valid UTF-8 (byte 0x{invalid[0]:02x} at column 9)"
-        assert (done.returncode, done.stderr.decode()) == (2, f"nmt-translate: error: {said}\n")
-        assert done.stdout == b"" or done.stdout.endswith(b"\n")
-        assert done.stdout.count(b"\n") <= 120
-    assert by_file.stdout == b""  # a file is checked before it is translated
+        assert (ended.code, ended.errors) == (2, f"nmt-translate: error: {said}\n")
+        assert ended.output == b"" or ended.output.endswith(b"\n")
+        assert ended.output.count(b"\n") <= 120
+    assert by_file.output == b""  # a file is checked before it is translated

@@ -1,10 +1,10 @@
-"""Every score, every scope and every decoder learns: 90 BLEU on the synthetic corpus, each with its alignment error.
+"""Every scope and every decoder learns: 90 BLEU on the synthetic corpus, each with its alignment error.
 
 The recipe is the attention table's long one for the synthetic corpus, but with words instead of subwords, so that fewer
 epochs suffice, without dropout, with larger batches and twice the rate, halved once, a narrower window of local-m, and
-other sentences. One row keeps the subwords. Two trainings run at a time. Without attention, with a fixed context, or
-with attention to numbered positions, a model is not expected to translate sentences that it has not seen, so these are
-left to the table, and so are the scores that are others divided by a number.
+other sentences. One row keeps the subwords. Two trainings run at a time. Each has another of Luong et al.'s scores or
+Bahdanau et al.'s; that every score learns is seen in the attention table, which trains all of them on this corpus, and
+that its gradients are right in tests/oracle.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,10 +22,9 @@ from nmt.evaluation.alignments import alignment_scores
 from nmt.evaluation.metrics import corpus_scores
 from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
-from nmt.models.scores import SCORES
 from nmt.pharaoh import read_gold
 from tests.conftest import make_synthetic_corpus
-from tests.end_to_end.forked import Training, arguments
+from tests.end_to_end.forked import Forked, arguments
 
 pytestmark = pytest.mark.slow
 
@@ -39,23 +38,11 @@ OF_SUBWORDS = Row("additive", decoder="bahdanau")  # attention is merged from pi
 NO_SUBWORDS = ("subwords.type=word", "subwords.size=1000")  # room for all words that occur, about 800
 FASTER = ("training.batch_size=64", "training.optimizer.learning_rate=0.008")
 NO_DROPOUT = ("model.encoder.dropout=0", "model.decoder.dropout=0")
-NOT_EXPECTED = {"none", "fixed", "location"}  # scores, to translate sentences that they have not seen
-NOT_TRAINED = {"scaled_dot", "scaled_general"}  # dot and general, divided by a number
 
-COMBINATIONS = [
-    Row("location_sensitive", decoder="bahdanau"),  # with Luong's it finds the alignment, or not, as the seed has it
-    Row("cosine", "local-p"),
-    Row("concat", "local-m"),
-    OF_SUBWORDS,
-    Row("general", decoder="conditional_gru"),
-    Row("dot"),
-]
-COMBINATIONS += [
-    Row(score) for score in SCORES if score not in {*NOT_EXPECTED, *NOT_TRAINED, *(row.score for row in COMBINATIONS)}
-]
+COMBINATIONS = [OF_SUBWORDS, Row("dot", "local-p", decoder="conditional_gru"), Row("concat", "local-m")]
 
 
-def test_every_member_of_every_family_takes_part() -> None:
+def test_every_scope_and_every_decoder_takes_part() -> None:
     assert {row.scope for row in COMBINATIONS} == set(SCOPES)
     assert {row.decoder for row in COMBINATIONS} == set(DECODERS)
 
@@ -64,13 +51,13 @@ class Corpus(NamedTuple):
     task: Task
     overrides: list[str]  # values of nmt-train's --set
 
-    def start(self, row: Row, output: Path, *more: str) -> Training:
+    def start(self, row: Row, output: Path, *more: str) -> Forked:
         length = [f"training.max_epochs={EPOCHS}", f"training.schedule.after={EPOCHS - 1} epochs"]
         window = [f"model.attention.half_width={HALF_WIDTH}"] if row.scope == "local-m" else []
         pieces = [] if row == OF_SUBWORDS else NO_SUBWORDS
         overrides = (*self.overrides, *RECIPE.sets(row), *pieces, *FASTER, *NO_DROPOUT, *length, *window)
         sets = [word for override in overrides for word in ("--set", override)]
-        return Training(*arguments(RECIPE.config, output), *sets, *more)
+        return Forked("train", *arguments(RECIPE.config, output), *sets, *more)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +72,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     return made
 
 
-def wait_for_success(training: Training) -> None:
+def wait_for_success(training: Forked) -> None:
     code, errors = training.finish()
     assert code == 0, errors
 
@@ -97,7 +84,7 @@ def trained(
     """trained(row) waits for that row's training and returns its run folder; the next one runs meanwhile."""
     runs = tmp_path_factory.mktemp("runs")
     rows = [item.callspec.params["row"] for item in request.session.items if _is_proof(item)]
-    started: dict[Row, Training] = {}
+    started: dict[Row, Forked] = {}
 
     def wait(row: Row) -> Path:
         for soon in rows[rows.index(row) :][:AT_ONCE]:

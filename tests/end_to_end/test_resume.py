@@ -13,7 +13,7 @@ import yaml
 
 from nmt.training.checkpoint import read_state
 from tests.end_to_end.conftest import assert_same, finish, settings
-from tests.end_to_end.forked import Training, arguments
+from tests.end_to_end.forked import Forked, arguments
 
 Command = Callable[..., list[str]]
 KILLS = 5
@@ -21,8 +21,8 @@ KILLS = 5
 pytestmark = pytest.mark.slow
 
 
-def start(config: Path, output: Path, *more: str) -> Training:
-    return Training(*arguments(config, output), *more)
+def start(config: Path, output: Path, *more: str) -> Forked:
+    return Forked("train", *arguments(config, output), *more)
 
 
 def start_afresh(command: Command, config: Path, output: Path) -> "subprocess.Popen[str]":
@@ -45,7 +45,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, corpus: Path, command: Comma
     return config, folder / "run"
 
 
-def wait_until_training(output: Path, process: "Training | subprocess.Popen[str]", lines: int) -> None:
+def wait_until_training(output: Path, process: "Forked | subprocess.Popen[str]", lines: int) -> None:
     """Wait until the log has a further line that only the training loop writes, or the process has ended."""
     log = output / "train.log"
     deadline = time.monotonic() + 120

@@ -1,4 +1,5 @@
-"""A trained model in a user's hands: hostile text, pipes, one file taken elsewhere, damage; in real processes."""
+"""A trained model in a user's hands: hostile text, pipes, one file taken elsewhere, damage; in processes of their own,
+most of them forked."""
 
 import json
 import os
@@ -8,7 +9,6 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
 import pytest
 import torch
@@ -18,7 +18,9 @@ from safetensors.torch import save
 from nmt.cli.translate import main
 from nmt.models.model_file import KIND
 from nmt.tensor_file import read_tensors, write_tensors
+from tests.end_to_end import forked
 from tests.end_to_end.conftest import settings
+from tests.end_to_end.forked import run
 
 pytestmark = pytest.mark.slow
 
@@ -41,42 +43,30 @@ QUICK = {
 }
 
 
-class Result(NamedTuple):
-    code: int
-    output: bytes
-    errors: str
-
-
-def run(arguments: list[str], text: bytes = b"") -> Result:
-    """Run a command that reads `text` from a pipe and writes to one."""
-    done = subprocess.run(arguments, input=text, capture_output=True, env=ENVIRONMENT, timeout=300)
-    return Result(done.returncode, done.stdout, done.stderr.decode())
-
-
-def succeeds(arguments: list[str], text: bytes = b"") -> bytes:
+def succeeds(command: str, *arguments: object, text: bytes = b"") -> bytes:
     """What a command writes that must succeed."""
-    result = run(arguments, text)
-    assert result.code == 0, result.errors
-    return result.output
+    ended = run(command, *arguments, text=text)
+    assert ended.code == 0, ended.errors
+    return ended.output
 
 
-def complaint(arguments: list[str], text: bytes = b"") -> str:
-    """The one line that a command says when it must refuse."""
-    result = run(arguments, text)
-    assert (result.code, result.output) == (2, b""), result.errors
-    (line,) = result.errors.splitlines()
+def complaint(*arguments: object, text: bytes = b"") -> str:
+    """The one line that nmt-translate says when it must refuse."""
+    ended = run("translate", *arguments, text=text)
+    assert (ended.code, ended.output) == (2, b""), ended.errors
+    (line,) = ended.errors.splitlines()
     assert line.startswith("nmt-translate: error: ")
     return line
 
 
 @pytest.fixture(scope="session")
-def home(tmp_path_factory: pytest.TempPathFactory, corpus: Path, command: Command) -> Path:
+def home(tmp_path_factory: pytest.TempPathFactory, corpus: Path) -> Path:
     """A folder with all that a training reads and writes: corpus, cache of subwords and ids, and the run folder."""
     home = tmp_path_factory.mktemp("home") / "home"
     shutil.copytree(corpus, home / "corpus", ignore=shutil.ignore_patterns("cache"))
     (home / "tiny.yaml").write_text(yaml.safe_dump(settings(home / "corpus")), encoding="utf-8")
     changes = [part for key, value in QUICK.items() for part in ("--set", f"{key}={value}")]
-    succeeds(command("train", "--config", home / "tiny.yaml", "--output", home / "run", "--device", "cpu", *changes))
+    succeeds("train", *forked.arguments(home / "tiny.yaml", home / "run"), *changes)
     return home
 
 
@@ -119,16 +109,14 @@ def hundreds() -> list[str]:
     return lines
 
 
-def test_hundreds_of_hostile_lines_by_file_and_by_pipe(
-    model: Path, hundreds: list[str], tmp_path: Path, command: Command
-) -> None:
+def test_hundreds_of_hostile_lines_by_file_and_by_pipe(model: Path, hundreds: list[str], tmp_path: Path) -> None:
     ends = ("\n" if number % 3 else "\r\n" for number in range(299))  # the last line has none
     text = "\ufeff" + "".join(line + end for line, end in zip(hundreds, (*ends, ""), strict=True))
     (tmp_path / "in").write_bytes(text.encode())
-    translate = command("translate", "--model", model, "--device", "cpu")
+    translate = ("translate", "--model", model, "--device", "cpu")
 
-    piped = succeeds(translate, text.encode())
-    assert succeeds([*translate, "--input", str(tmp_path / "in"), "--output", str(tmp_path / "out")]) == b""
+    piped = succeeds(*translate, text=text.encode())
+    assert succeeds(*translate, "--input", tmp_path / "in", "--output", tmp_path / "out") == b""
     assert (tmp_path / "out").read_bytes() == piped
 
     assert piped.endswith(b"\n")
@@ -146,32 +134,28 @@ def test_hundreds_of_hostile_lines_by_file_and_by_pipe(
 # ----------------------------------------------------------------------------------------------- the model is one file
 
 
-def test_the_model_is_one_file(home: Path, model: Path, corpus: Path, tmp_path: Path, command: Command) -> None:
+def test_the_model_is_one_file(home: Path, model: Path, corpus: Path, tmp_path: Path) -> None:
     """Elsewhere, and with all that training left behind out of reach, the file alone translates the same."""
     text = (corpus / "test.en").read_bytes()
-    expected = succeeds(command("translate", "--model", home / "run"), text)
+    expected = succeeds("translate", "--model", home / "run", text=text)
     assert len(set(expected.splitlines())) > 15  # of 30 lines: the translations depend on the source
     (tmp_path / "elsewhere").mkdir()
     moved = shutil.copy(model, tmp_path / "elsewhere" / "german.bin")
     hidden = home.rename(home.with_name("hidden"))
     try:
-        assert succeeds(command("translate", "--model", moved), text) == expected
+        assert succeeds("translate", "--model", moved, text=text) == expected
     finally:
         hidden.rename(home)
 
 
-def test_scoring_a_model_is_scoring_its_translations(
-    model: Path, corpus: Path, tmp_path: Path, command: Command
-) -> None:
+def test_scoring_a_model_is_scoring_its_translations(model: Path, corpus: Path, tmp_path: Path) -> None:
     source, reference = corpus / "test.en", corpus / "test.de"
     search = ("--beam-size", 3, "--length-penalty", 0.5)
     by_hand = tmp_path / "by_hand"
-    succeeds(command("translate", "--model", model, "--input", source, "--output", by_hand, *search))
-    scored = succeeds(
-        command("evaluate", "--hypotheses", by_hand, "--reference", reference, "--json", tmp_path / "file.json")
-    )
+    succeeds("translate", "--model", model, "--input", source, "--output", by_hand, *search)
+    scored = succeeds("evaluate", "--hypotheses", by_hand, "--reference", reference, "--json", tmp_path / "file.json")
     more = ("--source", source, "--output", tmp_path / "saved", "--json", tmp_path / "model.json", *search)
-    assert succeeds(command("evaluate", "--model", model, "--reference", reference, *more)) == scored
+    assert succeeds("evaluate", "--model", model, "--reference", reference, *more) == scored
 
     assert (tmp_path / "saved").read_bytes() == by_hand.read_bytes()
     assert (tmp_path / "model.json").read_bytes() == (tmp_path / "file.json").read_bytes()
@@ -260,27 +244,27 @@ def test_a_damaged_model_is_refused_in_one_line(
     assert output == ""
 
 
-def test_a_training_state_is_no_model(home: Path, command: Command) -> None:
-    said = complaint(command("translate", "--model", home / "run" / "state.safetensors"), b"text\n")
+def test_a_training_state_is_no_model(home: Path) -> None:
+    said = complaint("--model", home / "run" / "state.safetensors", text=b"text\n")
     assert "state.safetensors: not a model of this toolkit, but a training state" in said
 
 
 # ----------------------------------------------------------------------------------------------------- input and output
 
 
-def test_invalid_utf8_is_named_by_its_line(model: Path, tmp_path: Path, command: Command) -> None:
+def test_invalid_utf8_is_named_by_its_line(model: Path, tmp_path: Path) -> None:
     text = b"fine\nfine too\nnot \xff fine\n"
     (tmp_path / "in").write_bytes(text)
     output = tmp_path / "out"
 
-    said = complaint(command("translate", "--model", model, "--input", tmp_path / "in", "--output", output))
+    said = complaint("--model", model, "--input", tmp_path / "in", "--output", output)
     assert "in, line 3: not valid UTF-8 (byte 0xff at column 5)" in said
-    said = complaint(command("translate", "--model", model, "--output", output), text)
+    said = complaint("--model", model, "--output", output, text=text)
     assert "standard input, line 3: not valid UTF-8 (byte 0xff at column 5)" in said
     assert list(tmp_path.iterdir()) == [tmp_path / "in"]
 
 
-def test_a_folder_that_cannot_be_written_to(model: Path, tmp_path: Path, command: Command) -> None:
+def test_a_folder_that_cannot_be_written_to(model: Path, tmp_path: Path) -> None:
     folder = tmp_path / "closed"
     folder.mkdir(mode=0o555)
     if os.access(folder, os.W_OK):  # root may write everywhere, but not even root there
@@ -288,7 +272,7 @@ def test_a_folder_that_cannot_be_written_to(model: Path, tmp_path: Path, command
         if not folder.is_dir():
             pytest.skip("run by root, and there is no folder that root cannot write to")
 
-    said = complaint(command("translate", "--model", model, "--output", folder / "out"), b"text\n")
+    said = complaint("--model", model, "--output", folder / "out", text=b"text\n")
     assert f"--output {folder / 'out'}: the folder {folder} cannot be written to" in said
 
 
