@@ -184,10 +184,11 @@ def _updates(metrics: Path) -> int:
     return int(yaml.safe_load(complete[-1])["step"]) if complete else 0
 
 
-def prepare(folder: Path, updates: int) -> None:
-    """Make the corpus, the text to translate, the configuration of endless training, and a model."""
+def prepare(folder: Path, updates: int, *sizes: str) -> None:
+    """Make the corpus, of the script's `sizes`, the text to translate, the configuration of endless training, and a
+    model."""
     script = [sys.executable, str(ROOT / "scripts" / "make_synthetic_corpus.py")]
-    _call([*script, "--output", str(folder), "--test", str(TEXT)])
+    _call([*script, "--output", str(folder), "--test", str(TEXT), *sizes])
     (folder / "test.en").rename(folder / "text.en")
     sides = {name: {"source": f"{name}.en", "target": f"{name}.de"} for name in ("train", "valid")}
     recipe: dict[str, Any] = yaml.safe_load((ROOT / "configs" / "demo.yaml").read_text(encoding="utf-8"))

@@ -119,7 +119,7 @@ def test_the_file_begins_when_the_others_work(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux's /proc")
 def test_all_three_run_at_once(tmp_path: Path) -> None:
     """Whether they are flat then is chance; that all three run at the same time, and are measured, is not."""
-    soak.prepare(tmp_path, updates=20)
+    soak.prepare(tmp_path, 10, "--train", "400", "--valid", "20")
     programs = soak.soak(tmp_path, soak.PROGRAMS, seconds=2)
     assert [program.name for program in programs] == ["training", "translating a pipe", "translating a file"]
     for program in programs:

@@ -103,7 +103,7 @@ def test_scores_and_translations_of_cut_text_are_of_whole_words(tmp_path: Path, 
         lines = [cut(line) for line in read_lines(tmp_path / name)]
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     config, output = config_of(tmp_path, joiner="@@"), tmp_path / "run"
-    assert train(config, output, "training.max_epochs=20") == 0
+    assert train(config, output, "training.max_epochs=12") == 0
     assert "validation references" not in capsys.readouterr().err
     written = tmp_path / "output"
     options = ["--beam-size", "1", "--output", str(written), "--device", "cpu", "--alignments", str(tmp_path / "links")]

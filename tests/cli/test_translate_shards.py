@@ -104,7 +104,7 @@ def killed_by(number: signal.Signals) -> Callable[[], object]:
     return lambda: signal.raise_signal(number)
 
 
-@pytest.mark.parametrize("chunk_lines", [1, 4, 25, 100])
+@pytest.mark.parametrize("chunk_lines", [1, 4, 100])
 @pytest.mark.parametrize(
     "options",
     [

@@ -252,10 +252,13 @@ def test_torchrun_restarts_a_killed_process(one: tuple[Path, Path], tmp_path: Pa
 def test_a_signal_to_one_process_during_validation_saves_and_ends_all(one: tuple[Path, Path], tmp_path: Path) -> None:
     config, alone = one
     output = tmp_path / "run"
-    process = start_torchrun(config, output)
-    signal_worker(output, after=10, number=signal.SIGTERM)  # then comes a validation
-    code, errors = finish(process)
-    assert code != 0
+    job = Job(2, "train", *arguments(config, output))
+    try:
+        wait_for_update(output, 10)  # then comes a validation
+        job.processes[1].send_signal(signal.SIGTERM)
+    finally:
+        code, errors = job.finish()
+    assert code == 128 + signal.SIGTERM
     assert "stopped by SIGTERM; the state is saved, continue with --resume" in errors
     code, errors = start(2, config, output, "--resume").finish()
     assert code == 0, errors

@@ -22,7 +22,7 @@ from tests.end_to_end.conftest import assert_same
 pytestmark = pytest.mark.slow
 NOUNS = {"dog": "Hund", "cat": "Kater", "man": "Mann", "bird": "Vogel"}
 VALIDATIONS = 3  # of the run below, that of the average counted
-EVERY = int(os.environ.get("NMT_PROOF_EVERY", 23))  # file operations; 1 tries all of them, in many minutes
+EVERY = int(os.environ.get("NMT_PROOF_EVERY", 37))  # file operations; 1 tries all of them, in many minutes
 
 
 class Answer(NamedTuple):

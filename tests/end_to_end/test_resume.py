@@ -89,15 +89,15 @@ NOHUP = pytest.mark.skipif(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN, re
     [(signal.SIGTERM, 143), (signal.SIGINT, 130), pytest.param(signal.SIGHUP, 129, marks=NOHUP)],
 )
 def test_signals_save_before_they_leave(
-    whole: tuple[Path, Path], tmp_path: Path, command: Command, number: signal.Signals, expected: int
+    whole: tuple[Path, Path], tmp_path: Path, number: signal.Signals, expected: int
 ) -> None:
     config, reference = whole
     output = tmp_path / "run"
-    process = start_afresh(command, config, output)
+    process = start(config, output)
     wait_until_training(output, process, 0)
     time.sleep(0.3)
     process.send_signal(number)
-    code, errors = finish(process)
+    code, errors = process.finish()
     assert code == expected, errors
     assert "the state is saved, continue with --resume" in errors
     saved = read_state(output / "state.safetensors").numbers["progress"]

@@ -11,6 +11,7 @@ import pytest
 
 from nmt.cli.translate import main
 from tests.end_to_end.conftest import finish
+from tests.end_to_end.forked import Job
 from tests.random_model import save_random_model, text
 
 pytestmark = pytest.mark.slow
@@ -87,17 +88,15 @@ def test_two_processes_write_what_one_writes(arguments: list[str], whole: bytes,
 
 def test_all_killed_and_resumed_by_another_number(arguments: list[str], whole: bytes, tmp_path: Path) -> None:
     output, parts = tmp_path / "out", tmp_path / "out.parts"
-    process = start(2, *arguments, "--output", str(output), "--chunk-lines", "1")
-    wait_for_a_chunk(parts)
-    process.kill()  # torchrun first, so that it tells nobody
-    for identity in workers(output).values():
-        os.kill(identity, signal.SIGKILL)
-    finish(process)
+    job = Job(2, "translate", *arguments, "--output", output, "--chunk-lines", 1)
+    try:
+        wait_for_a_chunk(parts)
+    finally:
+        job.kill()
     done = {path: path.stat().st_mtime_ns for path in parts.glob("*.done")}
     assert 0 < len(done) < LINES
     assert not output.exists()
-    process = start(3, *arguments, "--output", str(output), "--resume")
-    code, errors = finish(process)
+    code, errors = Job(3, "translate", *arguments, "--output", output, "--resume").finish()
     assert code == 0, errors
     assert errors.count(f"nmt-translate: resuming: {len(done)} of {LINES} chunks are finished") == 1
     assert output.read_bytes() == whole
@@ -139,19 +138,20 @@ def test_a_mistake_is_told_once(arguments: list[str], tmp_path: Path) -> None:
     """By the first process, also where others find it; and one that is found while translating by who finds it."""
     prefixes = tmp_path / "prefixes"
     prefixes.write_text("\n" * 6 + "dog\n" + "\n" * (LINES - 7), encoding="utf-8")  # of a blank line
-    for more, told in (
-        (("--output", "-", "--beam-size", "0"), "nmt-translate: 2 problems:"),
-        (("--output", str(tmp_path / "out"), "--prefix", str(prefixes)), "nmt-translate: error: line 7 "),
-        (
-            ("--output", str(tmp_path / "out"), "--bean-size", "3"),
-            "nmt-translate: error: --bean",
-        ),
+    for more, told, by_torchrun in (
+        (("--output", "-", "--beam-size", "0"), "nmt-translate: 2 problems:", False),
+        (("--output", str(tmp_path / "out"), "--prefix", str(prefixes)), "nmt-translate: error: line 7 ", True),
+        (("--output", str(tmp_path / "out"), "--bean-size", "3"), "nmt-translate: error: --bean", False),
     ):
-        code, errors = finish(start(2, *arguments, *more))
-        assert code != 0
+        if by_torchrun:
+            code, errors = finish(start(2, *arguments, *more))
+            assert code != 0
+            assert "exitcode  : 2 " in errors
+        else:
+            code, errors = Job(2, "translate", *arguments, *more).finish()
+            assert code == 2
         # Without what a busy machine waits for, and the glossary's warning, if its line was reached first.
         lines = [line for line in errors.splitlines() if ": waiting for " not in line and ": warning: " not in line]
         assert sum(line.startswith("nmt-translate: ") for line in lines) == 1, errors
         assert errors.count(told) == 1, errors
-        assert "exitcode  : 2 " in errors
         assert "nmt/cli" not in errors  # no traceback of ours

@@ -213,7 +213,7 @@ def test_neither_batches_nor_other_lines_change_what_is_drawn_for_a_line(transla
     generator = random.Random(2)
     lines = [*text, *(line[: len(line) // 2] for line in text), "", " ".join(text[:3])]  # one is cut into segments
     options = {**OPTIONS, "n_best": n_best}
-    for _ in range(3):
+    for _ in range(2):
         generator.shuffle(lines)
         alone = [
             next(reversed(list(translate(translator, [""] * i + [line], **options)))) for i, line in enumerate(lines)
