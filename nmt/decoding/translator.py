@@ -210,8 +210,7 @@ class Translator:
         line is asked for, when the model computes NaN, as with weights that are not finite.
         """
         checked(one_text({"lines": lines, "prefixes": prefixes, "constraints": constraints}))
-        if not isinstance(first, int | None) or (first or 0) < 0:
-            raise UserError(f"first is {first!r}; it must be an int of at least 0, or None")
+        _check_place(first)
         everyday: dict[str, Any] = {
             "beam_size": beam_size,
             "length_penalty": length_penalty,
@@ -256,8 +255,9 @@ class Translator:
     ) -> Iterator[list[list[Segment]]]:
         """The segments of each line, as many lines at a time as are translated together; for the rest see `translate`.
 
-        Raises UserError where a line cannot have its prefix or constraints.
+        Raises UserError for a `first` that is no place, and where a line cannot have its prefix or constraints.
         """
+        _check_place(first)
         decoding = options.decoding(self.decoding)
         reader = Reader(
             vocabularies=self.vocabularies,
@@ -281,6 +281,12 @@ class Translator:
         A text that is cut where they end is translated as the whole is, bit for bit, if no `waiting` is given.
         """
         return map(len, chunks(lines, _characters(options.decoding(self.decoding)), None))
+
+
+def _check_place(first: object) -> None:
+    """Raises UserError unless it is the number of a line, or None."""
+    if isinstance(first, bool) or not isinstance(first, int | None) or (first or 0) < 0:
+        raise UserError(f"first is {first!r}; it must be an int of at least 0, or None")
 
 
 def _characters(decoding: DecodingConfig) -> int:

@@ -10,6 +10,7 @@ import torch
 
 from nmt.config.schema import DecodingConfig, ModelConfig, SamplingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
+from nmt.decoding.options import TranslationOptions
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
 from nmt.models.seq2seq import Seq2Seq, build_model
@@ -288,10 +289,15 @@ def test_unknown_words_cannot_be_replaced_where_there_are_none(vocabularies, tex
         translate(translator, text, replace_unknown={})
 
 
-@pytest.mark.parametrize("first", [-5, "3", 1.0])
+@pytest.mark.parametrize("first", [-5, "3", 1.0, True])
 def test_a_place_that_is_none(vocabularies, first) -> None:
-    with pytest.raises(UserError, match=f"^first is {first!r}; it must be an int of at least 0, or None$"):
-        Translator([network(vocabularies)], vocabularies).translate([], first=first)
+    translator = Translator([network(vocabularies)], vocabularies)
+    for call in (
+        lambda: translator.translate([], first=first),
+        lambda: next(translator.read([], TranslationOptions(), first=first)),
+    ):
+        with pytest.raises(UserError, match=f"^first is {first!r}; it must be an int of at least 0, or None$"):
+            call()
 
 
 @pytest.mark.parametrize("rules", RULES, ids=str)
