@@ -22,8 +22,10 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' \
 		|| { echo "Python 3.10 to 3.13 is required; choose one with: make PYTHON=/path/to/python $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	@$(BIN)/python -m compileall -q nmt  # a command starts sooner where PYTHONDONTWRITEBYTECODE is set
+	@$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
+	@# Compiled by all cores, which pip does by one; where PYTHONDONTWRITEBYTECODE is set, no import would do it. Some
+	@# packages have files that are no Python of this version, and are never imported.
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib nmt || true
 	@touch $@
 
 demo: $(READY) ## Train a small model on a synthetic corpus, translate with it, and score it, in a few minutes

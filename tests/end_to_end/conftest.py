@@ -22,8 +22,16 @@ STATES = STATE, PREVIOUS_STATE = "state.safetensors", "state.1.safetensors"
 
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """600 training, 40 validation and 30 test pairs of the synthetic corpus."""
-    return make_synthetic_corpus(tmp_path_factory.mktemp("corpus"), train=600, valid=40, test=30)
+    """600 training, 40 validation and 30 test pairs of the synthetic corpus, of at most 7 words, which train fast."""
+    folder = make_synthetic_corpus(tmp_path_factory.mktemp("corpus"), train=2400, valid=200, test=150)
+    for name, count in (("train", 600), ("valid", 40), ("test", 30)):
+        paths = [folder / f"{name}.{kind}" for kind in ("en", "de", "align")]
+        rows = zip(*(path.read_text(encoding="utf-8").splitlines() for path in paths), strict=True)
+        short = [row for row in rows if max(len(side.split()) for side in row[:2]) <= 7][:count]
+        assert len(short) == count
+        for path, lines in zip(paths, zip(*short, strict=True), strict=True):
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8", newline="\n")
+    return folder
 
 
 def settings(corpus: Path) -> dict[str, Any]:

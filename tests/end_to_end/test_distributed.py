@@ -103,7 +103,7 @@ def one(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, P
 
 def test_two_processes_compute_the_updates_of_one(one: tuple[Path, Path], tmp_path: Path) -> None:
     config, alone = one
-    code, errors = finish(start_torchrun(config, tmp_path / "run"))
+    code, errors = start(2, config, tmp_path / "run").finish()
     assert code == 0, errors
     assert "2 processes, each with its share of every batch" in errors
     assert errors.count("epoch 1: ") == 1  # one log
@@ -117,7 +117,7 @@ def test_two_processes_compute_the_updates_of_one(one: tuple[Path, Path], tmp_pa
 @pytest.mark.parametrize("normalise_by", ["sentences", "none"])
 def test_two_processes_divide_by_what_all_have(normalise_by: str, corpus: Path, tmp_path: Path) -> None:
     """Also by nothing, where the gradients are summed over two accumulated batches of both; and with clipping."""
-    norm = {"sentences": 0.65, "none": 26.0}[normalise_by]
+    norm = {"sentences": 0.48, "none": 26.0}[normalise_by]
     few = {"max_updates": 8, "validate_every": 4, "save_every": None, "accumulate": 2, "gradient_clip_norm": norm}
     rate = {"optimizer": {"name": "sgd", "learning_rate": 0.01}}
     config = configuration(corpus, tmp_path, normalise_by=normalise_by, **few, **rate)
@@ -178,7 +178,7 @@ def test_two_processes_minimize_what_one_does(
         alone, both = (losses(tmp_path / str(processes), "train", name) for processes in (1, 2))
         assert len(alone) == 6
         assert both[:exact] == pytest.approx(alone[:exact], rel=1e-4)
-        assert both == pytest.approx(alone, rel=0.03)
+        assert both == pytest.approx(alone, rel=0.06)
 
 
 def test_a_killed_process_ends_the_job_and_resume_goes_on(one: tuple[Path, Path], tmp_path: Path) -> None:
@@ -245,6 +245,7 @@ def test_torchrun_restarts_a_killed_process(one: tuple[Path, Path], tmp_path: Pa
     code, errors = finish(process)
     assert code == 0, errors
     assert "process 0 of 2: another process of this training has ended" in errors  # torchrun's SIGTERM is not obeyed
+    assert "2 processes, each with its share of every batch" in errors
     assert re.search(r"resuming after update (6|12|18)", errors)
     assert losses(output, "train") == pytest.approx(losses(alone, "train"), rel=1e-4)
 
