@@ -11,7 +11,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from multiprocessing.connection import Connection
@@ -61,7 +61,8 @@ class Ended(NamedTuple):
 class Forked:
     """A process of a command (train, translate, …) that has been started; what it says on standard error is kept.
 
-    It reads nothing and what it writes is lost, unless connections take the places of these streams.
+    It reads nothing and what it writes is lost, unless connections take the places of these streams. What is to be
+    done in the process `before` the command begins is a function of a module, or a partial one.
     """
 
     def __init__(
@@ -70,12 +71,13 @@ class Forked:
         *arguments: object,
         environment: Mapping[str, str] | None = None,
         streams: Mapping[int, Connection] | None = None,
+        before: Callable[[], object] | None = None,
     ) -> None:
         descriptor, name = mkstemp(dir=_folder().name)
         os.close(descriptor)
         self._said = Path(name)
         words = [str(argument) for argument in arguments]
-        call = (command, words, name, dict(environment or {}), dict(streams or {}))
+        call = (command, words, name, dict(environment or {}), dict(streams or {}), before)
         self._process = _FORKING.Process(target=_run, args=call, daemon=True)
         self._process.start()
 
@@ -84,8 +86,10 @@ class Forked:
         return self._process.exitcode
 
     def send_signal(self, number: signal.Signals) -> None:
+        """As to any process, but to none if it has ended."""
         assert self._process.pid is not None
-        os.kill(self._process.pid, number)
+        with suppress(ProcessLookupError):
+            os.kill(self._process.pid, number)
 
     def kill(self) -> None:
         """End it, also if it stands still."""
@@ -158,9 +162,15 @@ def _write_all(feed: Connection, text: bytes) -> None:
 
 
 def _run(
-    command: str, arguments: Sequence[str], said: str, environment: Mapping[str, str], streams: Mapping[int, Connection]
+    command: str,
+    arguments: Sequence[str],
+    said: str,
+    environment: Mapping[str, str],
+    streams: Mapping[int, Connection],
+    before: Callable[[], object] | None,
 ) -> None:
     multiprocessing.set_start_method("fork", force=True)  # or the lock of tqdm is left behind where this is killed
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts commands in the background without it
     os.setsid()
     os.environ.update(environment)
     torch.set_num_threads(1)
@@ -174,6 +184,8 @@ def _run(
             os.close(opened)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - multiprocessing has closed the former
     sys.argv = [command, *arguments]
+    if before is not None:
+        before()
     try:
         sys.exit(getattr(start, command)())
     finally:

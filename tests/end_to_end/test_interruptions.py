@@ -4,20 +4,23 @@ Where test_resume.py kills at random moments of time, here the moments are those
 the disk.
 """
 
-import json
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
-from tests.conftest import ROOT, data_section
+from tests.conftest import data_section
 from tests.end_to_end.conftest import assert_same
+from tests.end_to_end.forked import Forked, arguments
+from tests.end_to_end.interrupted import DIED, die_at, wait_in_validation
 
 pytestmark = pytest.mark.slow
 NOUNS = {"dog": "Hund", "cat": "Kater", "man": "Mann", "bird": "Vogel"}
@@ -27,27 +30,31 @@ EVERY = int(os.environ.get("NMT_PROOF_EVERY", 37))  # file operations; 1 tries a
 
 class Answer(NamedTuple):
     code: int
-    operations: int
     errors: str
 
 
-Run = Callable[..., Answer]
+def run(config: Path, output: Path, *more: str, before: Callable[[], object] | None = None) -> Answer:
+    return Answer(*Forked("train", *arguments(config, output), *more, before=before).finish())
 
 
-@pytest.fixture(scope="module")
-def run() -> Iterator[Run]:
-    """run(config, output, "--resume", die_at=7): nmt-train as interrupted.py runs it."""
-    command = [sys.executable, "-m", "tests.end_to_end.interrupted"]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+def killed(config: Path, output: Path, *more: str, at: int) -> Answer:
+    """Run until just before that file operation."""
+    return run(config, output, *more, before=partial(die_at, at, output.parent / "operations"))
 
-        def ask(config: Path, output: Path, *more: str, **task: Any) -> Answer:
-            arguments = ["--config", str(config), "--output", str(output), "--device", "cpu", *more]
-            print(json.dumps({"arguments": arguments, **task}), file=process.stdin, flush=True)
-            return Answer(**json.loads(process.stdout.readline()))
 
-        yield ask
-        process.stdin.close()
-        assert process.wait(60) == 0
+def signalled(
+    config: Path, output: Path, *, validation: int, signals: Sequence[signal.Signals], pause: float = 0.0
+) -> Answer:
+    """Run until within that validation, and send the signals."""
+    told, telling = Pipe(duplex=False)
+    process = Forked("train", *arguments(config, output), before=partial(wait_in_validation, validation, telling))
+    telling.close()
+    with suppress(EOFError):  # it has ended before
+        assert told.recv_bytes() == b"here"
+        for number in signals:
+            process.send_signal(number)
+            time.sleep(pause)
+    return Answer(*process.finish())
 
 
 @pytest.fixture(scope="module")
@@ -82,25 +89,26 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, config: Path, run: Run) -> tuple[Path, int]:
+def whole(tmp_path_factory: pytest.TempPathFactory, config: Path) -> tuple[Path, int]:
     """The folder of a run that nothing interrupted, and its number of file operations."""
     folder = tmp_path_factory.mktemp("whole") / "run"
-    answer = run(config, folder)
+    counted = tmp_path_factory.mktemp("counted") / "operations"
+    answer = run(config, folder, before=partial(die_at, None, counted))
     assert answer.code == 0, answer.errors
-    return folder, answer.operations
+    return folder, int(counted.read_text(encoding="ascii"))
 
 
-def test_death_before_a_file_operation(whole: tuple[Path, int], tmp_path: Path, config: Path, run: Run) -> None:
+def test_death_before_a_file_operation(whole: tuple[Path, int], tmp_path: Path, config: Path) -> None:
     """The run and the cache it makes survive; so does every second one that is killed again while it is resumed."""
     reference, operations = whole
     assert operations > 250
     for number in range(1, operations + 1, EVERY):
         output = tmp_path / str(number) / "run"
         output.parent.mkdir()
-        assert run(config, output, die_at=number).code == 137
+        assert killed(config, output, at=number).code == DIED
         if number % 2:
-            again = run(config, output, "--resume", die_at=number % 59 + 1)
-            assert again.code in (0, 137), again.errors
+            again = killed(config, output, "--resume", at=number % 59 + 1)
+            assert again.code in (0, DIED), again.errors
         last = run(config, output, "--resume")
         assert last.code == 0, f"after a death before file operation {number}: {last.errors}"
         assert_same(reference, output)
@@ -113,14 +121,13 @@ def test_a_signal_within_validation_or_averaging(
     whole: tuple[Path, int],
     tmp_path: Path,
     config: Path,
-    run: Run,
     validation: int,
     number: signal.Signals,
     code: int,
 ) -> None:
     """The last validation is that of the average."""
     reference, _ = whole
-    answer = run(config, tmp_path / "run", validation=validation, signals=[number])
+    answer = signalled(config, tmp_path / "run", validation=validation, signals=[number])
     assert answer.code == code, answer.errors
     assert f"stopped by {number.name}; the state is saved, continue with --resume" in answer.errors
     assert "average of 2 checkpoints" not in answer.errors
@@ -130,7 +137,7 @@ def test_a_signal_within_validation_or_averaging(
 
 
 def test_a_cache_damaged_between_a_stop_and_its_resumption(
-    whole: tuple[Path, int], tmp_path: Path, config: Path, run: Run
+    whole: tuple[Path, int], tmp_path: Path, config: Path
 ) -> None:
     """One bit of a file of each kind: the run ends as if nothing had happened."""
     reference, _ = whole
@@ -139,7 +146,7 @@ def test_a_cache_damaged_between_a_stop_and_its_resumption(
     assert files.keys() == {".json", ".seal", ".model", ".ids", ".offsets", ".text", ".text_offsets"}
     for number, name in enumerate(files.values()):
         output = tmp_path / str(number) / "run"
-        assert run(config, output, validation=1, signals=[signal.SIGTERM]).code == 143
+        assert signalled(config, output, validation=1, signals=[signal.SIGTERM]).code == 143
         path = output.parent / name
         damaged = bytearray(path.read_bytes())
         damaged[len(damaged) // 2] ^= 1 << number % 8
@@ -150,7 +157,7 @@ def test_a_cache_damaged_between_a_stop_and_its_resumption(
         assert_same(reference, output)
 
 
-INT, TERM = int(signal.SIGINT), int(signal.SIGTERM)
+INT, TERM = signal.SIGINT, signal.SIGTERM
 
 
 @pytest.mark.parametrize(
@@ -165,10 +172,10 @@ INT, TERM = int(signal.SIGINT), int(signal.SIGTERM)
     ],
 )
 def test_several_signals_within_validation(
-    whole: tuple[Path, int], tmp_path: Path, config: Path, run: Run, signals: list[int], pause: float
+    whole: tuple[Path, int], tmp_path: Path, config: Path, signals: list[signal.Signals], pause: float
 ) -> None:
     """One line says that the run ends, whichever of them it answers; and it goes on from what was saved."""
-    answer = run(config, tmp_path / "run", validation=1, signals=signals, pause=pause)
+    answer = signalled(config, tmp_path / "run", validation=1, signals=signals, pause=pause)
     assert answer.code in (128 + INT, 128 + TERM), answer.errors
     assert "Traceback" not in answer.errors
     said = [line for line in answer.errors.splitlines() if "stopped by" in line or line.startswith("nmt-train:")]
