@@ -23,9 +23,10 @@ $(READY): pyproject.toml constraints.txt
 		|| { echo "Python 3.10 to 3.13 is required; choose one with: make PYTHON=/path/to/python $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
-	@# Compiled by all cores, which pip does by one; where PYTHONDONTWRITEBYTECODE is set, no import would do it. Some
-	@# packages have files that are no Python of this version, and are never imported.
-	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib nmt || true
+	@# Compiled on all cores (pip uses only one), for where PYTHONDONTWRITEBYTECODE is set, no import does it. Some
+	@# packages contain files that this version of Python cannot compile and never imports.
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
+	@$(BIN)/python -m compileall -q nmt
 	@touch $@
 
 demo: $(READY) ## Train a small model on a synthetic corpus, translate with it, and score it, in a few minutes

@@ -36,7 +36,7 @@ def in_batches(translator: Translator, lines: Sequence[str], size: int, **option
 def every_way(translator: Translator, lines: Sequence[str], **options: object) -> Iterator[tuple[str, Found]]:
     """The translations of `lines` in batches of several sizes and orders; the first are of batches of one."""
     for size in SIZES:
-        yield f"batches of {size}", in_batches(translator, lines, size, **options)
+        yield f"batches of {min(size, len(lines))}", in_batches(translator, lines, size, **options)
     order = random.Random(20161).sample(range(len(lines)), len(lines))
     translations = in_batches(translator, [lines[place] for place in order], SHUFFLED_SIZE, **options)
     back = sorted(range(len(lines)), key=order.__getitem__)

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector what collecting has made, 600,000 objects that stay to the end."""
+    """Spare the garbage collector what collecting has made, which stays to the end."""
     gc.collect()
     gc.freeze()
 

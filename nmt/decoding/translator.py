@@ -210,7 +210,6 @@ class Translator:
         line is asked for, when the model computes NaN, as with weights that are not finite.
         """
         checked(one_text({"lines": lines, "prefixes": prefixes, "constraints": constraints}))
-        _check_place(first)
         everyday: dict[str, Any] = {
             "beam_size": beam_size,
             "length_penalty": length_penalty,
@@ -255,9 +254,11 @@ class Translator:
     ) -> Iterator[list[list[Segment]]]:
         """The segments of each line, as many lines at a time as are translated together; for the rest see `translate`.
 
-        Raises UserError for a `first` that is no place, and where a line cannot have its prefix or constraints.
+        Raises UserError for a `first` that is no place, and, where its line is asked for, for one that cannot have its
+        prefix or constraints.
         """
-        _check_place(first)
+        if isinstance(first, bool) or not isinstance(first, int | None) or (first or 0) < 0:
+            raise UserError(f"first is {first!r}; it must be an int of at least 0, or None")
         decoding = options.decoding(self.decoding)
         reader = Reader(
             vocabularies=self.vocabularies,
@@ -268,12 +269,8 @@ class Translator:
             continuing=self._continuing_for(prefixes, constraints, options.glossary),
             numbered=first is not None,
         )
-        first = first or 0
-        characters = _characters(decoding)
         beside = {"prefixes": prefixes, "constraint lines": constraints}
-        for chunk, beginnings, phrases in alongside(chunks(lines, characters, waiting), beside):
-            yield checked(reader.segments(chunk, beginnings, phrases, first))
-            first += len(chunk)
+        return _segments(reader, alongside(chunks(lines, _characters(decoding), waiting), beside), first or 0)
 
     def together(self, lines: Iterable[str], options: TranslationOptions) -> Iterator[int]:
         """How many of the lines are translated together, then how many of the next, and so on.
@@ -283,10 +280,11 @@ class Translator:
         return map(len, chunks(lines, _characters(options.decoding(self.decoding)), None))
 
 
-def _check_place(first: object) -> None:
-    """Raises UserError unless it is the number of a line, or None."""
-    if isinstance(first, bool) or not isinstance(first, int | None) or (first or 0) < 0:
-        raise UserError(f"first is {first!r}; it must be an int of at least 0, or None")
+def _segments(reader: Reader, texts: Iterable[list[list[str]]], first: int) -> Iterator[list[list[Segment]]]:
+    """The segments of each chunk of lines, which are numbered from `first` on."""
+    for lines, prefixes, constraints in texts:
+        yield checked(reader.segments(lines, prefixes, constraints, first))
+        first += len(lines)
 
 
 def _characters(decoding: DecodingConfig) -> int:

@@ -55,17 +55,8 @@ def stopped(command: Sequence[str], signals: Sequence[int], *, after: float) -> 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux says which signals a process handles")
-@pytest.mark.parametrize(
-    ("module", "after", "signals"),
-    [
-        ("train", 0.0, [signal.SIGINT]),
-        ("translate", 0.05, [signal.SIGTERM, signal.SIGINT, signal.SIGINT]),
-        ("evaluate", 0.2, [signal.SIGINT]),
-        ("score", 0.5, [signal.SIGTERM, signal.SIGINT, signal.SIGINT]),
-        ("shortlist", 0.1, [signal.SIGINT]),
-        ("train", 0.3, [signal.SIGTERM, signal.SIGINT, signal.SIGINT]),
-    ],
-)
+@pytest.mark.parametrize(("module", "after"), list(zip(MODULES, (0.0, 0.05, 0.2, 0.5, 0.1), strict=True)))
+@pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGTERM, signal.SIGINT, signal.SIGINT]])
 def test_a_signal_during_imports(module: str, after: float, signals: list[signal.Signals]) -> None:
     code, errors = stopped([sys.executable, "-m", f"nmt.cli.{module}"], signals, after=after)
     said = {(number, f"{MODULES[module]}: {word}\n") for number, word in CODES.values()}

@@ -290,11 +290,11 @@ def test_unknown_words_cannot_be_replaced_where_there_are_none(vocabularies, tex
 
 
 @pytest.mark.parametrize("first", [-5, "3", 1.0, True])
-def test_a_place_that_is_none(vocabularies, first) -> None:
+def test_first_must_be_the_number_of_a_line(vocabularies, first) -> None:
     translator = Translator([network(vocabularies)], vocabularies)
     for call in (
         lambda: translator.translate([], first=first),
-        lambda: next(translator.read([], TranslationOptions(), first=first)),
+        lambda: translator.read([], TranslationOptions(), first=first),
     ):
         with pytest.raises(UserError, match=f"^first is {first!r}; it must be an int of at least 0, or None$"):
             call()

@@ -11,19 +11,22 @@ import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkstemp
-from threading import Thread
+from threading import Thread, Timer
 from typing import NamedTuple
 
 import torch
 from torch.distributed import TCPStore
 
 from nmt.cli import start
+
+PATIENCE = 300.0  # seconds that a process has
 
 _FORKING = multiprocessing.get_context("forkserver")
 _COMMANDS = [f"nmt.cli.{name}" for name in ("train", "translate", "evaluate")]
@@ -86,7 +89,7 @@ class Forked:
         return self._process.exitcode
 
     def send_signal(self, number: signal.Signals) -> None:
-        """As to any process, but to none if it has ended."""
+        """Does nothing if the process has ended."""
         assert self._process.pid is not None
         with suppress(ProcessLookupError):
             os.kill(self._process.pid, number)
@@ -98,7 +101,7 @@ class Forked:
 
     def finish(self) -> tuple[int, str]:
         """Wait for the end, at most five minutes; the exit code, and what was said."""
-        self._process.join(300)
+        self._process.join(PATIENCE)
         code = self._process.exitcode
         if code is None:
             self.kill()
@@ -108,7 +111,8 @@ class Forked:
 
     def peak(self) -> int:
         """The most memory that it had until it ended by itself, in MB, or 0 where nobody knows."""
-        return int(Path(f"{self._said}.peak").read_text(encoding="utf-8"))
+        path = Path(f"{self._said}.peak")
+        return int(path.read_text(encoding="ascii") or 0) if path.exists() else 0
 
 
 def run(command: str, *arguments: object, text: bytes = b"") -> Ended:
@@ -118,12 +122,16 @@ def run(command: str, *arguments: object, text: bytes = b"") -> Ended:
     process = Forked(command, *arguments, streams={0: source, 1: sink})
     source.close()
     sink.close()
-    feeding = Thread(target=_write_all, args=(feed, text))
+    feeding = Thread(target=_write_all, args=(feed, text), daemon=True)
     feeding.start()
+    deadline = Timer(PATIENCE, process.kill)
+    deadline.daemon = True
+    deadline.start()
     with open(os.dup(result.fileno()), "rb") as pipe:
         output = pipe.read()
     result.close()
     code, errors = process.finish()
+    deadline.cancel()
     feeding.join()
     return Ended(code, output, errors, process.peak())
 
@@ -141,13 +149,17 @@ class Job:
         ]
 
     def finish(self) -> tuple[int, str]:
-        """Wait for the end of all; the first exit code but 0, and what they said, one after the other."""
-        try:
-            ended = [process.finish() for process in self.processes]
-        finally:
-            self.kill()
-        codes = [code for code, _ in ended if code]
-        return (codes or [0])[0], "".join(said for _, said in ended)
+        """Wait for the end of all; the first exit code but 0, and what they said, one after the other.
+
+        `codes` then has the exit codes of all.
+        """
+        deadline = time.monotonic() + PATIENCE
+        while any(process.poll() is None for process in self.processes) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self.kill()  # what still runs, whose code is then that of the signal
+        ended = [process.finish() for process in self.processes]
+        self.codes = [code for code, _ in ended]
+        return next(filter(None, self.codes), 0), "".join(said for _, said in ended)
 
     def kill(self) -> None:
         for process in self.processes:
@@ -184,12 +196,13 @@ def _run(
             os.close(opened)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - multiprocessing has closed the former
     sys.argv = [command, *arguments]
+    peak = os.open(f"{said}.peak", os.O_WRONLY | os.O_CREAT)
     if before is not None:
         before()
     try:
         sys.exit(getattr(start, command)())
     finally:
-        Path(f"{said}.peak").write_text(str(_peak()), encoding="utf-8")
+        os.write(peak, str(_peak()).encode())
 
 
 def _peak() -> int:

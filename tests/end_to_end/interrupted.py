@@ -17,7 +17,7 @@ def die_at(number: int | None, counted: Path) -> None:
 
     Their number so far stands in the file `counted`. What a file operation is, tests/torture/operations.py says.
     """
-    descriptor = os.open(counted, os.O_WRONLY | os.O_CREAT)
+    descriptor = os.open(counted, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
 
     def strike(operations: int, operation: Operation) -> None:
         os.pwrite(descriptor, str(operations).encode(), 0)
@@ -27,14 +27,14 @@ def die_at(number: int | None, counted: Path) -> None:
     Operations(strike, dies_halfway=lambda operations: operations == number).install()
 
 
-def wait_in_validation(number: int, told: Connection) -> None:
+def wait_in_validation(number: int, telling: Connection) -> None:
     """Within the `number`-th validation say so, and wait for what comes."""
     original, calls = validation_metrics.corpus_loss, []
 
     def waiting(*arguments: Any) -> dict[str, float]:
         calls.append(1)
         if len(calls) == number:
-            told.send_bytes(b"here")
+            telling.send_bytes(b"here")
             for _ in range(6000):  # no single sleep: a signal just before it would not end it
                 time.sleep(0.01)
         return original(*arguments)

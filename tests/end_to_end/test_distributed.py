@@ -157,15 +157,15 @@ def test_two_processes_guide_attention_as_one_does(corpus: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("objective", "more", "exact"),
+    ("objective", "more", "exact", "bound"),
     [
-        ({"minimum_risk": {"size": 5, "metric": "chrf", "cross_entropy": 0.1}}, ["expected_risk"], 6),
-        ({"r_drop": {"weight": 5.0}, "scheduled_sampling": {"probability": 1.0, "updates": 1}}, [], 1),
+        ({"minimum_risk": {"size": 5, "metric": "chrf", "cross_entropy": 0.1}}, ["expected_risk"], 6, 1e-4),
+        ({"r_drop": {"weight": 5.0}, "scheduled_sampling": {"probability": 1.0, "updates": 1}}, [], 1, 0.06),
     ],
     ids=["risk", "r-drop and sampling"],
 )
 def test_two_processes_minimize_what_one_does(
-    objective: dict[str, Any], more: list[str], exact: int, corpus: Path, tmp_path: Path
+    objective: dict[str, Any], more: list[str], exact: int, bound: float, corpus: Path, tmp_path: Path
 ) -> None:
     """For the risk, each samples for its own pairs what one process samples for them. R-Drop has masks that leave out
     nothing; from the second update on, each process draws words of its own, which matter little to a new model."""
@@ -178,7 +178,7 @@ def test_two_processes_minimize_what_one_does(
         alone, both = (losses(tmp_path / str(processes), "train", name) for processes in (1, 2))
         assert len(alone) == 6
         assert both[:exact] == pytest.approx(alone[:exact], rel=1e-4)
-        assert both == pytest.approx(alone, rel=0.06)
+        assert both == pytest.approx(alone, rel=bound)
 
 
 def test_a_killed_process_ends_the_job_and_resume_goes_on(one: tuple[Path, Path], tmp_path: Path) -> None:
@@ -253,13 +253,10 @@ def test_torchrun_restarts_a_killed_process(one: tuple[Path, Path], tmp_path: Pa
 def test_a_signal_to_one_process_during_validation_saves_and_ends_all(one: tuple[Path, Path], tmp_path: Path) -> None:
     config, alone = one
     output = tmp_path / "run"
-    job = Job(2, "train", *arguments(config, output))
-    try:
-        wait_for_update(output, 10)  # then comes a validation
-        job.processes[1].send_signal(signal.SIGTERM)
-    finally:
-        code, errors = job.finish()
-    assert code == 128 + signal.SIGTERM
+    process = start_torchrun(config, output)
+    signal_worker(output, after=10, number=signal.SIGTERM)  # then comes a validation
+    code, errors = finish(process)
+    assert code != 0
     assert "stopped by SIGTERM; the state is saved, continue with --resume" in errors
     code, errors = start(2, config, output, "--resume").finish()
     assert code == 0, errors

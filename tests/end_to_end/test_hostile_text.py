@@ -68,7 +68,7 @@ WORDS = [
     "\u2028",
 ]
 LONG = ["😀", "\x00", "▁", "\u0301"]
-LENGTHS = {"bpe": 10_000, "bytes": 2_500, "words": 10_000}  # of words of these, of which the first has four bytes
+LENGTHS = {"bpe": 10_000, "bytes": 2_500, "words": 10_000}  # of a word of them; 😀 has four bytes
 BLANK = ["", " ", "\t \t", "\r", "\r\r", " " * 3000, "\u3000\u2003", "\ufeff"]
 
 
@@ -203,10 +203,8 @@ def test_many_random_lines(kind: str, tmp_path: Path, capsys: pytest.CaptureFixt
 @pytest.mark.parametrize("invalid", [b"\xff", b"\xed\xa0\x80"], ids=["never a byte of it", "half of a surrogate pair"])
 def test_invalid_utf8_after_every_kind_of_line_break(invalid: bytes, tmp_path: Path) -> None:
     """Its line is counted as files count lines, and what was already written is whole lines."""
-    model, lines = (
-        random_model("bpe", tmp_path / "model"),
-        [line for line in hostile(150, LENGTHS["bpe"]) if len(line) < 500][:120],
-    )
+    model = random_model("bpe", tmp_path / "model")
+    lines = [line for line in hostile(150, LENGTHS["bpe"]) if len(line) < 500][:120]
     valid = "".join(f"{line}\n" for line in lines).encode()
     text = valid + b"the dog " + invalid + b" runs\n" + valid
     (tmp_path / "source").write_bytes(text)

@@ -25,7 +25,7 @@ from tests.end_to_end.interrupted import DIED, die_at, wait_in_validation
 pytestmark = pytest.mark.slow
 NOUNS = {"dog": "Hund", "cat": "Kater", "man": "Mann", "bird": "Vogel"}
 VALIDATIONS = 3  # of the run below, that of the average counted
-EVERY = int(os.environ.get("NMT_PROOF_EVERY", 37))  # file operations; 1 tries all of them, in many minutes
+EVERY = int(os.environ.get("NMT_PROOF_EVERY", 23))  # file operations; 1 tries all of them, in many minutes
 
 
 class Answer(NamedTuple):
@@ -33,23 +33,23 @@ class Answer(NamedTuple):
     errors: str
 
 
-def run(config: Path, output: Path, *more: str, before: Callable[[], object] | None = None) -> Answer:
+def trained(config: Path, output: Path, *more: str, before: Callable[[], object] | None = None) -> Answer:
     return Answer(*Forked("train", *arguments(config, output), *more, before=before).finish())
 
 
 def killed(config: Path, output: Path, *more: str, at: int) -> Answer:
-    """Run until just before that file operation."""
-    return run(config, output, *more, before=partial(die_at, at, output.parent / "operations"))
+    """Train until that file operation; of a write half is done."""
+    return trained(config, output, *more, before=partial(die_at, at, output.parent / "operations"))
 
 
 def signalled(
     config: Path, output: Path, *, validation: int, signals: Sequence[signal.Signals], pause: float = 0.0
 ) -> Answer:
-    """Run until within that validation, and send the signals."""
+    """Train until within that validation, and send the signals."""
     told, telling = Pipe(duplex=False)
     process = Forked("train", *arguments(config, output), before=partial(wait_in_validation, validation, telling))
     telling.close()
-    with suppress(EOFError):  # it has ended before
+    with told, suppress(EOFError):  # it has ended before
         assert told.recv_bytes() == b"here"
         for number in signals:
             process.send_signal(number)
@@ -93,7 +93,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, config: Path) -> tuple[Path,
     """The folder of a run that nothing interrupted, and its number of file operations."""
     folder = tmp_path_factory.mktemp("whole") / "run"
     counted = tmp_path_factory.mktemp("counted") / "operations"
-    answer = run(config, folder, before=partial(die_at, None, counted))
+    answer = trained(config, folder, before=partial(die_at, None, counted))
     assert answer.code == 0, answer.errors
     return folder, int(counted.read_text(encoding="ascii"))
 
@@ -102,6 +102,7 @@ def test_death_before_a_file_operation(whole: tuple[Path, int], tmp_path: Path, 
     """The run and the cache it makes survive; so does every second one that is killed again while it is resumed."""
     reference, operations = whole
     assert operations > 250
+    resumed = 0
     for number in range(1, operations + 1, EVERY):
         output = tmp_path / str(number) / "run"
         output.parent.mkdir()
@@ -109,10 +110,12 @@ def test_death_before_a_file_operation(whole: tuple[Path, int], tmp_path: Path, 
         if number % 2:
             again = killed(config, output, "--resume", at=number % 59 + 1)
             assert again.code in (0, DIED), again.errors
-        last = run(config, output, "--resume")
+        last = trained(config, output, "--resume")
+        resumed += "resuming after update" in last.errors
         assert last.code == 0, f"after a death before file operation {number}: {last.errors}"
         assert_same(reference, output)
         assert list(output.rglob("*.partial")) == []
+    assert resumed > operations // EVERY // 3  # the others died before the first state was saved
 
 
 @pytest.mark.parametrize("validation", range(1, VALIDATIONS + 1))
@@ -131,7 +134,7 @@ def test_a_signal_within_validation_or_averaging(
     assert answer.code == code, answer.errors
     assert f"stopped by {number.name}; the state is saved, continue with --resume" in answer.errors
     assert "average of 2 checkpoints" not in answer.errors
-    last = run(config, tmp_path / "run", "--resume")
+    last = trained(config, tmp_path / "run", "--resume")
     assert last.code == 0, last.errors
     assert_same(reference, tmp_path / "run")
 
@@ -151,7 +154,7 @@ def test_a_cache_damaged_between_a_stop_and_its_resumption(
         damaged = bytearray(path.read_bytes())
         damaged[len(damaged) // 2] ^= 1 << number % 8
         path.write_bytes(damaged)
-        last = run(config, output, "--resume")
+        last = trained(config, output, "--resume")
         assert last.code == 0, f"{name}: {last.errors}"
         assert last.errors.count("damaged, or of another version, and rebuilt") == 1, name
         assert_same(reference, output)
@@ -180,6 +183,6 @@ def test_several_signals_within_validation(
     assert "Traceback" not in answer.errors
     said = [line for line in answer.errors.splitlines() if "stopped by" in line or line.startswith("nmt-train:")]
     assert len(said) == 1, answer.errors
-    last = run(config, tmp_path / "run", "--resume")
+    last = trained(config, tmp_path / "run", "--resume")
     assert last.code == 0, last.errors
     assert_same(whole[0], tmp_path / "run")

@@ -21,7 +21,6 @@ CHANGES: dict[str, Any] = {  # of `settings`; GRU units, Adam, and float32 by on
         "decoder": {"cell": "lstm", "hidden_size": 32, "dropout": 0.2},
     },
     "training": {
-        "precision": "bfloat16",
         "optimizer": {"name": "sgd", "learning_rate": 0.5, "momentum": 0.9},
     },
 }
@@ -46,7 +45,7 @@ def finish(process: "subprocess.Popen[bytes]") -> str:
 def test_two_runs_alike(tiny: Callable[..., Path], tmp_path: Path, command: Command) -> None:
     """Weights, moments, random states, checkpoints, the average, measurements and TensorBoard's, bit for bit.
 
-    LSTM units in bfloat16 with SGD, dropout, and subword sampling, by two threads.
+    LSTM units with SGD, dropout, and subword sampling, by two threads.
     """
     config = tiny(**CHANGES)
     outputs = [tmp_path / name for name in ("first", "second")]

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -16,7 +17,7 @@ from tests.end_to_end.conftest import assert_same, finish, settings
 from tests.end_to_end.forked import Forked, arguments
 
 Command = Callable[..., list[str]]
-KILLS = 5
+KILLS = 4  # after the first save
 
 pytestmark = pytest.mark.slow
 
@@ -45,39 +46,43 @@ def whole(tmp_path_factory: pytest.TempPathFactory, corpus: Path, command: Comma
     return config, folder / "run"
 
 
-def wait_until_training(output: Path, process: "Forked | subprocess.Popen[str]", lines: int) -> None:
-    """Wait until the log has a further line that only the training loop writes, or the process has ended."""
+def wait_until_training(output: Path, process: Forked) -> None:
+    """Wait until the log has a line that only the training loop writes, or the process has ended."""
     log = output / "train.log"
     deadline = time.monotonic() + 120
     while process.poll() is None and time.monotonic() < deadline:
-        if log.exists() and training_lines(log) > lines:
+        if log.exists() and "batches, " in log.read_text(encoding="utf-8"):
             return
         time.sleep(0.01)
 
 
-def training_lines(log: Path) -> int:
-    text = log.read_text(encoding="utf-8") if log.exists() else ""
-    return text.count("batches, ") + text.count("resuming after")
+def saved_update(output: Path) -> int:
+    """The update of the saved state; 0 if there is none yet."""
+    state = output / "state.safetensors"
+    return int(read_state(state).numbers["progress"]["update"]) if state.exists() else 0
 
 
 def test_kill_9_at_random_moments(whole: tuple[Path, Path], tmp_path: Path) -> None:
+    """Once before the first update, in an empty folder or while the corpus is prepared, and then after each has saved
+    further updates."""
     config, reference = whole
     output = tmp_path / "run"
     moments = random.Random(20)
-    kills = 0
-    while kills < KILLS:
+    for kill in range(1 + KILLS):
+        before = saved_update(output)
         process = start(config, output, "--resume")
-        if kills == 0:
-            time.sleep(moments.uniform(0.0, 0.1))  # before the first update: preparation, an empty folder
-        else:
-            wait_until_training(output, process, training_lines(output / "train.log"))
-            time.sleep(moments.uniform(0.05, 0.4))
+        while kill and process.poll() is None and saved_update(output) == before:
+            time.sleep(0.01)
+        time.sleep(moments.uniform(0.0, 0.2))
         process.send_signal(signal.SIGKILL)
         code, errors = process.finish()
         assert code == -signal.SIGKILL, f"the run ended before it could be killed {KILLS} times: {errors}"
-        kills += 1
     code, errors = start(config, output, "--resume").finish()
     assert code == 0, errors
+    log = (output / "train.log").read_text(encoding="utf-8")
+    resumed = [int(update) for update in re.findall(r"resuming after update (\d+)", log)]
+    assert len(resumed) == KILLS
+    assert resumed == sorted(set(resumed))
     assert_same(reference, output)
 
 
@@ -94,7 +99,7 @@ def test_signals_save_before_they_leave(
     config, reference = whole
     output = tmp_path / "run"
     process = start(config, output)
-    wait_until_training(output, process, 0)
+    wait_until_training(output, process)
     time.sleep(0.3)
     process.send_signal(number)
     code, errors = process.finish()
@@ -138,7 +143,7 @@ def test_folders_are_refused(whole: tuple[Path, Path], tmp_path: Path) -> None:
     busy = tmp_path / "busy"
     first = start(config, busy)
     try:
-        wait_until_training(busy, first, 0)
+        wait_until_training(busy, first)
         code, errors = start(config, busy, "--resume").finish()
         assert code == 2
         assert "in use by another training" in errors
