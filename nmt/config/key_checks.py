@@ -57,6 +57,7 @@ def check_keys(tree: Any, base: Path | None) -> Checked:
     doubtful: list[KeyPath] = []
     missing: set[KeyPath] = set()
     meant: set[KeyPath] = set()  # by unknown keys
+    listed: set[KeyPath] = set()  # sections whose keys were said, with the first unknown one
 
     def told() -> list[Problem]:
         misspelt = missing & meant
@@ -73,13 +74,14 @@ def check_keys(tree: Any, base: Path | None) -> Checked:
                 if len(told()) > MOST_PROBLEMS:
                     return Checked(None, told(), doubtful)
                 if path not in problems:  # every alternative of a value such as "1 epoch" or 500 has its own error
-                    problems[path] = _problem(path, kind, tree)
+                    problems[path] = _problem(path, kind, tree, is_listed=path[:-1] in listed)
                     intended = _doubtful(path, kind, tree)
                     doubtful += intended
                     if kind == "missing":
                         missing.add(path)
-                    elif kind == "extra_forbidden" and len(intended) == 1:
-                        meant.update(intended)
+                    elif kind == "extra_forbidden":
+                        listed.add(path[:-1])
+                        meant.update(intended if len(intended) == 1 else ())
                     mended = _mended(path, kind, mended, len(problems))
             tree = mended
     return Checked(None, told(), doubtful)
@@ -160,10 +162,11 @@ def _key_path(error: ErrorDetails) -> KeyPath:
     return (*path, "name") if error["type"].startswith("union_tag") else path
 
 
-def _problem(path: KeyPath, kind: str, tree: Any) -> Problem:
+def _problem(path: KeyPath, kind: str, tree: Any, *, is_listed: bool) -> Problem:
+    """What is wrong with a key; with `is_listed`, the keys of its section have been said already."""
     around, section = value_at(tree, path[:-1]), schema_at(path[:-1], tree)
     if kind == "extra_forbidden":
-        return Problem(path, _unknown_key(path, around, section))
+        return Problem(path, _unknown_key(path, around, section, is_listed=is_listed))
     if kind == "union_tag_invalid":
         return Problem(path, unknown_choice(around["name"], list(variants(section))))
     schema = schema_at(path, tree) if path else whole_schema()
@@ -184,10 +187,11 @@ def _wrong_value(path: KeyPath, value: Any, schema: Schema) -> str:
     return joined(shown + text, empty, nearest_hint(value, choices(schema)), rule)
 
 
-def _unknown_key(path: KeyPath, around: Any, section: Schema) -> str:
+def _unknown_key(path: KeyPath, around: Any, section: Schema, *, is_listed: bool) -> str:
     siblings = keys(section, around)
     where = f"allowed when the name is {around['name']}" if variants(section) else "allowed here"
-    return joined("unknown key", _hint(path, siblings), f"{where}: {', '.join(siblings)}")
+    rule = "" if is_listed else f"{where}: {', '.join(siblings)}"
+    return joined("unknown key", _hint(path, siblings), rule)
 
 
 def _hint(path: KeyPath, siblings: list[str]) -> str:

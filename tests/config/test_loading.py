@@ -140,6 +140,16 @@ def test_one_mistake(messages: Messages, snippet: str, expected: str) -> None:
     assert expected in message
 
 
+def test_what_a_section_allows_is_said_with_its_first_unknown_key(messages: Messages) -> None:
+    said = messages("model:\n  encodr: {}\n  zzz: 1\n  encoder: {layer: 2}\ndecoding: {zzz: 1, beams: 3}")
+    first, second, third, fourth, fifth = (line.partition(": ")[2] for line in said)
+    assert first.startswith("model.encodr: unknown key; nearest: encoder; allowed here: embedding_size,")
+    assert second == "model.zzz: unknown key"
+    assert third.startswith("model.encoder.layer: unknown key; nearest: layers; allowed here: cell,")
+    assert fourth.startswith("decoding.zzz: unknown key; allowed here: beam_size,")
+    assert fifth == "decoding.beams: unknown key; nearest: beam_size"
+
+
 def test_missing_keys(messages: Messages) -> None:
     assert messages("data:\n  train:\n  - source: a\n  valid: {}") == [
         "my.yaml, line 1: data.source_language: this key is missing; allowed: text",
