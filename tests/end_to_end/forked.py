@@ -8,7 +8,6 @@ depend on this need processes of their own, or torchrun's.
 import atexit
 import multiprocessing
 import os
-import re
 import signal
 import sys
 import time
@@ -25,6 +24,7 @@ import torch
 from torch.distributed import TCPStore
 
 from nmt.cli import start
+from nmt.training.dry_run import resident
 
 PATIENCE = 300.0  # seconds that a process has
 
@@ -202,14 +202,5 @@ def _run(
     try:
         sys.exit(getattr(start, command)())
     finally:
-        os.write(peak, str(_peak()).encode())
-
-
-def _peak() -> int:
-    """The most memory that this process has had, in MB, or 0 where nobody knows.
-
-    Not by `resource`, which counts what the process that forked this one has used.
-    """
-    status = Path("/proc/self/status")
-    peak = re.search(r"VmHWM:\s+(\d+) kB", status.read_text(encoding="utf-8")) if status.exists() else None
-    return int(peak[1]) // 1024 if peak else 0
+        if Path("/proc/self/status").exists():  # not `resource`, which counts what the forking process has used
+            os.write(peak, str(resident("VmHWM") // 2**20).encode())
