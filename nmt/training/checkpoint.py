@@ -114,17 +114,18 @@ def _restore(state: State, model: nn.Module, optimizer: Optimizer, average: Mapp
         _check_like(f"average.{name}", averages[name], weight)
         weight.copy_(averages[name])
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    kept = next(_MOMENTS[kind] for kind in type(optimizer).__mro__ if kind in _MOMENTS)
     moments: dict[int, dict[str, Tensor]] = {}
     for name, tensor in with_prefix(state.tensors, "optimizer.").items():
         index, _, moment = name.partition(".")
-        if not (index.isdecimal() and int(index) < len(parameters) and moment in _MOMENTS[type(optimizer)]):
+        if not (index.isdecimal() and int(index) < len(parameters) and moment in kept):
             raise ValueError(f"optimizer.{name[:100]}: of another optimizer")
         if moment != _STEP:
             _check_like(f"optimizer.{name}", tensor, parameters[int(index)])
         elif tensor.shape or tensor.dtype != torch.float32:
             raise ValueError(f"optimizer.{name}: not one number")
         moments.setdefault(int(index), {})[moment] = tensor
-    if any(len(of_parameter) < len(_MOMENTS[type(optimizer)]) for of_parameter in moments.values()):
+    if any(len(of_parameter) < len(kept) for of_parameter in moments.values()):
         raise ValueError("the optimizer's state is not complete")
     optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
     saved = with_prefix(state.tensors, f"random.{rank}.")

@@ -3,9 +3,10 @@
 A schedule is a factor on the configured learning rate; its state is a few numbers, saved with the checkpoint.
 """
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import nn
@@ -26,23 +27,40 @@ from nmt.config.schema import (
 from nmt.errors import UserError, counted
 from nmt.evaluation.metrics import METRICS
 
+AnyOptimizer = TypeVar("AnyOptimizer", bound=Optimizer)
+
+
+def _uncompiled(kind: type[AnyOptimizer]) -> type[AnyOptimizer]:
+    """The optimizer, whose methods do not import PyTorch's compiler, which takes as long as importing PyTorch.
+
+    It wraps these methods to keep them out of a compiled program, and a wrapper imports it first. Nothing is compiled
+    here, and without it only one thing is left to do: `step` computes no gradients.
+    """
+    wrapped = ("step", "add_param_group", "zero_grad", "state_dict", "load_state_dict")
+    methods = {name: inspect.unwrap(getattr(kind, name)) for name in wrapped}
+    return type(kind.__name__, (kind,), {**methods, "step": torch.no_grad()(methods["step"])})
+
+
+_SGD = _uncompiled(torch.optim.SGD)
+_ADAMS = {"adam": _uncompiled(torch.optim.Adam), "adamw": _uncompiled(torch.optim.AdamW)}
+_ADADELTA = _uncompiled(torch.optim.Adadelta)
+
 
 def _sgd(parameters: Iterable[nn.Parameter], config: SGDConfig) -> Optimizer:
-    return torch.optim.SGD(
+    return _SGD(
         parameters, config.learning_rate, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
     )
 
 
 def _adam(parameters: Iterable[nn.Parameter], config: AdamConfig) -> Optimizer:
-    kind = torch.optim.AdamW if config.name == "adamw" else torch.optim.Adam
     betas = (config.beta1, config.beta2)
-    return kind(
+    return _ADAMS[config.name](
         parameters, config.learning_rate, betas=betas, eps=config.epsilon, weight_decay=config.weight_decay, fused=True
     )
 
 
 def _adadelta(parameters: Iterable[nn.Parameter], config: AdadeltaConfig) -> Optimizer:
-    return torch.optim.Adadelta(
+    return _ADADELTA(
         parameters, config.learning_rate, rho=config.rho, eps=config.epsilon, weight_decay=config.weight_decay
     )
 

@@ -397,16 +397,21 @@ def test_each_call_logs_to_its_own_folder(
 
 @pytest.mark.slow
 def test_the_command(tmp_path: Path, tiny: Path) -> None:
-    """It starts; nothing but the log, and no warning, reaches stderr."""
+    """Nothing but the log, and no warning, reaches stderr; PyTorch's compiler is not imported."""
     program = Path(sys.executable).with_name("nmt-train")
     if not program.exists():
         pytest.skip("nmt-train is not installed beside this Python")
     command = [program, "--config", tiny, "--output", tmp_path / "run", "--set", "training.max_updates=2"]
-    process = subprocess.run(command, capture_output=True, text=True, check=False, encoding="utf-8")
+    environment = {**os.environ, "PYTHONPROFILEIMPORTTIME": "1"}  # a line on stderr for each import
+    process = subprocess.run(command, capture_output=True, text=True, check=False, encoding="utf-8", env=environment)
     assert process.returncode == 0
     assert process.stdout == ""
     log = (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
-    assert process.stderr.splitlines() == [line[20:] for line in log.splitlines()]
+    told = process.stderr.splitlines()
+    imported = [line.split("|")[-1].strip() for line in told if line.startswith("import time:")]
+    assert "torch.optim" in imported
+    assert "torch._dynamo" not in imported
+    assert [line for line in told if not line.startswith("import time:")] == [line[20:] for line in log.splitlines()]
 
 
 # -------------------------------------------------------------------------------------------------- while it is running

@@ -193,6 +193,38 @@ def test_first_step_by_hand(settings: dict[str, Any], expected: float) -> None:
     assert weight.item() == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "options"),
+    [
+        ("sgd", torch.optim.SGD, {"fused": True, "momentum": 0.5}),
+        ("adam", torch.optim.Adam, {"fused": True}),
+        ("adamw", torch.optim.AdamW, {"fused": True}),
+        ("adadelta", torch.optim.Adadelta, {"rho": 0.95}),
+    ],
+)
+def test_steps_are_those_of_pytorch_to_the_bit(name: str, kind: type[Any], options: dict[str, Any]) -> None:
+    """They do without its wrappers; the state, too, before and after it is saved and loaded."""
+    start = torch.randn(5, 3, generator=torch.Generator().manual_seed(1))
+    settings = {"name": name, "learning_rate": 0.1, "weight_decay": 0.01}
+    weights = [nn.Parameter(start.clone()), nn.Parameter(start.clone())]
+    if name == "sgd":
+        settings["momentum"] = 0.5
+    ours = build_optimizer(weights[:1], training(optimizer=settings))
+    theirs = kind(weights[1:], lr=0.1, weight_decay=0.01, **options)
+    for _ in range(5):
+        for weight, optimizer in zip(weights, (ours, theirs), strict=True):
+            optimizer.zero_grad()
+            weight.pow(4).sum().backward()
+            optimizer.step()
+            optimizer.load_state_dict(optimizer.state_dict())
+        assert torch.equal(*weights)
+    (state,), (expected,) = (optimizer.state_dict()["state"].values() for optimizer in (ours, theirs))
+    assert {name: value.tolist() for name, value in state.items()} == {
+        name: value.tolist() for name, value in expected.items()
+    }
+    assert not torch.equal(weights[0], start)
+
+
 @pytest.mark.parametrize("name", ["sgd", "adam", "adamw", "adadelta"])
 def test_only_matrices_decay(name: str) -> None:
     """Without a gradient from the loss, only what decays moves."""
