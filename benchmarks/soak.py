@@ -16,6 +16,7 @@ exit code is 1 when something is not flat. It reads /proc, so it runs only on Li
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -94,7 +95,8 @@ class Program:
         self.samples.append(Sample(clock, processor, resident, shared_out, self._done()))
 
     def end(self) -> None:
-        """End the process."""
+        """End the process, also if it stands still."""
+        self.process.send_signal(signal.SIGCONT)
         self.process.terminate()  # by SIGTERM: a shell starts commands in the background so that they ignore Ctrl-C
         try:
             self.process.wait(PATIENCE)
@@ -274,8 +276,8 @@ def table(named_rows: Sequence[tuple[str, Row]]) -> str:
 def soak(folder: Path, names: Sequence[str], seconds: float) -> list[Program]:
     """Run the named programs at the same time for this long; returns them with their samples.
 
-    Each begins when those before it work, and the file last: it lasts for its own time, not for a start of the others
-    that takes long on a busy machine.
+    Each begins when those before it work, and these stand still until all do: what they do is not measured until then,
+    and on a machine with few cores the others would take the longer to begin. The file is last, for it has an end.
     """
     starts = {"train": start_training, "pipe": start_pipe, "file": lambda folder: start_file(folder, seconds)}
     programs: list[Program] = []
@@ -286,8 +288,10 @@ def soak(folder: Path, names: Sequence[str], seconds: float) -> list[Program]:
             while not (program.samples and program.samples[-1].done):
                 time.sleep(0.5)
                 program.look(0.0)
+            program.process.send_signal(signal.SIGSTOP)
         begun = time.monotonic()
         for program in programs:
+            program.process.send_signal(signal.SIGCONT)
             program.samples.clear()
         while (clock := time.monotonic() - begun) < seconds:
             for program in programs:

@@ -1,5 +1,6 @@
 """The soak: what counts as flat, and a moment of each program."""
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,12 +89,16 @@ def test_mistakes_of_options(arguments: list[str], message: str, refused: Callab
 
 
 class Starting:
-    """A program that works from the third look on, and notes what becomes of it."""
+    """A program, and its process, that works from the third look on, and notes what becomes of it."""
 
     def __init__(self, name: str, notes: list[str]) -> None:
         self.samples: list[Sample] = []
+        self.process = self
         self._name, self._notes = name, notes
         notes.append(f"{name} begins")
+
+    def send_signal(self, number: signal.Signals) -> None:
+        self._notes.append(f"{self._name}: {number.name}")
 
     def look(self, clock: float) -> None:
         self.samples.append(Sample(clock, 0.0, 0, 0, int(len(self.samples) >= 2)))
@@ -104,15 +109,18 @@ class Starting:
         self._notes.append(f"{self._name} ends")
 
 
-def test_the_file_begins_when_the_others_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In whatever order they are named: it would end while the others are still starting on a busy machine."""
+def test_each_begins_when_those_before_it_work_and_all_go_on_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In whatever order they are named: on a busy machine, the file would end while the others are still starting."""
     notes: list[str] = []
     for function, name in (("start_training", "train"), ("start_pipe", "pipe"), ("start_file", "file")):
         monkeypatch.setattr(soak, function, lambda *arguments, name=name: Starting(name, notes))
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     soak.soak(tmp_path, ["file", "train", "pipe"], seconds=0)
-    starts = [f"{name} {what}" for name in ("train", "pipe", "file") for what in ("begins", "works")]
-    assert notes == [*starts, "train ends", "pipe ends", "file ends"]
+    starts = [f"{name}{what}" for name in soak.PROGRAMS for what in (" begins", " works", ": SIGSTOP")]
+    ends = [f"{name}{what}" for what in (": SIGCONT", " ends") for name in soak.PROGRAMS]
+    assert notes == [*starts, *ends]
 
 
 @pytest.mark.slow

@@ -30,8 +30,8 @@ PATIENCE = 300.0  # seconds that a process has
 
 _FORKING = multiprocessing.get_context("forkserver")
 _COMMANDS = [f"nmt.cli.{name}" for name in ("train", "translate", "evaluate")]
-# Pictures and optimizers import the last two where they are made, which takes a second
-_FORKING.set_forkserver_preload([__name__, *_COMMANDS, "matplotlib.font_manager", "torch._dynamo"])
+# Pictures import the last one where they are made, which takes a second
+_FORKING.set_forkserver_preload([__name__, *_COMMANDS, "matplotlib.font_manager"])
 
 
 @atexit.register
