@@ -61,7 +61,7 @@ def test_notebooks_are_small_and_can_be_read_without_running_them(path: Path) ->
 
 
 QUICKER = {  # so that models learn nothing, in seconds instead of minutes; every cell has to run all the same
-    r'"--train", "\d+"': '"--train", "80"',
+    r'"--train", "\d+", "--valid", "\d+"': '"--train", "80", "--valid", "8"',
     r"train\.main\(\[\*run,": 'train.main([*run, "--set", "subwords.size=200",',
 }
 AND_QUICKER = {
