@@ -99,6 +99,7 @@ def setup(app: Sphinx) -> None:
     app.connect("doctree-read", link_files, priority=100)  # before Sphinx copies them as downloads
     app.connect("missing-reference", link_to_file)
     app.connect("html-collect-pages", pages_of_files)
+    app.connect("html-page-context", share_navigation, priority=100)  # before the theme makes it
     app.connect("build-finished", write_index)
 
 
@@ -258,3 +259,20 @@ def pages_of_files(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
         name = place.rsplit("/", 1)[-1]
         items = "".join(f'<li><a href="{name}/{path.name}.html">{path.name}</a></li>' for path in paths)
         yield f"files/{place}", {"title": place, "body": f"<h1>{place}</h1><ul>{items}</ul>"}, "page.html"
+
+
+NAVIGATION: dict[tuple[Any, ...], str] = {}
+"""The navigation of all pages of files in one folder, which takes longer than the rest of such a page."""
+
+
+def share_navigation(app: Sphinx, page: str, template: str, context: dict[str, Any], document: nodes.document) -> None:
+    make = context.get("toctree")
+    if page.startswith("files/") and make is not None:
+
+        def toctree(**options: Any) -> str:
+            folder = page.rsplit("/", 1)[0], *sorted(options.items())
+            if folder not in NAVIGATION:
+                NAVIGATION[folder] = make(**options)
+            return NAVIGATION[folder]
+
+        context["toctree"] = toctree
