@@ -20,14 +20,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, NamedTuple, NoReturn
 
-import torch._dynamo  # the optimisers import it where they are made, which takes a second
 from torch import distributed
 
 from nmt.cli import evaluate, score, shortlist, train, translate
 from tests.torture.faults import Fault, Striker
 from tests.torture.operations import Operation
 
-assert torch._dynamo
 assert distributed
 MAINS = {
     "train": train.main,
