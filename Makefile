@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SOURCES := nmt scripts benchmarks examples tests docs notebooks
+UNUSED := /(sympy|networkx|mpmath|torch/_dynamo|torch/_inductor|torch/testing|tests)/
 # One process per core, with one thread each. The tests of a file stay together and the files keep their order; by
 # default, files with few tests would come last, and those are the slow ones.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
@@ -23,9 +24,10 @@ $(READY): pyproject.toml constraints.txt
 		|| { echo "Python 3.10 to 3.13 is required; choose one with: make PYTHON=/path/to/python $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
-	@# Compiled on all cores (pip uses only one), for where PYTHONDONTWRITEBYTECODE is set, no import does it. Some
-	@# packages contain files that this version of Python cannot compile and never imports.
-	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
+	@# Compiled on all cores (pip uses only one), for where PYTHONDONTWRITEBYTECODE is set, no import does it. Not the
+	@# compiler of PyTorch and what only it needs, which nothing here imports. Some packages contain files that this
+	@# version of Python cannot compile and never imports.
+	@$(BIN)/python -m compileall -qq -j 0 -x '$(UNUSED)' $(VENV)/lib || true
 	@$(BIN)/python -m compileall -q nmt
 	@touch $@
 
@@ -48,7 +50,7 @@ lint: $(READY) ## Check style and formatting with ruff
 	$(BIN)/ruff format --check $(SOURCES)
 
 types: $(READY) ## Check types with mypy
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers auto
 
 test: $(READY) ## Run the fast tests
 	$(PYTEST) -m 'not slow'
