@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SOURCES := nmt scripts benchmarks examples tests docs notebooks
-UNUSED := /(sympy|networkx|mpmath|torch/_dynamo|torch/_inductor|torch/testing|tests)/
+UNUSED := /(sympy|networkx|mpmath|torch/_dynamo|torch/_inductor|torch/testing/_internal|tests)/
 # One process per core, with one thread each. The tests of a file stay together and the files keep their order; by
 # default, files with few tests would come last, and those are the slow ones.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
