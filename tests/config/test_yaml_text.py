@@ -1,9 +1,11 @@
 """YAML is read strictly, and written so that it reads back equal."""
 
+import random
 from typing import Any
 
 import pytest
 
+from nmt.config import yaml_text
 from nmt.config.yaml_text import YamlError, read_yaml, write_yaml
 
 
@@ -65,6 +67,24 @@ def test_written_values_read_back_the_same(value: Any) -> None:
     again = read_yaml(write_yaml({"key": value})).value["key"]
     assert again == value
     assert type(again) is type(value)
+
+
+def test_the_quick_writer_writes_what_the_plain_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(1)
+    characters = [*"ab1 \n\t\r:#'\"-?\\%@&*!|><{}[],~._=\x07\x85\xa0\u2028\ufeffé漢😀", "true", "<<", "long " * 50]
+    texts = ["".join(draw.choices(characters, k=draw.randrange(6))) for _ in range(3000)]
+    values = [*({"text": text, "texts": [text, 1], "none": {}} for text in texts), {"values": OTHERS}]
+    written = [write_yaml(value) for value in values]
+    monkeypatch.setattr(yaml_text, "_QuickWriter", yaml_text._Writer)
+    assert [write_yaml(value) for value in values] == written
+    assert sum("😀" in text for text in written) > 100
+
+
+def test_what_is_read_is_not_shared() -> None:
+    """A text is parsed once, and who has changed its values changes those of no other."""
+    values = read_yaml("a: [1, {b: c}]").value
+    values["a"][1]["b"] = "d"
+    assert read_yaml("a: [1, {b: c}]").value == {"a": [1, {"b": "c"}]}
 
 
 def test_keys_are_text_and_keep_their_order() -> None:

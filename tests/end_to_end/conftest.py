@@ -72,7 +72,7 @@ def tiny(corpus: Path, tmp_path: Path) -> Callable[..., Path]:
     def write(**changes: dict[str, Any]) -> Path:
         merged = settings(corpus)
         for section, values in changes.items():
-            merged[section] = {**merged[section], **values}
+            merged[section] = {**merged.get(section, {}), **values}
         path = tmp_path / "tiny.yaml"
         path.write_text(yaml.safe_dump(merged), encoding="utf-8")
         return path

@@ -29,9 +29,7 @@ from nmt.training.dry_run import resident
 PATIENCE = 300.0  # seconds that a process has
 
 _FORKING = multiprocessing.get_context("forkserver")
-_COMMANDS = [f"nmt.cli.{name}" for name in ("train", "translate", "evaluate")]
-# Pictures import the last one where they are made, which takes a second
-_FORKING.set_forkserver_preload([__name__, *_COMMANDS, "matplotlib.font_manager"])
+_FORKING.set_forkserver_preload([__name__, "tests.end_to_end.warm"])
 
 
 @atexit.register

@@ -23,8 +23,13 @@ UPDATES = 20
 
 
 def configuration(corpus: Path, folder: Path, *, dropout: float = 0.0, **training: Any) -> Path:
-    """A file with the usual small model, without random masks and words: one process and two can compute the same."""
+    """A file with the usual small model of one layer, without random masks and words, and an update for each batch.
+
+    One process and two can compute the same.
+    """
     config = settings(corpus)
+    config["model"]["encoder"]["layers"] = 1
+    config["training"]["accumulate"] = 1
     for part in ("encoder", "decoder"):
         config["model"][part] |= {"dropout": dropout, "word_dropout": 0.0}
     config["training"].pop("max_epochs", None)
@@ -44,17 +49,14 @@ def start(processes: int, config: Path, output: Path, *more: str) -> Forked | Jo
 
 
 def start_torchrun(config: Path, output: Path, *more: str, launcher: tuple[str, ...] = ()) -> "subprocess.Popen[str]":
-    """Start a training of two processes by torchrun; `launcher` are options of its own.
-
-    It kills a process that does not end after 5 seconds; by itself after half a minute, as older ones of it always do.
-    """
+    """Start a training of two processes by torchrun; `launcher` are options of its own."""
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", *launcher]
     return subprocess.Popen(
         [sys.executable, *torchrun, "-m", "nmt.cli.train", *arguments(config, output), *more],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT": "5"},
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
         start_new_session=True,
     )
 
@@ -210,11 +212,12 @@ def test_a_killed_process_ends_the_job_and_resume_goes_on(one: tuple[Path, Path]
 
 
 def test_a_process_that_stands_still_ends_the_job_and_resume_goes_on(one: tuple[Path, Path], tmp_path: Path) -> None:
-    """The first process, whose job has no torchrun, and the second one, which torchrun kills in the end."""
+    """The first process, whose job has no torchrun, and the second one, which torchrun would kill in half a minute."""
     config, alone = one
     outputs, short = [tmp_path / "0", tmp_path / "1"], ("--rank-timeout", "0.1")
     by_torchrun = start_torchrun(config, outputs[1], *short)
     signal_worker(outputs[1], after=8, number=signal.SIGSTOP)
+    answering, standing = (worker(rank, outputs[1]) for rank in (0, 1))
     began = time.monotonic()
     job = Job(2, "train", *arguments(config, outputs[0]), *short)
     try:
@@ -223,8 +226,11 @@ def test_a_process_that_stands_still_ends_the_job_and_resume_goes_on(one: tuple[
         ended = [job.processes[1].finish()]
     finally:
         job.kill()
+    while Path(f"/proc/{answering}").exists():
+        assert time.monotonic() - began < 90
+        time.sleep(0.02)
+    os.kill(standing, signal.SIGKILL)
     ended.append(finish(by_torchrun))
-    assert time.monotonic() - began < 90
     for rank, (code, errors) in enumerate(ended):
         assert code != 0
         (told,) = [line for line in errors.splitlines() if line.startswith("nmt-train: error: ")]

@@ -26,7 +26,8 @@ def test_training_with_a_validation_line_of_4000_words(
         with open(path, "a", encoding="utf-8") as file:
             file.write(" ".join((words * WORDS)[:WORDS]) + "\n")
     data: dict[str, Any] = {**data_section(corpus), "cache_folder": str(tmp_path / "cache")}
-    config = tiny(data=data, training={"max_epochs": 1, "validate_every": "1 epoch", "average_best": 0})
+    training = {"max_epochs": 1, "validate_every": "1 epoch", "average_best": 0}
+    config = tiny(data=data, training=training, decoding={"max_length_ratio": 0.5})  # twice the length takes long
     done = subprocess.run(
         command("train", "--config", config, "--output", tmp_path / "run", "--device", "cpu"),
         capture_output=True,

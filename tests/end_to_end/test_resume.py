@@ -40,7 +40,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, corpus: Path, command: Comma
     folder = tmp_path_factory.mktemp("whole")
     config = folder / "tiny.yaml"
     shorter = settings(corpus)
-    shorter["training"] |= {"max_epochs": 4, "validate_every": "12 updates"}
+    shorter["training"] |= {"max_epochs": 3, "validate_every": "12 updates"}
     config.write_text(yaml.safe_dump(shorter), encoding="utf-8")
     code, errors = finish(start_afresh(command, config, folder / "run"))
     assert code == 0, errors
@@ -113,7 +113,7 @@ def test_signals_save_before_they_leave(
     assert code == expected, errors
     assert "the state is saved, continue with --resume" in errors
     saved = read_state(output / "state.safetensors").numbers["progress"]
-    assert 0 < saved["update"] < 60
+    assert 0 < saved["update"] < 45
     code, errors = start(config, output, "--resume").finish()
     assert code == 0, errors
     assert f"resuming after update {saved['update']}" in errors
@@ -125,7 +125,7 @@ def test_a_finished_run_stays_finished(whole: tuple[Path, Path]) -> None:
     before = (output / "state.safetensors").read_bytes()
     code, errors = start(config, output, "--resume").finish()
     assert code == 0
-    assert "finished: 4 epochs" in errors
+    assert "finished: 3 epochs" in errors
     assert (output / "state.safetensors").read_bytes() == before
 
 
