@@ -13,10 +13,14 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 
+gc.disable()  # while tests are collected, which makes a great many objects that stay
+
+
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector what collecting has made, which stays to the end."""
+    """Spare the garbage collector what collecting has made."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -73,6 +73,8 @@ def all_combinations() -> dict[str, Changes]:
 
 
 COMBINATIONS = all_combinations()
+LAST_OF_PAIRS = list({tuple(name.split()[:2]): name for name in COMBINATIONS}.values())
+"""The last combination of each pair of a decoder and a score."""
 ATTENTIONS = {
     name.removeprefix("bahdanau ").removesuffix(" order=authors"): changes["attention"]
     for name, changes in COMBINATIONS.items()

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from nmt.models.seq2seq import Seq2Seq
-from tests.models.conftest import ATTENTIONS, COMBINATIONS
+from tests.models.conftest import ATTENTIONS, COMBINATIONS, LAST_OF_PAIRS
 from tests.oracle.equations import Model, Step, Vector
 
 MakeModel = Callable[..., Seq2Seq]
@@ -140,21 +140,20 @@ ENCODERS_AND_STATES: dict[str, Changes] = {
     "tied target": {"tie_embeddings": "target", "decoder": {"output_size": 2}},
     "tied target, maxout": {"tie_embeddings": "target", "decoder": {"output_size": 2, "type": "bahdanau"}},
 }
-DEEP = {*list(COMBINATIONS)[::3], *{tuple(name.split()[:2]): name for name in COMBINATIONS}.values()}
-"""Every third, and the last of each pair of a decoder and a score."""
 
 
 @pytest.mark.parametrize(
     ("name", "deep"),
     [
         *((name, False) for name in COMBINATIONS),
-        *(pytest.param(name, True, marks=pytest.mark.slow) for name in sorted(DEEP)),
+        *(pytest.param(name, True, marks=pytest.mark.slow) for name in LAST_OF_PAIRS),
     ],
 )
 def test_every_combination(
     make_model: MakeModel, resolve: Callable[..., Changes], batch: Batch, name: str, deep: bool
 ) -> None:
-    """One GRU layer; some with three and layer normalisation, too, of LSTMs where the decoder has them."""
+    """One GRU layer; one of each decoder and score with three and layer normalisation, too, of LSTMs where the decoder
+    has them."""
     combination = COMBINATIONS[name]
     decoder = dict(combination["decoder"])
     if deep:
