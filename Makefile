@@ -23,6 +23,8 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' \
 		|| { echo "Python 3.10 to 3.13 is required; choose one with: make PYTHON=/path/to/python $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -m venv $(VENV)
+	@# An older pip, such as Python's own, takes half a minute longer to look through all versions of all packages.
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
 	@$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
 	@# Compiled on all cores (pip uses only one), for where PYTHONDONTWRITEBYTECODE is set, no import does it. Not the
 	@# compiler of PyTorch and what only it needs, which nothing here imports. Some packages contain files that this
