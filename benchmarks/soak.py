@@ -277,7 +277,7 @@ def soak(folder: Path, names: Sequence[str], seconds: float) -> list[Program]:
     """Run the named programs at the same time for this long; returns them with their samples.
 
     Each begins when those before it work, and these stand still until all do: what they do is not measured until then,
-    and on a machine with few cores the others would take the longer to begin. The file is last, for it has an end.
+    and on a machine with few cores the others would take even longer to start. The file is last, for it has an end.
     """
     starts = {"train": start_training, "pipe": start_pipe, "file": lambda folder: start_file(folder, seconds)}
     programs: list[Program] = []

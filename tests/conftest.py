@@ -13,14 +13,20 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 
-gc.disable()  # while tests are collected, which makes a great many objects that stay
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage while tests are collected, which makes a great many objects that stay."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector what collecting has made."""
+    """Spare the garbage collector what has been made so far."""
     gc.collect()
     gc.freeze()
-    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

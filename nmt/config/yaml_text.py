@@ -8,6 +8,7 @@ configuration's keys.
 """
 
 import re
+from contextlib import suppress
 from copy import deepcopy
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -129,7 +130,8 @@ class _Writer(yaml.SafeDumper):
 
 
 class _QuickWriter(yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper):  # type: ignore[misc]
-    """The same in C, four times as fast, but characters beyond U+FFFF become escapes, such as \\U0001F600."""
+    """The same in C, four times as fast. It refuses lone surrogates, makes escapes, such as \\U0001F600, of characters
+    beyond U+FFFF, and writes some keys otherwise; what it writes reads back the same."""
 
 
 def _represent_text(writer: Any, data: str) -> ScalarNode:
@@ -152,7 +154,7 @@ class Document(NamedTuple):
     """The values of a YAML text, and where each was written."""
 
     value: Any
-    repeated: list[tuple[int, str]]  # (line, message) of every key given twice in one section
+    repeated: tuple[tuple[int, str], ...]  # (line, message) of every key given twice in one section
     root: Node | None
 
     def line(self, path: KeyPath) -> tuple[int | None, bool]:
@@ -183,7 +185,7 @@ def read_yaml(text: str) -> Document:
     return document._replace(value=deepcopy(document.value))
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=32)
 def _parsed(text: str) -> Document:
     """The document, which is remembered: a run reads its configuration again from each of its models."""
     if len(text) > LONGEST_TEXT:
@@ -199,7 +201,7 @@ def _parsed(text: str) -> Document:
         raise _readable(error, text) from error
     except (ValueError, OverflowError) as error:  # a number too large, in a directive or an escape
         raise YamlError(f"not valid YAML: {_shortened(str(error))}", None) from error
-    return Document(value, reader.repeated, root)
+    return Document(value, tuple(reader.repeated), root)
 
 
 def _readable(error: yaml.MarkedYAMLError, text: str) -> YamlError:
@@ -226,5 +228,8 @@ def _shortened(text: str) -> str:
 def write_yaml(value: Any) -> str:
     """Write plain values in the order of their keys; `read_yaml` reads back equal values."""
     options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 1_000_000}
-    text: str = yaml.dump(value, Dumper=_QuickWriter, **options)
-    return yaml.dump(value, Dumper=_Writer, **options) if "\\U" in text else text
+    with suppress(UnicodeEncodeError):  # by a lone surrogate, which stands for a byte of a path that is not UTF-8
+        text: str = yaml.dump(value, Dumper=_QuickWriter, **options)
+        if "\\U" not in text:
+            return text
+    return str(yaml.dump(value, Dumper=_Writer, **options))

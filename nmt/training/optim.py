@@ -31,36 +31,37 @@ AnyOptimizer = TypeVar("AnyOptimizer", bound=Optimizer)
 
 
 def _uncompiled(kind: type[AnyOptimizer]) -> type[AnyOptimizer]:
-    """The optimizer, whose methods do not import PyTorch's compiler, which takes as long as importing PyTorch.
+    """The optimizer with methods that do not import PyTorch's compiler, which takes as long as importing PyTorch.
 
-    It wraps these methods to keep them out of a compiled program, and a wrapper imports it first. Nothing is compiled
-    here, and without it only one thing is left to do: `step` computes no gradients.
+    PyTorch wraps these methods to keep them out of compiled programs, and its wrappers import the compiler when they
+    are called. Nothing is compiled here, and only one thing is left to do without them: `step` computes no gradients.
     """
     wrapped = ("step", "add_param_group", "zero_grad", "state_dict", "load_state_dict")
     methods = {name: inspect.unwrap(getattr(kind, name)) for name in wrapped}
-    return type(kind.__name__, (kind,), {**methods, "step": torch.no_grad()(methods["step"])})
+    step = torch.no_grad()(methods["step"])
+    return type(kind.__name__, (kind,), {**methods, "step": step, "__module__": __name__})
 
 
-_SGD = _uncompiled(torch.optim.SGD)
-_ADAMS = {"adam": _uncompiled(torch.optim.Adam), "adamw": _uncompiled(torch.optim.AdamW)}
-_ADADELTA = _uncompiled(torch.optim.Adadelta)
+SGD = _uncompiled(torch.optim.SGD)
+Adam = _uncompiled(torch.optim.Adam)
+AdamW = _uncompiled(torch.optim.AdamW)
+Adadelta = _uncompiled(torch.optim.Adadelta)
 
 
 def _sgd(parameters: Iterable[nn.Parameter], config: SGDConfig) -> Optimizer:
-    return _SGD(
-        parameters, config.learning_rate, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
-    )
+    return SGD(parameters, config.learning_rate, momentum=config.momentum, weight_decay=config.weight_decay, fused=True)
 
 
 def _adam(parameters: Iterable[nn.Parameter], config: AdamConfig) -> Optimizer:
     betas = (config.beta1, config.beta2)
-    return _ADAMS[config.name](
+    kind = AdamW if config.name == "adamw" else Adam
+    return kind(
         parameters, config.learning_rate, betas=betas, eps=config.epsilon, weight_decay=config.weight_decay, fused=True
     )
 
 
 def _adadelta(parameters: Iterable[nn.Parameter], config: AdadeltaConfig) -> Optimizer:
-    return _ADADELTA(
+    return Adadelta(
         parameters, config.learning_rate, rho=config.rho, eps=config.epsilon, weight_decay=config.weight_decay
     )
 

@@ -69,15 +69,25 @@ def test_written_values_read_back_the_same(value: Any) -> None:
     assert type(again) is type(value)
 
 
-def test_the_quick_writer_writes_what_the_plain_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_quick_writer_writes_values_as_the_plain_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(1)
-    characters = [*"ab1 \n\t\r:#'\"-?\\%@&*!|><{}[],~._=\x07\x85\xa0\u2028\ufeffé漢😀", "true", "<<", "long " * 50]
+    characters = [
+        *"ab1 \n\t\r:#'\"-?\\%@&*!|><{}[],~._=\x07\x85\xa0\u2028\ufeffé漢😀\udcff",
+        "true",
+        "<<",
+        "long " * 50,
+    ]
     texts = ["".join(draw.choices(characters, k=draw.randrange(6))) for _ in range(3000)]
     values = [*({"text": text, "texts": [text, 1], "none": {}} for text in texts), {"values": OTHERS}]
     written = [write_yaml(value) for value in values]
     monkeypatch.setattr(yaml_text, "_QuickWriter", yaml_text._Writer)
     assert [write_yaml(value) for value in values] == written
     assert sum("😀" in text for text in written) > 100
+
+
+@pytest.mark.parametrize("key", ["", "a: b", "漢" * 50, "x" * 300, "😀", "\udcff", "two\nlines", "- x", "true"])
+def test_written_keys_read_back_the_same(key: str) -> None:
+    assert read_yaml(write_yaml({key: {key: key}})).value == {key: {key: key}}
 
 
 def test_what_is_read_is_not_shared() -> None:
@@ -130,7 +140,7 @@ def test_what_is_not_yaml_is_said_with_its_line(text: str, line: int | None, fra
 def test_lines_of_keys_items_and_merged_keys() -> None:
     document = read_yaml("base: &base\n  p: 1\n  q: 2\nlist:\n  - a: 1\n  - a: 2\nuser:\n  <<: *base\n  q: 3\n")
     assert document.value["user"] == {"p": 1, "q": 3}
-    assert document.repeated == []
+    assert document.repeated == ()
     assert document.line(("base", "q")) == (3, True)
     assert document.line(("list", 1, "a")) == (6, True)
     assert document.line(("user", "q")) == (9, True)

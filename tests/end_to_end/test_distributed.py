@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -229,7 +230,8 @@ def test_a_process_that_stands_still_ends_the_job_and_resume_goes_on(one: tuple[
     while Path(f"/proc/{answering}").exists():
         assert time.monotonic() - began < 90
         time.sleep(0.02)
-    os.kill(standing, signal.SIGKILL)
+    with suppress(ProcessLookupError):  # on a busy machine, half a minute has passed
+        os.kill(standing, signal.SIGKILL)
     ended.append(finish(by_torchrun))
     for rank, (code, errors) in enumerate(ended):
         assert code != 0

@@ -1,4 +1,4 @@
-"""What each forked command would else import, or find out, for itself; the process that forks them imports this."""
+"""What each forked command would otherwise import or find out by itself: the process that forks them imports this."""
 
 from importlib import import_module
 

@@ -2,7 +2,7 @@
 of a decoder, a score and a scope."""
 
 from collections.abc import Callable
-from itertools import product
+from itertools import groupby, product
 from typing import Any
 
 import pytest
@@ -73,8 +73,9 @@ def all_combinations() -> dict[str, Changes]:
 
 
 COMBINATIONS = all_combinations()
-LAST_OF_PAIRS = list({tuple(name.split()[:2]): name for name in COMBINATIONS}.values())
-"""The last combination of each pair of a decoder and a score."""
+PAIRS = [list(names) for _, names in groupby(COMBINATIONS, key=lambda name: name.split()[:2])]
+ONE_OF_EACH_PAIR = [names[5 * place % len(names)] for place, names in enumerate(PAIRS)]
+"""A combination of each pair of a decoder and a score, for another pair with other scopes and switches."""
 ATTENTIONS = {
     name.removeprefix("bahdanau ").removesuffix(" order=authors"): changes["attention"]
     for name, changes in COMBINATIONS.items()

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from nmt.models.seq2seq import Seq2Seq
-from tests.models.conftest import ATTENTIONS, COMBINATIONS, LAST_OF_PAIRS
+from tests.models.conftest import ATTENTIONS, COMBINATIONS, ONE_OF_EACH_PAIR
 from tests.oracle.equations import Model, Step, Vector
 
 MakeModel = Callable[..., Seq2Seq]
@@ -146,14 +146,14 @@ ENCODERS_AND_STATES: dict[str, Changes] = {
     ("name", "deep"),
     [
         *((name, False) for name in COMBINATIONS),
-        *(pytest.param(name, True, marks=pytest.mark.slow) for name in LAST_OF_PAIRS),
+        *(pytest.param(name, True, marks=pytest.mark.slow) for name in ONE_OF_EACH_PAIR),
     ],
 )
 def test_every_combination(
     make_model: MakeModel, resolve: Callable[..., Changes], batch: Batch, name: str, deep: bool
 ) -> None:
-    """One GRU layer; one of each decoder and score with three and layer normalisation, too, of LSTMs where the decoder
-    has them."""
+    """With one GRU layer; one for each decoder and score also with three layers, of LSTMs where the decoder has them,
+    and layer normalization."""
     combination = COMBINATIONS[name]
     decoder = dict(combination["decoder"])
     if deep:

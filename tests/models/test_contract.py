@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from nmt.models.seq2seq import SearchState, Seq2Seq
-from tests.models.conftest import COMBINATIONS, LAST_OF_PAIRS
+from tests.models.conftest import COMBINATIONS, ONE_OF_EACH_PAIR
 
 MakeModel = Callable[..., Seq2Seq]
 Batch = tuple[Tensor, Tensor, Tensor]
@@ -50,8 +50,8 @@ def test_other_ids_at_padding_change_no_bit(make_model: MakeModel, batch: Batch,
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("name", LAST_OF_PAIRS)
-def test_a_sentence_does_not_notice_its_neighbours(make_model: MakeModel, batch: Batch, name: str) -> None:
+@pytest.mark.parametrize("name", ONE_OF_EACH_PAIR)
+def test_a_sentence_does_not_notice_its_neighbors(make_model: MakeModel, batch: Batch, name: str) -> None:
     """Each sentence alone, without padding, gives what it gives in the batch."""
     model = make_model(**COMBINATIONS[name])
     source, lengths, target_input = batch

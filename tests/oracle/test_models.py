@@ -11,6 +11,7 @@ import torch
 from nmt.config.schema import TrainingConfig
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.scorer import Scorer
+from nmt.training.optim import SGD
 from nmt.training.update import update
 from tests.oracle.cases import (
     ALIGNMENT_STEPS,
@@ -136,7 +137,7 @@ def compare_gradients(
     for kind in kernels:
         settings = {"max_updates": 1, "label_smoothing": SMOOTHING, "normalise_by": "none", "kernels": kind}
         config = TrainingConfig.model_validate(settings)
-        optimizer = torch.optim.SGD(both.model.parameters())
+        optimizer = SGD(both.model.parameters())
         update(both.model.train(), optimizer, [batch(sources)], rate=0.0, config=config)
         computed = gradients(both.model)
         for title, moved in directions.items():

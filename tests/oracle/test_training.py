@@ -13,6 +13,7 @@ from nmt.data.alignments import piece_links
 from nmt.data.batching import PieceLinks, make_batch
 from nmt.data.words import PieceWords
 from nmt.training.objective import batch_loss
+from nmt.training.optim import SGD
 from nmt.training.update import update
 from tests.oracle.cases import ATTENDING, CASES, FACTORS, FIRST, NO_STATE_ATTENDS, Case
 from tests.oracle.equations import Model, Vector
@@ -71,7 +72,7 @@ def compare_guided(case: Case, normalise_by: str) -> None:
         "normalise_by": normalise_by,
     }
     config = TrainingConfig.model_validate(settings)
-    optimizer = torch.optim.SGD(both.model.parameters())
+    optimizer = SGD(both.model.parameters())
     update(both.model.train(), optimizer, [padded], rate=0.0, config=config)
     moved = {name: direction(weight) for name, weight in both.weights.items()}
     weights = {name: weight + 1j * STEP * moved[name] for name, weight in both.weights.items()}

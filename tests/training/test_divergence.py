@@ -10,6 +10,7 @@ from nmt.config.schema import Divergence, TrainingConfig
 from nmt.data.batching import make_batch
 from nmt.training.distributed import Processes
 from nmt.training.divergence import beyond_start, bound, not_finite, place
+from nmt.training.optim import Adam
 from nmt.training.progress import Progress, Scored
 
 
@@ -32,7 +33,7 @@ def test_the_place_of_an_update() -> None:
 def test_tensors_that_are_not_finite(value: float) -> None:
     """A weight, and a moment of the optimizer, by themselves; large numbers are numbers."""
     model = torch.nn.Linear(2, 3)
-    optimizer = torch.optim.Adam(model.parameters())
+    optimizer = Adam(model.parameters())
     assert not_finite(model, optimizer) is None
     model(torch.ones(1, 2)).sum().backward()
     optimizer.step()

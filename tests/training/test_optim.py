@@ -1,6 +1,7 @@
 """Schedules as tables of factors, and optimisers built as configured."""
 
 import math
+import pickle
 from typing import Any
 
 import pytest
@@ -223,6 +224,7 @@ def test_steps_are_those_of_pytorch_to_the_bit(name: str, kind: type[Any], optio
         name: value.tolist() for name, value in expected.items()
     }
     assert not torch.equal(weights[0], start)
+    assert type(pickle.loads(pickle.dumps(ours))) is type(ours)
 
 
 @pytest.mark.parametrize("name", ["sgd", "adam", "adamw", "adadelta"])

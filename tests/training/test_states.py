@@ -18,7 +18,7 @@ from nmt.tensor_file import write_tensors
 from nmt.training.checkpoint import read_state, seed_process
 from nmt.training.distributed import ALONE, Processes
 from nmt.training.divergence import Diverged
-from nmt.training.optim import build_schedule
+from nmt.training.optim import SGD, build_schedule
 from nmt.training.progress import Progress, Scored, Window
 from nmt.training.run_folder import RunFolder
 from nmt.training.states import SavedStates, saved_state
@@ -67,7 +67,7 @@ def states(folder: RunFolder, processes: Processes = ALONE, model: Any = None) -
         folder=folder,
         config=CONFIG,
         model=model,
-        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        optimizer=SGD(model.parameters(), lr=0.1),
         schedule=build_schedule(CONFIG.training),
         data="abc",
         processes=processes,
