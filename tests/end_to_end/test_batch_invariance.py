@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 LINES = {"float64": 60, "float32": 500}  # rounding, and with it a tie, is rare; a mistake is not
 VARIED = 0.9  # of all lines: so many have translations of their own
 DIFFERENT_IN_FLOAT32 = 0.002  # of all lines, at most
-TRAINING_PAIRS = 5_000
+TRAINING_PAIRS = 6_000
 
 
 @pytest.fixture(scope="module")
