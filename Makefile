@@ -4,7 +4,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 SOURCES := nmt scripts benchmarks examples tests docs notebooks
-UNUSED := /(sympy|networkx|mpmath|torch/_dynamo|torch/_inductor|tests)/
 # One process per core, with one thread each. The tests of a file stay together and the files keep their order; by
 # default, files with few tests would come last, and those are the slow ones.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
@@ -26,10 +25,9 @@ $(READY): pyproject.toml constraints.txt
 	@# An older pip, such as Python's own, takes half a minute longer to look through all versions of all packages.
 	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --upgrade pip
 	@$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
-	@# Compiled on all cores (pip uses only one), for where PYTHONDONTWRITEBYTECODE is set, no import does it. Not
-	@# PyTorch's compiler and what only it needs, which no command of the toolkit imports. Some packages contain files
-	@# that this version of Python cannot compile and never imports.
-	@$(BIN)/python -m compileall -qq -j 0 -x '$(UNUSED)' $(VENV)/lib || true
+	@# Compiled on all cores (pip uses only one), for where PYTHONDONTWRITEBYTECODE is set, no import does it. Packages'
+	@# own tests are not, and some packages contain files that this version of Python cannot compile and never imports.
+	@$(BIN)/python -m compileall -qq -j 0 -x /tests/ $(VENV)/lib || true
 	@$(BIN)/python -m compileall -q nmt
 	@touch $@
 

@@ -6,7 +6,9 @@ import torch
 
 from nmt.ops.products import onednn_is_exact
 
-for name in ("nmt.cli.train", "nmt.cli.translate", "nmt.cli.evaluate", "matplotlib.font_manager"):
+COMMANDS = ("nmt.cli.train", "nmt.cli.translate", "nmt.cli.evaluate")
+LATER = ("matplotlib.font_manager", "torch._dynamo")  # by pictures, and by DistributedDataParallel
+for name in COMMANDS + LATER:
     import_module(name)
 torch.set_num_threads(1)  # a process that forks must have no others
 onednn_is_exact()
