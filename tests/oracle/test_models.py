@@ -41,7 +41,7 @@ def test_every_two_options(case: Case) -> None:
     compare_step_by_step(both, said)
     if case["score"] not in ("none", "fixed"):
         compare_alignments(both, said)
-    compare_gradients(both, {weight: {weight: moved} for weight, moved in every_direction(both).items()})
+    compare_gradients(both, {"all weights": every_direction(both)})
 
 
 PRODUCT: dict[str, list[Case]] = defaultdict(list)
