@@ -233,6 +233,7 @@ def test_a_process_that_stands_still_ends_the_job_and_resume_goes_on(one: tuple[
     with suppress(ProcessLookupError):  # on a busy machine, half a minute has passed
         os.kill(standing, signal.SIGKILL)
     ended.append(finish(by_torchrun))
+    assert time.monotonic() - began < 90
     for rank, (code, errors) in enumerate(ended):
         assert code != 0
         (told,) = [line for line in errors.splitlines() if line.startswith("nmt-train: error: ")]

@@ -53,7 +53,7 @@ def test_perplexities_are_written_as_numbers(figures: list[Figure]) -> None:
 
 
 @pytest.mark.parametrize("form", ["png", "svg"])
-@pytest.mark.parametrize("largest", [1e100, 1e101, 1e308])
+@pytest.mark.parametrize("largest", [1e100, 1e101, 1e290, 1e308])
 def test_numbers_of_a_run_that_has_diverged(figures: list[Figure], largest: float, form: Literal["png", "svg"]) -> None:
     """Those beyond what matplotlib can scale are left out, without a warning; so is a perplexity of 0, or below."""
     train = [{"step": step, "split": "train", "loss": loss, "seconds": 60.0} for step, loss in ((1, 2.5), (2, largest))]
