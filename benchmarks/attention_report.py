@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from benchmarks.attention_orders import OUTCOMES, SIGNIFICANT, Difference
 from benchmarks.attention_recipes import Recipe
-from benchmarks.attention_rows import ORDERS, PUBLISHED, ROWS, Row, concordance
+from benchmarks.attention_rows import CHOICES, ORDERS, PUBLISHED, ROWS, Row, concordance
 from benchmarks.attention_tasks import MULTI30K, SYNTHETIC, Result, Task, Training, shown
 from benchmarks.length_buckets import Bucket
 from nmt.config import Config
@@ -55,19 +55,22 @@ def complete(rows: Iterable[Row], results: Iterable[Result]) -> dict[str, Scored
 def report(
     scored: Mapping[str, Scored],
     lengths: Lengths | None,
-    differences: Sequence[Difference | None],
     *,
+    orders: Sequence[Difference | None],
+    choices: Sequence[Difference | None],
     recipe: Recipe,
     example: Training,
 ) -> str:
-    """The whole document. `differences`: those of ORDERS that there are; `example`: the run whose commands to show."""
+    """The whole document. `orders`, `choices`: the differences of ORDERS and CHOICES, None where a row is missing;
+    `example`: the run whose commands to show."""
     sections = [
         _introduction(recipe),
         _missing(scored, recipe),
         _main_table(scored),
         _by_length(lengths, scored),
         _beside_published(scored),
-        _orders(differences),
+        _orders(orders),
+        _choices(choices),
         _how(example, recipe),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -299,6 +302,28 @@ p < {SIGNIFICANT}; otherwise, the difference is within noise."""
 {markdown(lines)}
 
 Of {len(pairs)} orders, {counts}."""
+
+
+def _choices(differences: Sequence[Difference | None]) -> str:
+    """What changing one option alone brings, as far as both rows are complete; `differences` are those of CHOICES."""
+    pairs = [(choice, ours) for choice, ours in zip(CHOICES, differences, strict=True) if ours is not None]
+    if not pairs:
+        return ""
+    lines = [["option", "row", "than", "here by", "p", "seeds", "the row is"]]
+    words = {"holds": "better", "reversed": "worse", "within noise": "within noise"}
+    for choice, ours in pairs:
+        line = [choice.option, choice.row, choice.plain, ours.shown, ours.chances, str(len(ours.seeds))]
+        lines.append([*line, words[ours.outcome]])
+    single = sum(len(ours.seeds) == 1 for _, ours in pairs)
+    text = f"""The same test for all pairs of rows that differ in one option alone, of which the second has dot, global
+attention, no input feeding, Luong's decoder, or the order of Bahdanau's authors' code. {single} of the {len(pairs)}
+pairs have one seed: about {single * SIGNIFICANT:.0f} of these would have p < {SIGNIFICANT} by the chance of the
+sentences alone, and what another seed would change, their p does not say."""
+    return f"""## What one option brings
+
+{fill(text, 120, break_on_hyphens=False, break_long_words=False)}
+
+{markdown(lines)}"""
 
 
 def _how(example: Training, recipe: Recipe) -> str:

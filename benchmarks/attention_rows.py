@@ -120,6 +120,29 @@ def _orders() -> Iterator[Order]:
 
 ORDERS = tuple(_orders())
 
+
+class Choice(NamedTuple):
+    """Two rows that differ in one option alone."""
+
+    option: str
+    row: str
+    plain: str  # the row with the plain value of the option
+
+
+_PLAIN = {"score": "dot", "scope": "global", "input feeding": False, "decoder": "luong", "order": "authors"}
+
+
+def _choices() -> Iterator[Choice]:
+    """Every row beside the one with the plain value of an option, where there is such a row."""
+    for option, value in _PLAIN.items():
+        for name, row in ROWS.items():
+            plain = Row(**row._asdict() | {option.replace(" ", "_"): value})
+            if plain != row and ROWS.get(plain.name) == plain:
+                yield Choice(option, name, plain.name)
+
+
+CHOICES = tuple(_choices())
+
 _IN_PAPER = [*(published.row for published in PUBLISHED), *(row for order in ORDERS for row in order[:2])]
 REPEATED = (*dict.fromkeys(_IN_PAPER), "global-additive", "conditional_gru-global-additive", "none")
 """The rows whose order is in question, which are worth several seeds."""

@@ -29,7 +29,7 @@ import torch
 from benchmarks.attention_orders import Difference, difference
 from benchmarks.attention_recipes import RECIPES, Recipe
 from benchmarks.attention_report import LENGTH_ROWS, Lengths, Scored, complete, report
-from benchmarks.attention_rows import ORDERS, ROWS, chosen
+from benchmarks.attention_rows import CHOICES, ORDERS, ROWS, chosen
 from benchmarks.attention_tasks import ROOT, Task, Training, plan
 from benchmarks.length_buckets import bleu_by_bucket, buckets, plot
 from nmt.cli.common import DEVICES, choose_device, run
@@ -183,11 +183,12 @@ def write_report(recipe: Recipe, document: Path, runs: Path, results: Path) -> N
     scored = finished(trainings)
     task = recipe.multi30k
     lengths = draw_lengths(task, document.parent, Path("images", f"bleu_by_source_length{recipe.suffix}.png"), scored)
-    differences = [row_difference(task, scored, order.better, order.worse) for order in ORDERS]
+    orders = [row_difference(task, scored, order.better, order.worse) for order in ORDERS]
+    choices = [row_difference(task, scored, choice.row, choice.plain) for choice in CHOICES]
     example = next(run for run in trainings if run.row.name == EXAMPLE and run.task == task)
     document.parent.mkdir(parents=True, exist_ok=True)
     with written_atomically(document) as file:
-        file.write(report(scored, lengths, differences, recipe=recipe, example=example))
+        file.write(report(scored, lengths, orders=orders, choices=choices, recipe=recipe, example=example))
     print(f"{document}: {len(scored)} of {len(ROWS)} rows", flush=True)
 
 

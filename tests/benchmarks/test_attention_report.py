@@ -8,7 +8,7 @@ from pathlib import Path
 from benchmarks.attention_orders import Difference
 from benchmarks.attention_recipes import RECIPES
 from benchmarks.attention_report import LENGTH_ROWS, Lengths, complete, report
-from benchmarks.attention_rows import ORDERS, ROWS
+from benchmarks.attention_rows import CHOICES, ORDERS, ROWS
 from benchmarks.attention_table import RESULTS
 from benchmarks.attention_tasks import MULTI30K, ROOT, Result, Training
 from benchmarks.length_buckets import Bucket
@@ -48,11 +48,19 @@ def both(row: str, bleu: float, *, seed: int = 1, error: float | None = 0.125) -
 def document(
     results: Iterable[Result],
     lengths: Lengths | None = None,
-    differences: Sequence[Difference | None] = (None,) * len(ORDERS),
+    orders: Sequence[Difference] = (),
+    choices: Sequence[Difference] = (),
     recipe: str = "short",
 ) -> str:
     scored = complete(ROWS.values(), results)
-    return report(scored, lengths, differences, recipe=RECIPES[recipe], example=EXAMPLE)
+    return report(
+        scored,
+        lengths,
+        orders=[*orders, *[None] * (len(ORDERS) - len(orders))],
+        choices=[*choices, *[None] * (len(CHOICES) - len(choices))],
+        recipe=RECIPES[recipe],
+        example=EXAMPLE,
+    )
 
 
 def row_of(text: str, begin: str) -> list[str]:
@@ -186,7 +194,7 @@ def test_orders_of_rows_that_are_not_complete_are_left_out() -> None:
         Difference(second.better, second.worse, [1], [-1.25], [0.0396]),
         Difference(third.better, third.worse, [1], [0.25], [0.05]),
     ]
-    text = document([], differences=[*ours, *[None] * (len(ORDERS) - 3)])
+    text = document([], orders=ours)
     begins = [f"{order.better} | {order.worse}" for order in (first, second, third)]
     assert [row_of(text, begin)[2:] for begin in begins] == [
         ["2.8", "+9.50", "0.001", "holds"],
@@ -199,9 +207,30 @@ def test_orders_of_rows_that_are_not_complete_are_left_out() -> None:
 
 def test_orders_by_several_seeds() -> None:
     ours = Difference(ORDERS[0].better, ORDERS[0].worse, [1, 2], [1.0, 3.0], [0.01, 0.2])
-    text = document([], differences=[ours, *[None] * (len(ORDERS) - 1)])
+    text = document([], orders=[ours])
     assert row_of(text, ORDERS[0].better)[2:] == ["2.8", "+2.00 ± 1.41", "0.010, 0.200", "2", "within noise"]
     assert "One seed a row" not in text
+
+
+def test_what_one_option_brings() -> None:
+    """Pairs whose rows are not complete are left out; of 41 with one seed two would be told apart by chance."""
+    assert "What one option brings" not in document([])
+    first, second, third = CHOICES[:3]
+    ours = [
+        Difference(first.row, first.plain, [1], [9.5], [0.001]),
+        Difference(second.row, second.plain, [1, 2], [-1.0, -3.0], [0.01, 0.02]),
+        Difference(third.row, third.plain, [1, 2], [1.0, 3.0], [0.01, 0.2]),
+    ]
+    text = document([], choices=ours)
+    section = text[text.index("## What one option brings") :]
+    assert [row_of(section, f"{choice.option} | {choice.row}")[2:] for choice in CHOICES[:3]] == [
+        [first.plain, "+9.50", "0.001", "1", "better"],
+        [second.plain, "-2.00 ± 1.41", "0.010, 0.020", "2", "worse"],
+        [third.plain, "+2.00 ± 1.41", "0.010, 0.200", "2", "within noise"],
+    ]
+    assert "1 of the 3 pairs have one seed: about 0 of these" in " ".join(section.split())
+    many = [Difference(choice.row, choice.plain, [1], [0.5], [0.2]) for choice in CHOICES[:41]]
+    assert "41 of the 41 pairs have one seed: about 2 of these" in " ".join(document([], choices=many).split())
 
 
 def test_the_long_recipe_says_what_it_changes_and_which_seeds_are_missing() -> None:

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from benchmarks.attention_recipes import RECIPES
-from benchmarks.attention_rows import ORDERS, PUBLISHED, REPEATED, ROWS, chosen, concordance
+from benchmarks.attention_rows import CHOICES, ORDERS, PUBLISHED, REPEATED, ROWS, chosen, concordance
 from benchmarks.attention_tasks import Task
 from nmt.config import differences, load_config
 from nmt.config.schema import HalvingSchedule
@@ -62,6 +62,21 @@ def test_the_published_orders() -> None:
     assert orders["global-location-no-feeding", "none-no-feeding"] == 2.8
     assert orders["global-location", "global-location-no-feeding"] == 1.3
     assert not {("global-dot", "local-m-general"), ("local-m-general", "global-dot")} & set(orders)
+
+
+def test_choices_differ_in_one_option_alone() -> None:
+    """As fields of the rows and as what they set. The row whose options are all plain is never the first."""
+    fields = {"input feeding": "input_feeding"}
+    for option, name, plain in CHOICES:
+        row, other = ROWS[name]._asdict(), ROWS[plain]._asdict()
+        assert [field for field in row if row[field] != other[field]] == [fields.get(option, option)]
+        first, second = (set(ROWS[one].overrides) for one in (name, plain))
+        assert len({override.partition("=")[0] for override in first ^ second}) == 1
+    pairs = [choice[1:] for choice in CHOICES]
+    assert len(set(pairs)) == len(pairs)
+    assert {name for name, _ in pairs} == set(ROWS) - {"global-dot-no-feeding"}
+    assert ("score", "none", "global-dot") in CHOICES
+    assert ("order", "bahdanau-paper-global-additive", "bahdanau-global-additive") in CHOICES
 
 
 def test_the_long_recipe_is_the_short_one_for_longer_and_from_larger_weights() -> None:
