@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from benchmarks.attention_tasks import Result
-from nmt.evaluation.comparison import compare
+from nmt.evaluation.comparison import SIGNIFICANT, compare
 
-SIGNIFICANT = 0.05
+LIMIT = SIGNIFICANT["bootstrap"]
 OUTCOMES = {"holds": "hold", "reversed": "are reversed", "within noise": "are within noise"}  # of one, of several
 
 
 class Difference(NamedTuple):
-    """What the first row has more than the second: BLEU, and p if both were equally good, for each seed of both."""
+    """What the first row has more than the second: BLEU, and p of the bootstrap, for each seed of both."""
 
     first: str
     second: str
@@ -27,7 +27,7 @@ class Difference(NamedTuple):
     @property
     def outcome(self) -> str:
         """What is shown of "the first row is better": it holds or is reversed if every seed says so significantly."""
-        if all(p < SIGNIFICANT for p in self.p):
+        if all(p < LIMIT for p in self.p):
             if min(self.bleu) > 0:
                 return "holds"
             if max(self.bleu) < 0:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from textwrap import fill
 from typing import NamedTuple
 
-from benchmarks.attention_orders import OUTCOMES, SIGNIFICANT, Difference
+from benchmarks.attention_orders import LIMIT, OUTCOMES, Difference
 from benchmarks.attention_recipes import Recipe
 from benchmarks.attention_rows import CHOICES, ORDERS, PUBLISHED, ROWS, Row, concordance
 from benchmarks.attention_tasks import MULTI30K, SYNTHETIC, Result, Task, Training, shown
@@ -294,7 +294,8 @@ def _orders(differences: Sequence[Difference | None]) -> str:
     text = f"""What attention (`location`) and input feeding bring in Luong et al.'s Table 1, and the pairs of rows that
 their Table 4 puts in an order, in BLEU. p is that of sacreBLEU's paired bootstrap over the sentences, with 1,000
 resamples (`--compare A,B` has it for other rows). {seeds} An order holds, or is reversed, if every seed says so with
-p < {SIGNIFICANT}; otherwise, the difference is within noise."""
+p < {LIMIT}; otherwise, the difference is within noise. (This p is of one direction: about one of 20 pairs of equal
+models has less than {LIMIT}, by the chance of the sentences alone.)"""
     return f"""{title}
 
 {fill(text, 120, break_on_hyphens=False, break_long_words=False)}
@@ -317,8 +318,8 @@ def _choices(differences: Sequence[Difference | None]) -> str:
     single = sum(len(ours.seeds) == 1 for _, ours in pairs)
     text = f"""The same test for all pairs of rows that differ in one option alone, of which the second has dot, global
 attention, no input feeding, Luong's decoder, or the order of Bahdanau's authors' code. {single} of the {len(pairs)}
-pairs have one seed: about {single * SIGNIFICANT:.0f} of these would have p < {SIGNIFICANT} by the chance of the
-sentences alone, and what another seed would change, their p does not say."""
+pairs have one seed: if their rows were equal, about {single / 20:.0f} of them would have p < {LIMIT}, and what another
+seed would change, p does not say."""
     return f"""## What one option brings
 
 {fill(text, 120, break_on_hyphens=False, break_long_words=False)}

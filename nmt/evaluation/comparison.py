@@ -29,7 +29,13 @@ METHODS: tuple[Method, ...] = get_args(Method)
 RESAMPLES: Final = 1_000  # of the bootstrap, sacreBLEU's default
 TRIALS: Final = 10_000  # of approximate randomization, sacreBLEU's default
 FEWEST_RESAMPLES: Final = 40  # of which sacreBLEU leaves out 1 at each end, for the middle 95%
-FEWEST_TRIALS: Final = 20  # n that can show a difference: the smallest p is 1 / (n + 1), and has to be below 0.05
+FEWEST_TRIALS: Final = 20  # n that can show a difference: the smallest p is 1 / (n + 1)
+SIGNIFICANT: Final[Mapping[Method, float]] = {"bootstrap": 0.025, "randomization": 0.05}
+"""Below this p, a difference counts as more than chance: about one of 20 pairs of equal systems has such a p.
+
+sacreBLEU's p of the bootstrap is that of one direction. With the difference d of two systems and d* of a resample, it
+counts how often |d*| - mean |d*| ≥ |d|, which in the resamples of a clear difference is d* ≥ 2d alone, not d* ≤ 0.
+"""
 SEED: Final = "SACREBLEU_SEED"  # the environment variable that sacreBLEU reads
 _USUAL_SEED: Final = "12345"
 _CODES: Final[Mapping[str, str]] = {"bootstrap": "bs", "randomization": "ar"}  # what sacreBLEU calls them
@@ -75,10 +81,10 @@ class System:
 class Significance:
     """Whether the other systems differ from the baseline by more than chance, by one method.
 
-    `p_values[system][metric]`: the probability of a difference at least as large as the one seen, in either direction,
-    if the two systems were equally good; None if the metric counts the same in every sentence of both, as in identical
-    translations, or is 0 for both, where sacreBLEU's would be the smallest possible one. `signatures`: sacreBLEU's by
-    metric, with the samples and the seed.
+    `p_values[system][metric]`: the probability of a difference at least as large as the one seen, if the two systems
+    were equally good: in either direction by randomization, in one by the bootstrap (see SIGNIFICANT); None if the
+    metric counts the same in every sentence of both, as in identical translations, or is 0 for both, where sacreBLEU's
+    would be the smallest possible one. `signatures`: sacreBLEU's by metric, with the samples and the seed.
     """
 
     method: Method

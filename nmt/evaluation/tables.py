@@ -8,15 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, Final
 
-from nmt.evaluation.comparison import Comparison, Interval, Method, System, SystemScore
+from nmt.evaluation.comparison import SIGNIFICANT, Comparison, Interval, Method, Significance, System, SystemScore
 
 WIDTH: Final = 80
-SIGNIFICANT: Final = 0.05
 _REPLACED: Final = "\N{REPLACEMENT CHARACTER}"  # for what no terminal shows
 _P: Final[Mapping[Method, str]] = {"bootstrap": "p (boot.)", "randomization": "p (rand.)"}
 _TESTS: Final[Mapping[Method, str]] = {
-    "bootstrap": "paired bootstrap resampling with {:,} resamples",
-    "randomization": "paired approximate randomization with {:,} trials",
+    "bootstrap": "paired bootstrap resampling with {:,} resamples. It is of one direction, so that",
+    "randomization": "paired approximate randomization with {:,} trials, so that",
 }
 
 Row = Sequence[str]
@@ -202,22 +201,28 @@ def _meaning(comparison: Comparison) -> Iterator[str]:
         )
     if not comparison.significance:
         return
-    how = " and ".join(
-        f"{_P[test.method]} is by {_TESTS[test.method].format(test.samples)}" for test in comparison.significance
-    )
-    seed = comparison.significance[0].seed
-    yield (
-        "p: how probable a difference from the baseline at least as large would be if the two systems were equally "
-        f"good; {how}, seed {'none' if seed is None else seed}, as the sacrebleu command has it. A p of "
-        f"{SIGNIFICANT} or more does not show that two systems are equal, and of 20 comparisons of equal systems "
-        "about one has a smaller one."
-    )
+    yield from meaning_of_p(comparison.significance)
     for scored in comparison.systems[1:]:
         yield _verdict(comparison, scored)
 
 
+def meaning_of_p(tests: Sequence[Significance], *, baseline: str = "the baseline") -> Iterator[str]:
+    """What the p-values of one test or more say, in sentences; nothing without tests. `baseline`: what to call it."""
+    if not tests:
+        return
+    seed = "none" if tests[0].seed is None else tests[0].seed
+    yield (
+        f"p: how probable a difference from {baseline} at least as large would be if the two systems were equally "
+        f"good, as the sacrebleu command has it, seed {seed}."
+    )
+    for test in tests:
+        name, how = _P[test.method], _TESTS[test.method].format(test.samples)
+        yield f"{name}: by {how} about one of 20 pairs of equal systems has less than {SIGNIFICANT[test.method]:g}."
+    yield "A larger p does not show that two systems are equal."
+
+
 def _verdict(comparison: Comparison, scored: System) -> str:
-    """Such as "new is better than old in BLEU (p < 0.05); in TER the difference may be chance." """
+    """Such as "new is better than old in BLEU (p (boot.) < 0.025); in TER the difference may be chance." """
     baseline = comparison.systems[0]
     if list(scored.hypotheses) == list(baseline.hypotheses):
         return f"{shown(scored.name)} and {shown(baseline.name)} are identical, line by line; there is nothing to test."
@@ -225,12 +230,15 @@ def _verdict(comparison: Comparison, scored: System) -> str:
     for metric, measure in comparison.measures.items():
         rise = scored.scores[metric].score - baseline.scores[metric].score
         gain = rise if measure.better == "higher" else -rise
-        p_values = [test.p_values[scored.name][metric] for test in comparison.significance]
-        is_clear = gain != 0 and all(p_value is not None and p_value < SIGNIFICANT for p_value in p_values)
-        kind = "equal" if None in p_values else "unclear" if not is_clear else "better" if gain > 0 else "worse"
+        p_values = {test.method: test.p_values[scored.name][metric] for test in comparison.significance}
+        is_clear = gain != 0 and all(p is not None and p < SIGNIFICANT[method] for method, p in p_values.items())
+        kind = (
+            "equal" if None in p_values.values() else "unclear" if not is_clear else "better" if gain > 0 else "worse"
+        )
         titles[kind].append(measure.title)
+    limits = _limits(comparison.significance)
     told = [
-        f"{kind} than {shown(baseline.name)} in {_listed(titles[kind])} (p < {SIGNIFICANT})"
+        f"{kind} than {shown(baseline.name)} in {_listed(titles[kind])} ({limits})"
         for kind in ("better", "worse")
         if titles[kind]
     ]
@@ -240,6 +248,11 @@ def _verdict(comparison: Comparison, scored: System) -> str:
     if titles["equal"]:
         parts.append(f"in {_listed(titles['equal'])} there is nothing to test")
     return f"{'' if told else f'{shown(scored.name)}: '}{'; '.join(parts)}."
+
+
+def _limits(tests: Sequence[Significance]) -> str:
+    """Below which p a difference is called significant, if all of these tests say so."""
+    return _listed([f"{_P[test.method]} < {SIGNIFICANT[test.method]:g}" for test in tests])
 
 
 def _listed(names: Sequence[str]) -> str:

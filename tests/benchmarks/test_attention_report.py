@@ -191,15 +191,15 @@ def test_orders_of_rows_that_are_not_complete_are_left_out() -> None:
     first, second, third = ORDERS[:3]
     ours = [
         Difference(first.better, first.worse, [1], [9.5], [0.001]),
-        Difference(second.better, second.worse, [1], [-1.25], [0.0396]),
-        Difference(third.better, third.worse, [1], [0.25], [0.05]),
+        Difference(second.better, second.worse, [1], [-1.25], [0.0196]),
+        Difference(third.better, third.worse, [1], [0.25], [0.025]),
     ]
     text = document([], orders=ours)
     begins = [f"{order.better} | {order.worse}" for order in (first, second, third)]
     assert [row_of(text, begin)[2:] for begin in begins] == [
         ["2.8", "+9.50", "0.001", "holds"],
-        ["1.3", "-1.25", "0.040", "reversed"],
-        ["0.4", "+0.25", "0.050", "within noise"],
+        ["1.3", "-1.25", "0.020", "reversed"],
+        ["0.4", "+0.25", "0.025", "within noise"],
     ]
     assert "Of 3 orders, 1 hold, 1 are reversed, 1 are within noise." in text
     assert "One seed a row: p says" in text
@@ -228,9 +228,11 @@ def test_what_one_option_brings() -> None:
         [second.plain, "-2.00 ± 1.41", "0.010, 0.020", "2", "worse"],
         [third.plain, "+2.00 ± 1.41", "0.010, 0.200", "2", "within noise"],
     ]
-    assert "1 of the 3 pairs have one seed: about 0 of these" in " ".join(section.split())
+    assert "1 of the 3 pairs have one seed: if their rows were equal, about 0 of them" in " ".join(section.split())
     many = [Difference(choice.row, choice.plain, [1], [0.5], [0.2]) for choice in CHOICES[:41]]
-    assert "41 of the 41 pairs have one seed: about 2 of these" in " ".join(document([], choices=many).split())
+    assert "41 pairs have one seed: if their rows were equal, about 2 of them" in " ".join(
+        document([], choices=many).split()
+    )
 
 
 def test_the_long_recipe_says_what_it_changes_and_which_seeds_are_missing() -> None:

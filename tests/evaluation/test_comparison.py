@@ -15,7 +15,17 @@ import pytest
 from sacrebleu.metrics import TER
 
 from nmt.errors import UserError
-from nmt.evaluation.comparison import Comparison, Interval, Measure, Runs, SentenceScores, compare, resampling_seed
+from nmt.evaluation.comparison import (
+    METHODS,
+    SIGNIFICANT,
+    Comparison,
+    Interval,
+    Measure,
+    Runs,
+    SentenceScores,
+    compare,
+    resampling_seed,
+)
 from nmt.evaluation.metrics import METRICS, corpus_scores
 
 SYSTEMS = {
@@ -66,7 +76,7 @@ from sacrebleu.sacrebleu import main
 json.JSONEncoder.default = lambda self, number: float(number)
 main()
 """
-METHODS = {"bootstrap": ("--paired-bs", "bs", 53), "randomization": ("--paired-ar", "ar", 211)}
+COMMANDS = {"bootstrap": ("--paired-bs", "bs", 53), "randomization": ("--paired-ar", "ar", 211)}
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +87,8 @@ def both() -> Comparison:
         REFERENCES,
         metrics=tuple(METRICS),
         methods=("bootstrap", "randomization"),
-        resamples=METHODS["bootstrap"][2],
-        trials=METHODS["randomization"][2],
+        resamples=COMMANDS["bootstrap"][2],
+        trials=COMMANDS["randomization"][2],
     )
 
 
@@ -97,7 +107,7 @@ def test_figures_equal_those_of_sacrebleus_command(
     method: str, chrf: str, order: str, both: Comparison, tmp_path: Path
 ) -> None:
     """Not approximately; the command's JSON has every digit. Its chrF is one of the two at a time."""
-    option, _, samples = METHODS[method]
+    option, _, samples = COMMANDS[method]
     count = [option, f"{option}-n", str(samples)]
     rows = sacrebleu(tmp_path, *count, "--chrf-word-order", order, "--metrics", "bleu", "chrf", "ter")
 
@@ -124,13 +134,13 @@ def test_signatures_are_those_of_sacrebleu(both: Comparison) -> None:
         assert measure.signature == plain[name].replace("nrefs:1", "nrefs:2")
         assert (measure.title, measure.better) == METRICS[name][:2]
         for test in both.significance:
-            _, code, samples = METHODS[test.method]
+            _, code, samples = COMMANDS[test.method]
             signed = measure.signature.replace("nrefs:2", f"nrefs:2|{code}:{samples}|seed:12345")
             assert test.signatures[name] == signed
 
 
 def test_intervals_without_a_test_are_the_same(both: Comparison) -> None:
-    alone = compare({"new": SYSTEMS["new"]}, REFERENCES, intervals=True, resamples=METHODS["bootstrap"][2])
+    alone = compare({"new": SYSTEMS["new"]}, REFERENCES, intervals=True, resamples=COMMANDS["bootstrap"][2])
     assert alone.systems[0].scores == {name: both.systems[1].scores[name] for name in ("bleu", "chrf", "ter")}
     assert alone.significance == ()
     interval = alone.systems[0].scores["bleu"].interval
@@ -245,6 +255,26 @@ def test_a_mean_of_sentence_scores_is_tested_as_the_others_are() -> None:
     assert interval.mean == pytest.approx(old.mean(), rel=1e-6)
     # Every swap of a better with a worse sentence makes the difference smaller, and one in 64 leaves it as it is.
     assert randomization.p_values["new"]["comet"] < 0.1
+
+
+def test_of_twenty_pairs_of_equal_systems_about_one_differs_significantly() -> None:
+    """Systems are equal where either could have written each translation. 5% of 400 pairs are 20 ± 4.4."""
+    draw, pairs, sentences = np.random.default_rng(7), 400, 101
+    p_values: dict[str, list[float | None]] = {method: [] for method in METHODS}
+    for _ in range(pairs):
+        scores = draw.normal(70, 10, sentences) + draw.normal(0, 5, (2, sentences))
+        learned = dataclasses.replace(LEARNED, scores=dict(zip("ab", scores.tolist(), strict=True)))
+        systems = {name: ["a"] * sentences for name in "ab"}
+        others = {"comet": learned}
+        compared = compare(
+            systems, [["a"] * sentences], metrics=(), others=others, methods=METHODS, resamples=239, trials=239
+        )
+        for test in compared.significance:
+            p_values[test.method].append(test.p_values["b"]["comet"])
+    below = {method: sum(p is not None and p < SIGNIFICANT[method] for p in p_values[method]) for method in METHODS}
+    assert all(10 <= count <= 32 for count in below.values()), below
+    doubled = sum(p is not None and p < 0.05 for p in p_values["bootstrap"])
+    assert doubled > 1.5 * below["bootstrap"], "or p of the bootstrap is not of one direction"
 
 
 # --------------------------------------------------------------------------------------------------- what is refused

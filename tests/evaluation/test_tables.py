@@ -123,12 +123,13 @@ diff.: the difference from old, the baseline.
 95% interval: the mean over the bootstrap's resamples of the sentences, ± half
   the width of the range of the middle 95% of them.
 p: how probable a difference from the baseline at least as large would be if the
-  two systems were equally good; p (boot.) is by paired bootstrap resampling
-  with 1,000 resamples, seed 12345, as the sacrebleu command has it. A p of 0.05
-  or more does not show that two systems are equal, and of 20 comparisons of
-  equal systems about one has a smaller one.
-new is better than old in BLEU (p < 0.05); in TER the difference may be chance.
-odd is worse than old in BLEU and TER (p < 0.05).
+  two systems were equally good, as the sacrebleu command has it, seed 12345.
+p (boot.): by paired bootstrap resampling with 1,000 resamples. It is of one
+  direction, so that about one of 20 pairs of equal systems has less than 0.025.
+A larger p does not show that two systems are equal.
+new is better than old in BLEU (p (boot.) < 0.025); in TER the difference may be
+  chance.
+odd is worse than old in BLEU and TER (p (boot.) < 0.025).
 
 BLEU nrefs:1|tok:13a
 TER nrefs:1|tok:tercom
@@ -141,7 +142,9 @@ def test_a_difference_is_significant_if_all_tests_say_so() -> None:
     assert lines[0].split("  ")[-2:] == ["p (boot.)", "p (rand.)"]
     assert lines[2].split()[-2:] == ["0.0120", "0.0501"]
     assert "new: in BLEU and TER the difference may be chance." in lines
-    assert "odd is worse than old in BLEU and TER (p < 0.05)." in lines
+    said = " ".join(" ".join(lines).split())
+    assert "odd is worse than old in BLEU and TER (p (boot.) < 0.025 and p (rand.) < 0.05)." in said
+    assert "10,000 trials, so that about one of 20 pairs of equal systems has less than 0.05." in said
 
 
 def test_no_line_is_longer_than_80_columns_and_long_names_keep_both_ends() -> None:
@@ -211,7 +214,7 @@ def test_identical_systems_have_a_dash_for_p_and_are_called_identical() -> None:
     assert shown[2].split() == ["*", "b", "55.00", "+0.00", "–"]
     assert "b and a are identical, line by line; there is nothing to test." in shown
     assert "b: in TER there is nothing to test." in table(compared(scores, significance=(test,))).splitlines()
-    assert "c is worse than a in TER (p < 0.05)." in shown
+    assert "c is worse than a in TER (p (boot.) < 0.025)." in shown
     (significance,) = json_object(compared(scores, significance=(test,)), **HOW)["significance"]
     assert significance["p_values"] == {"b": {"ter": None}, "c": {"ter": 0.02}}
 

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import html
 import json
 import re
 from html.parser import HTMLParser
@@ -27,6 +28,16 @@ def test_systems_that_are_identical_have_no_p_and_no_star() -> None:
     assert "(best)" not in text
     assert "marks the best score" not in text
     assert "marks the best score" in page(made(examples.small()))
+
+
+def test_p_is_explained() -> None:
+    methods = ("bootstrap", "randomization")
+    text = page(made(compare({"a": examples.GOOD, "b": examples.BAD}, [examples.REFERENCE], methods=methods)))
+    said = html.unescape(text.partition("<details>")[0])
+    assert "p: how probable a difference from A at least as large would be" in said
+    assert "seed 12345. p (boot.): by paired bootstrap resampling with 1,000 resamples. It is of one" in said
+    assert "p (rand.): by paired approximate randomization with 10,000 trials, so that about one" in said
+    assert "how probable" not in page(made(compare({"a": examples.GOOD}, [examples.REFERENCE])))
 
 
 def test_the_best_mean_has_the_star_where_there_are_runs() -> None:
