@@ -14,9 +14,10 @@ import operator
 import os
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from sacrebleu.metrics.base import Score, Signature
@@ -36,6 +37,7 @@ SIGNIFICANT: Final[Mapping[Method, float]] = {"bootstrap": 0.025, "randomization
 sacreBLEU's p of the bootstrap is that of one direction. With the difference d of two systems and d* of a resample, it
 counts how often |d*| - mean |d*| ≥ |d|, which in the resamples of a clear difference is d* ≥ 2d alone, not d* ≤ 0.
 """
+MOST_WAYS: Final = 200_000  # to divide runs: 10 and 10 of them have 184,756
 SEED: Final = "SACREBLEU_SEED"  # the environment variable that sacreBLEU reads
 _USUAL_SEED: Final = "12345"
 _CODES: Final[Mapping[str, str]] = {"bootstrap": "bs", "randomization": "ar"}  # what sacreBLEU calls them
@@ -95,6 +97,19 @@ class Significance:
     p_values: Mapping[str, Mapping[str, float | None]]
 
 
+class MeanDifference(NamedTuple):
+    """How far the mean of a metric over n₂ runs of a system is above that over n₁ runs of the baseline.
+
+    `error`: its standard error, √(s₁² / n₁ + s₂² / n₂) with the standard deviations s. `p`: by Fisher's exact
+    permutation test, the share of all ways to divide the scores, n₁ for the one system and n₂ for the other, in which
+    the means differ at least as much, in either direction; None if there are more than MOST_WAYS.
+    """
+
+    value: float
+    error: float
+    p: float | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Runs:
     """Several seeds of one system, two or more: the mean and the sample standard deviation of their scores, by metric.
@@ -106,6 +121,7 @@ class Runs:
     members: tuple[str, ...]  # names of systems
     mean: Mapping[str, float]
     deviation: Mapping[str, float]
+    differences: Mapping[str, MeanDifference] | None = None  # from the first system of several; None for the first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,7 +245,7 @@ def compare(
         references=tuple(references),
         source=source,
         significance=tuple(significance),
-        runs=tuple(_over_seeds(name, members, scored) for name, members in (runs or {}).items()),
+        runs=tuple(_over_seeds(runs or {}, scored)),
     )
 
 
@@ -329,12 +345,36 @@ def _counted(
     return _Counted(measure, built, counts)
 
 
-def _over_seeds(name: str, members: Sequence[str], systems: Sequence[System]) -> Runs:
-    chosen = [one.scores for one in systems if one.name in members]
-    columns = {metric: [scores[metric].score for scores in chosen] for metric in chosen[0]}
-    return Runs(
-        name=name,
-        members=tuple(members),
-        mean={metric: statistics.mean(column) for metric, column in columns.items()},
-        deviation={metric: statistics.stdev(column) for metric, column in columns.items()},
-    )
+def _over_seeds(members: Mapping[str, Sequence[str]], systems: Sequence[System]) -> Iterator[Runs]:
+    scores = {one.name: one.scores for one in systems}
+    baseline: dict[str, list[float]] = {}
+    for name, runs in members.items():
+        columns = {metric: [scores[run][metric].score for run in runs] for metric in systems[0].scores}
+        yield Runs(
+            name=name,
+            members=tuple(runs),
+            mean={metric: statistics.mean(column) for metric, column in columns.items()},
+            deviation={metric: statistics.stdev(column) for metric, column in columns.items()},
+            differences={metric: mean_difference(baseline[metric], column) for metric, column in columns.items()}
+            if baseline
+            else None,
+        )
+        baseline = baseline or columns
+
+
+def mean_difference(baseline: Sequence[float], scores: Sequence[float]) -> MeanDifference:
+    """The mean of `scores` less that of `baseline`, two or more of each; see MeanDifference."""
+    both, few, many = [*baseline, *scores], len(baseline), len(scores)
+    value = statistics.mean(scores) - statistics.mean(baseline)
+    error = math.sqrt(statistics.variance(baseline) / few + statistics.variance(scores) / many)
+    p = None
+    if (ways := math.comb(few + many, few)) <= MOST_WAYS:
+        total, seen = sum(both), abs(value) - 1e-9  # which is more than the rounding of these sums
+        shares = map(sum, combinations(both, few))
+        p = sum(abs((total - share) / many - share / few) >= seen for share in shares) / ways
+    return MeanDifference(value, error, p)
+
+
+def smallest_p(baseline: int, runs: int) -> float:
+    """The smallest p that the permutation test can have with so many runs of two systems."""
+    return (2 if baseline == runs else 1) / math.comb(baseline + runs, baseline)

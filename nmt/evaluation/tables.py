@@ -5,10 +5,20 @@ It knows names, scores, and p-values; it computes none of them, and prints nothi
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain, combinations, islice
 from typing import Any, Final
 
-from nmt.evaluation.comparison import SIGNIFICANT, Comparison, Interval, Method, Significance, System, SystemScore
+from nmt.evaluation.comparison import (
+    SIGNIFICANT,
+    Comparison,
+    Interval,
+    Method,
+    Runs,
+    Significance,
+    System,
+    SystemScore,
+    smallest_p,
+)
 
 WIDTH: Final = 80
 _REPLACED: Final = "\N{REPLACEMENT CHARACTER}"  # for what no terminal shows
@@ -17,6 +27,8 @@ _TESTS: Final[Mapping[Method, str]] = {
     "bootstrap": "paired bootstrap resampling with {:,} resamples. It is of one direction, so that",
     "randomization": "paired approximate randomization with {:,} trials, so that",
 }
+_PERMUTATION: Final = "p (perm.)"
+_SIGNIFICANT_RUNS: Final = 0.05  # by permutation, which is in both directions
 
 Row = Sequence[str]
 
@@ -69,10 +81,22 @@ def json_object(comparison: Comparison, *, tokenize: str, lowercase: bool) -> di
                 "members": list(runs.members),
                 "mean": _rounded(runs.mean),
                 "standard_deviation": _rounded(runs.deviation),
+                **_json_of_differences(runs),
             }
             for runs in comparison.runs
         ]
     return {**numbers, "references": len(comparison.references), **how}
+
+
+def _json_of_differences(runs: Runs) -> dict[str, Any]:
+    if runs.differences is None:
+        return {}
+    columns: dict[str, dict[str, float | None]] = {
+        "difference": {metric: one.value for metric, one in runs.differences.items()},
+        "standard_error": {metric: one.error for metric, one in runs.differences.items()},
+        "p_values": {metric: one.p for metric, one in runs.differences.items()},
+    }
+    return {name: _rounded(column) for name, column in columns.items()}
 
 
 def _scores(scored: System) -> dict[str, dict[str, Any]]:
@@ -127,13 +151,20 @@ def _rows_of_runs(comparison: Comparison, metric: str) -> Iterator[Row]:
     """The runs of each system, and their mean with the standard deviation."""
     measure, shows_intervals = comparison.measures[metric], _has_intervals(comparison)
     systems = {scored.name: scored for scored in comparison.systems}
-    yield (f"{measure.title}, {measure.better} is better", "score", "s.d.", *["95% interval"] * shows_intervals)
+    head = [f"{measure.title}, {measure.better} is better", "score", "s.d.", *["95% interval"] * shows_intervals]
+    head += ["diff.", _PERMUTATION] * (len(comparison.runs) > 1)
+    yield head
     for runs in comparison.runs:
         for name in runs.members:
             score = systems[name].scores[metric]
-            yield (_marked(name), f"{score.score:.2f}", "", *[_interval(score.interval)] * shows_intervals)
+            cells = [_marked(name), f"{score.score:.2f}", "", *[_interval(score.interval)] * shows_intervals]
+            yield cells + [""] * (len(head) - len(cells))
         mean = _marked(f"{runs.name}, mean of {len(runs.members)}", runs.name in comparison.best_mean(metric))
-        yield (mean, f"{runs.mean[metric]:.2f}", f"{runs.deviation[metric]:.2f}", *[""] * shows_intervals)
+        cells = [mean, f"{runs.mean[metric]:.2f}", f"{runs.deviation[metric]:.2f}", *[""] * shows_intervals]
+        if runs.differences is not None:
+            value, error, p = runs.differences[metric]
+            cells += [f"{value:+.2f} ± {error:.2f}", "–" if p is None else f"{p:.4f}"]
+        yield cells + [""] * (len(head) - len(cells))
 
 
 def _has_intervals(comparison: Comparison) -> bool:
@@ -192,6 +223,7 @@ def _meaning(comparison: Comparison) -> Iterator[str]:
         yield "* the best."
     if comparison.runs:
         yield "s.d.: the sample standard deviation of the scores of the runs (divided by their number less one)."
+        yield from _meaning_of_runs(comparison)
     else:
         yield f"diff.: the difference from {shown(comparison.systems[0].name)}, the baseline."
     if _has_intervals(comparison):
@@ -204,6 +236,43 @@ def _meaning(comparison: Comparison) -> Iterator[str]:
     yield from meaning_of_p(comparison.significance)
     for scored in comparison.systems[1:]:
         yield _verdict(comparison, scored)
+
+
+def _meaning_of_runs(comparison: Comparison) -> Iterator[str]:
+    systems = {scored.name: list(scored.hypotheses) for scored in comparison.systems}
+    for runs in comparison.runs:
+        for one, other in combinations(runs.members, 2):
+            if systems[one] == systems[other]:
+                yield f"{shown(one)} and {shown(other)} are identical, line by line: no two seeds are."
+    yield from meaning_of_differences(comparison.runs)
+    first, *rivals = comparison.runs
+    for runs in rivals:
+        kinds = {}
+        for metric, measure in comparison.measures.items():
+            value, _, p = (runs.differences or {})[metric]
+            is_clear = p is not None and p < _SIGNIFICANT_RUNS
+            is_better = (value > 0) == (measure.better == "higher")
+            kinds[measure.title] = "unclear" if not is_clear else "better" if is_better else "worse"
+        yield _told(runs.name, first.name, kinds, f"{_PERMUTATION} < {_SIGNIFICANT_RUNS:g}")
+
+
+def meaning_of_differences(runs: Sequence[Runs]) -> Iterator[str]:
+    """What the differences between the means of systems with several runs say, in sentences; nothing of one system."""
+    if len(runs) < 2:
+        return
+    first, *rivals = runs
+    yield f"diff.: the difference of the means from that of {shown(first.name)}, ± its standard error."
+    yield (
+        f"{_PERMUTATION}: the share of all ways to divide the runs between the two systems in which the means differ "
+        "at least as much, in either direction (exact permutation test)."
+    )
+    for size in sorted({len(one.members) for one in rivals}):
+        least = smallest_p(len(first.members), size)
+        if least >= _SIGNIFICANT_RUNS:
+            yield (
+                f"With {len(first.members)} and {size} runs, p is {least:.2g} or more, and so shows no difference; "
+                "4 and 4 runs can."
+            )
 
 
 def meaning_of_p(tests: Sequence[Significance], *, baseline: str = "the baseline") -> Iterator[str]:
@@ -226,7 +295,7 @@ def _verdict(comparison: Comparison, scored: System) -> str:
     baseline = comparison.systems[0]
     if list(scored.hypotheses) == list(baseline.hypotheses):
         return f"{shown(scored.name)} and {shown(baseline.name)} are identical, line by line; there is nothing to test."
-    titles: dict[str, list[str]] = {"better": [], "worse": [], "unclear": [], "equal": []}
+    kinds = {}
     for metric, measure in comparison.measures.items():
         rise = scored.scores[metric].score - baseline.scores[metric].score
         gain = rise if measure.better == "higher" else -rise
@@ -235,19 +304,24 @@ def _verdict(comparison: Comparison, scored: System) -> str:
         kind = (
             "equal" if None in p_values.values() else "unclear" if not is_clear else "better" if gain > 0 else "worse"
         )
-        titles[kind].append(measure.title)
-    limits = _limits(comparison.significance)
+        kinds[measure.title] = kind
+    return _told(scored.name, baseline.name, kinds, _limits(comparison.significance))
+
+
+def _told(name: str, baseline: str, kinds: Mapping[str, str], limits: str) -> str:
+    """The verdict: `kinds` has better, worse, unclear, or equal for each metric, by its title."""
+    titles = {kind: [title for title, one in kinds.items() if one == kind] for kind in kinds.values()}
     told = [
-        f"{kind} than {shown(baseline.name)} in {_listed(titles[kind])} ({limits})"
+        f"{kind} than {shown(baseline)} in {_listed(titles[kind])} ({limits})"
         for kind in ("better", "worse")
-        if titles[kind]
+        if kind in titles
     ]
-    parts = [f"{shown(scored.name)} is {' and '.join(told)}"] if told else []
-    if titles["unclear"]:
+    parts = [f"{shown(name)} is {' and '.join(told)}"] if told else []
+    if "unclear" in titles:
         parts.append(f"in {_listed(titles['unclear'])} the difference may be chance")
-    if titles["equal"]:
+    if "equal" in titles:
         parts.append(f"in {_listed(titles['equal'])} there is nothing to test")
-    return f"{'' if told else f'{shown(scored.name)}: '}{'; '.join(parts)}."
+    return f"{'' if told else f'{shown(name)}: '}{'; '.join(parts)}."
 
 
 def _limits(tests: Sequence[Significance]) -> str:

@@ -4,7 +4,17 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from nmt.evaluation.comparison import Comparison, Interval, Measure, Runs, Significance, System, SystemScore, compare
+from nmt.evaluation.comparison import (
+    Comparison,
+    Interval,
+    MeanDifference,
+    Measure,
+    Runs,
+    Significance,
+    System,
+    SystemScore,
+    compare,
+)
 from nmt.evaluation.tables import json_object, table
 
 MEASURES = {
@@ -286,32 +296,94 @@ SEEDS = {
     name: {"bleu": (bleu, None)} for name, bleu in {"s1": 27.0, "s2": 28.0, "s3": 29.0, "t1": 30.0, "t2": 31.0}.items()
 }
 MINE = Runs(name="mine", members=("s1", "s2", "s3"), mean={"bleu": 28.0}, deviation={"bleu": 1.0})
-YOURS = Runs(name="yours", members=("t1", "t2"), mean={"bleu": 30.5}, deviation={"bleu": 0.70710678})
+YOURS = Runs(
+    name="yours",
+    members=("t1", "t2"),
+    mean={"bleu": 30.5},
+    deviation={"bleu": 0.70710678},
+    differences={"bleu": MeanDifference(2.5, 0.76376262, 0.1)},
+)
 
 
 def test_runs_have_a_mean_and_a_standard_deviation() -> None:
     assert table(compared(SEEDS, runs=(MINE, YOURS))).splitlines() == [
-        "BLEU, higher is better  score  s.d.",
+        "BLEU, higher is better  score  s.d.         diff.  p (perm.)",
         "  s1                    27.00",
         "  s2                    28.00",
         "  s3                    29.00",
         "  mine, mean of 3       28.00  1.00",
         "  t1                    30.00",
         "  t2                    31.00",
-        "* yours, mean of 2      30.50  0.71",
+        "* yours, mean of 2      30.50  0.71  +2.50 ± 0.76     0.1000",
         "",
         "* the best.",
         "s.d.: the sample standard deviation of the scores of the runs (divided by their",
         "  number less one).",
+        "diff.: the difference of the means from that of mine, ± its standard error.",
+        "p (perm.): the share of all ways to divide the runs between the two systems in",
+        "  which the means differ at least as much, in either direction (exact",
+        "  permutation test).",
+        "With 3 and 2 runs, p is 0.1 or more, and so shows no difference; 4 and 4 runs",
+        "  can.",
+        "yours: in BLEU the difference may be chance.",
         "",
         "BLEU nrefs:1|tok:13a",
         "7 sentences",
     ]
+    alone = table(compared({name: SEEDS[name] for name in MINE.members}, runs=(MINE,))).splitlines()
+    assert alone[0] == "BLEU, higher is better  score  s.d."
+    assert not any("diff." in line for line in alone)
+
+
+def test_a_difference_of_means_is_significant_by_permutation() -> None:
+    """With many runs, and with the names of all metrics on the right side; without a p it is not."""
+    scores = {name: {"bleu": (30.0, Interval(30.0, 1.5)), "ter": (50.0, Interval(50.0, 1.0))} for name in "abcdefgh"}
+    deviations = {"bleu": 0.5, "ter": 0.25}
+    mine = Runs(name="mine", members=("a", "b", "c", "d"), mean={"bleu": 30.0, "ter": 50.0}, deviation=deviations)
+
+    def told(bleu: float | None, ter: float | None) -> list[str]:
+        differences = {"bleu": MeanDifference(1.25, 0.35, bleu), "ter": MeanDifference(1.5, 0.25, ter)}
+        yours = Runs(
+            name="yours",
+            members=("e", "f", "g", "h"),
+            mean={"bleu": 31.25, "ter": 51.5},
+            deviation=deviations,
+            differences=differences,
+        )
+        return table(compared(scores, runs=(mine, yours))).splitlines()
+
+    lines = told(0.0286, 0.0499)
+    assert lines[0].split()[-6:] == ["s.d.", "95%", "interval", "diff.", "p", "(perm.)"]
+    assert lines[10].split() == ["*", "yours,", "mean", "of", "4", "31.25", "0.50", "+1.25", "±", "0.35", "0.0286"]
+    said = " ".join(" ".join(lines).split())
+    assert "yours is better than mine in BLEU (p (perm.) < 0.05) and worse than mine in TER (p (perm.) < 0.05)." in said
+    assert "or more, and so shows no difference" not in said
+    said = " ".join(" ".join(told(0.04, 0.05)).split())
+    assert "yours is better than mine in BLEU (p (perm.) < 0.05); in TER the difference may be" in said
+    assert "yours: in BLEU and TER the difference may be chance." in told(None, 0.2)
+    assert told(None, 0.2)[10].endswith("–")
+
+
+def test_runs_with_the_same_translations_are_no_two_seeds() -> None:
+    alike = table(compared(SEEDS, runs=(MINE, YOURS), texts={"s3": "s1"})).splitlines()
+    assert "s1 and s3 are identical, line by line: no two seeds are." in alike
+    assert "identical" not in table(compared(SEEDS, runs=(MINE, YOURS)))
+
+
+def test_the_best_mean_of_one_system_is_not_marked() -> None:
     assert "*" not in table(compared({name: SEEDS[name] for name in MINE.members}, runs=(MINE,)))
 
 
 def test_json_of_runs() -> None:
     assert json_object(compared(SEEDS, runs=(MINE, YOURS)), **HOW)["runs"] == [
         {"name": "mine", "members": ["s1", "s2", "s3"], "mean": {"bleu": 28.0}, "standard_deviation": {"bleu": 1.0}},
-        {"name": "yours", "members": ["t1", "t2"], "mean": {"bleu": 30.5}, "standard_deviation": {"bleu": 0.707107}},
+        {
+            "name": "yours",
+            "members": ["t1", "t2"],
+            "mean": {"bleu": 30.5},
+            "standard_deviation": {"bleu": 0.707107},
+            "difference": {"bleu": 2.5},
+            "standard_error": {"bleu": 0.763763},
+            "p_values": {"bleu": 0.1},
+        },
     ]

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from nmt import __version__
 from nmt.errors import counted
 from nmt.evaluation.page.contents import Contents
-from nmt.evaluation.tables import meaning_of_p
+from nmt.evaluation.tables import meaning_of_differences, meaning_of_p
 from nmt.symbols import END, PIECES
 
 FOLDER = Path(__file__).parent
@@ -51,7 +51,12 @@ def page(contents: Contents) -> str:
         intervals=any(score.interval for candidate in comparison.systems for score in candidate.scores.values()),
         scale=min(100, 10 * math.ceil((max(scores, default=0) + 0.1) / 10)),
         title=f"Translation report: {', '.join(candidate.name for candidate in comparison.systems)}",
-        meaning_of_p=" ".join(meaning_of_p(comparison.significance, baseline=contents.letters[0])),
+        meaning=" ".join(
+            [
+                *meaning_of_p(comparison.significance, baseline=contents.letters[0]),
+                *meaning_of_differences(comparison.runs),
+            ]
+        ),
         policy=policy(style, script),
         style=style,
         script=script,
