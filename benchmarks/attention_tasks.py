@@ -226,7 +226,7 @@ def measure(training: Training) -> Result:
     )
 
 
-def alignment_error(translator: Translator, task: Task) -> float:
+def alignment_error(translator: Translator, task: Task) -> float | None:
     """AER of the model's hard alignments of the test set, from forced decoding of the references, against the gold."""
     assert task.gold is not None
     pairs = zip(read_lines(task.source), read_lines(task.reference), strict=True)

@@ -22,7 +22,7 @@ class AlignmentScores(NamedTuple):
 
     precision: float | None  # |A ∩ P| / |A|
     recall: float | None  # |A ∩ S| / |S|
-    error_rate: float  # 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|); 0 is perfect
+    error_rate: float | None  # 1 - (|A ∩ S| + |A ∩ P|) / (|A| + |S|); 0 is perfect
 
 
 def alignment_scores(predicted: Sequence[Links], gold: Sequence[Gold]) -> AlignmentScores:
@@ -37,7 +37,7 @@ def alignment_scores(predicted: Sequence[Links], gold: Sequence[Gold]) -> Alignm
     return AlignmentScores(
         predicted_possible / all_predicted if all_predicted else None,
         predicted_sure / all_sure if all_sure else None,
-        1 - (predicted_sure + predicted_possible) / total if total else 0.0,
+        1 - (predicted_sure + predicted_possible) / total if total else None,
     )
 
 

@@ -47,6 +47,14 @@ def test_nothing_predicted_has_no_precision(capsys: Capture) -> None:
     assert json.loads(Path("scores").read_text(encoding="utf-8"))["precision"] is None
 
 
+def test_without_any_link_nothing_is_perfect(capsys: Capture) -> None:
+    for name in ("a", "gold"):
+        Path(name).write_text("\n\n\n", encoding="utf-8")
+    assert main(["--alignments", "a", "--gold-alignments", "gold", "--json", "scores"]) == 0
+    assert "AER        –       lower" in capsys.readouterr().out
+    assert json.loads(Path("scores").read_text(encoding="utf-8"))["alignment_error_rate"] is None
+
+
 @pytest.mark.parametrize(
     ("how", "expected"),
     [

@@ -124,6 +124,7 @@ def test_learns(
     references = list(read_lines(corpus.task.reference))
     bleu = corpus_scores(hypotheses, references, tokenize="none", metrics=("bleu",))["bleu"].score
     error = alignment_error(translator, corpus.task)
+    assert error is not None
 
     record_property("bleu", bleu)
     record_property("alignment_error_rate", error)
@@ -139,4 +140,6 @@ def diagonal_error(task: Task) -> float:
     lines = zip(read_lines(task.source), read_lines(task.reference), strict=True)
     sizes = [(len(source.split()), len(target.split())) for source, target in lines]
     diagonal = [[(min(position, words - 1), position) for position in range(length)] for words, length in sizes]
-    return alignment_scores(diagonal, read_gold(read_lines(task.gold), name=str(task.gold))).error_rate
+    error = alignment_scores(diagonal, read_gold(read_lines(task.gold), name=str(task.gold))).error_rate
+    assert error is not None
+    return error

@@ -21,7 +21,7 @@ def test_precision_recall_and_error_rate_by_hand() -> None:
     two = [Gold({(0, 0)}, {(0, 0)}), Gold({(1, 1), (2, 2)}, {(1, 1), (2, 2)})]
     assert alignment_scores([[(0, 0)], [(7, 7)]], two).error_rate == pytest.approx(0.6)
     assert alignment_scores([[], [(0, 0)]], [Gold({(1, 1)}, {(1, 1)}), Gold(set(), {(0, 0)})]) == (1.0, 0.0, 0.5)
-    assert alignment_scores([[]], [Gold(set(), set())]) == (None, None, 0.0)
+    assert alignment_scores([[]], [Gold(set(), set())]) == (None, None, None)
 
 
 # ------------------------------------------------------------------------------------------------------ symmetrisation

@@ -280,11 +280,11 @@ def _places(groups: Sequence[buckets.Bucket], count: int) -> dict[str, Any]:
 def _alignment_errors(alignments: Mapping[str, AlignmentScores], names: Sequence[str]) -> list[Row]:
     if not alignments:
         return []
-    scores = [alignments.get(name) for name in names]
+    rates = [alignments[name].error_rate if name in alignments else None for name in names]
     about = (
         "Links of the attention of a model that is made to write the reference, against gold alignments, in percent."
     )
-    return [Row("Alignment error rate", about, [None if one is None else 100 * one.error_rate for one in scores], None)]
+    return [Row("Alignment error rate", about, [None if rate is None else 100 * rate for rate in rates], None)]
 
 
 def _ratio(translation: int, reference: int) -> float | None:
