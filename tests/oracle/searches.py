@@ -1,4 +1,5 @@
-"""Beam search over Python lists, as slow as it is plain: each prefix is read again from its first word at every step.
+"""Beam search over Python lists: a hypothesis is its words, and what the models say after them is remembered by these
+words, so that no state is ever moved from one hypothesis to another.
 
 docs/models.md, "Search" and "Ensembles". Part of the oracle; see equations.py. It never stops early because nothing
 better can come: what it finds shows that such shortcuts change no result.
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.oracle.equations import Model, Vector
+from tests.oracle.equations import Memory, Model, Step, Vector
 
 PAD, UNKNOWN, BEGIN, END = range(4)
 Settings = dict[str, Any]
@@ -53,15 +54,27 @@ class Reader:
 
     def __init__(self, models: Sequence[Model], source: Sequence[int], ensemble: str = "log-probabilities") -> None:
         self.models, self.source, self.together = models, source, ENSEMBLES[ensemble]
+        self.encoded = [model.encode(source) for model in models]
+        self.known: dict[tuple[int, ...], list[tuple[list[Step], Memory]]] = {}
+
+    def read(self, words: tuple[int, ...]) -> list[tuple[list[Step], Memory]]:
+        """Of each model, what it says at each step when it reads `words`, and its memory then."""
+        if not words:
+            return [([], model.start(source)) for model, source in zip(self.models, self.encoded, strict=True)]
+        if words not in self.known:
+            self.known[words] = []
+            for model, source, (said, memory) in zip(self.models, self.encoded, self.read(words[:-1]), strict=True):
+                step, memory = model.step(words[-1], memory, source)
+                self.known[words].append(([*said, step], memory))
+        return self.known[words]
 
     def after(self, prefix: Sequence[int]) -> Vector:
         """The log-probabilities of the next word."""
-        said = [model.forced(self.source, [BEGIN, *prefix])[-1] for model in self.models]
-        return self.together([step.log_probabilities for step in said])
+        return self.together([said[-1].log_probabilities for said, _ in self.read((BEGIN, *prefix))])
 
     def coverage(self, tokens: Sequence[int]) -> Vector:
         """Σ_t a_tj over the words of a translation and its END, of the models' mean attention."""
-        said = [model.forced(self.source, [BEGIN, *tokens]) for model in self.models]
+        said = [steps for steps, _ in self.read((BEGIN, *tokens))]
         return np.asarray(sum(step.weights for steps in said for step in steps) / len(self.models))
 
 

@@ -1,4 +1,4 @@
-"""Beam search and ensembles against the oracle's, which reads every prefix again from its beginning, to 1e-9."""
+"""Beam search and ensembles against the oracle's, which knows hypotheses by their words alone, to 1e-9."""
 
 from collections.abc import Sequence
 from itertools import cycle
