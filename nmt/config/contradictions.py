@@ -26,6 +26,7 @@ from nmt.config.schema import (
     existing_models,
 )
 from nmt.config.yaml_text import KeyPath
+from nmt.errors import counted
 from nmt.symbols import PIECES
 
 
@@ -33,8 +34,8 @@ def contradictions(config: Config) -> Iterator[Problem]:
     """Every problem between keys."""
     subwords = (_existing_models, _trained_models, _sampling)
     model = (_tied_embeddings, _pretrained_embeddings, _directions, _residual, _dropout)
-    training = (_length_of_training, _updates, _word_replacement, _guided_alignment, _minimum_risk, _checkpoints)
-    for check in (_data, _watched, *subwords, *model, *training, _rates, _fine_tuning, _decoding):
+    training = (_length_of_training, _plateau, _updates, _word_replacement, _guided_alignment, _minimum_risk)
+    for check in (_data, _watched, *subwords, *model, *training, _checkpoints, _rates, _fine_tuning, _decoding):
         yield from check(config)
 
 
@@ -283,22 +284,42 @@ def _length_of_training(config: Config) -> Iterator[Problem]:
             "use a shorter interval, or remove it"
         )
         yield _problem("training.save_every", message, "training.validate_every")
-    schedule, rate = training.schedule, training.optimizer.learning_rate
-    if isinstance(schedule, PlateauSchedule) and schedule.minimum_learning_rate >= rate:
+    schedule = training.schedule
+    if isinstance(schedule, HalvingSchedule) and schedule.after.unit != schedule.every.unit:
+        message = f"{schedule.every} does not go with after: {schedule.after}; give both in epochs, or both in updates"
+        yield _problem("training.schedule.every", message, "training.schedule.after", "training.schedule.every")
+
+
+def _plateau(config: Config) -> Iterator[Problem]:
+    schedule, rate = config.training.schedule, config.training.optimizer.learning_rate
+    if not isinstance(schedule, PlateauSchedule):
+        return
+    if schedule.minimum_learning_rate >= rate:
         message = (
             f"{schedule.minimum_learning_rate} is not below training.optimizer.learning_rate: {rate}, so the rate "
             "would never be cut"
         )
         yield _problem("training.schedule.minimum_learning_rate", message, "training.optimizer")
-    if isinstance(schedule, PlateauSchedule) and schedule.stop_below_minimum and not schedule.minimum_learning_rate:
+    if schedule.stop_below_minimum and not schedule.minimum_learning_rate:
         message = (
             "true has no effect with minimum_learning_rate: 0, for no rate is below 0; set a minimum above 0, or "
             "remove it"
         )
         yield _problem("training.schedule.stop_below_minimum", message, "training.schedule.minimum_learning_rate")
-    if isinstance(schedule, HalvingSchedule) and schedule.after.unit != schedule.every.unit:
-        message = f"{schedule.every} does not go with after: {schedule.after}; give both in epochs, or both in updates"
-        yield _problem("training.schedule.every", message, "training.schedule.after", "training.schedule.every")
+    # With `retain`, early stopping has other best values than the schedule, which then may act before.
+    stopping, retain = config.training.early_stopping, config.training.validation.retain
+    if stopping is None or retain is not None or stopping.metric != schedule.metric:
+        return
+    if stopping.patience < schedule.patience + 2:  # the validation that cuts the rate, and one with the new rate
+        less = f"less than {stopping.patience - 1}, or " if stopping.patience > 1 else ""
+        message = (
+            f"{schedule.patience} has no effect: without a better {schedule.metric}, training ends after "
+            f"{counted(stopping.patience, 'validation')} (training.early_stopping.patience), and the rate would be cut "
+            f"after {counted(schedule.patience + 1, 'validation')}; use {less}early_stopping.patience: "
+            f"{schedule.patience + 2} or more"
+        )
+        reads = ("training.early_stopping", "training.schedule.metric", "training.validation.retain")
+        yield _problem("training.schedule.patience", message, *reads)
 
 
 def _updates(config: Config) -> Iterator[Problem]:

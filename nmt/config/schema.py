@@ -510,7 +510,8 @@ class PlateauSchedule(Section):
     metric: Metric = "bleu"
     """The validation metric to watch; of equal values, such as a BLEU of 0, that with the lower loss is the better."""
     patience: CountOrZero = 2
-    """Validations in a row without a new best that are tolerated; the next one cuts the rate."""
+    """Validations in a row without a new best that are tolerated; the next one cuts the rate. For that to have an
+    effect, early_stopping, if it watches the same metric, needs a patience of at least 2 more."""
     factor: float = Field(default=0.5, gt=0.0, lt=1.0)
     """The rate is multiplied by this."""
     minimum_learning_rate: float = Field(default=1e-6, ge=0.0)

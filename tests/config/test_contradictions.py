@@ -164,6 +164,21 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "true has no effect with minimum_learning_rate: 0, for no rate is below 0; set a minimum above 0",
         ),
         (
+            training("schedule: {name: plateau, patience: 5}, early_stopping: {patience: 6}"),
+            "training.schedule.patience",
+            "the rate would be cut after 6 validations; use less than 5, or early_stopping.patience: 7 or more",
+        ),
+        (
+            training("schedule: {name: plateau, metric: loss}, early_stopping: {metric: loss, patience: 3}"),
+            "training.schedule.patience",
+            "2 has no effect: without a better loss, training ends after 3 validations (training.early_stopping.pat",
+        ),
+        (
+            training("schedule: {name: plateau, patience: 0}, early_stopping: {patience: 1}"),
+            "training.schedule.patience",
+            "the rate would be cut after 1 validation; use early_stopping.patience: 2 or more",
+        ),
+        (
             training("optimizer: {name: sgd, decayed: matrices}"),
             "training.optimizer.decayed",
             "matrices has no effect with weight_decay: 0",
@@ -321,6 +336,11 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
         training("schedule: {name: halving}", "max_epochs: 1"),
         training("schedule: {name: halving, after: 500, every: 20 updates}", "max_updates: 20"),
         training("schedule: {name: plateau}, early_stopping: {patience: 9}, save_every: 300", "max_updates: 20"),
+        training("schedule: {name: plateau, patience: 5}, early_stopping: {patience: 7}"),
+        training("schedule: {name: plateau, patience: 5}, early_stopping: {metric: loss, patience: 1}"),
+        f"{WATCHED % 'v'}\n"  # what early stopping finds no better may be better for the schedule
+        + training("schedule: {name: plateau}, early_stopping: {patience: 1}, validation: {retain: %s}")
+        % "{corpus: old, tolerance: 1.0}",
         training("schedule: {name: plateau, minimum_learning_rate: 0}"),
         training("schedule: {name: plateau, stop_below_minimum: true}"),
         training("freeze: [encoder, embeddings]"),

@@ -8,6 +8,7 @@ import pytest
 
 from nmt.config.schema import TrainingConfig
 from nmt.training.distributed import ALONE, Processes
+from nmt.training.optim import build_schedule
 from nmt.training.progress import Progress, Scored, Window
 from nmt.training.update import UpdateResult
 
@@ -89,6 +90,19 @@ def test_early_stopping() -> None:
     assert progress.end(config) is None
     validated(progress, config, 5.9)
     assert progress.end(config) == "no better bleu in 2 validations"
+
+
+@pytest.mark.parametrize(("patience", "rates"), [(3, [1.0] * 4), (4, [1.0] * 4 + [0.5])])
+def test_early_stopping_leaves_a_plateau_time_to_act(patience: int, rates: list[float]) -> None:
+    """The rate of every interval before a validation: only a patience of 2 more than the schedule's sees the cut."""
+    plateau = {"name": "plateau", "metric": "bleu", "patience": 2}
+    config = training(schedule=plateau, early_stopping={"metric": "bleu", "patience": patience})
+    progress, schedule, factors = Progress(), build_schedule(config), []
+    while progress.end(config) is None:
+        factors.append(schedule.factor(progress.update + 1, 1, 0.0))
+        validated(progress, config, 5.0)
+        schedule.validated({"bleu": 5.0, "loss": 1.0})
+    assert factors == rates
 
 
 def test_what_forgets_too_much_is_no_best_one() -> None:
