@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -26,6 +27,7 @@ from nmt.training.summaries import hyperparameters
 Saved = Callable[[int, str], bool]  # whether a state has the record of a step and split behind it
 Log = Callable[[str], None]
 _LONGEST = 1 << 16  # bytes of a line; a record has some hundred
+_LARGE = 1e6  # from here on, a number has an exponent in the log
 _TITLES = {"train": "", "valid": "validation", "average": "average of checkpoints"}
 
 
@@ -128,9 +130,9 @@ def _resumed(
 def readable(record: dict[str, Any]) -> str:
     """The record as a line for people."""
     words = [_TITLES[record["split"]], f"epoch {record['epoch']:.2f}", f"update {record['step']:,}"]
-    words.append(f"loss {record['loss']:.4f}")
-    words.append(f"perplexity {record['perplexity']:.2f}")
     formats = {
+        "loss": "loss {:.4f}",
+        "perplexity": "perplexity {:.2f}",
         **{name: f"{metric.title} {{:.2f}}" for name, metric in metrics.METRICS.items()},
         "guided_loss": "guided {:.4f}",
         "expected_risk": "risk {:.4f}",
@@ -139,13 +141,17 @@ def readable(record: dict[str, Any]) -> str:
         "target_tokens_per_second": "{:,.0f} tokens/s",
         "padding_share": "padding {:.1%}",
     }
-    words.extend(text.format(record[name]) for name, text in formats.items() if name in record)
-    formats |= {"loss": "loss {:.4f}", "perplexity": "perplexity {:.2f}"}
+    words.extend(_written(text, record[name]) for name, text in formats.items() if name in record)
     for name in record:  # of a watched corpus
         corpus, dot, metric = name.partition(".")
         if dot:
-            words.append(f"{corpus}: {formats[metric].format(record[name])}")
+            words.append(f"{corpus}: {_written(formats[metric], record[name])}")
     return " · ".join(filter(None, words))
+
+
+def _written(text: str, value: float) -> str:
+    """The text with the value; that of a run that diverges may be 8.47e+89, which fixed places would write in full."""
+    return (re.sub(r":\.\df", ":.3g", text) if abs(value) >= _LARGE else text).format(value)
 
 
 def _finite(value: Any) -> Any:

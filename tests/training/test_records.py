@@ -288,6 +288,19 @@ def test_readable_lines() -> None:
     assert readable({**record(7, bleu=31.416), "split": "average"}) == f"average of checkpoints · {scored}"
 
 
+def test_large_numbers_are_readable() -> None:
+    """Those of a run that diverges; tokens a second are written in full."""
+    numbers = {**record(7, guided_loss=3e6, target_tokens_per_second=2e6), "loss": 7574488.2526, "perplexity": math.inf}
+    assert readable(numbers) == (
+        "epoch 0.70 · update 7 · loss 7.57e+06 · perplexity inf · guided 3e+06 · 2,000,000 tokens/s"
+    )
+    watched = {"old.loss": 207.06, "old.perplexity": math.exp(207.0661), "old.bleu": math.nan}
+    assert readable({**record(7, **watched), "perplexity": 999_999.99, "split": "valid"}) == (
+        "validation · epoch 0.70 · update 7 · loss 2.5000 · perplexity 999999.99 · old: loss 207.0600 · "
+        "old: perplexity 8.47e+89 · old: BLEU nan"
+    )
+
+
 def test_perplexity() -> None:
     assert perplexity(math.log(7)) == pytest.approx(7)
     assert perplexity(800.0) == math.inf
