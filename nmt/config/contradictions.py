@@ -96,6 +96,11 @@ def _data(config: Config) -> Iterator[Problem]:
         if files.tag in PIECES:
             message = f"{files.tag} is one of the special symbols {', '.join(PIECES)}; choose another, such as <BT>"
             yield _problem(f"data.train.{index}.tag", message)
+    most, ratio = config.data.max_length, config.data.max_length_ratio
+    if ratio is not None and ratio >= most:  # that of a pair with one piece on one side
+        less = f"use less than {most}, or remove it" if most > 1 else "remove it"
+        message = f"{ratio:g} has no effect, for with data.max_length: {most} no pair has a larger ratio; {less}"
+        yield _problem("data.max_length_ratio", message, "data.max_length")
 
 
 def _watched(config: Config) -> Iterator[Problem]:

@@ -182,7 +182,8 @@ class DataConfig(Section):
     max_length: Count = 100
     """Training pairs with more pieces than this on either side are dropped; the log says how many."""
     max_length_ratio: float | None = Field(default=None, ge=1.0)
-    """Training pairs are dropped if one side has more than this many times the pieces of the other; null: off."""
+    """Training pairs are dropped if one side has more than this many times the pieces of the other: less than
+    max_length. null: off."""
     cache_folder: FilePath | None = None
     """Where subword models and token ids are kept between runs; null: `.cache` next to the run folder."""
 

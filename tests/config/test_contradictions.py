@@ -37,6 +37,11 @@ def training(rest: str, end: str = "max_epochs: 20") -> str:
     return f"training: {{{end}, {rest}}}"
 
 
+FILTERED = (
+    "data: {source_language: a, target_language: b, train: [{source: s, target: t}], valid: {source: x, target: y}, %s}"
+)
+
+
 GUIDED = training("guided_alignment: {weight: 0.5}")
 
 
@@ -46,6 +51,13 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         (DATA % ("x", "x"), "data.valid", "source and target are the same file"),
         (WATCHED % "w", "data.watch.0", "source and target are the same file"),
         (DATA % ("s", "t"), "data.train.0", "these are the files of data.valid"),
+        (
+            FILTERED % "max_length: 50, max_length_ratio: 50",
+            "data.max_length_ratio",
+            "50 has no effect, for with data.max_length: 50 no pair has a larger ratio; use less than 50, or remove it",
+        ),
+        (FILTERED % "max_length_ratio: 120.5", "data.max_length_ratio", "120.5 has no effect"),
+        (FILTERED % "max_length: 1, max_length_ratio: 1", "data.max_length_ratio", "has a larger ratio; remove it"),
         # subword models that are given
         ("subwords: {model: m, source_model: s}", "subwords.source_model", "contradicts subwords.model"),
         ("subwords: {source_model: s, joint: false}", "subwords.source_model", "needs subwords.target_model too"),
@@ -317,6 +329,7 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
 @pytest.mark.parametrize(
     "snippet",
     [
+        FILTERED % "max_length: 50, max_length_ratio: 49.5",
         "subwords: {model: m, sampling: {alpha: 0.1, nbest_size: 7}}",  # only the model knows its type
         "subwords: {model: m, type: bpe, size: 8000}",  # the defaults, spelt out
         "subwords: {source_model: s, target_model: t, joint: false}",
