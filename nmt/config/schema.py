@@ -180,7 +180,8 @@ class DataConfig(Section):
     """Further validation corpora, such as of the text that a model was trained on before: scored and shown at every
     validation, by their names. They choose nothing; see training.validation.retain."""
     max_length: Count = 100
-    """Training pairs with more pieces than this on either side are dropped; the log says how many."""
+    """Training pairs with more pieces than this on either side are dropped; the log says how many. With
+    subwords.sampling, those of the best segmentation count; a sampled one may have more."""
     max_length_ratio: float | None = Field(default=None, ge=1.0)
     """Training pairs are dropped if one side has more than this many times the pieces of the other: less than
     max_length. null: off."""
@@ -650,7 +651,9 @@ class TrainingConfig(Section):
     batch_size: Count = 80
     """Sentence pairs or tokens per batch, depending on batch_by."""
     batch_by: Literal["sentences", "tokens"] = "sentences"
-    """tokens: sentences × the longest sentence of either side, including padding, stays within batch_size."""
+    """tokens: sentences × the longest sentence of either side, with its end mark, stays within batch_size; a longer
+    pair is a batch of its own. With subwords.sampling, that holds for the best segmentations, by which batches are
+    planned; sampled ones have more pieces, and can make a batch half as large again, or more."""
     sort_by: SortBy = "source"
     """The length that pairs are sorted by, so that a batch has similar ones: source (then target), target (then
     source), or longer, of the two (then source). Luong et al.'s code sorts by the target, Bahdanau et al.'s by the

@@ -267,7 +267,8 @@ def batches(
 
     With `sampling`, both sides are segmented again from their text, with a seed that depends only on `seed`, `epoch`
     and position, and the sentences of SAMPLED_TOGETHER batches are redistributed by their new lengths, in the order of
-    `sort_by`; batches keep their planned number of rows and get somewhat longer. It needs a corpus kept with its text.
+    `sort_by`; batches keep their planned number of rows and get longer than planned, also where that was by tokens: the
+    plan of an epoch is to be known before anything is sampled. It needs a corpus kept with its text.
     """
     sampled: list[_Pairs] = []
     for position in range(start, len(plan)):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config.schema import SubwordSampling, SubwordsConfig
+from nmt.config.schema import DataConfig, SubwordSampling, SubwordsConfig, TrainingConfig
 from nmt.data.batching import (
     Batch,
     batches,
@@ -360,6 +360,31 @@ def test_sampled_pairs_are_dealt_out_by_their_new_lengths(ids: PairedIds, vocabu
     planned = [float(ids.source_lengths[rows].mean()) for rows in plan]
     for short, long in zip(*(np.argsort(planned)[part] for part in (slice(0, -1), slice(1, None))), strict=True):
         assert sampled[short].source_lengths.max() <= sampled[long].source_lengths.min()
+
+
+def test_limits_are_those_of_the_best_segmentations(ids: PairedIds, vocabularies: Vocabularies) -> None:
+    """Batches of tokens are planned by them; what is sampled goes beyond, as the keys say."""
+
+    def largest(sampling: SubwordSampling | None) -> tuple[int, int]:
+        """The most tokens of a batch, and the most pieces of a sentence."""
+        made = list(batches(ids, plan, sampling=sampling, vocabularies=vocabularies, seed=1))
+        assert sorted(len(batch.indices) for batch in made) == sorted(map(len, plan))
+        longest = [int(torch.cat((batch.source_lengths, batch.target_lengths)).max()) for batch in made]
+        tokens = [len(batch.indices) * length for batch, length in zip(made, longest, strict=True)]
+        return max(tokens), max(longest) - 1
+
+    plan = plan_batches(ids.source_lengths, ids.target_lengths, batch_size=90, batch_by="tokens", seed=1, epoch=0)
+    most = max(ids.source_lengths.max(), ids.target_lengths.max())
+    tokens, pieces = largest(None)
+    assert tokens <= 90
+    assert pieces == most
+    tokens, pieces = largest(SubwordSampling(alpha=0.4))
+    assert tokens > 1.2 * 90
+    assert pieces > most
+    for section, key in ((TrainingConfig, "batch_by"), (DataConfig, "max_length")):
+        description = " ".join(str(section.model_fields[key].description).split())
+        assert "With subwords.sampling, " in description
+        assert "best segmentation" in description
 
 
 def test_sampled_sentences_are_at_most_twice_as_long_as_the_longest(tmp_path: Path) -> None:
