@@ -31,6 +31,7 @@ from nmt.cli.training_request import Request, read_request
 from nmt.cli.validation_metrics import build_validation
 from nmt.config import Config, dump_config, json_schema
 from nmt.config.contradictions import doubts
+from nmt.data.batching import unfilled
 from nmt.data.corpus import read_lines
 from nmt.data.mixing import mixture
 from nmt.data.preparation import Log, Prepared, prepare
@@ -92,7 +93,7 @@ def _dry_run(request: Request) -> None:
 
     _warn_of_start(request, log)
     prepared = _prepare(request, log)
-    _warn_of_sampling(request, prepared, log)
+    _warn_of_updates(request, prepared, log)
     _tell_vocabulary(request, prepared, log)
     pretrained = read_pretrained(request.config.model, prepared.vocabularies)
     for line in pretrained.report:
@@ -176,7 +177,7 @@ def _run(
     processes.check_same("corpus", _fingerprint(prepared))
     processes.check_same("saved state", "none" if state is None else f"of update {state.numbers['progress']['update']}")
     if state is None:
-        _warn_of_sampling(request, prepared, log)
+        _warn_of_updates(request, prepared, log)
         pretrained = pretrained or read_pretrained(config.model, prepared.vocabularies)
         processes.check_same("pretrained embeddings", pretrained.fingerprint)
         for line in pretrained.report:
@@ -299,10 +300,11 @@ def _warn_of_start(request: Request, log: Log) -> None:
             )
 
 
-def _warn_of_sampling(request: Request, prepared: Prepared, log: Log) -> None:
-    """Warn of scheduled sampling that the run ends too early for."""
-    if (warning := late(request.config, prepared.train)) is not None:
-        log(f"warning: {warning}")
+def _warn_of_updates(request: Request, prepared: Prepared, log: Log) -> None:
+    """Warn of what only the corpus shows: batches that stay small, and a run too short for scheduled sampling."""
+    for warning in (unfilled(prepared.train, request.config), late(request.config, prepared.train)):
+        if warning is not None:
+            log(f"warning: {warning}")
 
 
 def _longest_source(request: Request, prepared: Prepared) -> int:

@@ -660,7 +660,8 @@ class TrainingConfig(Section):
     longer side."""
     sort_pairs: Count | None = None
     """Pairs that are sorted by length together, after shuffling; null: the whole corpus. Fewer pairs make more varied
-    batches and more padding: Bahdanau et al. sort 20 batches at a time, Luong et al.'s code 100."""
+    batches and more padding: Bahdanau et al. sort 20 batches at a time, Luong et al.'s code 100. No batch has more
+    pairs than this, also where it is filled by tokens."""
     shuffle: Shuffle = "every_epoch"
     """When pairs are shuffled, before they are sorted: anew in every epoch; once, as Bahdanau et al. do; or never, so
     that the order is that of the files, as in Luong et al.'s code."""

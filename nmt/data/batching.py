@@ -4,6 +4,7 @@ It knows lengths and ids; it knows no files and no devices. The plan of an epoch
 seed and the epoch, so a resumed training run sees exactly the batches it would have seen without the interruption.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
@@ -217,6 +218,24 @@ def plan_epoch(corpus: PairedIds, config: Config, *, epoch: int) -> list[Indices
         seed=config.seed,
         epoch=epoch,
         rows=mixed_rows(corpus.sizes, weights, shuffle=shuffle, seed=config.seed, epoch=epoch),
+    )
+
+
+def unfilled(corpus: PairedIds, config: Config) -> str | None:
+    """What to tell where `sort_pairs` pairs of the first epoch, of mean length, do not fill a batch of tokens, so that
+    another `sort_pairs` would make larger ones; None where they do."""
+    training = config.training
+    pairs, size = training.sort_pairs, training.batch_size
+    if training.batch_by == "sentences" or pairs is None:
+        return None
+    rows = np.concatenate(plan_epoch(corpus, config, epoch=0))
+    tokens = float(np.maximum(corpus.source_lengths[rows], corpus.target_lengths[rows]).mean()) + 1
+    if pairs * tokens >= size or pairs >= len(rows):
+        return None
+    room = math.ceil(size / tokens)
+    return (
+        f"training.sort_pairs: {pairs:,} leaves batches unfilled: no batch has more pairs, and training.batch_size: "
+        f"{size:,} tokens has room for about {room:,} of this corpus; give more than that, or null"
     )
 
 

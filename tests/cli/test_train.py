@@ -358,6 +358,22 @@ def test_a_start_from_which_a_model_hardly_learns(
     assert warnings("third", "model.initialisation.range=0.2") == 0
 
 
+def test_pairs_sorted_together_that_fill_no_batch(
+    tmp_path: Path, tiny: Path, train: Train, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One warning where training begins, and in a dry run."""
+
+    def warnings(*more: str) -> int:
+        few = ("training.batch_by=tokens", "training.batch_size=400", "training.sort_pairs=5", "training.max_updates=1")
+        assert train(tiny, tmp_path / "run", *few, *more) == 0
+        return capsys.readouterr().err.count("warning: training.sort_pairs: 5 leaves batches unfilled: ")
+
+    assert warnings("--dry-run") == 1
+    assert warnings("training.sort_pairs=80", "--dry-run") == 0
+    assert warnings() == 1
+    assert warnings("--resume") == 0
+
+
 def test_schema(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--print-schema"]) == 0
     assert capsys.readouterr().out == (ROOT / "configs" / "schema.json").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config.schema import DataConfig, SubwordSampling, SubwordsConfig, TrainingConfig
+from nmt.config.schema import Config, DataConfig, SubwordSampling, SubwordsConfig, TrainingConfig
 from nmt.data.batching import (
     Batch,
     batches,
@@ -17,6 +17,7 @@ from nmt.data.batching import (
     plan_batches,
     read_batch,
     share_rows,
+    unfilled,
 )
 from nmt.data.binarised import Filters, PairedIds
 from nmt.data.binarising import binarise
@@ -385,6 +386,35 @@ def test_limits_are_those_of_the_best_segmentations(ids: PairedIds, vocabularies
         description = " ".join(str(section.model_fields[key].description).split())
         assert "With subwords.sampling, " in description
         assert "best segmentation" in description
+
+
+@pytest.mark.parametrize(
+    ("training", "weight", "warns"),
+    [
+        ({"batch_by": "tokens", "batch_size": 61, "sort_pairs": 6}, 1.0, True),
+        ({"batch_by": "tokens", "batch_size": 60, "sort_pairs": 6}, 1.0, False),
+        ({"batch_by": "tokens", "batch_size": 61}, 1.0, False),
+        ({"batch_by": "sentences", "batch_size": 61, "sort_pairs": 6}, 1.0, False),
+        ({"batch_by": "tokens", "batch_size": 900, "sort_pairs": 20}, 1.0, False),  # all pairs are one part
+        ({"batch_by": "tokens", "batch_size": 900, "sort_pairs": 20}, 2.0, True),
+    ],
+)
+def test_parts_that_fill_no_batch_are_told(
+    tmp_path: Path, training: dict[str, object], weight: float, warns: bool
+) -> None:
+    """20 pairs, whose longer sides have 9 pieces on average: 6 of them have 60 tokens with their end marks."""
+    subwords = Subwords.train(["abc"] * 9, settings=SubwordsConfig(type="char", size=8))
+    pairs = [("a" * 5, "b"), ("a", "b" * 11)] * 10  # a piece more at the beginning of a word
+    corpus = binarise(pairs, tmp_path / "ids", vocabularies=Vocabularies(subwords, subwords), filters=None)
+    files = {"source": "a", "target": "b"}
+    data = {"source_language": "a", "target_language": "b", "train": [{**files, "weight": weight}], "valid": files}
+    told = unfilled(corpus, Config.model_validate({"name": "x", "data": data, "training": training}))
+    assert (told is not None) is warns
+    if told is not None and training["batch_size"] == 61:
+        assert told == (
+            "training.sort_pairs: 6 leaves batches unfilled: no batch has more pairs, and training.batch_size: 61 "
+            "tokens has room for about 7 of this corpus; give more than that, or null"
+        )
 
 
 def test_sampled_sentences_are_at_most_twice_as_long_as_the_longest(tmp_path: Path) -> None:
