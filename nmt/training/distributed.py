@@ -2,7 +2,10 @@
 
 Every process has the whole model and computes its share of each batch, the rows that `share_rows` gives it. Losses are
 divided by what all shares together have of `normalise_by` before the gradients are added up (see `update`), so N
-processes make the update that one would make. Only the first process writes.
+processes make the update that one would make, apart from rounding and from what is drawn in it: the masks of dropout,
+the pieces of word replacement, and the words of scheduled sampling, which each process draws for itself. The order of
+the data, sampled segmentations, and sampled candidates do not depend on the number of processes. Only the first process
+writes.
 
 They tell one another numbers, and texts as JSON, in tensors: nothing is ever unpickled. If a process does not answer
 for `patience`, the others end.
