@@ -4,11 +4,11 @@ All fields are plain numbers, texts and lists, so that the whole is one JSON obj
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
-from nmt.config.schema import Interval, TrainingConfig
+from nmt.config.schema import EarlyStopping, Interval, TrainingConfig
 from nmt.data.batching import Batch
 from nmt.errors import UserError, counted
 from nmt.ops.loss import perplexity
@@ -121,26 +121,30 @@ class Progress:
         is_good = retains(metrics, retain, self.retained)
         if retain is not None and self.retained is None:
             self.retained = metrics[watched_metric(retain.corpus, retain.metric)]
-        metric = config.validation.metric
-        loss = math.inf if math.isnan(metrics["loss"]) else metrics["loss"]
-        value = metrics[metric] if is_good else math.nan
-        before = (self.best[0].value, self.best[0].loss) if self.best else (None, math.inf)
-        is_best = improves(metric, (value, loss), before)
+        is_best = self._rank(_found(metrics, config.validation.metric, is_good=is_good), config)
+        self.last.insert(0, self.update)
+        del self.last[config.keep_last :]
+        if (stopping := config.early_stopping) is not None:
+            self._wait(_found(metrics, stopping.metric, is_good=is_good), stopping)
+        return is_best
+
+    def _rank(self, found: tuple[float, float], config: TrainingConfig) -> bool:
+        """Put the current update in its place among the best; returns whether that is the first."""
+        (value, loss), metric = found, config.validation.metric
+        is_best = improves(metric, found, (self.best[0].value, self.best[0].loss) if self.best else (None, math.inf))
         if value == value:
             self.best.append(Scored(value, self.update, loss))
         sign = -1 if higher_is_better(metric) else 1
         self.best.sort(key=lambda entry: (sign * entry.value, entry.loss, entry.update))
         del self.best[max(config.keep_best, 1) :]
-        self.last.insert(0, self.update)
-        del self.last[config.keep_last :]
-        if config.early_stopping is not None:
-            metric = config.early_stopping.metric
-            value = metrics[metric] if is_good else math.nan
-            if improves(metric, (value, loss), (self.stopping_best, self.stopping_loss)):
-                self.stopping_best, self.stopping_loss, self.stopping_waited = value, loss, 0
-            else:
-                self.stopping_waited += 1
         return is_best
+
+    def _wait(self, found: tuple[float, float], stopping: EarlyStopping) -> None:
+        """Count the validations without a better value, for early stopping."""
+        if improves(stopping.metric, found, (self.stopping_best, self.stopping_loss)):
+            (self.stopping_best, self.stopping_loss), self.stopping_waited = found, 0
+        else:
+            self.stopping_waited += 1
 
     def is_after(self, step: int, split: str) -> bool:
         """Whether the run had already written the record of that step and split when it had come this far."""
@@ -208,3 +212,9 @@ class Progress:
             window.padding = window.positions = 0
         best = [Scored(*entry) for entry in saved["best"]]  # once without a loss
         return cls(**{**saved, "window": window, "best": best})
+
+
+def _found(metrics: Mapping[str, float], metric: str, *, is_good: bool) -> tuple[float, float]:
+    """What a validation found: the metric, NaN if the model must not be chosen, and the loss; NaN is infinite."""
+    loss = metrics["loss"]
+    return metrics[metric] if is_good else math.nan, math.inf if math.isnan(loss) else loss
