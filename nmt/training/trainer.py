@@ -92,7 +92,7 @@ class Trainer:
         self.batches_in_epoch = progress.within(len(plan))
         if progress.validated == progress.update and self._end_if_over():  # resumed after the last validation
             return
-        if progress.position == 0 and progress.end(self.settings) is None:  # else resumed before the last validation
+        if progress.position == 0 and self._reason_to_end() is None:  # else resumed before the last validation
             share = padding_share(plan, self.corpus.source_lengths, self.corpus.target_lengths)
             self.log(f"epoch {progress.epoch + 1}: {counted(len(plan), 'batch', 'batches')}, {share:.1%} padding")
         if self.settings.validation.retain is not None and progress.validated < 0:  # what it was at the start
@@ -156,7 +156,7 @@ class Trainer:
         else:
             self._skip(result, where)
         progress.seconds += seconds
-        if progress.update % self.settings.log_every == 0 or progress.end(self.settings):
+        if progress.update % self.settings.log_every == 0 or self._reason_to_end() is not None:
             self._report()
 
     def _with_own_words(self, group: list[Batch | None]) -> list[Batch | None]:
@@ -279,20 +279,29 @@ class Trainer:
             training = {"updates": self.progress.update, "epochs": self.progress.epoch, "validation": metrics}
             self.write_model(path, self.model, {**training, **more})
 
+    def _reason_to_end(self) -> str | None:
+        """Why training is over at this point, or None."""
+        return self.progress.end(self.settings) or self.schedule.end()
+
     def _end_if_over(self) -> bool:
-        """Whether training is over, which takes a last validation, the average of the best, and the state that says so.
+        """Finish training if it is over; returns whether it is. Raises Diverged."""
+        reason = self._reason_to_end()
+        if reason is None:
+            self._check_divergence(is_over=False)
+            return False
+        self._finish(reason)
+        return True
+
+    def _finish(self, reason: str) -> None:
+        """The last line of the log, the last validation, the average of the best, and the state that says why it ends.
 
         Raises Diverged where the model is no better than at its start.
         """
-        reason = self.progress.end(self.settings) or self.schedule.end()
-        if reason is not None and self.progress.window.updates:
+        if self.progress.window.updates:
             self._report()
-        if reason is not None and self.progress.validated != self.progress.update:
+        if self.progress.validated != self.progress.update:
             self._validate()
-        if (finding := beyond_start(self.progress, self.settings, self.pieces, is_over=reason is not None)) is not None:
-            raise Diverged(finding, where=self.place)
-        if reason is None:
-            return False
+        self._check_divergence(is_over=True)
         averaged = self.settings.average_best > 0 and self._average()
         if not averaged and (retain := self.settings.validation.retain) and self.progress.best[0].update == 0:
             self.log(
@@ -303,7 +312,11 @@ class Trainer:
             )
         self.progress.finished = reason
         self._save()
-        return True
+
+    def _check_divergence(self, *, is_over: bool) -> None:
+        """Raise Diverged where the last validations were no better than the start."""
+        if (finding := beyond_start(self.progress, self.settings, self.pieces, is_over=is_over)) is not None:
+            raise Diverged(finding, where=self.place)
 
     def _average(self) -> bool:
         """Average the best checkpoints; whether the average validates better than each, and so is the best model."""
