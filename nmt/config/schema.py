@@ -183,8 +183,8 @@ class DataConfig(Section):
     """Training pairs with more pieces than this on either side are dropped; the log says how many. With
     subwords.sampling, those of the best segmentation count; a sampled one may have more."""
     max_length_ratio: float | None = Field(default=None, ge=1.0)
-    """Training pairs are dropped if one side has more than this many times the pieces of the other: less than
-    max_length. null: off."""
+    """Training pairs are dropped if one side has more than this many times the pieces of the other. With max_length or
+    more, none could be, so that is refused; null: off."""
     cache_folder: FilePath | None = None
     """Where subword models and token ids are kept between runs; null: `.cache` next to the run folder."""
 
