@@ -48,7 +48,7 @@ def test_the_best_mean_has_the_star_where_there_are_runs() -> None:
     rows = re.findall(r'<tr><th scope="row">.*?</tr>', text.partition("<details>")[0], re.DOTALL)
     assert [("(best)" in row, "★" in row) for row in rows] == [(False, False)] * 5 + [(True, False)]
     assert "★ marks the best mean." in text
-    assert re.search(r"<small>[+-]\d+\.\d\d ± \d+\.\d\d, p = (0\.3333|0\.6667|1\.0000)</small>", rows[-1])
+    assert re.search(r"<small>diff. [+-]\d+\.\d\d ± \d+\.\d\d, p = (0\.3333|0\.6667|1\.0000)</small>", rows[-1])
     assert "<small>" not in rows[-2].partition("<td")[2]
     assert "p (perm.): the share of all ways to divide the runs" in text
     assert "marks the best score" not in text
