@@ -36,6 +36,7 @@ from nmt.cli.parsers.parser import option_name
 from nmt.cli.significance import Resampling, read_resampling
 from nmt.cli.slow_sentences import sentences_watched
 from nmt.cli.systems import GIVEN_BY, Systems, read_sentences, read_systems, unequal_counts
+from nmt.config.schema import AlignmentStep
 from nmt.errors import Checking, caught, checked, counted
 from nmt.evaluation.comet_scores import check_comet, load_comet
 from nmt.evaluation.comparison import Comparison, SentenceScores, compare
@@ -51,18 +52,17 @@ if TYPE_CHECKING:
 MEMORY = "lower --beam-size, or shorten the longest lines of --source"
 SAMPLES = "lower --resamples or --trials, or test fewer lines"
 TOKENIZE = TOKENIZERS[0]
-# Options that have no effect on a file of translations
-MODEL_ONLY = (
-    *SEARCH,
-    "replace_unknown",
-    "dictionary",
-    "ensemble",
-    "precision",
-    "shortlist",
-    "output",
-)
-# Have no effect on it either, except for these
-EXCEPT = {"source": ("comet", "report"), "device": ("comet", "attention_model"), "alignment_step": ("attention_model",)}
+TRANSLATING = (*SEARCH, "replace_unknown", "dictionary", "ensemble", "precision", "shortlist", "output")
+# The options that have an effect only with one of others, by argparse's names; "model" is any system that translates
+NEEDED = {
+    **dict.fromkeys(TRANSLATING, ("model",)),
+    "source": ("model", "comet", "report"),
+    "device": ("model", "comet", "attention_model"),
+    "alignment_step": ("model", "attention_model"),  # and, as `read_alignment_step` says, for some purpose
+    "training_text": ("report",),
+    "attention_model": ("report",),
+    "gold_alignments": ("report", "alignments"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +74,7 @@ class Request:
     source: Sequence[str]  # empty if there is none
     source_path: Path | None
     how: Mapping[str, Any]  # what the translators are told
+    alignment_step: AlignmentStep  # for the page
     metrics: Sequence[str]
     scoring: Mapping[str, Any]  # BLEU's tokenizer, and whether case is ignored
     resampling: Resampling
@@ -108,7 +109,9 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
     systems = yield from read_systems(options)
     yield from _contradictions(options, systems)
     how = yield from read_how(vars(options))
-    how["alignment_step"] = yield from read_alignment_step(vars(options), users=("replace_unknown", "report"))
+    step = yield from read_alignment_step(vars(options), users=("replace_unknown", "report"))
+    if "replace_unknown" in how:
+        how["alignment_step"] = step
     metrics = yield from _read_metrics(options)
     fail_below = yield from _read_fail_below(options.fail_below)
     resampling = yield from read_resampling(options, systems)
@@ -140,6 +143,7 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
         source=source,
         source_path=options.source,
         how=how,
+        alignment_step=step,
         metrics=metrics,
         scoring={"tokenize": options.tokenize or TOKENIZE, "lowercase": options.lowercase},
         resampling=resampling,
@@ -199,14 +203,10 @@ def _contradictions(options: argparse.Namespace, systems: Systems) -> Iterator[s
         yield "--output -: standard output has the scores; give a file, or use nmt-translate"
     elif options.output is not None and len(systems.candidates) > 1:
         yield "--output has an effect only with one system: save the translations of several with nmt-translate"
-    if not systems.have_models:
-        for name in MODEL_ONLY:
-            if getattr(options, name) is not None:
-                yield f"{option_name(name)} has an effect only with --model"
-        for name, others in EXCEPT.items():
-            if getattr(options, name) is not None and not any(getattr(options, other) for other in others):
-                users = ", or with ".join(map(option_name, ("model", *others)))
-                yield f"{option_name(name)} has an effect only with {users}"
+    for name, needed in NEEDED.items():
+        has = [systems.have_models if one == "model" else getattr(options, one) is not None for one in needed]
+        if getattr(options, name) is not None and not any(has):
+            yield f"{option_name(name)} has an effect only with {', or with '.join(map(option_name, needed))}"
 
 
 def _options_besides(options: argparse.Namespace, *names: str) -> list[str]:
@@ -224,7 +224,7 @@ def _evaluate(request: Request) -> int:
     if request.report is not None:
         from nmt.cli.report_page import write_page  # only here: it imports what everyday scores do not need
 
-        step = request.how["alignment_step"]
+        step = request.alignment_step
         write_page(request.report, comparison, **request.scoring, translators=translators, alignment_step=step)
     return TOO_LOW if _told_too_low(request, comparison) else 0
 

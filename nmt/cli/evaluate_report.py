@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from nmt.cli.models import Models, read_models
 from nmt.cli.options import read_whole
 from nmt.cli.outputs import STANDARD, Files, is_device
-from nmt.cli.parsers.parser import option_name
 from nmt.cli.systems import Systems
 from nmt.data.corpus import read_lines
 from nmt.errors import Checking, UserError, caught
@@ -41,10 +40,6 @@ class ReportRequest:
 def read_report_request(options: argparse.Namespace, systems: Systems) -> Checking[ReportRequest | None]:
     """Read what the page shows; None if there is to be none."""
     if options.report is None:
-        for name in ("training_text", "attention_model", "gold_alignments"):
-            if getattr(options, name) is not None:
-                also = ", or with --alignments" if name == "gold_alignments" else ""
-                yield f"{option_name(name)} has an effect only with --report{also}"
         return None
     yield from _contradictions(options, systems)
     models = None

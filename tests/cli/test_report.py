@@ -136,6 +136,16 @@ def test_a_model_that_translates() -> None:
     assert unpacked(system["attention"][0], 4) == WEIGHTS
 
 
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("systems", [["--model", "m"], ["--hypotheses", "good", "--attention-model", "m"]])
+def test_the_step_whose_attention_is_shown(systems: list[str]) -> None:
+    """A word's of the next step: that in which the word after it is written, or the end of the sentence."""
+    texts = ["--source", "src", "--reference", "ref", "--device", "cpu", "--gold-alignments", "gold"]
+    _, data = written(*systems, *texts, "--alignment-step", "next")
+    ((first, *_),) = (system["attention"] for system in data["systems"])
+    assert unpacked(first, 4)[:2] == WEIGHTS[1:]
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -151,6 +161,10 @@ def test_a_model_that_translates() -> None:
         ("--report page.html --training-text none", "none: no such file"),
         ("--report page.html --gold-alignments gold", "--gold-alignments with --report needs a model"),
         ("--report page.html --alignments gold", "--report has no effect on alignments; leave it out, or --alignments"),
+        (
+            "--report page.html --source src --alignment-step next",
+            "--alignment-step has an effect only with --model, or with --attention-model",
+        ),
         ("--gold-alignments gold", "--gold-alignments has an effect only with --report, or with --alignments"),
     ],
 )
