@@ -2,7 +2,7 @@
 learning curves.
 
 Wiring only: files → sentences → (translators) → `compare` → table, JSON, page. All mistakes are reported at once,
-before a model is loaded.
+before a model is loaded; and what the models cannot do, before one of them translates.
 """
 
 if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl-C works during them
@@ -217,7 +217,8 @@ def _options_besides(options: argparse.Namespace, *names: str) -> list[str]:
 
 
 def _evaluate(request: Request) -> int:
-    translators = _loaded(request)
+    with enough_memory(MEMORY):
+        translators = checked(_loaded(request))
     comparison = _compared(request, translators)
     numbers = json_object(comparison, **request.scoring)
     write_report(request.json, table(comparison), numbers)
@@ -260,17 +261,24 @@ def _compared(request: Request, translators: Mapping[str, "Translator"]) -> Comp
         )
 
 
-@enough_memory(MEMORY)
-def _loaded(request: Request) -> dict[str, "Translator"]:
-    """The model of each system that has one, or whose attention is shown: all before the first translates, for one may
-    be damaged."""
+def _loaded(request: Request) -> Checking[dict[str, "Translator"]]:
+    """The model of each system that has one, or whose attention is shown. All are loaded and checked before the first
+    translates, which may take hours: one may be damaged, or unable to do what the options ask for."""
+    from nmt.decoding.options import TranslationOptions  # only here: scoring needs no PyTorch
+
     candidates = request.systems.candidates
-    translators = {one.name: one.models.load() for one in candidates if one.models is not None}
-    if request.report is not None and request.report.attention_model is not None:
-        shared = request.report.attention_model.load()
-        translators |= {one.name: shared for one in candidates if one.models is None}
+    translators: dict[str, Translator] = {}
+    for one in candidates:
+        if one.models is not None and (translator := (yield from caught(one.models.load, None))) is not None:
+            translators[one.name] = translator
+            problems = caught(partial(translator.check, TranslationOptions(**request.how)), None)
+            name = f"{shown(one.name)}: " if len(candidates) > 1 else ""
+            yield from (f"{name}{problem}" for problem in problems)
     if request.report is not None:
-        check_attention(request.report, translators)
+        if request.report.attention_model is not None:
+            shared = yield from caught(request.report.attention_model.load, None)
+            translators |= {one.name: shared for one in candidates if one.models is None and shared is not None}
+        yield from caught(partial(check_attention, request.report, translators), None)
     return translators
 
 

@@ -161,6 +161,22 @@ class Translator:
     def models(self) -> tuple[Seq2Seq, ...]:
         return self.scorer.models
 
+    def check(self, options: TranslationOptions, *, constraints: bool = False) -> None:
+        """Raise UserError for options that `translate` would refuse, whatever the lines; `constraints`: with some.
+
+        These are options that contradict each other, or need attention that the model does not have, or a language that
+        is not known.
+        """
+        decoding = options.decoding(self.decoding)
+        checked(contradictions(options, decoding, self.scorer, constraints=constraints))
+        sentence_language(options, self.languages)
+        constrained = constraints or options.glossary is not None
+        if constrained and (joiner := self.vocabularies.target.joiner):
+            raise UserError(
+                f"constraints do not go with a vocabulary of cut words (subwords.joiner: {joiner!r}), where a phrase "
+                "may turn out to be the end of another word, and neither does a glossary; a prefix may be given"
+            )
+
     def translate(
         self,
         lines: Iterable[str],
@@ -219,15 +235,8 @@ class Translator:
         check_kind(options)
         overriding = {name: value for name, value in everyday.items() if value is not None}
         options = replace(options or TranslationOptions(), **overriding)
+        self.check(options, constraints=constraints is not None)
         decoding = options.decoding(self.decoding)
-        checked(contradictions(options, decoding, self.scorer, constraints=constraints is not None))
-        sentence_language(options, self.languages)
-        constrained = constraints is not None or options.glossary is not None
-        if constrained and (joiner := self.vocabularies.target.joiner):
-            raise UserError(
-                f"constraints do not go with a vocabulary of cut words (subwords.joiner: {joiner!r}), where a phrase "
-                "may turn out to be the end of another word, and neither does a glossary; a prefix may be given"
-            )
         search = Search(
             scorer=self.scorer,
             decoding=decoding,

@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 
 from nmt.cli.evaluate import main
+from nmt.config.schema import DecodingConfig, SubwordsConfig
+from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.translator import Translation, Translator
 from nmt.evaluation.comparison import compare
 from tests.comet_stand_in import install
+from tests.decoding.conftest import network
 
 SOURCE = ["Ja, natürlich.", "Die Katze saß auf der Matte.", "Der Mann geht nach Hause."]
 SYSTEMS = {
@@ -200,6 +203,9 @@ class Dictionary:
     def __init__(self, paths: list[Path]) -> None:
         self._lines = dict(zip(SOURCE, SYSTEMS[{"m1": "old", "m2": "new", "m3": "odd"}[paths[0].name]], strict=True))
 
+    def check(self, options: TranslationOptions) -> None:
+        """It can do all of them."""
+
     def translate(self, lines: Iterable[str], options: TranslationOptions) -> Iterator[list[Translation]]:
         for line in lines:
             yield [Translation(text=self._lines[line], score=-1.0, tokens=[])]
@@ -258,6 +264,35 @@ def test_a_damaged_model_is_noticed_before_another_translates(
     monkeypatch.setattr(Translator, "translate", lambda *_: pytest.fail("a model translated"))
     said = fails(capsys, "--model", "a=m1", "--model", "b=m2", *TRANSLATED, "--device", "cpu")
     assert "m1" in said
+    assert "m2" in said
+
+
+@pytest.mark.usefixtures("files")
+def test_what_a_model_cannot_do_is_noticed_before_another_translates(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    subwords = Subwords.train(SOURCE, settings=SubwordsConfig(size=40))
+    differences: dict[str, dict[str, Any]] = {
+        "m1": {},
+        "m2": {"score": "none"},
+        "m3": {"decoding": DecodingConfig(suppress_unknown=True)},
+    }
+
+    def load(paths: list[Path], **_: object) -> Translator:
+        given = differences[paths[0].name]
+        model = network(source_size=40, target_size=40, score=given.get("score", "additive"))
+        return Translator([model], Vocabularies(subwords, subwords), decoding=given.get("decoding"))
+
+    monkeypatch.setattr(Translator, "load", load)
+    monkeypatch.setattr(Translator, "translate", lambda *_: pytest.fail("a model translated"))
+    models = ["--model", "good=m1", "--model", "plain=m2", "--model", "sure=m3"]
+    said = fails(capsys, *models, *TRANSLATED, "--replace-unknown", "--coverage-penalty", "0.2", "--device", "cpu")
+    lacks = "the model has no attention (model.attention.score: none)"
+    assert said.splitlines()[1:] == [
+        f"  - plain: coverage_penalty needs attention, and {lacks}; set it to 0",
+        f"  - plain: unknown words cannot be replaced: {lacks}, which would say what source word each stands for",
+        "  - sure: suppress_unknown leaves no unknown word to replace; choose one of the two",
+    ]
 
 
 # -------------------------------------------------------------------------------------------------------------- COMET

@@ -338,6 +338,9 @@ class DictionaryTranslator:
         self.precisions: list[str] = []
         self.options: TranslationOptions | None = None
 
+    def check(self, options: TranslationOptions) -> None:
+        """It can do all of them."""
+
     def translate(self, lines: Iterable[str], options: TranslationOptions) -> Iterator[list[Translation]]:
         self.options = options
         for line in lines:
