@@ -7,7 +7,7 @@ model make no difference. It knows subwords and text only.
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from nmt.data.subwords import Subwords
@@ -42,17 +42,39 @@ def words_of_line(line: str, subwords: Subwords, *, sentences: Iterable[tuple[st
 
 
 def words_of_tokens(
-    tokens: Sequence[int], subwords: Subwords, *, mark: str | None = None, marked: int | None = None
+    tokens: Sequence[int],
+    subwords: Subwords,
+    *,
+    mark: str | None = None,
+    marked: int | None = None,
+    beginning: Sequence[str] = (),
 ) -> PieceWords:
     """The words of the text that `tokens` spell, in which `mark`, if given, stands for each unknown piece, or for each
-    among the first `marked`."""
-    return _words_of(subwords.text_parts(tokens, mark, marked))
+    among the first `marked`.
+
+    `beginning`: what the text begins with instead of what the first pieces spell, as a part for each of these pieces.
+    """
+    parts = subwords.text_parts(tokens, mark, marked)
+    spelled, rest = "".join(parts[: len(beginning)]), parts[len(beginning) :]
+    if rest and spelled.strip():
+        rest[0] = spelled[len(spelled.rstrip()) :] + rest[0]  # the white space between the two
+    return _words_of([*beginning, *rest])
+
+
+def parts_of_line(line: str, subwords: Subwords) -> list[str]:
+    """What each piece of a line stands for: together they are the line, with whole words; none of one without pieces.
+
+    What no piece stands for belongs to the piece after it, and after the last piece to that.
+    """
+    if subwords.joiner:
+        return subwords.line_parts(line)
+    stops = [stop for _, stop in subwords.spans(line)]
+    return [line[start:stop] for start, stop in pairwise([0, *stops[:-1], len(line)])] if stops else []
 
 
 def _words_of(parts: Sequence[str]) -> PieceWords:
     """The words of the text that its parts spell."""
-    ends = list(accumulate(map(len, parts)))
-    return words_of_parts("".join(parts), zip([0, *ends], ends, strict=False))
+    return words_of_parts("".join(parts), pairwise(accumulate(map(len, parts), initial=0)))
 
 
 def words_of_parts(text: str, spans: Iterable[tuple[int, int]]) -> PieceWords:

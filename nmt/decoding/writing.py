@@ -107,15 +107,17 @@ class Writer:
             source = words().part(segment.first, len(segment.source))
             replaced = self._replaced(segment, hypothesis, weights, source)
         marked = len(segment.prefix.tokens) if replaced is None else None
-        text = target.decode_marked(tokens, UNKNOWN_MARK, marked) if replaced is None else replaced.text
-        text = as_given(text, segment.prefix, target, same_words=self.options.alignments)
-        text = text.replace(UNKNOWN_MARK, UNKNOWN_TEXT)
+        spelled = target.decode_marked(tokens, UNKNOWN_MARK, marked) if replaced is None else replaced.text
+        given = as_given(spelled, segment.prefix, target)
+        text = given.replace(UNKNOWN_MARK, UNKNOWN_TEXT)
         if source is None or not self.options.alignments:
             return Written(segment, hypothesis, text, None)
-        words_written = words_of_tokens(tokens, target, mark=UNKNOWN_MARK, marked=marked)
-        alignment = soft_alignment(weights, source, words_written, end_links=self.options.end_links)
-        if replaced is not None:  # by one word or several
-            alignment = repeated(alignment, replaced.words, text.split())
+        beginning = segment.prefix.parts if given != spelled else []
+        written = words_of_tokens(tokens, target, mark=UNKNOWN_MARK, marked=marked, beginning=beginning)
+        alignment = soft_alignment(weights, source, written, end_links=self.options.end_links)
+        if replaced is not None:  # by one word or several, after the prefix, whose words may be more or fewer as given
+            more = len(written.words) - len(replaced.words)
+            alignment = repeated(alignment, [1] * more + replaced.words[max(-more, 0) :], text.split())
         return Written(segment, hypothesis, text, replace(alignment, target_words=text.split()))
 
     def _replaced(

@@ -57,7 +57,8 @@ def soft_alignment(
 ) -> SoftAlignment:
     """The alignment of words from weights (target_length, source_length + 1) of pieces; None where there are none.
 
-    Attention to a source word is the sum over its pieces; that of a target word is the mean over its pieces.
+    Attention to a source word is the sum over its pieces; that of a target word is the mean over its pieces, one of
+    which may stand for several words.
     """
     first, end = min(source.places, default=0), min(max(source.lasts, default=-1) + 1, len(source.words))
     if weights is None:
@@ -65,10 +66,12 @@ def soft_alignment(
     merged = weights.new_zeros(len(target.words), end - first + 1)
     if merged.numel():
         source_places = torch.tensor([*source.places, end]) - first
-        target_places = torch.tensor(target.places, dtype=torch.long)
+        spans = enumerate(zip(target.places, target.lasts, strict=True))
+        pairs = [(piece, word) for piece, (place, last) in spans for word in range(place, last + 1)]
+        pieces, words = torch.tensor(pairs, dtype=torch.long).view(-1, 2).unbind(1)
         summed = weights.new_zeros(len(target.places), end - first + 1).index_add(1, source_places, weights)
-        pieces = torch.bincount(target_places, minlength=len(target.words)).clamp(min=1)  # one may be part of a piece
-        merged = merged.index_add(0, target_places, summed) / pieces.unsqueeze(1)
+        counts = torch.bincount(words, minlength=len(target.words)).clamp(min=1)  # a word may have no piece
+        merged = merged.index_add(0, words, summed[pieces]) / counts.unsqueeze(1)
     links = [(source_word + first, target_word) for source_word, target_word in _links(merged, end_links)]
     return SoftAlignment(source.words, target.words, [Block(merged, first)], links)
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import Subwords
-from nmt.data.words import UNKNOWN_MARK
+from nmt.data.words import UNKNOWN_MARK, parts_of_line
 from nmt.decoding.search.phrases import left_after
 from nmt.errors import Checking, counted
 from nmt.symbols import UNKNOWN
@@ -35,6 +35,7 @@ class Required(NamedTuple):
     tokens: list[int] = []  # noqa: RUF012 - of a tuple, never changed
     complete: bool = False  # whether the last word is
     ends: bool = False  # whether the translation ends after it: a prefix that is the translation of a sentence
+    parts: list[str] = []  # noqa: RUF012 - of the text, one for each piece; of a prefix only
 
 
 def encoded_prefixes(texts: Sequence[str], target: Subwords) -> list[Required]:
@@ -44,7 +45,8 @@ def encoded_prefixes(texts: Sequence[str], target: Subwords) -> list[Required]:
 
 def _prefix(text: str, tokens: list[int], target: Subwords) -> Required:
     is_cut = target.joiner != "" and text.endswith(target.joiner)
-    return Required(target.whole_words(text), tokens, in_word(text[-1:]) and not is_cut)
+    complete = in_word(text[-1:]) and not is_cut
+    return Required(target.whole_words(text), tokens, complete, parts=parts_of_line(text, target))
 
 
 def encoded_constraints(lines: Sequence[str], target: Subwords) -> list[list[Required]]:
@@ -102,16 +104,15 @@ def contains(text: str, phrase: Required, target: Subwords) -> bool:
     )
 
 
-def as_given(text: str, prefix: Required, target: Subwords, *, same_words: bool) -> str:
+def as_given(text: str, prefix: Required, target: Subwords) -> str:
     """`text`, with UNKNOWN_MARK for the unknown pieces of the prefix, and the prefix as the user wrote it.
 
-    This undoes what the subword model has normalized, lowercased or not known. A text is left as it is if it does not
-    begin as the prefix's pieces are spelled; with `same_words` also if its number of words would change.
+    This undoes what the subword model has normalized, lowercased or not known, which may change the number of words. A
+    text is left as it is if it does not begin as the prefix's pieces are spelled.
     """
     if not prefix.tokens or not text.startswith(spelled := target.decode_marked(prefix.tokens, UNKNOWN_MARK)):
         return text
-    restored = prefix.text + text[len(spelled) :]
-    return text if same_words and len(restored.split()) != len(text.split()) else restored
+    return prefix.text + text[len(spelled) :]
 
 
 def impossible(

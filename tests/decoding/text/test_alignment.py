@@ -67,6 +67,14 @@ def test_a_word_that_attends_to_nothing_has_no_link() -> None:
     assert soft_alignment(weights, source, LETTERS, end_links="last").links == [(1, 0), (0, 2)]
 
 
+def test_a_target_piece_may_stand_for_several_words() -> None:
+    weights = torch.tensor([[0.25, 0.75, 0.0], [1.0, 0.0, 0.0], [0.5, 0.0, 0.5]])
+    source, target = PieceWords(["a", "b"], [0, 1], [0, 1]), PieceWords(["w", "x", "y", "z"], [0, 1, 3], [1, 1, 3])
+    alignment = soft_alignment(weights, source, target, end_links="best")
+    assert alignment.weights.tolist() == [[0.25, 0.75, 0.0], [0.625, 0.375, 0.0], [0.0, 0.0, 0.0], [0.5, 0.0, 0.5]]
+    assert alignment.links == [(1, 0), (0, 1), (0, 3)]
+
+
 def test_words_that_take_the_place_of_one_inherit_its_row_and_link() -> None:
     alignment = soft_alignment(WEIGHTS, SOURCE, TARGET, end_links="none")
     words = ["ein", "Haus", "steht", "da", "!"]

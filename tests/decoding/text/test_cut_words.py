@@ -47,7 +47,8 @@ def test_a_line_is_cut_between_words_only(cut: Subwords) -> None:
     ],
 )
 def test_prefixes_are_cut_too(cut: Subwords, text: str, whole: str, complete: bool) -> None:
-    assert encoded_prefixes([text], cut) == [Required(whole, cut.encode(text), complete)]
+    parts = cut.line_parts(text)
+    assert encoded_prefixes([text], cut) == [Required(whole, cut.encode(text), complete, parts=parts)]
     assert not bool(word_continuations(cut).any())  # after a whole word every piece begins another
 
 
@@ -68,7 +69,7 @@ def test_an_unknown_word_at_the_end_of_a_prefix(joiner: str) -> None:
     subwords = Subwords(word_model(PIECES, joiner))
     (prefix,) = encoded_prefixes(["a Zoë"], subwords)
     assert prefix.tokens == [*subwords.encode("a"), UNKNOWN]
-    assert as_given(f"a {UNKNOWN_MARK} dog .", prefix, subwords, same_words=True) == "a Zoë dog ."
+    assert as_given(f"a {UNKNOWN_MARK} dog .", prefix, subwords) == "a Zoë dog ."
 
 
 def test_constraints_are_refused(translator: Translator) -> None:

@@ -1,17 +1,22 @@
 """Forced prefixes: what of a text is forced, and what the translator does with it."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
+import torch
+from torch import Tensor
 
 from nmt.config.schema import SamplingConfig, SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
-from nmt.data.words import UNKNOWN_MARK
+from nmt.data.words import UNKNOWN_MARK, parts_of_line, words_of_line
+from nmt.decoding.forced import forced_decoding
 from nmt.decoding.text.lines import alongside
 from nmt.decoding.text.required import Required, as_given, encoded_prefixes, word_continuations
 from nmt.decoding.translator import Translation, Translator
 from nmt.errors import UserError
-from tests.decoding.conftest import random_translator
+from nmt.symbols import UNKNOWN
+from tests.decoding.conftest import TEXT, random_translator
 from tests.translating import translate
 
 GIVEN = ["An old man", "", "dancing!", "The", "Zo\u00eb A", "A dog runs across the"]
@@ -21,6 +26,15 @@ GIVEN = ["An old man", "", "dancing!", "The", "Zo\u00eb A", "A dog runs across t
 def translator(vocabularies: Vocabularies) -> Translator:
     """A random network in float64."""
     return random_translator(vocabularies, scale=3.0, longest_segment=60)
+
+
+@pytest.fixture(scope="module")
+def forgetful(vocabularies: Vocabularies) -> Translator:
+    """The same, but that it likes to write unknown words."""
+    translator = random_translator(vocabularies, scale=3.0, longest_segment=60)
+    with torch.no_grad():
+        translator.models[0].output_weight[UNKNOWN] *= 6
+    return translator
 
 
 def texts(translations: list[list[Translation]]) -> list[list[str]]:
@@ -46,7 +60,8 @@ def texts(translations: list[list[Translation]]) -> list[list[str]]:
 def test_whether_the_last_word_is_complete(vocabularies: Vocabularies, text: str, complete: bool) -> None:
     """Of the text without the space around it, which its reader takes away."""
     (prefix,) = encoded_prefixes([text.strip()], vocabularies.target)
-    assert prefix == Required(text.strip(), vocabularies.target.encode(text), complete)
+    target = vocabularies.target
+    assert prefix == Required(text.strip(), target.encode(text), complete, parts=parts_of_line(text.strip(), target))
 
 
 def test_the_pieces_that_make_a_word_longer() -> None:
@@ -65,14 +80,13 @@ def test_the_text_is_as_it_was_given() -> None:
     (prefix,) = encoded_prefixes(["A Dog\u00ff"], subwords)
     text = f"a dog{UNKNOWN_MARK} runs"
     assert text == subwords.decode_marked([*prefix.tokens, *subwords.encode("runs")], UNKNOWN_MARK)
-    assert as_given(text, prefix, subwords, same_words=False) == "A Dog\u00ff runs"
-    assert as_given(text, prefix, subwords, same_words=True) == "A Dog\u00ff runs"
+    assert as_given(text, prefix, subwords) == "A Dog\u00ff runs"
     (dots,) = encoded_prefixes(["a\u00a8dog"], subwords)  # which is normalized to a space and a mark
     spelled = subwords.decode_marked(dots.tokens, UNKNOWN_MARK)
-    assert as_given(spelled, dots, subwords, same_words=False) == "a\u00a8dog"
-    assert as_given(spelled, dots, subwords, same_words=True) == spelled == f"a {UNKNOWN_MARK}dog"
-    assert as_given("other", prefix, subwords, same_words=False) == "other"
-    assert as_given(text, Required(), subwords, same_words=False) == text
+    assert spelled == f"a {UNKNOWN_MARK}dog"
+    assert as_given(spelled, dots, subwords) == "a\u00a8dog"
+    assert as_given("other", prefix, subwords) == "other"
+    assert as_given(text, Required(), subwords) == text
 
 
 def test_alignments_leave_prefixes_with_unknown_pieces_as_they_were_given(translator, text) -> None:
@@ -88,6 +102,49 @@ def test_alignments_leave_prefixes_with_unknown_pieces_as_they_were_given(transl
             assert translation.text.startswith(beginning)
             assert translation.soft_alignment.target_words == translation.text.split()
             assert len(translation.soft_alignment.weights) == len(translation.text.split())
+
+
+MORE_OR_FEWER = {  # beginnings whose words are not those that their pieces spell, with the pieces of each word
+    "A dog\u00b4s": [[0], [1, 2, 3, 4, 5]],  # the accent becomes a space and a mark
+    "\u00b4 \u00a8": [[0, 1], [2, 3]],
+    "A\ufeffdog runs\u00a8": [[0, 1, 2], [3, 4, 5, 6, 7, 8]],  # the first mark becomes a space
+    "A \ufeff dog": [[0], [1], [1, 2]],  # nothing is written for the mark
+    "\ufeff A dog \ufeff": [[0], [0], [1, 2], [2]],
+    "A\x1fdog red": [[0], [1, 2, 3], [4, 5]],  # a space for Python alone
+}
+
+
+@pytest.mark.parametrize("replaced", [None, dict.fromkeys(" ".join(TEXT).split(), "this or that")])
+@pytest.mark.parametrize("beginning", MORE_OR_FEWER)
+def test_words_that_are_more_or_fewer_as_they_were_given(forgetful, text, beginning, replaced) -> None:
+    """They stand in the text, with alignments and without; rows and links are of these words."""
+    options = {"beam_size": 3, "n_best": 3, "max_length_ratio": 0.6, "replace_unknown": replaced}
+    given = [beginning, f"{beginning} \u017b", f"{beginning}-", f"{beginning} (", "", beginning]
+    plain, aligned = (
+        list(translate(forgetful, text, prefixes=given, alignments=alignments, **options))
+        for alignments in (False, True)
+    )
+    assert texts(plain) == texts(aligned)
+    assert replaced is None or any("this or that" in one for several in texts(aligned) for one in several)
+    for line, start, several in zip(text, given, aligned, strict=True):
+        for best in several:
+            soft, words = best.soft_alignment, best.text.split()
+            assert best.text.startswith(start)
+            assert soft.target_words == words
+            assert soft.weights.sum(1).tolist() == pytest.approx([1.0] * len(words))
+            assert [place for _, place in best.alignment] == list(range(len(words)))
+            by_piece = weights_of_pieces(forgetful, line, best.ids)
+            for word, pieces in enumerate(MORE_OR_FEWER[beginning][:-1] if start else []):
+                assert soft.weights[word].tolist() == pytest.approx(by_piece[pieces].mean(0).tolist())
+
+
+def weights_of_pieces(translator: Translator, line: str, ids: Sequence[int]) -> Tensor:
+    """The attention of each piece of a translation to each word of its line, and to its end."""
+    source = words_of_line(line, translator.vocabularies.source)
+    pair = (translator.vocabularies.source.encode(line), ids)
+    (forced,) = forced_decoding(translator.scorer, [pair], batch_tokens=100, attention=True)
+    weights = forced.weights.new_zeros(len(ids), len(source.words) + 1)
+    return weights.index_add(1, torch.tensor([*source.places, len(source.words)]), forced.weights)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from nmt.config.schema import SubwordsConfig
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.data.vocabulary import word_model
-from nmt.data.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_parts, words_of_tokens
+from nmt.data.words import UNKNOWN_MARK, PieceWords, parts_of_line, words_of_line, words_of_parts, words_of_tokens
 from nmt.decoding.translator import Translator
 from nmt.errors import UserError
 from tests.decoding.conftest import TEXT, network
@@ -73,6 +73,11 @@ def _words(text: str, places: list[int]) -> PieceWords:
 @pytest.mark.parametrize("line", LINES)
 def test_any_line(subwords: Subwords, line: str) -> None:
     tokens = subwords.encode(line)
+    parts = parts_of_line(line, subwords)
+    assert len(parts) == len(tokens)
+    if parts:
+        assert "".join(parts).split() == subwords.whole_words(line).split()
+        assert "".join(parts) == line or subwords.joiner
     for mapping, text in (
         (words_of_line(line, subwords), subwords.whole_words(line)),
         (words_of_tokens(tokens, subwords), subwords.decode(tokens)),
