@@ -31,6 +31,8 @@ from nmt.serving.languages import Pair
 from nmt.serving.limits import Limits
 
 MEMORY = "serve fewer models, or on another machine"
+PORTS = {"http": 80, "https": 443}  # which browsers leave out of an origin
+_ORIGIN = re.compile(r"(?P<scheme>https?)://(?P<host>[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
 _PAIRED = re.compile(r"(?:(\w+)-(\w+)|([^\s=:/]+):([^\s=:/]+))=(.+)", re.DOTALL)
 
 
@@ -72,9 +74,9 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
     keys = None
     if options.api_keys is not None:
         keys = yield from read_whole("--api-keys", options.api_keys, _read_keys)
-    for origin in options.cors or ():
-        if origin != "*" and not re.fullmatch(r"https?://[^/\s]+", origin):
-            yield f"--cors {shlex.quote(origin)}: an origin is scheme and host, such as https://example.org; or *"
+    origins = []
+    for text in options.cors or ():
+        origins.append((yield from _read_origin(text)))
     port = yield from _read_port(options.port)
     return Request(
         models=models,
@@ -84,7 +86,7 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
         how=how,
         limits=limits,
         keys=keys,
-        origins=options.cors or (),
+        origins=origins,
         log_requests=options.log_requests,
         host=options.host,
         port=port,
@@ -124,6 +126,22 @@ def _read_limits(values: Mapping[str, Any]) -> Checking[Limits]:
         else:
             yield f"--max-seconds {shlex.quote(text)}: allowed: a number, more than 0"
     return Limits(**{name: value for name, value in limits.items() if value is not None})
+
+
+def _read_origin(text: str) -> Checking[str]:
+    """Read an origin as browsers send it: scheme and host in lower case, without the port that is the scheme's."""
+    if text == "*":
+        return text
+    match = _ORIGIN.fullmatch(text.lower()) if text.isascii() else None
+    port = int(match["port"] or PORTS[match["scheme"]]) if match is not None else -1
+    if match is None or not 0 <= port < 1 << 16:
+        yield (
+            f"--cors {shlex.quote(text)}: an origin is scheme and host, perhaps with a port, such as "
+            "https://example.org or http://localhost:8080, in ASCII (xn--...); or *"
+        )
+        return text
+    scheme, host = match["scheme"], match["host"]
+    return f"{scheme}://{host}" if port == PORTS[scheme] else f"{scheme}://{host}:{port}"
 
 
 def _read_keys(lines: Sequence[str], *, name: str) -> list[str]:

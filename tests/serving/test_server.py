@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -22,6 +23,7 @@ pytest.importorskip("uvicorn", reason="the server needs the extra serve")
 import nmt.serving.server
 from nmt.cli import serve
 from nmt.decoding.translator import TranslationOptions, Translator
+from nmt.errors import checked
 from nmt.serving.api import Service, application
 from nmt.serving.server import listening
 from tests.random_model import save_random_model, text
@@ -158,6 +160,37 @@ def test_wrong_options(model: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         "--port x: allowed: a whole number from 0 to 65535",
     ):
         assert part in error
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ("https://example.org", "https://example.org"),
+        ("HTTPS://Example.org", "https://example.org"),
+        ("https://a.example:443", "https://a.example"),
+        ("http://a.example:80", "http://a.example"),
+        ("http://a.example:0443", "http://a.example:443"),
+        ("https://a.example:80", "https://a.example:80"),
+        ("http://[::1]:8080", "http://[::1]:8080"),
+        ("*", "*"),
+    ],
+)
+def test_an_origin_is_read_as_browsers_send_it(given: str, sent: str) -> None:
+    assert checked(serve._read_origin(given)) == sent
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("example.org", "https://", "https://a.example/", "https://a.example/x", "https://a.example?x", "null", ""),
+        *("https://me@a.example", "https://a.example:", "https://a.example:65536", "ftp://a.example"),
+        "https://b\u00fccher.example",
+    ],
+)
+def test_an_origin_that_no_browser_sends(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert serve.main(["--cors", given, "--cors", "*", "--port", "x"]) == 2
+    (told,) = [line for line in capsys.readouterr().err.splitlines() if "--cors" in line]
+    assert told.startswith(f"  - --cors {shlex.quote(given)}: an origin is scheme and host, perhaps with a port, such")
 
 
 def test_a_path_may_look_like_a_pair(
