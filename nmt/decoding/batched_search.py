@@ -38,8 +38,11 @@ USUAL_BEAM = 5  # the largest beam with which batches are as large as batch_toke
 
 
 def longest_translation(source: int, decoding: DecodingConfig) -> int:
-    """The most tokens, END counted, of a translation of `source` tokens, END counted: ⌈ratio × source⌉ + extra."""
-    return max(_times(decoding.max_length_ratio, source) + decoding.max_length_extra, 1)
+    """The most tokens, END counted, of a translation of `source` tokens, END counted.
+
+    max(⌈max_length_ratio × source⌉ + max_length_extra, 2): there is room for a piece, so no line becomes blank by it.
+    """
+    return max(_times(decoding.max_length_ratio, source) + decoding.max_length_extra, 2)
 
 
 def shortest_translation(source: int, decoding: DecodingConfig) -> int:

@@ -80,6 +80,8 @@ def test_the_longest_translation() -> None:
     assert [
         longest_translation(source, DecodingConfig(max_length_ratio=0.0, max_length_extra=100)) for source in (1, 70)
     ] == [100, 100]
+    low = DecodingConfig(max_length_ratio=0.2, max_length_extra=0)
+    assert [longest_translation(source, low) for source in (1, 5, 10, 11)] == [2, 2, 2, 3]  # room for a piece and END
 
 
 @pytest.mark.parametrize(

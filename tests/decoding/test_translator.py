@@ -232,6 +232,9 @@ def test_the_maximal_length(vocabularies, text) -> None:
     length = len(vocabularies.source.encode(line)) + 1
     (best,) = next(translate(Translator([Endless()], vocabularies), [line], beam_size=1, max_length_ratio=1.5))
     assert len(best.tokens) + 1 == math.ceil(1.5 * length) + 10
+    low = TranslationOptions(beam_size=1, max_length_ratio=0.5 / length, max_length_extra=0)
+    (best,) = next(Translator([Endless()], vocabularies).translate([line], low))
+    assert len(best.tokens) == 1  # never none, which would be a blank line
 
 
 def test_the_minimal_length_gives_way_to_the_maximal_one(copy_model, vocabularies, text) -> None:

@@ -240,6 +240,7 @@ DECODING: dict[str, Changes] = {
     "5, as long as may be": {"beam_size": 5, "minimum_length": 1000, "max_length_ratio": 0.3},
     "5, at most 4": {"beam_size": 5, "max_length_ratio": 0.0, "max_length_extra": 4},
     "3, ratio 1.2 and nothing more": {"beam_size": 3, "max_length_ratio": 1.2, "max_length_extra": 0},
+    "3, ratio 0.1 and nothing more": {"beam_size": 3, "max_length_ratio": 0.1, "max_length_extra": 0},
     "3, no bigram twice": {"beam_size": 3, "no_repeat_ngram_size": 2, "minimum_length": 5},
     "3, no word twice, nothing left": {"beam_size": 3, "no_repeat_ngram_size": 1, "minimum_length": 1000},
     "5, no unknown": {"beam_size": 5, "suppress_unknown": True, "minimum_length": 3},

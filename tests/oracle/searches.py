@@ -82,7 +82,7 @@ def beam_search(reader: Reader, decoding: Settings) -> list[Translation]:
     """All translations that the search finishes, best first; `decoding` is that section with all its keys."""
     beam_size = decoding["beam_size"]
     source = len(reader.source)
-    longest = max(ceil(decoding["max_length_ratio"] * source) + decoding["max_length_extra"], 1)
+    longest = max(ceil(decoding["max_length_ratio"] * source) + decoding["max_length_extra"], 2)
     ratio = Fraction(str(decoding["minimum_length_ratio"]))
     shortest = min(max(decoding["minimum_length"], ceil(ratio * (source - 1))), longest - 1)
     live: list[tuple[float, list[int]]] = [(0.0, [])]
