@@ -248,7 +248,8 @@ class Translator:
         writer = Writer(scorer=self.scorer, vocabularies=self.vocabularies, decoding=decoding, options=options)
         read = self.read(lines, options, prefixes=prefixes, constraints=constraints, first=first, waiting=waiting)
         return chain.from_iterable(
-            writer.translations(segments, search.hypotheses(list(chain(*segments)))) for segments in read
+            writer.translations(together, segments, search.hypotheses(list(chain(*segments))))
+            for together, segments in read
         )
 
     def read(
@@ -260,8 +261,8 @@ class Translator:
         constraints: Iterable[str] | None = None,
         first: int | None = 0,
         waiting: Callable[[], bool] | None = None,
-    ) -> Iterator[list[list[Segment]]]:
-        """The segments of each line, as many lines at a time as are translated together; for the rest see `translate`.
+    ) -> Iterator[tuple[list[str], list[list[Segment]]]]:
+        """As many lines at a time as are translated together, and the segments of each; for the rest see `translate`.
 
         Raises UserError for a `first` that is no place, and, where its line is asked for, for one that cannot have its
         prefix or constraints.
@@ -289,10 +290,12 @@ class Translator:
         return map(len, chunks(lines, _characters(options.decoding(self.decoding)), None))
 
 
-def _segments(reader: Reader, texts: Iterable[list[list[str]]], first: int) -> Iterator[list[list[Segment]]]:
-    """The segments of each chunk of lines, which are numbered from `first` on."""
+def _segments(
+    reader: Reader, texts: Iterable[list[list[str]]], first: int
+) -> Iterator[tuple[list[str], list[list[Segment]]]]:
+    """Each chunk of lines, which are numbered from `first` on, and their segments."""
     for lines, prefixes, constraints in texts:
-        yield checked(reader.segments(lines, prefixes, constraints, first))
+        yield lines, checked(reader.segments(lines, prefixes, constraints, first))
         first += len(lines)
 
 

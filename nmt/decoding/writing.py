@@ -58,19 +58,28 @@ class Writer:
     options: TranslationOptions
 
     def translations(
-        self, lines: Sequence[Sequence[Segment]], hypotheses: Sequence[Sequence[Hypothesis]]
+        self,
+        lines: Sequence[str],
+        segments: Sequence[Sequence[Segment]],
+        hypotheses: Sequence[Sequence[Hypothesis]],
     ) -> Iterator[list[Translation]]:
-        """The translations of each line, best first, from the `hypotheses` of the segments of all lines, in order."""
-        pairs = [(segment, one) for segment, several in zip(chain(*lines), hypotheses, strict=True) for one in several]
+        """The translations of each line, best first, from its `segments` and the `hypotheses` of all segments."""
+        together = zip(chain(*segments), hypotheses, strict=True)
+        pairs = [(segment, one) for segment, several in together for one in several]
         weights, of_segments = iter(self._attention(pairs)), iter(hypotheses)
-        for line in lines:
-            words = cache(lambda line=line: self._words(line[0]))
-            yield self._whole_line(
-                [
-                    [self._written(segment, hypothesis, next(weights), words) for hypothesis in next(of_segments)]
-                    for segment in line
-                ]
-            )
+        for line, parts in zip(lines, segments, strict=True):
+            words = cache(lambda parts=parts: self._words(parts[0]))
+            written = [
+                [self._written(segment, hypothesis, next(weights), words) for hypothesis in next(of_segments)]
+                for segment in parts
+            ]
+            yield self._whole_line(written) if written else [self._nothing(line)]
+
+    def _nothing(self, line: str) -> Translation:
+        """The translation of a line without pieces, which is blank, or has only words for which there are none."""
+        nothing = Translation("", 0.0, [])
+        words = self.vocabularies.source.whole_words(line).split()
+        return _aligned(nothing, SoftAlignment(words, [], [], [])) if self.options.alignments else nothing
 
     def _attention(self, pairs: Sequence[tuple[Segment, Hypothesis]]) -> list[Tensor | None]:
         """The attention with which each hypothesis was written, from one forced pass; None where none is needed."""
@@ -138,16 +147,12 @@ class Writer:
         return replaced if all(contains(replaced.text, phrase, target) for phrase in segment.phrases) else None
 
     def _whole_line(self, segments: Sequence[Sequence[Written]]) -> list[Translation]:
-        """The translations of a line: its segments' best, second best … hypotheses, each joined to one.
+        """The translations of a line with segments: the best, second best … hypotheses, each joined to one.
 
         A segment that has fewer than another, as one whose prefix is all of it, gives its last one again. They are
         sorted by score; but where they were searched for, the best ones joined come first, whatever their score as a
         line is, which depends on the lengths.
         """
-        if not segments:
-            nothing = Translation("", 0.0, [])
-            unaligned = SoftAlignment([], [], [], [])
-            return [_aligned(nothing, unaligned) if self.options.alignments else nothing]
         translations = [
             self._joined([several[min(rank, len(several) - 1)] for several in segments])
             for rank in range(max(map(len, segments)))

@@ -58,7 +58,7 @@ def test_the_best_translation_comes_first_whatever_the_score_of_the_line(drawn) 
     """By averages over tokens the second best of both sentences are worse, -0.11 and -1.01, and joined they are better:
     -12.3 / 30 in place of -10.2 / 12."""
     options = TranslationOptions(split_sentences=True, n_best=3)
-    (lines,) = drawn.read([" ".join(SENTENCES[:2])], options)
+    ((lines, segments),) = drawn.read([" ".join(SENTENCES[:2])], options)
     sentences = [
         [Hypothesis([4], -0.2 / 2, -0.2), Hypothesis([5] * 19, -0.11, -2.2), Hypothesis([6], -0.2, -0.4)],
         [Hypothesis([4] * 9, -1.0, -10.0), Hypothesis([5] * 9, -1.01, -10.1), Hypothesis([6] * 9, -1.02, -10.2)],
@@ -69,7 +69,7 @@ def test_the_best_translation_comes_first_whatever_the_score_of_the_line(drawn) 
         decoding=options.decoding(drawn.decoding),
         options=options,
     )
-    (translations,) = writer.translations(lines, sentences)
+    (translations,) = writer.translations(lines, segments, sentences)
     assert [translation.ids[0] for translation in translations] == [4, 5, 6]
     assert [translation.score for translation in translations] == pytest.approx([-10.2 / 12, -12.3 / 30, -10.6 / 12])
 
@@ -157,7 +157,7 @@ def test_real_scripts(language, sentences, spaces) -> None:
     copying = Translator([CopyModel(subwords.size)], vocabularies, languages=languages)
     ((best, *_),) = translate(copying, [line], split_sentences=True)
     assert best.text == line
-    ((segments,),) = copying.read([line], TranslationOptions(split_sentences=True))
+    ((_, (segments,)),) = copying.read([line], TranslationOptions(split_sentences=True))
     assert [subwords.decode(segment.source) for segment in segments] == sentences
 
     drawn = random_translator(vocabularies, scale=3, longest_segment=250)
@@ -247,7 +247,7 @@ def test_a_constraint_that_stands_in_a_sentence_belongs_to_it(drawn, prefix, exp
     """Such as a name; any other to the first sentence, or to the one in which the prefix goes on."""
     phrases = "red ball\tdog\tbench\tthe boy\ttwo men"
     options = TranslationOptions(split_sentences=True)
-    (((*segments,),),) = drawn.read([LINE], options, prefixes=[prefix], constraints=[phrases])
+    ((_, (segments,)),) = drawn.read([LINE], options, prefixes=[prefix], constraints=[phrases])
     assert [[phrase.text for phrase in segment.phrases] for segment in segments] == expected
     assert [segment.prefix.text for segment in segments] == [*([prefix] if not prefix else ["A lake.", "The"]), "", ""][
         :3

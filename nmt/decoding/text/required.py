@@ -130,8 +130,10 @@ def impossible(
     "line 3". `blank`: whether it is. `longest`: the most tokens of its translation, END counted.
     """
     room = longest - 1 - len(prefix.tokens)
-    if prefix.tokens and blank:
+    if prefix.text and blank:
         yield f"{line} is blank and has a prefix, {prefix.text!r}; do the files go together?"
+    elif prefix.text and not prefix.tokens:
+        yield f"the prefix {prefix.text!r} of {line} cannot be written: the model's subword model leaves nothing of it"
     elif room < 0:
         yield (
             f"the prefix of {line} has {counted(len(prefix.tokens), 'piece')}, and the line's translation at most "

@@ -232,3 +232,14 @@ def test_a_prefix_that_no_translation_can_have(translator, text) -> None:
     with pytest.raises(UserError, match=r"line 2 is blank and has a prefix, 'A'"):
         list(translator.translate(["a", " "], prefixes=["", "A"]))
     assert texts(translator.translate(["", " "], prefixes=["", " "])) == [[""], [""]]
+
+
+@pytest.mark.parametrize("prefix", ["\u2581", "\ufeff", "\u2581 \u200b"])
+def test_a_prefix_of_which_nothing_can_be_written(translator, prefix) -> None:
+    """It is not left out without a word, as a constraint is not."""
+    with pytest.raises(UserError) as error:
+        list(translator.translate(["a", "a dog", " "], prefixes=["A", prefix, prefix]))
+    assert error.value.messages == (
+        f"the prefix {prefix!r} of line 2 cannot be written: the model's subword model leaves nothing of it",
+        f"line 3 is blank and has a prefix, {prefix!r}; do the files go together?",
+    )
