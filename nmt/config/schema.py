@@ -743,7 +743,7 @@ class DecodingConfig(Section):
     """none: score by the sum of log-probabilities; average: divide it by the length; a number: Wu et al.'s alpha."""
     max_length_ratio: float = Field(default=2.0, ge=0.0, le=100.0)
     """A translation has at most this many times the source's pieces, plus max_length_extra; the end mark is counted in
-    both."""
+    both, and there is always room for one piece and the end mark."""
     max_length_extra: int = Field(default=10, ge=0, le=100_000)
     """What is added to the most pieces that max_length_ratio gives; with a ratio of 0, the limit itself. 0 in the
     authors' codes."""
