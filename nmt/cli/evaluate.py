@@ -47,6 +47,7 @@ from nmt.evaluation.text_warnings import text_warnings
 if TYPE_CHECKING:
     import torch
 
+    from nmt.decoding.options import TranslationOptions
     from nmt.decoding.translator import Translator
 
 MEMORY = "lower --beam-size, or shorten the longest lines of --source"
@@ -264,14 +265,12 @@ def _compared(request: Request, translators: Mapping[str, "Translator"]) -> Comp
 def _loaded(request: Request) -> Checking[dict[str, "Translator"]]:
     """The model of each system that has one, or whose attention is shown. All are loaded and checked before the first
     translates, which may take hours: one may be damaged, or unable to do what the options ask for."""
-    from nmt.decoding.options import TranslationOptions  # only here: scoring needs no PyTorch
-
     candidates = request.systems.candidates
     translators: dict[str, Translator] = {}
     for one in candidates:
         if one.models is not None and (translator := (yield from caught(one.models.load, None))) is not None:
             translators[one.name] = translator
-            problems = caught(partial(translator.check, TranslationOptions(**request.how)), None)
+            problems = caught(partial(translator.check, _options(request)), None)
             name = f"{shown(one.name)}: " if len(candidates) > 1 else ""
             yield from (f"{name}{problem}" for problem in problems)
     if request.report is not None:
@@ -291,10 +290,14 @@ def _translated(request: Request, translators: Mapping[str, "Translator"]) -> di
     }
 
 
-def _translations(translator: "Translator", request: Request, name: str) -> list[str]:
+def _options(request: Request) -> "TranslationOptions":
     from nmt.decoding.options import TranslationOptions  # only here: scoring needs no PyTorch
 
-    translations = translator.translate(request.source, TranslationOptions(**request.how))
+    return TranslationOptions(**request.how)
+
+
+def _translations(translator: "Translator", request: Request, name: str) -> list[str]:
+    translations = translator.translate(request.source, _options(request))
     label = shown(name) if len(request.systems.candidates) > 1 else None
     watched = tqdm(translations, total=len(request.source), desc=label, unit=" sentences", disable=None)
     return [best.text for best, *_ in watched]
