@@ -13,6 +13,7 @@ from typing import Any, TypeVar, cast, get_args
 
 from pydantic import ValidationError
 
+from nmt.cli.outputs import STANDARD
 from nmt.cli.parsers.parser import option_name, option_names
 from nmt.cli.parsers.shared import END_LINKS
 from nmt.config import checked_value
@@ -50,7 +51,9 @@ def read_count(option: str, text: str | None, *, least: int) -> Checking[int | N
 def read_whole(option: str, path: Path | None, read: Callable[..., list[Item]]) -> Checking[list[Item]]:
     """Read a file, which must not be empty; nothing if there is no `path`. `read` takes the lines and a name."""
     items: list[Item] = []
-    if path is not None:
+    if path == Path(STANDARD):
+        yield f"{option} {STANDARD}: standard input is not read here; give a file, such as /dev/stdin"
+    elif path is not None:
         try:
             items = read(read_lines(path), name=str(path))
             if not items:

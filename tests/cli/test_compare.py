@@ -326,6 +326,13 @@ def test_all_line_counts_are_shown_at_once(files: Path, capsys: pytest.CaptureFi
     )
 
 
+def test_standard_input_is_not_read(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fails(capsys, "--hypotheses", "-", "--reference", "-").splitlines()[1:] == [
+        "  - --hypotheses -: standard input is not read here; give a file, such as /dev/stdin",
+        "  - --reference -: standard input is not read here; give a file, such as /dev/stdin",
+    ]
+
+
 def test_a_reference_of_empty_lines(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "ref").write_text("\n \n\n", encoding="utf-8")
     (files / "ref2").write_text("", encoding="utf-8")
