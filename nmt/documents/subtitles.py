@@ -8,7 +8,7 @@ that SubRip has written out (<br>, \\N, \\h), which are between two words. WebVT
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from html import escape, unescape
 from typing import Literal, NamedTuple
@@ -185,24 +185,7 @@ def _piece(rows: Sequence[str], form: _Form) -> _Piece | None:
     source = "".join(rows)
     tokens = _tokens(source, form)
     together = partners(tokens)
-    before, after, start, stop = 0, len(source), 0, len(tokens)  # what is left: source[before:after]
-    begun = ended = -1  # the texts whose beginning and whose end is known
-    while start < stop:
-        first, last = tokens[start], tokens[stop - 1]
-        if first.kind != TEXT and start not in together:
-            before, start = first.stop, start + 1
-        elif last.kind != TEXT and stop - 1 not in together:
-            after, stop = last.start, stop - 1
-        elif first.kind == TEXT and start != begun:
-            before, begun = _begin(source, before, first.stop, form), start
-            start += before == first.stop
-        elif last.kind == TEXT and stop != ended:
-            after, ended = _end(source, last.start, after, form), stop
-            stop -= after == last.start
-        elif first.kind == START and together[start] == stop - 1:
-            before, after, start, stop = first.stop, last.start, start + 1, stop - 1
-        else:
-            break
+    before, after, start, stop = _inner(source, tokens, together, form)
     line, tags, enclosing, is_whole = Line(), [], [], True
     while start < stop:
         token, index = tokens[start], start
@@ -235,6 +218,33 @@ def _piece(rows: Sequence[str], form: _Form) -> _Piece | None:
     line_end = "\r\n" if "\r\n" in source else "\n"
     around = (source[:before], source[after:])
     return _Piece(around[0], line.text, line.marks, tags, around[1], is_whole, len(own_rows), longest, line_end)
+
+
+def _inner(source: str, tokens: Sequence[Token], together: Mapping[int, int], form: _Form) -> tuple[int, int, int, int]:
+    """What is left without all that is kept around the text: source[before:after], in tokens[start:stop].
+
+    From outside to inside these are tags without a partner, pairs of tags around everything, and the characters that
+    `_begin` and `_end` pass over. `together`: the places of tags by those of their partners.
+    """
+    before, after, start, stop = 0, len(source), 0, len(tokens)
+    begun = ended = -1  # the texts whose beginning and whose end is known
+    while start < stop:
+        first, last = tokens[start], tokens[stop - 1]
+        if first.kind != TEXT and start not in together:
+            before, start = first.stop, start + 1
+        elif last.kind != TEXT and stop - 1 not in together:
+            after, stop = last.start, stop - 1
+        elif first.kind == TEXT and start != begun:
+            before, begun = _begin(source, before, first.stop, form), start
+            start += before == first.stop
+        elif last.kind == TEXT and stop != ended:
+            after, ended = _end(source, last.start, after, form), stop
+            stop -= after == last.start
+        elif first.kind == START and together[start] == stop - 1:
+            before, after, start, stop = first.stop, last.start, start + 1, stop - 1
+        else:
+            break
+    return before, after, start, stop
 
 
 def _begin(source: str, start: int, stop: int, form: _Form) -> int:
