@@ -294,8 +294,8 @@ def _orders(differences: Sequence[Difference | None]) -> str:
     text = f"""What attention (`location`) and input feeding bring in Luong et al.'s Table 1, and the pairs of rows that
 their Table 4 puts in an order, in BLEU. p is that of sacreBLEU's paired bootstrap over the sentences, with 1,000
 resamples (`--compare A,B` has it for other rows). {seeds} An order holds, or is reversed, if every seed says so with
-p < {LIMIT}; otherwise, the difference is within noise. (This p is of one direction: about one of 20 pairs of equal
-models has less than {LIMIT}, by the chance of the sentences alone.)"""
+p < {LIMIT}; otherwise, the difference is within noise. (This p is one-sided: about one of 20 pairs of equal models
+has less than {LIMIT}, by the chance of the sentences alone.)"""
     return f"""{title}
 
 {fill(text, 120, break_on_hyphens=False, break_long_words=False)}
@@ -316,9 +316,10 @@ def _choices(differences: Sequence[Difference | None]) -> str:
         line = [choice.option, choice.row, choice.plain, ours.shown, ours.chances, str(len(ours.seeds))]
         lines.append([*line, words[ours.outcome]])
     single = sum(len(ours.seeds) == 1 for _, ours in pairs)
+    share = f"All {single} pairs" if single == len(pairs) else f"{single} of the {len(pairs)} pairs"
     text = f"""The same test for all pairs of rows that differ in one option alone, of which the second has dot, global
-attention, no input feeding, Luong's decoder, or the order of Bahdanau's authors' code. {single} of the {len(pairs)}
-pairs have one seed: if their rows were equal, about {single / 20:.0f} of them would have p < {LIMIT}, and what another
+attention, no input feeding, Luong's decoder, or the order of Bahdanau's authors' code. {share}
+have one seed: if their rows were equal, about {single / 20:.0f} of them would have p < {LIMIT}, and what another
 seed would change, p does not say."""
     return f"""## What one option brings
 

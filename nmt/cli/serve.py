@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,8 @@ from nmt.serving.limits import Limits
 
 MEMORY = "serve fewer models, or on another machine"
 PORTS = {"http": 80, "https": 443}  # which browsers leave out of an origin
-_ORIGIN = re.compile(r"(?P<scheme>https?)://(?P<host>[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
+_HOST = r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\]"
+_ORIGIN = re.compile(rf"(?P<scheme>https?)://(?P<host>{_HOST})(?::(?P<port>[0-9]{{1,5}}))?")
 _PAIRED = re.compile(r"(?:(\w+)-(\w+)|([^\s=:/]+):([^\s=:/]+))=(.+)", re.DOTALL)
 
 
@@ -129,18 +131,30 @@ def _read_limits(values: Mapping[str, Any]) -> Checking[Limits]:
 
 
 def _read_origin(text: str) -> Checking[str]:
-    """Read an origin as browsers send it: scheme and host in lower case, without the port that is the scheme's."""
-    if text == "*":
-        return text
-    match = _ORIGIN.fullmatch(text.lower()) if text.isascii() else None
-    port = int(match["port"] or PORTS[match["scheme"]]) if match is not None else -1
-    if match is None or not 0 <= port < 1 << 16:
+    """Read an origin, or *, which is all of them."""
+    origin = text if text == "*" else _as_sent(text)
+    if origin is None:
         yield (
             f"--cors {shlex.quote(text)}: an origin is scheme and host, perhaps with a port, such as "
             "https://example.org or http://localhost:8080, in ASCII (xn--...); or *"
         )
-        return text
-    scheme, host = match["scheme"], match["host"]
+    return origin or text
+
+
+def _as_sent(text: str) -> str | None:
+    """An origin as browsers send it: in lower case, addresses shortened, without the port that is the scheme's; None
+    for what is no origin."""
+    match = _ORIGIN.fullmatch(text.lower()) if text.isascii() else None
+    if match is None:
+        return None
+    scheme, host, port = match["scheme"], match["host"], int(match["port"] or PORTS[match["scheme"]])
+    if host.startswith("["):
+        try:
+            host = f"[{IPv6Address(host[1:-1]).compressed}]"
+        except ValueError:
+            return None
+    if port >= 1 << 16:
+        return None
     return f"{scheme}://{host}" if port == PORTS[scheme] else f"{scheme}://{host}:{port}"
 
 

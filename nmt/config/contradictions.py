@@ -461,5 +461,5 @@ def _decoding(config: Config) -> Iterator[Problem]:
             yield _problem(f"decoding.{key}", message, *reads)
     extra = decoding.max_length_extra
     if decoding.max_length_ratio == 0.0 and extra < 2:  # the end mark is counted
-        message = f"{extra} with max_length_ratio: 0 leaves no room for a word before the end mark; use at least 2"
+        message = f"{extra} with max_length_ratio: 0 has no effect: a piece and the end mark always fit; use at least 2"
         yield _problem("decoding.max_length_extra", message, "decoding.max_length_ratio")

@@ -122,7 +122,7 @@ def contradictions(
     if options.replace_unknown is not None and decoding.suppress_unknown:
         yield "suppress_unknown leaves no unknown word to replace; choose one of the two"
     if not decoding.max_length_ratio and (extra := decoding.max_length_extra) < 2:
-        yield f"max_length_extra: {extra} with max_length_ratio: 0 leaves no room for a word before the end mark"
+        yield f"max_length_extra: {extra} with max_length_ratio: 0 has no effect: a piece and the end mark always fit"
     if options.glossary is not None and options.sampling is not None:
         yield "a glossary needs a search; leave out either it or the sampling"
     if options.glossary is not None and options.diversity:

@@ -24,7 +24,7 @@ WIDTH: Final = 80
 _REPLACED: Final = "\N{REPLACEMENT CHARACTER}"  # for what no terminal shows
 _P: Final[Mapping[Method, str]] = {"bootstrap": "p (boot.)", "randomization": "p (rand.)"}
 _TESTS: Final[Mapping[Method, str]] = {
-    "bootstrap": "paired bootstrap resampling with {:,} resamples. It is of one direction, so that",
+    "bootstrap": "paired bootstrap resampling with {:,} resamples. It is one-sided, so that",
     "randomization": "paired approximate randomization with {:,} trials, so that",
 }
 _PERMUTATION: Final = "p (perm.)"
@@ -143,7 +143,7 @@ def _rows_of_systems(comparison: Comparison, metric: str) -> Iterator[Row]:
             f"{score.score:.2f}",
             difference,
             *[_interval(score.interval)] * shows_intervals,
-            *(["–" if p_value is None else f"{p_value:.4f}" for p_value in p_values] or [""] * len(tests)),
+            *(map(shown_p, p_values) if p_values else [""] * len(tests)),
         )
 
 
@@ -163,8 +163,13 @@ def _rows_of_runs(comparison: Comparison, metric: str) -> Iterator[Row]:
         cells = [mean, f"{runs.mean[metric]:.2f}", f"{runs.deviation[metric]:.2f}", *[""] * shows_intervals]
         if runs.differences is not None:
             value, error, p = runs.differences[metric]
-            cells += [f"{value:+.2f} ± {error:.2f}", "–" if p is None else f"{p:.4f}"]
+            cells += [f"{value:+.2f} ± {error:.2f}", shown_p(p)]
         yield cells + [""] * (len(head) - len(cells))
+
+
+def shown_p(p: float | None) -> str:
+    """Such as 0.0120; a dash where nothing was tested."""
+    return "–" if p is None else f"{p:.4f}" if p >= 0.00005 else "< 0.0001"
 
 
 def _has_intervals(comparison: Comparison) -> bool:
@@ -240,19 +245,22 @@ def _meaning(comparison: Comparison) -> Iterator[str]:
 
 def _meaning_of_runs(comparison: Comparison) -> Iterator[str]:
     systems = {scored.name: list(scored.hypotheses) for scored in comparison.systems}
-    for runs in comparison.runs:
-        for one, other in combinations(runs.members, 2):
-            if systems[one] == systems[other]:
-                yield f"{shown(one)} and {shown(other)} are identical, line by line: no two seeds are."
+    for one, other in combinations(systems, 2):
+        if systems[one] == systems[other]:
+            yield (
+                f"{shown(one)} and {shown(other)} are identical, line by line, as two seeds hardly ever are: is it the "
+                "same run?"
+            )
     yield from meaning_of_differences(comparison.runs)
     first, *rivals = comparison.runs
     for runs in rivals:
         kinds = {}
         for metric, measure in comparison.measures.items():
             value, _, p = (runs.differences or {})[metric]
-            is_clear = p is not None and p < _SIGNIFICANT_RUNS
             is_better = (value > 0) == (measure.better == "higher")
-            kinds[measure.title] = "unclear" if not is_clear else "better" if is_better else "worse"
+            kinds[measure.title] = (
+                "untested" if p is None else "unclear" if p >= _SIGNIFICANT_RUNS else "better" if is_better else "worse"
+            )
         yield _told(runs.name, first.name, kinds, f"{_PERMUTATION} < {_SIGNIFICANT_RUNS:g}")
 
 
@@ -309,7 +317,7 @@ def _verdict(comparison: Comparison, scored: System) -> str:
 
 
 def _told(name: str, baseline: str, kinds: Mapping[str, str], limits: str) -> str:
-    """The verdict: `kinds` has better, worse, unclear, or equal for each metric, by its title."""
+    """The verdict: `kinds` has better, worse, unclear, untested, or equal for each metric, by its title."""
     titles = {kind: [title for title, one in kinds.items() if one == kind] for kind in kinds.values()}
     told = [
         f"{kind} than {shown(baseline)} in {_listed(titles[kind])} ({limits})"
@@ -319,6 +327,10 @@ def _told(name: str, baseline: str, kinds: Mapping[str, str], limits: str) -> st
     parts = [f"{shown(name)} is {' and '.join(told)}"] if told else []
     if "unclear" in titles:
         parts.append(f"in {_listed(titles['unclear'])} the difference may be chance")
+    if "untested" in titles:
+        parts.append(
+            f"in {_listed(titles['untested'])} nothing was tested, for there are too many ways to divide the runs"
+        )
     if "equal" in titles:
         parts.append(f"in {_listed(titles['equal'])} there is nothing to test")
     return f"{'' if told else f'{shown(name)}: '}{'; '.join(parts)}."

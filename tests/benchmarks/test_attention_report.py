@@ -230,7 +230,7 @@ def test_what_one_option_brings() -> None:
     ]
     assert "1 of the 3 pairs have one seed: if their rows were equal, about 0 of them" in " ".join(section.split())
     many = [Difference(choice.row, choice.plain, [1], [0.5], [0.2]) for choice in CHOICES[:41]]
-    assert "41 pairs have one seed: if their rows were equal, about 2 of them" in " ".join(
+    assert "All 41 pairs have one seed: if their rows were equal, about 2 of them" in " ".join(
         document([], choices=many).split()
     )
 

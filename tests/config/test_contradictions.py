@@ -285,12 +285,12 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         (
             "decoding: {max_length_ratio: 0, max_length_extra: 0}",
             "decoding.max_length_extra",
-            "0 with max_length_ratio: 0 leaves no room for a word before the end mark; use at least 2",
+            "0 with max_length_ratio: 0 has no effect: a piece and the end mark always fit; use at least 2",
         ),
         (
             "decoding: {max_length_ratio: 0, max_length_extra: 1}",
             "decoding.max_length_extra",
-            "1 with max_length_ratio: 0 leaves no room for a word",
+            "1 with max_length_ratio: 0 has no effect: a piece and the end mark always fit",
         ),
         (
             "decoding: {beam_size: 1, length_penalty: none}",

@@ -69,12 +69,12 @@ def test_keywords_come_before_the_options(vocabularies) -> None:
         (
             {"max_length_ratio": 0.0, "max_length_extra": 0},
             False,
-            ["max_length_extra: 0 with max_length_ratio: 0 leaves no room for a word"],
+            ["max_length_extra: 0 with max_length_ratio: 0 has no effect: a piece and the end mark always fit"],
         ),
         (
             {"max_length_ratio": 0.0, "max_length_extra": 1},
             False,
-            ["max_length_extra: 1 with max_length_ratio: 0 leaves no room for a word"],
+            ["max_length_extra: 1 with max_length_ratio: 0 has no effect: a piece and the end mark always fit"],
         ),
         ({"max_length_ratio": 0.0, "max_length_extra": 2}, False, []),
         ({"alignment_step": "last"}, False, ["alignment_step is 'last'; it must be one of this, next"]),

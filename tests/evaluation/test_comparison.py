@@ -309,7 +309,7 @@ def test_of_twenty_pairs_of_equal_systems_about_one_differs_significantly() -> N
     below = {method: sum(p is not None and p < SIGNIFICANT[method] for p in p_values[method]) for method in METHODS}
     assert all(10 <= count <= 32 for count in below.values()), below
     doubled = sum(p is not None and p < 0.05 for p in p_values["bootstrap"])
-    assert doubled > 1.5 * below["bootstrap"], "or p of the bootstrap is not of one direction"
+    assert doubled > 1.5 * below["bootstrap"], "or p of the bootstrap is not one-sided"
 
 
 # --------------------------------------------------------------------------------------------------- what is refused

@@ -134,8 +134,8 @@ diff.: the difference from old, the baseline.
   the width of the range of the middle 95% of them.
 p: how probable a difference from the baseline at least as large would be if the
   two systems were equally good, as the sacrebleu command has it, seed 12345.
-p (boot.): by paired bootstrap resampling with 1,000 resamples. It is of one
-  direction, so that about one of 20 pairs of equal systems has less than 0.025.
+p (boot.): by paired bootstrap resampling with 1,000 resamples. It is one-sided,
+  so that about one of 20 pairs of equal systems has less than 0.025.
 A larger p does not show that two systems are equal.
 new is better than old in BLEU (p (boot.) < 0.025); in TER the difference may be
   chance.
@@ -360,13 +360,17 @@ def test_a_difference_of_means_is_significant_by_permutation() -> None:
     assert "or more, and so shows no difference" not in said
     said = " ".join(" ".join(told(0.04, 0.05)).split())
     assert "yours is better than mine in BLEU (p (perm.) < 0.05); in TER the difference may be" in said
-    assert "yours: in BLEU and TER the difference may be chance." in told(None, 0.2)
-    assert told(None, 0.2)[10].endswith("–")
+    untested = told(None, 0.00001)
+    assert untested[10].endswith("–")
+    said = " ".join(" ".join(untested).split())
+    assert "± 0.25 < 0.0001" in said
+    assert "yours is worse than mine in TER (p (perm.) < 0.05); in BLEU nothing was tested, for there are" in said
 
 
 def test_runs_with_the_same_translations_are_no_two_seeds() -> None:
     alike = table(compared(SEEDS, runs=(MINE, YOURS), texts={"s3": "s1"})).splitlines()
-    assert "s1 and s3 are identical, line by line: no two seeds are." in alike
+    assert "s1 and s3 are identical, line by line, as two seeds hardly ever are: is it the" in alike
+    assert "s2 and t1 are identical" in table(compared(SEEDS, runs=(MINE, YOURS), texts={"t1": "s2"}))
     assert "identical" not in table(compared(SEEDS, runs=(MINE, YOURS)))
 
 

@@ -35,7 +35,7 @@ def test_p_is_explained() -> None:
     text = page(made(compare({"a": examples.GOOD, "b": examples.BAD}, [examples.REFERENCE], methods=methods)))
     said = html.unescape(text.partition("<details>")[0])
     assert "p: how probable a difference from A at least as large would be" in said
-    assert "seed 12345. p (boot.): by paired bootstrap resampling with 1,000 resamples. It is of one" in said
+    assert "seed 12345. p (boot.): by paired bootstrap resampling with 1,000 resamples. It is one-sided" in said
     assert "p (rand.): by paired approximate randomization with 10,000 trials, so that about one" in said
     assert "how probable" not in page(made(compare({"a": examples.GOOD}, [examples.REFERENCE])))
 
