@@ -20,10 +20,24 @@ Batch = tuple[Tensor, Tensor, Tensor]
 Changes = dict[str, Any]
 
 
+@pytest.fixture(scope="module")
+def built() -> dict[str, Seq2Seq]:
+    """The models of combinations, which no test here changes, by what they are."""
+    return {}
+
+
+@pytest.fixture
+def model(make_model: MakeModel, combination: Changes, built: dict[str, Seq2Seq]) -> Seq2Seq:
+    name = repr(combination)
+    if name not in built:
+        built[name] = make_model(**combination)
+    return built[name]
+
+
 @torch.no_grad()
-def test_weights(make_model: MakeModel, batch: Batch, combination: Changes) -> None:
+def test_weights(model: Seq2Seq, batch: Batch, combination: Changes) -> None:
     """Exactly 0 at padding, never negative, and of the sum that the scope promises."""
-    weights = make_model(**combination)(*batch).weights
+    weights = model(*batch).weights
     sums = weights.sum(-1)
     assert (weights >= 0).all()
     for row, length in enumerate(batch[1].tolist()):
@@ -39,8 +53,7 @@ def test_weights(make_model: MakeModel, batch: Batch, combination: Changes) -> N
 
 
 @torch.no_grad()
-def test_other_ids_at_padding_change_no_bit(make_model: MakeModel, batch: Batch, combination: Changes) -> None:
-    model = make_model(**combination)
+def test_other_ids_at_padding_change_no_bit(model: Seq2Seq, batch: Batch) -> None:
     source, lengths, target_input = batch
     other = source.masked_fill(source == 0, 7)
     assert not torch.equal(other, source)
@@ -63,9 +76,8 @@ def test_a_sentence_does_not_notice_its_neighbors(make_model: MakeModel, batch: 
 
 
 @torch.no_grad()
-def test_a_mask_that_is_not_there_is_true_everywhere(make_model: MakeModel, batch: Batch, combination: Changes) -> None:
+def test_a_mask_that_is_not_there_is_true_everywhere(model: Seq2Seq, batch: Batch) -> None:
     """Where nothing is padded there is none, and nothing depends on it."""
-    model = make_model(**combination)
     longest = batch[1].argmax().repeat(2)
     bare = model.start(batch[0][longest], batch[1][longest])
     assert bare.memory.mask is None
@@ -77,12 +89,11 @@ def test_a_mask_that_is_not_there_is_true_everywhere(make_model: MakeModel, batc
 
 
 @torch.no_grad()
-def test_select_expands_reorders_and_drops(make_model: MakeModel, batch: Batch, combination: Changes) -> None:
+def test_select_expands_reorders_and_drops(model: Seq2Seq, batch: Batch) -> None:
     """A beam of 2 is made, reordered, and the middle sentence dropped; each row goes on as if it had been alone.
 
     Two words are read before the selection, so that what a score remembers differs between the rows.
     """
-    model = make_model(**combination)
     source, lengths, _ = batch
     state = model.start(source, lengths).select(torch.tensor([[0, 0], [1, 1], [2, 2]]))
     assert state.memory.values.size(0) == 3  # the memory is not copied a hypothesis
