@@ -216,12 +216,15 @@ def _common_seeds(fed: Sequence[Result], unfed: Sequence[Result]) -> tuple[list[
 
 
 def _where(results: Iterable[Result]) -> str:
-    """The machines, each with its threads, PyTorch and precision."""
-    machines = {
-        f"{result.machine}, threads: {result.threads}, PyTorch {result.pytorch}, {result.precision}"
-        for result in results
-    }
-    return "; ".join(sorted(machines))
+    """The machines, each with its threads, PyTorch and precision; of several, with their seeds."""
+    seeds: dict[str, set[int]] = {}
+    for result in results:
+        machine = f"{result.machine}, threads: {result.threads}, PyTorch {result.pytorch}, {result.precision}"
+        seeds.setdefault(machine, set()).add(result.seed)
+    if len(seeds) == 1:
+        return next(iter(seeds))
+    shown = {name: ", ".join(map(str, sorted(numbers))) for name, numbers in seeds.items()}
+    return "; ".join(f"{name} (seed{'s' * (len(seeds[name]) > 1)} {shown[name]})" for name in sorted(seeds))
 
 
 def _by_length(lengths: Lengths | None, scored: Mapping[str, Scored]) -> str:

@@ -158,6 +158,14 @@ def test_each_task_has_its_own_machine_and_precision() -> None:
     assert "synthetic corpus was trained on: Abacus, 2 cores, threads: 1, PyTorch 2.13.0, float32." in text
 
 
+def test_of_several_machines_the_seeds_are_told() -> None:
+    results = [*both("global-dot", 33.0), *both("global-dot", 34.0, seed=2), *both("global-dot", 35.0, seed=3)]
+    first = [replace(result, precision="bfloat16") if result.seed == 1 else result for result in results]
+    text = document(first)
+    machine = "Abacus, 2 cores, threads: 1, PyTorch 2.13.0"
+    assert f"Multi30k was trained on: {machine}, bfloat16 (seed 1); {machine}, float32 (seeds 2, 3)." in text
+
+
 def test_without_attention_there_is_no_alignment() -> None:
     assert row_of(document(both("none", 25.0, error=None)), "none")[9] == "–"
 
