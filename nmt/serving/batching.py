@@ -199,37 +199,36 @@ class Batcher(Generic[Kind, Answer]):
         return taken
 
     def _answer(self, taken: Sequence[tuple[_Request[Kind, Answer], int]], alone: bool) -> None:
-        """Translate lines, and give the answers to their requests."""
+        """Translate lines, and give the answers to their requests.
+
+        Where that fails, the requests are tried one by one, so that one of them cannot ruin the others.
+        """
         requests = list(dict.fromkeys(request for request, _ in taken))
 
         def unwanted() -> bool:
             return all(request.future.done() for request in requests)
 
-        lines = [request.lines[place] for request, place in taken]
         try:
+            lines = [request.lines[place] for request, place in taken]
             answers = self._translate(lines, requests[0].kind, alone=alone, unwanted=unwanted)
         except Exception as error:  # whatever it is, whoever asked is told, and the thread goes on
-            if not unwanted():
-                self._tell(error, requests, taken, alone)
-            return
-        with self._changed:
-            noted = [request.note(place, answer) for (request, place), answer in zip(taken, answers, strict=True)]
-        for (request, _), is_complete in zip(taken, noted, strict=True):
-            if is_complete:
+            if unwanted():
+                return
+            if len(requests) == 1:
+                self._withdraw(requests[0])
+                with self._changed:
+                    requests[0].fail(error)
+                return
+        else:
+            with self._changed:
+                complete = [
+                    request
+                    for (request, place), answer in zip(taken, answers, strict=True)
+                    if request.note(place, answer)
+                ]
+            for request in complete:
                 request.answer()
-
-    def _tell(
-        self,
-        error: Exception,
-        requests: Sequence[_Request[Kind, Answer]],
-        taken: Sequence[tuple[_Request[Kind, Answer], int]],
-        alone: bool,
-    ) -> None:
-        """Tell a request of its error; of several, try one by one, so that one of them cannot ruin the others."""
-        if len(requests) > 1:
-            for one in requests:
-                self._answer([(request, place) for request, place in taken if request is one], alone)
             return
-        self._withdraw(requests[0])
-        with self._changed:
-            requests[0].fail(error)
+        # Only here, where the error is let go of: its traceback holds on to what the batch was computed with.
+        for one in requests:
+            self._answer([(request, place) for request, place in taken if request is one], alone)

@@ -1,5 +1,6 @@
 """Requests that share batches: who waits for whom, in which order, and what happens to the others when one fails."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -206,6 +207,23 @@ def test_one_that_fails_does_not_ruin_the_others(worker: Worker, batcher: Batche
         futures[1].result(SOON)
     assert batcher.submit(["v"], "a").result(SOON) == ["V"]
     assert ["zzzzzzzzzzzz"] not in worker.batches
+
+
+def test_an_error_is_let_go_of_before_its_requests_are_tried_one_by_one() -> None:
+    """Its traceback holds what the batch was computed with, which may be what there was no memory for."""
+    handled: list[BaseException | None] = []
+
+    def translate(lines: Sequence[str], kind: str, *, alone: bool, unwanted: Callable[[], bool]) -> list[str]:
+        handled.append(sys.exc_info()[1])
+        if len(lines) > 1:
+            raise MemoryError
+        return list(lines)
+
+    batcher = Batcher(translate, wait=2 * SOON, most_characters=12, most_waiting=9)
+    futures = [batcher.submit([line], "a") for line in "xy"]
+    batcher.close()
+    assert [future.result(0) for future in futures] == [["x"], ["y"]]
+    assert handled == [None, None, None]
 
 
 def test_closing_answers_what_is_held(worker: Worker) -> None:
