@@ -223,8 +223,10 @@ def _where(results: Iterable[Result]) -> str:
         seeds.setdefault(machine, set()).add(result.seed)
     if len(seeds) == 1:
         return next(iter(seeds))
-    shown = {name: ", ".join(map(str, sorted(numbers))) for name, numbers in seeds.items()}
-    return "; ".join(f"{name} (seed{'s' * (len(seeds[name]) > 1)} {shown[name]})" for name in sorted(seeds))
+    return "; ".join(
+        f"{machine} (seed{'s' * (len(numbers) > 1)} {', '.join(map(str, sorted(numbers)))})"
+        for machine, numbers in sorted(seeds.items())
+    )
 
 
 def _by_length(lengths: Lengths | None, scored: Mapping[str, Scored]) -> str:

@@ -204,8 +204,6 @@ def plan_batches(
 
 def plan_epoch(corpus: PairedIds, config: Config, *, epoch: int) -> list[Indices]:
     """Return the batches of a training epoch (counted from 0) as configured; see `plan_batches` and `mixed_rows`."""
-    weights = [files.weight for files in config.data.train]
-    shuffle = config.training.shuffle
     return plan_batches(
         corpus.source_lengths,
         corpus.target_lengths,
@@ -213,12 +211,18 @@ def plan_epoch(corpus: PairedIds, config: Config, *, epoch: int) -> list[Indices
         batch_by=config.training.batch_by,
         sort_by=config.training.sort_by,
         sort_pairs=config.training.sort_pairs,
-        shuffle=shuffle,
+        shuffle=config.training.shuffle,
         batch_order=config.training.batch_order,
         seed=config.seed,
         epoch=epoch,
-        rows=mixed_rows(corpus.sizes, weights, shuffle=shuffle, seed=config.seed, epoch=epoch),
+        rows=_epoch_rows(corpus, config, epoch),
     )
+
+
+def _epoch_rows(corpus: PairedIds, config: Config, epoch: int) -> Indices | None:
+    """The rows that an epoch reads; None: every row exactly once."""
+    weights = [files.weight for files in config.data.train]
+    return mixed_rows(corpus.sizes, weights, shuffle=config.training.shuffle, seed=config.seed, epoch=epoch)
 
 
 def unfilled(corpus: PairedIds, config: Config) -> str | None:
@@ -228,9 +232,11 @@ def unfilled(corpus: PairedIds, config: Config) -> str | None:
     pairs, size = training.sort_pairs, training.batch_size
     if training.batch_by == "sentences" or pairs is None:
         return None
-    rows = np.concatenate(plan_epoch(corpus, config, epoch=0))
-    tokens = float(np.maximum(corpus.source_lengths[rows], corpus.target_lengths[rows]).mean()) + 1
-    if pairs * tokens >= size or pairs >= len(rows):
+    longest = np.maximum(corpus.source_lengths, corpus.target_lengths)
+    if (rows := _epoch_rows(corpus, config, 0)) is not None:
+        longest = longest[rows]
+    tokens = float(longest.mean()) + 1
+    if pairs * tokens >= size or pairs >= len(longest):
         return None
     room = math.ceil(size / tokens)
     return (

@@ -34,9 +34,10 @@ FEWEST_TRIALS: Final = 20  # n that can show a difference: the smallest p is 1 /
 SIGNIFICANT: Final[Mapping[Method, float]] = {"bootstrap": 0.025, "randomization": 0.05}
 """Below this p, a difference counts as more than chance: about one of 20 pairs of equal systems has such a p.
 
-sacreBLEU's p of the bootstrap is one-sided. With the difference d of two systems and d* of a resample, it
-counts how often |d*| - mean |d*| > |d|, which in the resamples of a clear difference is d* > 2d alone, not d* < 0.
+sacreBLEU's p of the bootstrap is one-sided. With the difference d of two systems and d* of a resample, it counts how
+often |d*| - mean |d*| > |d|, which in the resamples of a clear difference is d* > 2d alone, not d* < 0.
 """
+SIGNIFICANT_MEANS: Final = 0.05  # the same of a MeanDifference, whose test is two-sided
 MOST_WAYS: Final = 200_000  # to divide runs: 10 and 10 of them have 184,756
 SEED: Final = "SACREBLEU_SEED"  # the environment variable that sacreBLEU reads
 _USUAL_SEED: Final = "12345"
@@ -84,9 +85,9 @@ class Significance:
     """Whether the other systems differ from the baseline by more than chance, by one method.
 
     `p_values[system][metric]`: the probability of a difference at least as large as the one seen, if the two systems
-    were equally good: two-sided by randomization, one-sided by the bootstrap (see SIGNIFICANT); None if the
-    metric counts the same in every sentence of both, as in identical translations, or is 0 for both, where sacreBLEU's
-    would be the smallest possible one. `signatures`: sacreBLEU's by metric, with the samples and the seed.
+    were equally good: two-sided by randomization, one-sided by the bootstrap (see SIGNIFICANT); None if the metric
+    counts the same in every sentence of both, as in identical translations, or is 0 for both, where sacreBLEU's would
+    be the smallest possible one. `signatures`: sacreBLEU's by metric, with the samples and the seed.
     """
 
     method: Method

@@ -10,8 +10,10 @@ from typing import Any, Final
 
 from nmt.evaluation.comparison import (
     SIGNIFICANT,
+    SIGNIFICANT_MEANS,
     Comparison,
     Interval,
+    Measure,
     Method,
     Runs,
     Significance,
@@ -28,7 +30,6 @@ _TESTS: Final[Mapping[Method, str]] = {
     "randomization": "paired approximate randomization with {:,} trials, so that",
 }
 _PERMUTATION: Final = "p (perm.)"
-_SIGNIFICANT_RUNS: Final = 0.05  # by permutation, which is in both directions
 
 Row = Sequence[str]
 
@@ -143,7 +144,7 @@ def _rows_of_systems(comparison: Comparison, metric: str) -> Iterator[Row]:
             f"{score.score:.2f}",
             difference,
             *[_interval(score.interval)] * shows_intervals,
-            *(map(shown_p, p_values) if p_values else [""] * len(tests)),
+            *(map(_shown_p, p_values) if p_values else [""] * len(tests)),
         )
 
 
@@ -163,13 +164,19 @@ def _rows_of_runs(comparison: Comparison, metric: str) -> Iterator[Row]:
         cells = [mean, f"{runs.mean[metric]:.2f}", f"{runs.deviation[metric]:.2f}", *[""] * shows_intervals]
         if runs.differences is not None:
             value, error, p = runs.differences[metric]
-            cells += [f"{value:+.2f} ± {error:.2f}", shown_p(p)]
+            cells += [f"{value:+.2f} ± {error:.2f}", _shown_p(p)]
         yield cells + [""] * (len(head) - len(cells))
 
 
-def shown_p(p: float | None) -> str:
+def _shown_p(p: float | None) -> str:
     """Such as 0.0120; a dash where nothing was tested."""
     return "–" if p is None else f"{p:.4f}" if p >= 0.00005 else "< 0.0001"
+
+
+def equation_of_p(p: float) -> str:
+    """Such as p = 0.0120, or p < 0.0001."""
+    text = _shown_p(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
 def _has_intervals(comparison: Comparison) -> bool:
@@ -257,11 +264,8 @@ def _meaning_of_runs(comparison: Comparison) -> Iterator[str]:
         kinds = {}
         for metric, measure in comparison.measures.items():
             value, _, p = (runs.differences or {})[metric]
-            is_better = (value > 0) == (measure.better == "higher")
-            kinds[measure.title] = (
-                "untested" if p is None else "unclear" if p >= _SIGNIFICANT_RUNS else "better" if is_better else "worse"
-            )
-        yield _told(runs.name, first.name, kinds, f"{_PERMUTATION} < {_SIGNIFICANT_RUNS:g}")
+            kinds[measure.title] = "untested" if p is None else _kind(measure, value, p < SIGNIFICANT_MEANS)
+        yield _told(runs.name, first.name, kinds, f"{_PERMUTATION} < {SIGNIFICANT_MEANS:g}")
 
 
 def meaning_of_differences(runs: Sequence[Runs]) -> Iterator[str]:
@@ -276,7 +280,7 @@ def meaning_of_differences(runs: Sequence[Runs]) -> Iterator[str]:
     )
     for size in sorted({len(one.members) for one in rivals}):
         least = smallest_p(len(first.members), size)
-        if least >= _SIGNIFICANT_RUNS:
+        if least >= SIGNIFICANT_MEANS:
             yield (
                 f"With {len(first.members)} and {size} runs, p is {least:.2g} or more, and so shows no difference; "
                 "4 and 4 runs can."
@@ -306,14 +310,17 @@ def _verdict(comparison: Comparison, scored: System) -> str:
     kinds = {}
     for metric, measure in comparison.measures.items():
         rise = scored.scores[metric].score - baseline.scores[metric].score
-        gain = rise if measure.better == "higher" else -rise
         p_values = {test.method: test.p_values[scored.name][metric] for test in comparison.significance}
-        is_clear = gain != 0 and all(p is not None and p < SIGNIFICANT[method] for method, p in p_values.items())
-        kind = (
-            "equal" if None in p_values.values() else "unclear" if not is_clear else "better" if gain > 0 else "worse"
-        )
-        kinds[measure.title] = kind
+        is_clear = all(p is not None and p < SIGNIFICANT[method] for method, p in p_values.items())
+        kinds[measure.title] = "equal" if None in p_values.values() else _kind(measure, rise, is_clear)
     return _told(scored.name, baseline.name, kinds, _limits(comparison.significance))
+
+
+def _kind(measure: Measure, rise: float, is_clear: bool) -> str:
+    """What a difference shows: better, worse, or unclear."""
+    if not is_clear or rise == 0:
+        return "unclear"
+    return "better" if (rise > 0) == (measure.better == "higher") else "worse"
 
 
 def _told(name: str, baseline: str, kinds: Mapping[str, str], limits: str) -> str:

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from nmt import __version__
 from nmt.errors import counted
 from nmt.evaluation.page.contents import Contents
-from nmt.evaluation.tables import meaning_of_differences, meaning_of_p, shown_p
+from nmt.evaluation.tables import equation_of_p, meaning_of_differences, meaning_of_p
 from nmt.symbols import END, PIECES
 
 FOLDER = Path(__file__).parent
@@ -57,7 +57,7 @@ def page(contents: Contents) -> str:
                 *meaning_of_differences(comparison.runs),
             ]
         ),
-        shown_p=shown_p,
+        equation_of_p=equation_of_p,
         policy=policy(style, script),
         style=style,
         script=script,
