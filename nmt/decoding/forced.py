@@ -18,8 +18,8 @@ from nmt.data.batching import make_batch
 from nmt.decoding.scorer import Scorer, mean
 from nmt.errors import UserError
 from nmt.models.stepwise import LARGEST_AREA, given_steps
+from nmt.ops.chunks import CHUNK
 from nmt.ops.linear import linear
-from nmt.ops.loss import CHUNK
 from nmt.ops.masks import length_mask
 from nmt.ops.memory import in_halves
 

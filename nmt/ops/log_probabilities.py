@@ -9,7 +9,6 @@ in nats. Unlike the sums of `nmt.ops.loss`, these may each have a gradient of th
 have been computed. So the logits are computed twice, in the forward and in the backward pass, and never all kept.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -17,8 +16,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from nmt.ops.chunks import chunks_of, groups_of_chunks
 from nmt.ops.computing import computing, fused, now, rounded
-from nmt.ops.loss import CHUNK, GROUP
 from nmt.ops.products import add_product, fast_products
 
 
@@ -36,13 +35,6 @@ def log_probabilities(vectors: Tensor, weight: Tensor, targets: Tensor) -> Tenso
     return values
 
 
-def _chunks(rows: Tensor, first: int, count: int) -> Iterator[tuple[Tensor, slice]]:
-    """Chunks of the `rows` that begin with row `first` of `count`, filled up, and the real rows that each has."""
-    for begin in range(0, len(rows), CHUNK):
-        start = first + begin
-        yield rows[begin : begin + CHUNK], slice(start, min(start + CHUNK, count))
-
-
 class _Chunked(torch.autograd.Function):
     """dlog p(y) / dx = onehot(y) - softmax(x), and from dx follow dh = Wᵀ dx and dW = Σ_tokens dx hᵀ."""
 
@@ -51,12 +43,11 @@ class _Chunked(torch.autograd.Function):
         ctx.save_for_backward(vectors, weight, targets)
         ctx.computing = now()
         matrix, count, values = rounded(weight), len(vectors), vectors.new_empty(len(vectors))
-        # The last chunk is filled up with zeros, so that products have few shapes.
-        filled = functional.pad(rounded(vectors), (0, 0, 0, -count % CHUNK))
         with fast_products():
-            for chunk, here in _chunks(filled, 0, count):
-                every = _every(chunk, matrix, here, vectors.dtype)
-                values[here] = every.gather(1, targets[here].unsqueeze(1)).squeeze(1)
+            for rows, first in groups_of_chunks(rounded(vectors), len(weight)):
+                for chunk, here in chunks_of(rows, first, count):
+                    every = _every(chunk, matrix, here, vectors.dtype)
+                    values[here] = every.gather(1, targets[here].unsqueeze(1)).squeeze(1)
         return values
 
     @staticmethod
@@ -68,19 +59,17 @@ class _Chunked(torch.autograd.Function):
             of_vectors = torch.empty_like(vectors)
         if ctx.needs_input_grad[1]:
             of_weight = torch.zeros_like(weight)
-        group = CHUNK * max(1, GROUP // (CHUNK * len(weight)))
         with computing(*ctx.computing), fast_products():
-            matrix, filled = rounded(weight), functional.pad(rounded(vectors), (0, 0, 0, -count % CHUNK))
-            for first in range(0, count, group):
-                rows = filled[first : first + group]
+            matrix = rounded(weight)
+            for rows, first in groups_of_chunks(rounded(vectors), len(weight)):
                 of_logits = rows.new_zeros(len(rows), len(weight))
-                for chunk, here in _chunks(rows, first, count):
+                for chunk, here in chunks_of(rows, first, count):
                     real = slice(here.start - first, here.stop - first)
                     every = _every(chunk, matrix, here, vectors.dtype).exp_().neg_()
                     every.scatter_add_(1, targets[here].unsqueeze(1), every.new_ones(len(every), 1))
                     of_logits[real] = every.mul_(gradient[here].unsqueeze(1))
                     if of_vectors is not None:
-                        whole = of_logits[real.start : real.start + CHUNK]
+                        whole = of_logits[real.start : real.start + len(chunk)]
                         of_vectors[here] = (whole @ matrix)[: len(every)].to(vectors.dtype)
                 if of_weight is not None:
                     add_product(of_weight, of_logits.t(), rows)

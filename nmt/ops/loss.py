@@ -28,11 +28,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
+from nmt.ops.chunks import chunks_of, groups_of_chunks
 from nmt.ops.computing import fused, rounded
 from nmt.ops.products import add_product, fast_products
-
-CHUNK = 128  # rows, an even number; the logits of a chunk are then 4 MB for 8,000 words, about what a cache holds
-GROUP = 1 << 24  # tokens × vocabulary; the weight's gradient is written once for so many, and takes them of all chunks
 
 
 def smoothed_cross_entropy_plain(
@@ -144,26 +142,21 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         wanted_gradients: tuple[bool, bool],
     ) -> tuple[Tensor, Tensor]:
         matrix, count = rounded(weight), len(vectors)
-        # The last chunk is filled up with zeros, so that products have few shapes.
-        filled = functional.pad(rounded(vectors), (0, 0, 0, -count % CHUNK))
         vectors_gradient = torch.empty_like(vectors) if wanted_gradients[0] else None
         weight_gradient = torch.zeros_like(weight) if wanted_gradients[1] else None
         loss, nll = vectors.new_zeros(()), vectors.new_zeros(())
-        group = CHUNK * max(1, GROUP // (CHUNK * len(weight)))
         with fast_products():
-            for first in range(0, count, group):
-                rows = filled[first : first + group]
+            for rows, first in groups_of_chunks(rounded(vectors), len(weight)):
                 gradients = rows.new_empty(len(rows), len(weight)) if any(wanted_gradients) else None
-                for begin in range(0, len(rows), CHUNK):
-                    here = slice(first + begin, min(first + begin + CHUNK, count))
-                    real = here.stop - here.start
-                    logits = (rows[begin : begin + CHUNK] @ matrix.t()).to(vectors.dtype)
+                for chunk, here in chunks_of(rows, first, count):
+                    begin, real = here.start - first, here.stop - here.start
+                    logits = (chunk @ matrix.t()).to(vectors.dtype)
                     some_loss, some_nll, for_logits = sums(logits[:real], targets[here])
                     loss += some_loss
                     nll += some_nll
                     if gradients is None:
                         continue
-                    gradient = gradients[begin : begin + CHUNK]
+                    gradient = gradients[begin : begin + len(chunk)]
                     gradient[:real] = for_logits
                     gradient[real:] = 0.0
                     if vectors_gradient is not None:

@@ -30,12 +30,11 @@ from nmt.data.batching import Batch, plan_epoch
 from nmt.data.binarised import PairedIds
 from nmt.errors import counted
 from nmt.models.seq2seq import Seq2Seq
+from nmt.ops.chunks import CHUNK
 from nmt.ops.linear import linear
 from nmt.ops.masks import length_mask
 from nmt.ops.memory import in_halves
 from nmt.symbols import BEGIN, PAD
-
-CHUNK = 128  # words drawn together, as in nmt.ops.loss
 
 
 def probability(config: ScheduledSampling, updates: int) -> float:

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nmt.ops import log_probabilities as module
+from nmt.ops import chunks
 from nmt.ops.computing import computing
 from nmt.ops.log_probabilities import log_probabilities, log_probabilities_plain
 
@@ -25,8 +25,8 @@ def test_of_equal_logits_all_words_have_the_same() -> None:
 @pytest.mark.parametrize(("chunk", "together"), [(1, 1), (1, 3), (2, 1), (2, 2), (TOKENS, 1), (100, 1)])
 def test_chunks_equal_the_plain_twin(monkeypatch: pytest.MonkeyPatch, chunk: int, together: int) -> None:
     """Every word with a gradient of its own."""
-    monkeypatch.setattr(module, "CHUNK", chunk)
-    monkeypatch.setattr(module, "GROUP", chunk * together * VOCABULARY)
+    monkeypatch.setattr(chunks, "CHUNK", chunk)
+    monkeypatch.setattr(chunks, "GROUP", chunk * together * VOCABULARY)
     results = []
     for function in (log_probabilities_plain, log_probabilities):
         vectors, weight, targets = inputs()

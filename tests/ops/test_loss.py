@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+from nmt.ops import chunks
 from nmt.ops import loss as loss_module
 from nmt.ops.loss import (
     perplexity,
@@ -36,8 +37,8 @@ def test_uniform_distribution_costs_the_logarithm_of_the_vocabulary() -> None:
 def test_chunks_equal_the_plain_twin(
     monkeypatch: pytest.MonkeyPatch, chunk: int, together: int, smoothing: float
 ) -> None:
-    monkeypatch.setattr(loss_module, "CHUNK", chunk)
-    monkeypatch.setattr(loss_module, "GROUP", chunk * together * VOCABULARY)
+    monkeypatch.setattr(chunks, "CHUNK", chunk)
+    monkeypatch.setattr(chunks, "GROUP", chunk * together * VOCABULARY)
     results = []
     for function in (smoothed_cross_entropy_plain, smoothed_cross_entropy):
         vectors, weight, targets = inputs()
@@ -54,8 +55,8 @@ def test_how_often_the_weight_s_gradient_is_written(
 ) -> None:
     """Once for so many chunks of the 7 tokens."""
     written = []
-    monkeypatch.setattr(loss_module, "CHUNK", chunk)
-    monkeypatch.setattr(loss_module, "GROUP", chunk * together * VOCABULARY)
+    monkeypatch.setattr(chunks, "CHUNK", chunk)
+    monkeypatch.setattr(chunks, "GROUP", chunk * together * VOCABULARY)
     monkeypatch.setattr(loss_module, "add_product", lambda total, left, right: written.append(right.size(0)))
     vectors, weight, targets = inputs()
     smoothed_cross_entropy(vectors, weight, targets, smoothing=0.1)
@@ -63,7 +64,7 @@ def test_how_often_the_weight_s_gradient_is_written(
 
 
 def test_without_gradients_every_chunk_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loss_module, "CHUNK", 2)
+    monkeypatch.setattr(chunks, "CHUNK", 2)
     vectors, weight, targets = inputs()
     with torch.no_grad():
         chunked = smoothed_cross_entropy(vectors, weight, targets, smoothing=0.1)
@@ -162,8 +163,8 @@ def test_r_drop_in_numpy(smoothing: float) -> None:
 def test_r_drop_in_chunks_equals_the_plain_twin(
     monkeypatch: pytest.MonkeyPatch, chunk: int, together: int, smoothing: float
 ) -> None:
-    monkeypatch.setattr(loss_module, "CHUNK", chunk)
-    monkeypatch.setattr(loss_module, "GROUP", chunk * together * VOCABULARY)
+    monkeypatch.setattr(chunks, "CHUNK", chunk)
+    monkeypatch.setattr(chunks, "GROUP", chunk * together * VOCABULARY)
     results = []
     for function in TWO:
         vectors, weight, targets = pairs()
