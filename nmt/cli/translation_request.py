@@ -32,13 +32,13 @@ from nmt.cli.shard_request import read_shard, with_names_of
 from nmt.data.corpus import old_line_ends, read_lines, returns_inside
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import Glossary, read_glossary
+from nmt.decoding.text.languages import UNKNOWN_RULES, is_known
 from nmt.decoding.text.sentences import checked_language
 from nmt.documents.formats import FORMATS, Format, is_markdown, likely_format
 from nmt.errors import Checking, caught, counted, nothing_at
 from nmt.jobs.records import State, file_states
 from nmt.jobs.shards import Shard, record_of
 from nmt.jobs.team import Team
-from nmt.serving.languages import UNKNOWN_RULES, is_known
 
 _FIRST_LINES = 10  # of a text, by which a document is told
 BESIDE = {"prefix": "prefixes", "constraints": "constraints"}  # options whose files have one line per input line

@@ -28,10 +28,10 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from nmt.decoding.text.languages import name_of
 from nmt.documents.document import Document, read_document
 from nmt.errors import Checking, UserError, caught, checked, counted, first_of
 from nmt.serving.batching import Batcher, QueueFull
-from nmt.serving.languages import name_of
 from nmt.serving.limits import Limits, Rates, is_allowed
 from nmt.serving.metrics import Metrics
 from nmt.serving.requests import MOST_WEIGHTS, Kind, Request, read_fields, read_request

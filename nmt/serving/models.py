@@ -13,13 +13,14 @@ from typing import Any
 import torch
 
 from nmt.decoding.text.glossary import Glossary
+from nmt.decoding.text.languages import UNKNOWN_RULES, is_known
 from nmt.decoding.text.sentences import checked_language
 from nmt.decoding.threads import MOST, until
 from nmt.decoding.translator import Translation, TranslationOptions, Translator
 from nmt.errors import Checking, UserError, caught, checked
 from nmt.ops.memory import out_of_memory
 from nmt.serving.batching import FEWEST
-from nmt.serving.languages import UNKNOWN_RULES, Pair, is_known
+from nmt.serving.languages import Pair
 from nmt.serving.requests import Kind, shown
 
 

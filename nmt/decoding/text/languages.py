@@ -1,0 +1,76 @@
+"""Languages by their codes: names for lists that people choose from, and whether sentencex has rules for them."""
+
+NAMES = {
+    "ar": "Arabic",
+    "bg": "Bulgarian",
+    "bn": "Bengali",
+    "ca": "Catalan",
+    "cs": "Czech",
+    "da": "Danish",
+    "de": "German",
+    "el": "Greek",
+    "en": "English",
+    "eo": "Esperanto",
+    "es": "Spanish",
+    "et": "Estonian",
+    "eu": "Basque",
+    "fa": "Persian",
+    "fi": "Finnish",
+    "fr": "French",
+    "ga": "Irish",
+    "gl": "Galician",
+    "he": "Hebrew",
+    "hi": "Hindi",
+    "hr": "Croatian",
+    "hu": "Hungarian",
+    "id": "Indonesian",
+    "is": "Icelandic",
+    "it": "Italian",
+    "ja": "Japanese",
+    "ka": "Georgian",
+    "ko": "Korean",
+    "lt": "Lithuanian",
+    "lv": "Latvian",
+    "mk": "Macedonian",
+    "ms": "Malay",
+    "mt": "Maltese",
+    "nb": "Norwegian",
+    "nl": "Dutch",
+    "no": "Norwegian",
+    "pl": "Polish",
+    "pt": "Portuguese",
+    "ro": "Romanian",
+    "ru": "Russian",
+    "sk": "Slovak",
+    "sl": "Slovenian",
+    "sq": "Albanian",
+    "sr": "Serbian",
+    "sv": "Swedish",
+    "sw": "Swahili",
+    "ta": "Tamil",
+    "th": "Thai",
+    "tl": "Tagalog",
+    "tr": "Turkish",
+    "uk": "Ukrainian",
+    "ur": "Urdu",
+    "uz": "Uzbek",
+    "vi": "Vietnamese",
+    "zh": "Chinese",
+}
+
+# What sentencex has rules of its own for that NAMES does not have
+_MORE_RULES = frozenset(("am", "gu", "hy", "kk", "kn", "ml", "mr", "my", "pa", "te"))
+UNKNOWN_RULES = "a language without rules of its own; sentences end by those of English, or of a related one"
+
+
+def is_known(code: str) -> bool:
+    """Whether it is likely that sentencex has rules for the language, or for a related one; else it is perhaps a slip.
+
+    sentencex itself takes any letters, and cuts by the rules of English.
+    """
+    return code in NAMES or code in _MORE_RULES
+
+
+def name_of(code: str) -> str:
+    """The name of a language, or its code where there is none."""
+    return NAMES.get(code, code)
