@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nmt.data.corpus import read_lines, refuse_malformed
-from nmt.errors import UserError
+from nmt.errors import UserError, counted
 
 
 class _Entry(NamedTuple):
@@ -49,7 +49,7 @@ def read_dictionary(path: Path) -> dict[str, str]:
 def _entry(fields: list[str]) -> _Entry:
     """The entry of a line with these columns. Raises ValueError that says why it is none."""
     if len(fields) not in (2, 3):
-        raise ValueError(f"{len(fields)} column{'' if len(fields) == 1 else 's'}; expected: source target [weight]")
+        raise ValueError(f"{counted(len(fields), 'column')}; expected: source target [weight]")
     source, target = fields[:2]
     if not (source and target):
         raise ValueError(f"the {'target' if source else 'source'} is empty")

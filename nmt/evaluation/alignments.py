@@ -9,6 +9,7 @@ import heapq
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from nmt.errors import counted
 from nmt.pharaoh import Gold, Link, Links
 
 _NEIGHBORS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
@@ -48,7 +49,7 @@ def table(scores: AlignmentScores, *, sentences: int) -> str:
     lines = ["measure    value   better"]
     for name, value, better in rows:
         lines.append(f"{name:<9}  {'–' if value is None else f'{value:.4f}':<6}  {better}")
-    return "\n".join([*lines, f"{sentences} sentence{'' if sentences == 1 else 's'}"])
+    return "\n".join([*lines, counted(sentences, "sentence")])
 
 
 # ------------------------------------------------------------------------------------------------------ symmetrization

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, combinations, islice
 from typing import Any, Final
 
+from nmt.errors import counted
 from nmt.evaluation.comparison import (
     SIGNIFICANT,
     SIGNIFICANT_MEANS,
@@ -222,7 +223,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _count(comparison: Comparison) -> str:
-    return f"{comparison.sentences} sentence{'' if comparison.sentences == 1 else 's'}"
+    return counted(comparison.sentences, "sentence")
 
 
 # --------------------------------------------------------------------------------------------------------------- words

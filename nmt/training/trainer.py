@@ -66,8 +66,8 @@ class Trainer:
         self.parallel = self._in_parallel() if self.processes.size > 1 else None
         self.stop = StopRequest()
         self.batches_in_epoch = 1  # known once the epoch is planned
-        update = self.progress.update
-        self.place = f"after update {update:,}" if update else "before the first update"
+        done = self.progress.update
+        self.place = f"after update {done:,}" if done else "before the first update"
 
     def train(self) -> None:
         """Train to the end. Raises Interrupted, with the state saved, when a signal asks to stop."""
@@ -99,15 +99,15 @@ class Trainer:
             self._validate()
         groups = self._groups(plan)
         with closing(self.progress_bar(progress.epoch + 1, progress.position, len(plan))) as bar:
-            while self._goes_on():
+            while self._between_updates():
                 began = time.perf_counter()
                 if not (group := next(groups, [])):
                     return  # the epoch has ended
                 self._update(group, began)
                 bar.update(len(group))
 
-    def _goes_on(self) -> bool:
-        """Between two updates: validate, end training and save where it is time to; whether training goes on."""
+    def _between_updates(self) -> bool:
+        """Validate, end training, and save where it is time to; returns whether training continues."""
         progress = self.progress
         if progress.is_due(self.settings.validate_every) and progress.validated != progress.update:
             self._validate()
@@ -165,7 +165,7 @@ class Trainer:
             return group
         chance, device = probability(settings, self.progress.update), self.model.output_weight.device
         with computing(*chosen_computing(self.settings, device)):
-            return [batch and with_own_words(self.model, batch.to(device), chance) for batch in group]
+            return [None if batch is None else with_own_words(self.model, batch.to(device), chance) for batch in group]
 
     def _with_candidates(self, group: list[Batch | None]) -> list[Batch | None]:
         """The batches of an update, with their candidates where the objective has some.
@@ -177,8 +177,9 @@ class Trainer:
             return group
         try:
             with self._translating():
+                update = self.progress.update
                 return [
-                    batch and batch._replace(candidates=make(self.model, batch, self.progress.update))
+                    None if batch is None else batch._replace(candidates=make(self.model, batch, update))
                     for batch in group
                 ]
         except Interrupted:
@@ -189,11 +190,11 @@ class Trainer:
         """Count an update that was left out, or end training if there have been too many."""
         self.progress.skipped += 1
         finding = f"loss {result.loss / result.tokens:.4g}, gradient norm {result.gradient_norm:.4g}"
-        count, allowed = self.progress.skipped, self.settings.skip_non_finite
-        if count > allowed:
+        skipped, allowed = self.progress.skipped, self.settings.skip_non_finite
+        if skipped > allowed:
             limit = f" (training.skip_non_finite: {allowed})" if allowed else ""
             raise Diverged(finding + limit, where=f"in {where}")
-        self.log(f"warning: {where}: {finding}; left out, {count} of at most {allowed}")
+        self.log(f"warning: {where}: {finding}; left out, {skipped} of at most {allowed}")
 
     def _report(self) -> None:
         """Write the means since the last report, and the last learning rate."""
@@ -224,7 +225,7 @@ class Trainer:
         metrics, samples = self._scored()
         progress = self.progress
         is_best = progress.record(metrics, self.settings)
-        self._retains(metrics)
+        self._may_be_chosen(metrics)
         progress.note_loss(metrics["loss"], bound(self.settings.divergence, self.pieces))
         self._record("valid", metrics)
         if self.records is not None:
@@ -237,7 +238,7 @@ class Trainer:
         if is_best:
             self._write_model(self.folder.best_path, metrics)
 
-    def _retains(self, metrics: dict[str, float]) -> bool:
+    def _may_be_chosen(self, metrics: dict[str, float]) -> bool:
         """Whether a model with these metrics may be chosen; the log says why not."""
         retain, start = self.settings.validation.retain, self.progress.retained
         if retain is None or retains(metrics, retain, start):
@@ -306,8 +307,8 @@ class Trainer:
         if not averaged and (retain := self.settings.validation.retain) and self.progress.best[0].update == 0:
             self.log(
                 f"warning: {self.folder.best_path} is the model that training started from: no later one had a better "
-                f"{self.settings.validation.metric} without getting too much worse on {retain.corpus}, which the lines "
-                'that begin with "not to be chosen" tell of; raise training.validation.retain.tolerance, mix in old '
+                f"{self.settings.validation.metric} without getting too much worse on {retain.corpus} (see the log "
+                'lines that begin with "not to be chosen"); raise training.validation.retain.tolerance, mix in old '
                 "text, or choose one of the checkpoints yourself"
             )
         self.progress.finished = reason
@@ -323,19 +324,19 @@ class Trainer:
         progress, metric = self.progress, self.settings.validation.metric
         best = progress.best[: self.settings.average_best]
         if len(best) < 2:
-            self.log(f"no average: it takes two of the best checkpoints, and there is {len(best)}")
+            self.log(f"no average: it needs at least two of the best checkpoints, and this run has {len(best)}")
             return False
         files = {one.update: self.folder.checkpoint_path(one.update) for one in best}
         paths = whole_checkpoints(files, self.model.state_dict(), processes=self.processes, log=self.log)
         if len(paths) < 2:
-            self.log(f"no average: it takes two of the best checkpoints, and {len(paths)} can be read")
+            self.log(f"no average: it needs at least two of the best checkpoints, and {len(paths)} can be read")
             return False
         with with_weights(self.model, average_weights(paths.values())):
             metrics, _ = self._scored()
             self._record("average", metrics)
             before = progress.best[0].value, progress.best[0].loss
             is_better = improves(metric, (metrics[metric], metrics["loss"]), before)
-            wins = self._retains(metrics) and is_better
+            wins = self._may_be_chosen(metrics) and is_better
             if wins:
                 self._write_model(self.folder.best_path, metrics, average_of_updates=sorted(paths))
         verdict = "no better than the best checkpoint"

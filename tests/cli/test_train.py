@@ -241,7 +241,7 @@ def test_an_average_of_a_single_checkpoint_is_told(tmp_path: Path, tiny: Path, t
     single = ["training.max_epochs=1", "training.keep_best=2", "training.average_best=2"]
     assert train(tiny, tmp_path / "run", *single) == 0
     text = (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
-    assert "no average: it takes two of the best checkpoints, and there is 1\n" in text
+    assert "no average: it needs at least two of the best checkpoints, and this run has 1\n" in text
 
 
 def test_a_run_that_is_resumed_before_its_last_validation_begins_no_epoch(

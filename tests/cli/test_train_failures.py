@@ -309,7 +309,7 @@ def test_a_checkpoint_that_cannot_be_averaged_is_left_out(
     assert "finished: 3 epochs" in said
     origin = load_model(output).training
     if count == 2:
-        assert "no average: it takes two of the best checkpoints, and 1 can be read" in said
+        assert "no average: it needs at least two of the best checkpoints, and 1 can be read" in said
         assert origin["updates"] == 27
         assert "average_of_updates" not in origin
     else:

@@ -71,8 +71,8 @@ def test_what_would_be_forgotten_is_retained(
     assert told.count("not to be chosen: loss of old is more than 0 worse than at the start, ") == len(later) == 3
     warning = (
         f"warning: {tmp_path / 'run' / 'best.safetensors'} is the model that training started from: no later one had a "
-        'better loss without getting too much worse on old, which the lines that begin with "not to be chosen" tell '
-        "of; raise training.validation.retain.tolerance, mix in old text, or choose one of the checkpoints yourself\n"
+        'better loss without getting too much worse on old (see the log lines that begin with "not to be chosen"); '
+        "raise training.validation.retain.tolerance, mix in old text, or choose one of the checkpoints yourself\n"
     )
     assert told.count(warning) == 1
     start, best, free = (load_model(path).weights for path in (trained, tmp_path / "run", tmp_path / "free"))

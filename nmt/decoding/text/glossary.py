@@ -15,7 +15,7 @@ from textwrap import shorten
 
 from nmt.data.corpus import read_lines, refuse_malformed
 from nmt.decoding.text.required import in_word
-from nmt.errors import UserError
+from nmt.errors import UserError, counted
 
 Words = tuple[str, ...]
 
@@ -106,7 +106,7 @@ def read_glossary(
         columns = [" ".join(column.split()) for column in line.split("\t")]
         words = tuple(words_of(columns[0]))
         if len(columns) != 2:
-            count = f"{len(columns)} column{'' if len(columns) == 1 else 's'}"
+            count = counted(len(columns), "column")
             problems.append(f"{path}, line {number}: {count}; expected a term, a tab, and its translation")
         elif not words or not columns[1]:
             problems.append(f"{path}, line {number}: the {'translation' if words else 'term'} is empty")
