@@ -207,7 +207,8 @@ def test_results_are_where_configurations_say() -> None:
         r"^\| `(\w+)` \| test_(\d+)_flickr \| \*\*([\d.]+)\*\* \|", results, re.MULTILINE
     ):
         assert records[name][0][("2016", "2017").index(test_set)] == figure
-    (reached,) = re.findall(r"reaches\s+\*\*([\d.]+)\s+BLEU\*\*\s+on\s+test_2016_flickr\s+in\s+(\d+)\s+minutes", README)
+    claim = r"reaches\s+\*\*([\d.]+)\s+BLEU\*\*\s+on\s+test_2016_flickr\s+after\s+(\d+)\s+minutes"
+    (reached,) = re.findall(claim, README)
     assert f"| `multi30k_en_de` | test_2016_flickr | **{reached[0]}** |" in README
     assert (records["multi30k_en_de"][0][0], records["multi30k_en_de"][1]) == reached
 

@@ -111,8 +111,8 @@ def _watched(config: Config) -> Iterator[Problem]:
             yield _problem(f"data.watch.{index}.name", message, "data.watch")
     retain = config.training.validation.retain
     if retain is not None and retain.corpus not in names:
-        there = f"there are {', '.join(names)}" if names else "there is none"
-        message = f"{retain.corpus} is no name of a corpus in data.watch; {there}"
+        there = f"names there: {', '.join(names)}" if names else "data.watch is empty"
+        message = f"no corpus in data.watch is named {retain.corpus}; {there}"
         yield _problem("training.validation.retain.corpus", message, "data.watch")
 
 

@@ -183,8 +183,8 @@ class DataConfig(Section):
     """Training pairs with more pieces than this on either side are dropped; the log says how many. With
     subwords.sampling, those of the best segmentation count; a sampled one may have more."""
     max_length_ratio: float | None = Field(default=None, ge=1.0)
-    """Training pairs are dropped if one side has more than this many times the pieces of the other. With max_length or
-    more, none could be, so that is refused; null: off."""
+    """Training pairs are dropped if one side has more than this many times the pieces of the other. A value of
+    max_length or more could drop none, and is refused; null: off."""
     cache_folder: FilePath | None = None
     """Where subword models and token ids are kept between runs; null: `.cache` next to the run folder."""
 
@@ -298,8 +298,8 @@ class AttentionConfig(Section):
     """local-m: multiply the weights by a Gaussian around the target position, as local-p does around the predicted one;
     the paper does not."""
     position_scale: PositionScale = "last_position"
-    """local-p: what a share between 0 and 1 is multiplied by for the predicted position, counted from 0. last_position:
-    S - 1; length: S, as in the paper."""
+    """local-p: the factor that turns the predicted share, between 0 and 1, into a position, counted from 0.
+    last_position: S - 1; length: S, as in the paper."""
     position_logit: PositionLogit = "scaled"
     """local-p: what the sigmoid of that share gets. scaled: v_pᵀ tanh(W_p q) / √d, where d is the decoder's
     hidden_size; unscaled: without √d, as in the paper. Some tens of steps of Adam can drive the unscaled one to an end
@@ -510,7 +510,7 @@ class PlateauSchedule(Section):
     name: Literal["plateau"]
     """The rate is cut when validation stops improving."""
     metric: Metric = "bleu"
-    """The validation metric to watch; of equal values, such as a BLEU of 0, that with the lower loss is the better."""
+    """The validation metric to watch; ties, such as two BLEU scores of 0, go to the lower loss."""
     patience: CountOrZero = 2
     """Validations in a row without a new best that are tolerated; the next one cuts the rate. For that to have an
     effect, early_stopping, if it watches the same metric, needs a patience of at least 2 more."""
@@ -599,7 +599,7 @@ class MovingAverageConfig(Section):
 
 class EarlyStopping(Section):
     metric: Metric = "bleu"
-    """The validation metric to watch; of equal values, such as a BLEU of 0, that with the lower loss is the better."""
+    """The validation metric to watch; ties, such as two BLEU scores of 0, go to the lower loss."""
     patience: Count = 5
     """Training ends after this many validations in a row without a new best."""
 
@@ -696,8 +696,8 @@ class TrainingConfig(Section):
     word_replacement: WordReplacement | None = None
     """In training, random pieces in the place of some that are read, as in SwitchOut (Wang et al. 2018); null: off."""
     scheduled_sampling: ScheduledSampling | None = None
-    """In training, the decoder reads words of its own in the place of some previous ones (Bengio et al. 2015), drawn in
-    a pass before; null: off."""
+    """In training, replace some of the previous words that the decoder reads by words that it draws itself, in an extra
+    pass (Bengio et al. 2015); null: off."""
     minimum_risk: MinimumRisk | None = None
     """Minimum risk training (Shen et al. 2016), to fine-tune with --init-from: minimize the expected cost of the
     translations that the model writes, instead of the cross-entropy of the references; null: off."""
@@ -745,8 +745,8 @@ class DecodingConfig(Section):
     """A translation has at most this many times the source's pieces, plus max_length_extra; the end mark is counted in
     both, and there is always room for one piece and the end mark."""
     max_length_extra: int = Field(default=10, ge=0, le=100_000)
-    """What is added to the most pieces that max_length_ratio gives; with a ratio of 0, the limit itself. 0 in the
-    authors' codes."""
+    """Added to the limit in pieces that max_length_ratio gives; with a ratio of 0, it is the limit. The authors' codes
+    add nothing."""
     batch_tokens: Count = 2000
     """Source pieces translated together, including padding; larger beams make smaller batches. It affects speed and
     memory, and results by no more than rounding."""

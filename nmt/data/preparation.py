@@ -3,8 +3,8 @@
 A cache entry is named by a hash of everything it was made from: the bytes of the corpus files, the subword settings
 or models, and the filters. An entry is therefore never out of date, and runs may share a cache folder. Entries are
 checked when they are opened (`sealed.py`, `binarised.py`), and damaged ones are made again. Corpora are read several
-times; each time their bytes must match the hash, so an entry is never made from any others. What is told of a corpus is
-told at every start, whether or not it was in the cache.
+times; each time their bytes must match the hash, so an entry is never made from any others. Reports and warnings about
+a corpus appear at every start, also when it is in the cache.
 """
 
 import hashlib

@@ -235,7 +235,7 @@ def _meaning(comparison: Comparison) -> Iterator[str]:
     if any(map(best, comparison.measures)):
         yield "* the best."
     if comparison.runs:
-        yield "s.d.: the sample standard deviation of the scores of the runs (divided by their number less one)."
+        yield "s.d.: the sample standard deviation of the scores of the runs (n - 1 in the denominator)."
         yield from _meaning_of_runs(comparison)
     else:
         yield f"diff.: the difference from {shown(comparison.systems[0].name)}, the baseline."

@@ -80,7 +80,7 @@ class Attention(nn.Module):
     def _within(
         self, near: Slice | Windows, query: Tensor, memory: Memory, past: Past, window: Window
     ) -> tuple[Tensor, Tensor]:
-        """The same from the scores of the positions `near` alone, of which the window is."""
+        """The same from the scores of the positions `near` alone; `window` is of these positions."""
         values = near.of(memory.values)
         keys = values if memory.keys is memory.values else near.of(memory.keys)
         with near.not_kept((memory.values, values), (memory.keys, keys)):

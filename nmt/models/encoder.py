@@ -99,8 +99,8 @@ class Encoder(KeepsPacked[list[list[tuple[Product, ...]]]]):
             yield from ((bias, Weight(role)) for bias, role in zip(biases, roles, strict=True))
 
     def tokens_read(self, lengths: Tensor) -> Tensor:
-        """How many of `lengths` (batch,) tokens are read, END counted: all of them, or all but END, which is padding
-        then. Of END alone, it is read."""
+        """How many of `lengths` (batch,) tokens, END counted, are read: all, or without `end_mark` all but END, which
+        is then padding. A source that is END alone is read."""
         return lengths if self.end_mark else (lengths - 1).clamp(min=1)
 
     def forward(self, embedded: Tensor, lengths: Tensor) -> Encoded:

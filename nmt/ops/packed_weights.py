@@ -2,7 +2,7 @@
 
 `pack_weights` gives every layer of a model a product of its own that reads the packed weight: whole (float32), or
 rounded to bfloat16 or to 8-bit integers. The model keeps its weights as they are, so that they take twice the memory,
-and thrice what Luong's decoder multiplies at once. They are packed as they are then: who changes them packs again.
+and three times for those that Luong's decoder multiplies at once. Packing copies: after changing weights, pack again.
 Where gradients are recorded, nothing is packed.
 
 On a CPU the products are oneDNN's, in the precision that they are asked for, whatever PyTorch is permitted to round. A
@@ -154,9 +154,9 @@ PRODUCTS: dict[str, MakeProduct] = {
 def pack_weights(model: nn.Module, precision: str) -> MakeProduct:
     """Pack every `KeepsPacked` of `model` in this precision, a key of PRODUCTS; returns it for the output layer.
 
-    With int8 that is the output layer's alone, which is most of the work of a small model. The other layers compute in
-    bfloat16, or in float32 where the processor has no instructions for that: a state carries their errors on. In 8
-    bits throughout, log-probabilities were wrong by 0.016 (root mean square), so by 0.007, in bfloat16 by 0.011. The
+    With int8, only the output layer has 8 bits, which is most of the work of a small model. The other layers compute in
+    bfloat16, or in float32 where the processor has no instructions for that: a state carries their errors on. The root
+    mean square error of log-probabilities was 0.007 so, 0.016 with 8 bits throughout, and 0.011 in bfloat16. The
     encoder's recurrent network is never rounded.
 
     Raises UserError for an unknown precision, for int8 on a GPU, and where this PyTorch cannot compute it.

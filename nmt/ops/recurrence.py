@@ -77,10 +77,10 @@ def gru_forward(from_input: Tensor, from_hidden: Tensor, hidden: Tensor) -> tupl
 
 
 def gru_backward(gradient: Tensor, values: Sequence[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of from_input, of from_hidden, and of h by the way of h' alone, given that of h'.
+    """The gradients of from_input, of from_hidden, and of h through h' only (not through U h), given that of h'.
 
     With the pre-activations r̂, ẑ, n̂: dn̂ = dh' ∘ (1 - z) ∘ (1 - n²), dẑ = dh' ∘ (h - n) ∘ z ∘ (1 - z),
-    dr̂ = dn̂ ∘ u ∘ r ∘ (1 - r); from_hidden has dn̂ ∘ r in the place of dn̂; h has dh' ∘ z.
+    dr̂ = dn̂ ∘ u ∘ r ∘ (1 - r); from_hidden has dn̂ ∘ r instead of dn̂; h has dh' ∘ z.
     """
     hidden, gates, candidate, recurrent = values
     reset, update = gates.chunk(2, dim=-1)

@@ -25,7 +25,7 @@ from nmt.ops.sequence import Padded, at_real, of_groups, outer_of_groups, padded
 
 
 class ResetFirst(NamedTuple):
-    """What there is to know of this unit as of a `Recurrence`."""
+    """The properties that this unit shares with a `Recurrence`."""
 
     gates: int = 3
     states: int = 1

@@ -84,7 +84,7 @@ def _states(
 
 
 class _Sequence(torch.autograd.Function):
-    """Backward, step by step from the last: dh = Uᵀ times the gradient of U h, and a GRU's by the way of h' alone."""
+    """Backward, step by step from the last: dh = Uᵀ times the gradient of U h, and a GRU's through h' only."""
 
     @staticmethod
     def forward(

@@ -136,7 +136,7 @@ class Service:
         return bytes(body)
 
     def _admit(self, http: HttpRequest, key: object) -> None:
-        """Raise HTTPException where the client may not translate, or not so soon: of that key, or of that address."""
+        """Raise HTTPException if the client, a key or else an address, may not translate, or not so soon."""
         has_key = self.keys is not None and isinstance(key, str) and is_allowed(key, self.keys)
         client = f"key {key}" if has_key else http.client.host if http.client else ""
         if seconds := self.rates.seconds_until_allowed(client):
@@ -264,7 +264,7 @@ class _Readable(CORSMiddleware):
 
 
 class _Watched:
-    """Around the application: counts, times, headers of each answer; `failed` is the one to what nobody expected."""
+    """Around the application: counts, times, headers of each answer; `failed` answers unexpected errors."""
 
     def __init__(self, app: ASGIApp, *, service: Service, paths: set[str], failed: ASGIApp) -> None:
         self._app = app

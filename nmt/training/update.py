@@ -101,7 +101,7 @@ def update(
 
 
 def _totals(losses: Sequence[BatchLoss]) -> list[float]:
-    """The negative log-likelihood of all the batches, their guided loss and their risk; 0 of what they have not."""
+    """The sums of negative log-likelihood, guided loss, and risk over all batches; 0 for a loss that none has."""
     columns = ([loss.nll for loss in losses], [loss.guided for loss in losses], [loss.risk for loss in losses])
     return [float(sum(number for number in column if number is not None)) for column in columns]
 

@@ -138,7 +138,7 @@ def test_what_is_refused(tmp_path: Path, new: Path, trained: Path, train: Train,
     assert "training.validation.retain" in (said := capsys.readouterr().err)
     assert "needs --init-from; a model that has learned nothing has nothing to retain" in said
     assert train(new, tmp_path / "run", RETAIN.replace("old", "odl"), "--init-from", trained) == 2
-    assert "odl is no name of a corpus in data.watch; there are old" in capsys.readouterr().err
+    assert "no corpus in data.watch is named odl; names there: old" in capsys.readouterr().err
     files = f"source: {tmp_path / 'valid.en'}, target: {tmp_path / 'none.de'}"
     twice = f"data.watch=[{{name: old, {files}}}, {{name: old, {files}}}]"
     assert train(new, tmp_path / "run", twice, "--init-from", trained) == 2
