@@ -350,7 +350,7 @@ def test_the_example_in_numpy(distance: type[Score]) -> None:
         weights = {name: weight.numpy() for name, weight in score.state_dict().items()}
         annotations = list(values[sentence].numpy())
         asked = equations.Asked(
-            query[sentence, position].numpy(), annotations, equations.Past(0, *np.zeros((2, 3))), {}, weights.get
+            query[sentence, position].numpy(), annotations, equations.Past(0, *np.zeros((2, 3))), {}, weights.get, 2
         )
         expected = [plain(asked, j) for j in range(3)]
         np.testing.assert_allclose(scores[sentence, position].detach().numpy(), expected, rtol=0, atol=1e-12)

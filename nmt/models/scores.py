@@ -25,7 +25,8 @@ class Score(nn.Module):
     """How well each query matches each source position."""
 
     options: ClassVar[frozenset[str]] = frozenset()
-    """Keys of the configuration section `model.attention` that the constructor takes, besides the two sizes."""
+    """What the constructor takes besides the two sizes: keys of the configuration section `model.attention`, or what
+    `build_attention` adds to them."""
     same_size: ClassVar[bool] = False
     """Whether the query and the memory must have one size."""
     positional: ClassVar[bool] = False
@@ -279,21 +280,24 @@ class NoScore(Score):
 
 
 class FixedScore(Score):
-    """No attention, but the context c = h_S, the last annotation, at every step: a_tS = 1. RNNencdec, the baseline of
-    Bahdanau et al. (2014), who fix c_i to →h_{T_x} (A.2.2), is their decoder with it.
+    """No attention, but the same context c at every step: the annotation of the token that the encoder reads last.
+    RNNencdec, the baseline of Bahdanau et al. (2014), who fix c_i to →h_{T_x} (A.2.2), is their decoder with it.
 
-    e_tj = 10⁴ j: the softmax over the real positions is then 1 at the last of them and 0 elsewhere, exactly.
+    e_tj = 10⁴ j: the softmax over the real positions is then 1 at the last of them and 0 elsewhere, exactly. With
+    `ends_with_first_word`, the first word is what the encoder reads last, and e_tj = -10⁴ j.
     """
 
+    options = frozenset({"ends_with_first_word"})
     positional = True
     aligns = False
 
-    def __init__(self, query_size: int, memory_size: int) -> None:
+    def __init__(self, query_size: int, memory_size: int, *, ends_with_first_word: bool) -> None:
         super().__init__()
+        self.step = -1e4 if ends_with_first_word else 1e4
 
     def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
         length = keys.size(1)
-        scores = 1e4 * torch.arange(length, dtype=query.dtype, device=query.device)
+        scores = self.step * torch.arange(length, dtype=query.dtype, device=query.device)
         return scores.expand(query.size(0), query.size(1), length)
 
 

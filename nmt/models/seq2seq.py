@@ -243,7 +243,11 @@ def _build_decoder(config: ModelConfig, *, memory_size: int) -> Decoder:
 def build_attention(config: ModelConfig, *, memory_size: int) -> Attention:
     """The attention that `config` describes; score and scope are given just the options that their classes name."""
     settings, query_size = config.attention, config.decoder.hidden_size
-    available = {**settings.model_dump(), "size": settings.size or query_size}
+    available = {
+        **settings.model_dump(),
+        "size": settings.size or query_size,
+        "ends_with_first_word": config.encoder.reverse_source and not config.encoder.end_mark,
+    }
     score, scope = SCORES[settings.score], SCOPES[settings.scope]
     return Attention(
         score(query_size, memory_size, **_taken(score.options, available)),

@@ -104,6 +104,11 @@ ENCODERS_AND_STATES: dict[str, Changes] = {
         "attention": {"score": "fixed"},
         "decoder": {"type": "bahdanau"},
     },
+    "no end mark, reversed, RNNencdec": {
+        "encoder": {"end_mark": False, "reverse_source": True, "bidirectional": False},
+        "attention": {"score": "fixed"},
+        "decoder": {"type": "bahdanau"},
+    },
     "linear": {"decoder": {"attentional_activation": "none"}},
     "linear, no input feeding": {"decoder": {"attentional_activation": "none", "input_feeding": False}},
     "local-m, gaussian": {"attention": {"scope": "local-m", "half_width": 2, "gaussian": True}},

@@ -237,18 +237,20 @@ def test_without_attention_only_the_first_state_knows_the_source(
 @torch.no_grad()
 @pytest.mark.parametrize("decoder", DECODERS)
 @pytest.mark.parametrize("reverse_source", [False, True])
+@pytest.mark.parametrize("end_mark", [True, False])
 def test_a_fixed_context_is_the_last_state_of_the_encoder(
-    make_model: MakeModel, batch: Batch, decoder: str, reverse_source: bool
+    make_model: MakeModel, batch: Batch, decoder: str, reverse_source: bool, end_mark: bool
 ) -> None:
-    """Of one direction, whatever the order of reading: `</s>` comes last in both, and the whole sentence before it."""
-    encoder = {"bidirectional": False, "reverse_source": reverse_source, "layers": 2}
+    """Of one direction, whatever the order of reading: `</s>` comes last in both, and the whole sentence before it;
+    where it is not read, the last word does, or the first one of a reversed source."""
+    encoder = {"bidirectional": False, "reverse_source": reverse_source, "end_mark": end_mark, "layers": 2}
     model = make_model(attention={"score": "fixed"}, encoder=encoder, decoder={"type": decoder})
     contexts: list[Tensor] = []
     model.decoder.attention.register_forward_hook(lambda module, inputs, result: contexts.append(result[0][:, 0]))
     state = model.start(batch[0], batch[1])
     for tokens in batch[2].unbind(1):
         _, state = model.step(tokens, state)
-    summary = model.encoder(model.source_embedding(batch[0]), batch[1]).summary
+    summary = model.encoder(model.source_embedding(batch[0]), model.encoder.tokens_read(batch[1])).summary
     assert len(contexts) == batch[2].size(1)
     assert all(torch.equal(context, summary) for context in contexts)
 

@@ -112,6 +112,7 @@ class Source(NamedTuple):
     """What the encoder made of a sentence."""
 
     annotations: list[Vector]  # h_j, one for each position
+    read_last: int  # the position of the token that is read last
     last: list[State]  # of each layer the last states, its directions joined as in h_j
     final: Vector  # the last state of the top layer's backward direction, or of its only one
     single: list[list[State]]  # of each layer the last states, direction by direction
@@ -133,6 +134,7 @@ class Asked(NamedTuple):
     past: Past
     settings: Settings  # model.attention
     weight: Callable[[str], Vector]  # of the score, by its name
+    read_last: int  # as in Source
 
 
 def additive(asked: Asked, j: int, more: Vector | float = 0.0) -> Vector:
@@ -194,8 +196,8 @@ def location(asked: Asked, j: int) -> Vector | None:
 
 
 def fixed(asked: Asked, j: int) -> float | None:
-    """All attention on the last annotation: c_t = h_S."""
-    return 0.0 if j == len(asked.annotations) - 1 else None
+    """All attention on the annotation of the token that is read last."""
+    return 0.0 if j == asked.read_last else None
 
 
 def none(asked: Asked, j: int) -> None:
@@ -323,7 +325,7 @@ class Model:
         if self.encoder["layer_normalisation"]:
             gain, bias = self.weights["encoder.norm.weight"], self.weights["encoder.norm.bias"]
             annotations = [normalised(h, gain, bias) for h in annotations]
-        return Source(annotations, last, final, single)
+        return Source(annotations, order[-1], last, final, single)
 
     def _of_both(self, forward: Vector, backward: Vector | None = None) -> Vector:
         if backward is None:
@@ -376,7 +378,7 @@ class Model:
     def attend(self, query: Vector, source: Source, past: Past) -> tuple[Vector, Vector]:
         """a_t and c_t."""
         length, half = len(source.annotations), self.attention["half_width"]
-        asked = Asked(query, source.annotations, past, self.attention, self._of("score"))
+        asked = Asked(query, source.annotations, past, self.attention, self._of("score"), source.read_last)
         window = SCOPES[self.attention["scope"]](asked, self._of("scope"))
         inside = [j for j in range(length) if window.centre is None or abs(j - np.real(window.centre)) <= half]
         every = {j: SCORES[self.attention["score"]](asked, j) for j in inside}
