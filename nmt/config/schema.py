@@ -373,8 +373,8 @@ class DecoderConfig(Section):
 
 class InitialisationSection(Section):
     forget_bias: float = Field(default=0.0, ge=-100.0, le=100.0)
-    """lstm: what the bias of every forget gate starts at, or the sum of its two biases. tensorflow/nmt has 1, JoeyNMT
-    2."""
+    """lstm: what the bias of every forget gate starts at, or the sum of its two biases; with layer_normalisation in the
+    decoder, the bias that follows the normalization of the input's part. tensorflow/nmt has 1, JoeyNMT 2."""
 
 
 class UniformInitialisation(InitialisationSection):

@@ -35,8 +35,9 @@ class Cell(nn.Module):
     def declared(self) -> Iterator[tuple[Tensor, Weight]]:
         yield self.input_layer.weight, Weight(gates=self.kind.gates)
         yield self.recurrent_layer.weight, Weight(Role.RECURRENT, self.kind.gates)
-        if self.kind is LSTM:
-            yield self.input_layer.bias, Weight(Role.LSTM_BIAS)
+        if self.kind is LSTM:  # of what is added last: b is normalized with W x
+            last = self.input_norm if isinstance(self.input_norm, nn.LayerNorm) else self.input_layer
+            yield last.bias, Weight(Role.LSTM_BIAS)
 
     def project(self, inputs: Tensor) -> Tensor:
         """W x + b for every gate: (…, input_size) → (…, gates × size)."""

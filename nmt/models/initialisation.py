@@ -2,7 +2,7 @@
 
 A weight that no layer declares is a matrix drawn as a whole; a vector is a matrix with one output. The bias of a
 linear layer or a convolution is one without being declared. Layer normalization and single numbers, such as a score's
-temperature, keep the start that they were built with.
+temperature, keep the start that they were built with, unless a layer declares the bias of a normalization as an LSTM's.
 """
 
 from collections.abc import Callable, Iterable
@@ -57,9 +57,9 @@ def initialise(model: nn.Module, config: ModelConfig) -> None:
             weights[module.bias] = Weight(Role.LSTM_BIAS if is_lstm else Role.BIAS)
     with torch.no_grad():
         for _, parameter in sorted(model.named_parameters()):
-            if parameter in kept or parameter.dim() == 0:
-                continue
             weight = weights.get(parameter, Weight())
+            if parameter.dim() == 0 or (parameter in kept and weight.role is not Role.LSTM_BIAS):
+                continue
             if weight.role in (Role.BIAS, Role.LSTM_BIAS):
                 nn.init.zeros_(parameter)
                 if weight.role is Role.LSTM_BIAS:  # Gers, Schmidhuber & Cummins (2000)

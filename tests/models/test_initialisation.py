@@ -142,6 +142,26 @@ def test_forget_gates_start_at_their_bias(name: str) -> None:
     assert len(biases) == 2 * 2 * 2 + 2 + 1  # of the encoder, of the decoder's cells, of s_0
 
 
+@pytest.mark.parametrize("name", STARTS)
+def test_forget_gates_start_at_their_bias_behind_a_normalisation_too(name: str) -> None:
+    """What the gates are computed from is larger by the forget bias at f, and the same at i, g and o, for any input;
+    no other weight starts elsewhere, in both decoders that may have such cells."""
+    for decoder in (decoder for decoder, kind in DECODERS.items() if "lstm" in kind.cell_names):
+        settings = {"type": decoder, "cell": "lstm", "hidden_size": 50, "layers": 2, "layer_normalisation": True}
+        plain, shifted = (
+            model(initialisation={"name": name, "forget_bias": bias}, encoder=NORMALISED, decoder=settings)
+            for bias in (0.0, 1.5)
+        )
+        for before, after in zip(plain.decoder.cells, shifted.decoder.cells, strict=True):
+            values = torch.randn(3, before.input_layer.in_features)
+            gates = [cell.input_norm(cell.project(values)) for cell in (before, after)]
+            expected = torch.tensor([0.0, 1.5, 0.0, 0.0]).repeat_interleave(50).expand(3, 200)
+            torch.testing.assert_close(gates[1] - gates[0], expected, rtol=0, atol=1e-6)
+        first, second = plain.state_dict(), shifted.state_dict()
+        changed = {key for key in first if not torch.equal(first[key], second[key])}
+        assert changed == {f"decoder.cells.{layer}.input_norm.bias" for layer in range(2)}
+
+
 def test_xavier_as_in_joeynmt() -> None:
     """Recurrent matrices like all others, gate by gate, and small embeddings."""
     built = model(initialisation={**XAVIER, "recurrent": "xavier", "embedding_deviation": 0.01})
