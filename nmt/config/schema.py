@@ -594,7 +594,8 @@ class MinimumRisk(Section):
 
 class MovingAverageConfig(Section):
     decay: float = Field(default=0.999, gt=0.0, lt=1.0)
-    """d of θ' ← d θ' + (1 - d) θ; after t updates it is at most (1 + t) / (10 + t)."""
+    """d of θ' ← d θ' + (1 - d) θ; after t updates it is at most (1 + t) / (10 + t). Above 0.999, θ' is kept in float64,
+    as the rounding of float32 would lose so small a share of θ."""
 
 
 class EarlyStopping(Section):

@@ -111,8 +111,11 @@ def _restore(state: State, model: nn.Module, optimizer: Optimizer, average: Mapp
     model.load_state_dict(weights)
     averages = with_prefix(state.tensors, "average.")
     for name, weight in average.items():
-        _check_like(f"average.{name}", averages[name], weight)
-        weight.copy_(averages[name])
+        average_then = averages[name]
+        if average_then.dtype == weights[name].dtype:  # earlier versions had no average in float64
+            average_then = average_then.to(weight.dtype)
+        _check_like(f"average.{name}", average_then, weight)
+        weight.copy_(average_then)
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     kept = next(_MOMENTS[kind] for kind in type(optimizer).__mro__ if kind in _MOMENTS)
     moments: dict[int, dict[str, Tensor]] = {}

@@ -35,6 +35,30 @@ def test_the_equation_in_numpy() -> None:
     torch.testing.assert_close(average.weights["weight"], torch.from_numpy(expected), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("decay", [0.9999, 0.99999])
+def test_a_long_average_arrives(decay: float) -> None:
+    """Of float32 weights that stay at 1.001 when the average is at 1: after n updates it has come (1 - d^n) of the way.
+    In float32 it would stand still at the latest at 1.0004, where 1e-4 of what is left is half the last bit of 1."""
+    model = nn.Linear(1, 1, bias=False)
+    nn.init.constant_(model.weight, 1.0)
+    average, updates, first = MovingAverage(model, decay), 20_000, 1_000_000  # d_t = d from there on
+    nn.init.constant_(model.weight, 1.001)
+    for t in range(first, first + updates):
+        average.follow(t)
+    came = (average.weights["weight"].item() - 1.0) / (model.weight.item() - 1.0)
+    assert came == pytest.approx(1 - decay**updates, rel=1e-9)
+
+
+def test_a_long_average_is_in_the_model_as_float32() -> None:
+    model = nn.Linear(2, 3)
+    average = MovingAverage(model, 0.9999)
+    first = {name: weight.clone() for name, weight in model.state_dict().items()}
+    nn.init.normal_(model.weight)
+    with average.in_model():
+        assert model.weight.dtype == torch.float32
+        assert all(torch.equal(weight, first[name]) for name, weight in model.state_dict().items())
+
+
 def test_the_average_is_in_the_model_for_a_while() -> None:
     model = nn.Linear(2, 3)
     average = MovingAverage(model, 0.9)

@@ -373,6 +373,26 @@ def test_the_moving_average_and_the_last_weights_are_restored(folder: RunFolder)
     assert all(torch.equal(again.average.weights[name], weight) for name, weight in averages.items())
 
 
+@pytest.mark.parametrize("is_old", [False, True])
+def test_a_long_moving_average_is_restored_in_float64(folder: RunFolder, is_old: bool) -> None:
+    """All its bits; of an earlier version, which had it in float32, as many as there are."""
+    long = CONFIG.training.model_copy(update={"moving_average": MovingAverageConfig(decay=0.9999)})
+    config = CONFIG.model_copy(update={"training": long})
+    writing = replace(states(folder, model=Model(3, 2)), config=config)
+    assert writing.average is not None
+    averages = writing.average.weights
+    for name, weight in averages.items():
+        nn.init.normal_(weight)
+        averages[name] = weight.float() if is_old else weight
+    writing.write(Progress(update=4), RECORDS, where="")
+    again, _, log = resumed(folder, config=config)
+    assert again.average is not None
+    assert not warnings(log)
+    for name, weight in again.average.weights.items():
+        assert weight.dtype == torch.float64
+        assert torch.equal(weight, averages[name].double())
+
+
 def test_a_state_without_the_average_that_the_run_has(folder: RunFolder) -> None:
     plain = CONFIG.training.model_copy(update={"moving_average": None})
     replace(states(folder), config=CONFIG.model_copy(update={"training": plain})).write(
