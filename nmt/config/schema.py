@@ -450,7 +450,8 @@ class SGDConfig(Section):
     learning_rate: PositiveFloat = 1.0
     """Step size before the schedule changes it."""
     momentum: Probability = 0.0
-    """Share of the previous step that is added to the next; 0: off."""
+    """μ of v ← μ v + gradient, θ ← θ - rate · v: while the rate stays the same, the share of the previous step that is
+    added to the next; where it falls, that share falls with it. 0: off."""
     weight_decay: WeightDecay = 0.0
     """Weights times this are added to the gradient (L2)."""
     decayed: Decayed = "all"
@@ -686,7 +687,8 @@ class TrainingConfig(Section):
     """When a validation loss far worse than an untrained model's stops training; null: never."""
     skip_non_finite: CountOrZero = 0
     """How many updates of a run may be skipped because their loss or gradient is not finite; one more stops training.
-    0: the first one stops it."""
+    0: the first one stops it. Skipped updates count in max_updates, in the schedule, and wherever else updates do, but
+    not in moving_average."""
     label_smoothing: Probability = 0.0
     """Share of the target probability that is spread evenly over the vocabulary."""
     guided_alignment: GuidedAlignment | None = None

@@ -194,6 +194,18 @@ def test_first_step_by_hand(settings: dict[str, Any], expected: float) -> None:
     assert weight.item() == pytest.approx(expected, abs=1e-5)
 
 
+def test_momentum_by_hand() -> None:
+    """v = 4, then 0.5 · 4 + 2.4 = 4.4, all of which the new rate multiplies: w = 2, 1.2, 1.2 - 0.1 · 4.4."""
+    weight = nn.Parameter(torch.tensor([2.0]))
+    optimizer = build_optimizer([weight], training(optimizer={"name": "sgd", "learning_rate": 0.2, "momentum": 0.5}))
+    for rate, expected in ((0.2, 1.2), (0.1, 0.76)):
+        optimizer.param_groups[0]["lr"] = rate
+        optimizer.zero_grad()
+        weight.square().sum().backward()
+        optimizer.step()
+        assert weight.item() == pytest.approx(expected, abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "options"),
     [
