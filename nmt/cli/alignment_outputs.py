@@ -12,7 +12,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from nmt.cli.outputs import STANDARD, Files, check_outputs, check_writable, opened_for_writing
+from nmt.cli.outputs import STANDARD, Files, check_outputs, check_writable, opened_for_writing, same_file
 from nmt.cli.parsers.parser import option_name
 from nmt.decoding.text.alignment import SoftAlignment
 from nmt.errors import Checking, UserError, caught
@@ -52,10 +52,10 @@ class AlignmentOutputs:
         for option, output in files.items():
             if output == STANDARD:
                 yield f"{option} -: standard output has the other lines; give a file"
-        yield from check_outputs(files, others=others)
+        taken = yield from check_outputs(files, others=others)
         if self.plot_alignments is not None:
             yield from caught(check_plots, None)
-            yield from caught(partial(_check_folder, self.plot_alignments), None)
+            yield from caught(partial(_check_folder, self.plot_alignments, taken=taken), None)
 
     @contextmanager
     def opened(self, *, program: str, first: int = 0) -> Iterator[WriteAlignments]:
@@ -79,10 +79,13 @@ class AlignmentOutputs:
             yield write
 
 
-def _check_folder(folder: Path) -> None:
-    """Raise UserError unless pictures can be written to `folder`, or the folder can be made."""
+def _check_folder(folder: Path, *, taken: Files) -> None:
+    """Raise UserError unless pictures can be written to `folder`, or a folder of that name can be made."""
     if folder.exists() and not folder.is_dir():
         raise UserError(f"--plot-alignments {folder}: is a file, not a folder")
+    for option, path in taken:
+        if path is not None and same_file(folder, path):
+            raise UserError(f"--plot-alignments {folder}: is the file of {option}, too; give the folder another name")
     place = folder if folder.is_dir() else folder.resolve().parent
     if not place.is_dir():
         raise UserError(f"--plot-alignments {folder}: there is no folder {folder.parent}")

@@ -46,7 +46,7 @@ def check_output(option: str, name: str, *, others: Files) -> None:
     if path.suffix.lower() == ".gz":
         raise UserError(f"{shown}: output is not compressed; give a name without {path.suffix}, and gzip the file then")
     for other, taken in others:
-        if taken is not None and _same(path, taken):
+        if taken is not None and same_file(path, taken):
             raise UserError(f"{shown}: would overwrite {other} {taken}; give another name")
     if is_in_place(name):
         return
@@ -153,5 +153,6 @@ class _Output:
         return getattr(self._file, name)
 
 
-def _same(path: Path, other: Path) -> bool:
+def same_file(path: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, or will when it is there."""
     return path.resolve() == other.resolve() or (path.exists() and other.exists() and path.samefile(other))
