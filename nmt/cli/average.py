@@ -54,7 +54,7 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
         yield "--model was given once; an average takes at least two models"
     for path, count in Counter(models).items():
         if count > 1:
-            yield f"--model {path} is given {count} times; say with --weights that one counts more"
+            yield f"--model {path} is given {count} times; give it once, and have it count more with --weights"
     weights = [1.0] * len(models)
     if options.weights is not None:
         weights = yield from _read_weights(options.weights, len(models))

@@ -99,7 +99,7 @@ def _contradictions(options: argparse.Namespace, systems: Systems) -> Iterator[s
 
 
 def _check_text(path: Path) -> None:
-    """Raise UserError if a line cannot be read, before all else is done; not of a pipe, which can be read only once."""
-    if not is_device(path):
-        for _ in read_lines(path):
-            pass
+    """Raise UserError if a line cannot be read, or there is none, before all else is done; not of a pipe, which can be
+    read only once."""
+    if not is_device(path) and not sum(1 for _ in read_lines(path)):
+        raise UserError(f"--training-text {path}: the file is empty")

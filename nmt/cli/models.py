@@ -34,8 +34,8 @@ class Models:
 
     @property
     def files(self) -> Files:
-        """The files to read, with their options."""
-        return [*named(self.paths), ("--shortlist", self.shortlist)]
+        """The files that no output may replace, with their options: those to read, and others of the models' runs."""
+        return [*named(self.paths), ("--shortlist", self.shortlist), *_of_runs(self.paths)]
 
     def load(self) -> "Translator":
         """Load the translator. Raises UserError if a file is damaged."""
@@ -80,6 +80,17 @@ def read_model_paths(paths: Sequence[Path] | None) -> Checking[list[Path]]:
 
         models.append((yield from caught(partial(model_path, path), path)))
     return models
+
+
+def _of_runs(models: Sequence[Path]) -> Files:
+    """What training has left in the folders of models."""
+    if not models:
+        return []
+    from nmt.training.run_files import CONFIG, FILES, checkpoints
+
+    runs = dict.fromkeys(path.parent for path in models if (path.parent / CONFIG).is_file())
+    files = [file for run in runs for file in (*(run / name for name in FILES), *dict(checkpoints(run)).values())]
+    return [("a file of the model's run,", file) for file in files if file not in models]
 
 
 def named(paths: Sequence[Path]) -> Files:

@@ -159,6 +159,7 @@ def test_the_step_whose_attention_is_shown(systems: list[str]) -> None:
         ("--report page.html --attention-model m", "--attention-model needs --source FILE"),
         ("--report page.html --attention-model none --source src", "none: no such model file or run folder"),
         ("--report page.html --training-text none", "none: no such file"),
+        ("--report page.html --training-text empty", "--training-text empty: the file is empty"),
         ("--report page.html --gold-alignments gold", "--gold-alignments with --report needs a model"),
         ("--report page.html --alignments gold", "--report has no effect on alignments; leave it out, or --alignments"),
         (
@@ -169,6 +170,7 @@ def test_the_step_whose_attention_is_shown(systems: list[str]) -> None:
     ],
 )
 def test_mistakes(files: Path, capsys: pytest.CaptureFixture[str], arguments: str, expected: str) -> None:
+    (files / "empty").touch()
     assert main(["--hypotheses", "good", "--reference", "ref", *arguments.split()]) == 2
     assert expected in capsys.readouterr().err
     assert not (files / "page.html").exists()

@@ -6,6 +6,7 @@ import gzip
 import os
 import pty
 import select
+import shutil
 import signal
 import stat
 import struct
@@ -452,6 +453,21 @@ def test_neither_the_input_nor_the_model_is_overwritten(capsys, model: Path, sou
     (message,) = complaints(capsys, "--model", model.parent, "--input", source, "--output", model)
     assert "would overwrite --model" in message
     assert (source.read_bytes(), model.read_bytes()) == (HOSTILE, weights)
+
+
+def test_no_other_file_of_the_run_is_overwritten(capsys, model: Path, source: Path, tmp_path: Path) -> None:
+    """New files beside them are welcome."""
+    run = tmp_path / "run"
+    files = [run / name for name in ("config.yaml", "state.safetensors", "checkpoints/update-00000007.safetensors")]
+    for file in files:
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(b"precious")
+    shutil.copy(model, run / "best.safetensors")
+    for file in files:
+        (message,) = complaints(capsys, "--model", run, "--input", source, "--output", file)
+        assert f"would overwrite a file of the model's run, {file}; give another name" in message
+        assert file.read_bytes() == b"precious"
+    assert main(["--model", str(run), "--input", str(source), "--output", str(run / "new.txt")]) == 0
 
 
 def test_the_target_of_a_link_is_written(model: Path, source: Path) -> None:
