@@ -166,6 +166,8 @@ def _run(
     log(f"run folder {folder.path}, {device}, PyTorch {torch.__version__}, {threads}")
     state = saved_state(folder, processes, log)
     if state is None:
+        if request.resume:
+            log(f"nothing to resume: {folder.path.absolute()} has no saved state; training starts from the beginning")
         _warn_of_start(request, log)
     if processes.size > 1:
         log(f"{processes.size} processes, each with its share of every batch")

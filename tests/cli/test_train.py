@@ -254,6 +254,17 @@ def test_a_run_that_is_resumed_before_its_last_validation_begins_no_epoch(
     text = (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
     assert re.findall(r" epoch (\d+): ", text) == ["1", "2"]
     assert "finished: 2 epochs" in text
+    assert "nothing to resume" not in text
+
+
+def test_where_there_is_nothing_to_resume_the_log_says_so(
+    tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in another folder, or under a mistyped name; the path is shown as a whole."""
+    monkeypatch.chdir(tmp_path)
+    assert train(tiny, Path("rnu"), "training.max_epochs=1", "--resume") == 0
+    text = (tmp_path / "rnu" / "train.log").read_text(encoding="utf-8")
+    assert f"nothing to resume: {tmp_path / 'rnu'} has no saved state; training starts from the beginning\n" in text
 
 
 # -------------------------------------------------------------------------------------------------------- the command
