@@ -126,13 +126,14 @@ def test_shortlists_that_cannot_be_used(trained: Path, capsys: Capture, tiny: Pa
     content = made(trained).read_bytes()
     model = ["--model", str(trained), "--device", "cpu"]
     commands = (
-        (translate.main, [*model, "--input", "valid.en", "--output", "out"]),
+        (translate.main, [*model, "--input", "valid.en"]),
         (evaluate.main, [*model, "--source", "valid.en", "--reference", "valid.de"]),
     )
     Path("half").write_bytes(content[: len(content) // 2])
     assert train(tiny, tmp_path / "other", "training.max_epochs=1", "subwords.size=50") == 0
     made(tmp_path / "other", output="foreign")
-    for program, arguments in commands:
+    for program, options in commands:
+        arguments = [*options, "--output", "out"]
         (message,) = complaints(capsys, *arguments, "--shortlist", "half", program=program)
         assert "half: damaged" in message
         (message,) = complaints(capsys, *arguments, "--shortlist", "foreign", program=program)
@@ -142,7 +143,7 @@ def test_shortlists_that_cannot_be_used(trained: Path, capsys: Capture, tiny: Pa
         messages = complaints(capsys, *arguments, "--shortlist", "none", "--beam-size", "0", program=program)
         assert "--shortlist none: no such file; make one with nmt-shortlist" in "\n".join(messages)
         assert "--beam-size 0" in "\n".join(messages)
-        (message,) = complaints(capsys, *arguments, "--shortlist", "list", "--output", "list", program=program)
+        (message,) = complaints(capsys, *options, "--shortlist", "list", "--output", "list", program=program)
         assert "--output list: would overwrite --shortlist list" in message
     hypotheses = ("--hypotheses", "valid.de", "--reference", "valid.de", "--shortlist", "list")
     (message,) = complaints(capsys, *hypotheses, program=evaluate.main)

@@ -111,6 +111,8 @@ def test_wrong_options_are_told_at_once_and_import_nothing_heavy(function: str) 
             "--threads: unknown; the environment sets the number of threads: OMP_NUM_THREADS=N nmt-translate …",
         ),
         (["--zebra\x1b[2J"], "--zebra\\x1b[2J: unknown; nmt-translate --help lists all options"),
+        (["--input", "one", "--input=two"], "--input: is given 2 times, but has one value"),
+        (["--prefix", ""], "argument --prefix: the path is empty"),
     ],
 )
 def test_a_wrong_option(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,8 +1,6 @@
 """The options of nmt-average."""
 
-from pathlib import Path
-
-from nmt.cli.parsers.parser import Parser
+from nmt.cli.parsers.parser import Parser, path_in
 
 PROGRAM = "nmt-average"
 
@@ -18,7 +16,7 @@ def parser() -> Parser:
     made.add_argument(
         "--model",
         action="append",
-        type=Path,
+        type=path_in,
         metavar="PATH",
         help="a model file, or a run folder (its best model); required, at least twice",
     )

@@ -4,7 +4,10 @@ import argparse
 import os
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
 from typing import Any, NoReturn
 
 from nmt import __version__
@@ -17,10 +20,13 @@ _FEW = 3  # options that have one beginning in common
 
 
 class Parser(argparse.ArgumentParser):
-    """The options of the command `program`; none of them may be shortened."""
+    """The options of the command `program`; none of them may be shortened, nor given a second value."""
 
     def __init__(self, program: str, *, description: str, epilog: str) -> None:
         super().__init__(prog=program, allow_abbrev=False, description=description, epilog=epilog)
+        self.times: Counter[str] = Counter()  # that options with one value were given
+        for name in (None, "store"):
+            self.register("action", name, _Once)
         self.add_argument(
             "--version", action="version", version=f"{program} {__version__}", help="print the version and exit"
         )
@@ -29,9 +35,11 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> argparse.Namespace:
         """The options in `args`, by default those of the process; ends it if something is wrong with their names."""
+        self.times.clear()
         options, rest = self.parse_known_args(args, namespace)
-        if rest:
-            self._refuse(*self._unknown(rest))
+        repeated = [f"{name}: is given {n} times, but has one value" for name, n in self.times.items() if n > 1]
+        if problems := [*repeated, *self._unknown(rest)]:
+            self._refuse(*problems)
         return options
 
     def error(self, message: str) -> NoReturn:
@@ -51,7 +59,7 @@ class Parser(argparse.ArgumentParser):
     def _unknown(self, rest: Sequence[str]) -> Iterator[str]:
         """What is wrong with the arguments that no option took, a line each."""
         after_unknown = False  # where a word is what an unknown option was to get
-        for argument, following in zip(rest, [*rest[1:], "-"], strict=True):
+        for argument, following in zip_longest(rest, rest[1:], fillvalue="-"):
             name, equals, value = argument.partition("=")
             if name.startswith("-") and name != "-":
                 if not equals:
@@ -96,6 +104,29 @@ class Parser(argparse.ArgumentParser):
         if "--config" in self._option_string_actions and (is_file or word.endswith((".yaml", ".yml"))):
             return f"write --config {shlex.quote(word)}"
         return "give a value after its option's name"
+
+
+class _Once(argparse._StoreAction):
+    """Stores a value, and counts how often: the last of several would replace the others, such as an input."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        assert isinstance(parser, Parser)
+        parser.times[self.option_strings[-1]] += 1
+        super().__call__(parser, namespace, values, option_string)
+
+
+def path_in(text: str) -> Path:
+    """The path that an option is given; for argparse. An empty one, as of a variable that is not set, is none: it would
+    be the current folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("the path is empty")
+    return Path(text)
 
 
 def say(text: str) -> None:

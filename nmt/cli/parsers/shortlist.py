@@ -1,8 +1,6 @@
 """The options of nmt-shortlist."""
 
-from pathlib import Path
-
-from nmt.cli.parsers.parser import Parser
+from nmt.cli.parsers.parser import Parser, path_in
 
 PROGRAM = "nmt-shortlist"
 TRANSLATIONS, MOST_FREQUENT = 100, 100
@@ -21,14 +19,16 @@ def parser() -> Parser:
     made.add_argument(
         "--model",
         action="append",
-        type=Path,
+        type=path_in,
         metavar="PATH",
         help="whose subword models cut the text, required: a model file, or a run folder (its best model)",
     )
     made.add_argument(
-        "--source", nargs="+", type=Path, metavar="FILE", help="text in the model's source language; required"
+        "--source", nargs="+", type=path_in, metavar="FILE", help="text in the model's source language; required"
     )
-    made.add_argument("--target", nargs="+", type=Path, metavar="FILE", help="its translations, file by file; required")
+    made.add_argument(
+        "--target", nargs="+", type=path_in, metavar="FILE", help="its translations, file by file; required"
+    )
     made.add_argument("--output", metavar="FILE", help="where the shortlist goes, a .safetensors file; required")
     made.add_argument(
         "--translations",

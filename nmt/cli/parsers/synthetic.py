@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nmt.cli.parsers.parser import Parser
+from nmt.cli.parsers.parser import Parser, path_in
 
 PROGRAM = "nmt-synthetic"
 FOLDER = Path("data/synthetic")  # where the example configurations look for it
@@ -22,7 +22,7 @@ def parser() -> Parser:
     )
     made.add_argument(
         "--output",
-        type=Path,
+        type=path_in,
         default=FOLDER,
         metavar="DIR",
         help=f"where to write, made if missing (default: {FOLDER})",

@@ -1,10 +1,9 @@
 """The options of nmt-train."""
 
 import argparse
-from pathlib import Path
 
 from nmt.cli.common import DEVICES
-from nmt.cli.parsers.parser import Parser, say
+from nmt.cli.parsers.parser import Parser, path_in, say
 from nmt.examples import description, examples
 
 PROGRAM = "nmt-train"
@@ -22,7 +21,7 @@ def parser() -> Parser:
     )
     made.add_argument(
         "--config",
-        type=Path,
+        type=path_in,
         metavar="FILE",
         help="the configuration, required: a YAML file, or the name of an example, whose data are looked for in data/",
     )
@@ -35,7 +34,7 @@ def parser() -> Parser:
         dest="overrides",
         help="set a key of the configuration, such as model.decoder.hidden_size=512; may be given several times",
     )
-    made.add_argument("--output", type=Path, metavar="DIR", help="the run folder (default: runs/<name>)")
+    made.add_argument("--output", type=path_in, metavar="DIR", help="the run folder (default: runs/<name>)")
     made.add_argument("--resume", action="store_true", help="continue the run in the folder; start it if there is none")
     made.add_argument(
         "--overwrite",
@@ -44,7 +43,10 @@ def parser() -> Parser:
         "metrics, and tell which; other files, and the log, stay",
     )
     made.add_argument(
-        "--init-from", type=Path, metavar="MODEL", help="fine-tune: start from a model file's or run folder's weights"
+        "--init-from",
+        type=path_in,
+        metavar="MODEL",
+        help="fine-tune: start from a model file's or run folder's weights",
     )
     made.add_argument("--dry-run", action="store_true", help="read everything, report, and train nothing")
     made.add_argument("--device", choices=DEVICES, default="auto", help="where to compute (default: auto)")
