@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from html import escape, unescape
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from nmt.decoding.text.sentences import ENDS
@@ -151,8 +152,12 @@ class Subtitles:
                 text = placed(piece.text, piece.marks, piece.tags, rows, whole, escape=self._form.write)
                 texts.append(f"{piece.before}{_in_time(text, piece.tags)}{piece.after}")
         following = iter(texts)
-        written = "".join(part if isinstance(part, str) else next(following) for part in self._parts)
-        return written.replace("\n", "\r") if self._is_old else written
+        written: list[str] = []
+        for part, behind in pairwise([*self._parts, ""]):
+            text = part if isinstance(part, str) else next(following)
+            if isinstance(part, str) or not _cuts_off(text, written[-1], behind):
+                written.append(text)
+        return "".join(written).replace("\n", "\r") if self._is_old else "".join(written)
 
 
 def _utterances(rows: Sequence[str], form: _Form) -> list[list[str]]:
@@ -167,6 +172,12 @@ def _utterances(rows: Sequence[str], form: _Form) -> list[list[str]]:
         utterances[-1].append(row)
         has_text = has_text or spoken != ""
     return utterances
+
+
+def _cuts_off(text: str, before: str, behind: str | _Piece) -> bool:
+    """Whether a text without a translation is a blank line, after which players would lose what is behind it."""
+    is_last = isinstance(behind, str) and not behind.partition("\n")[0].strip()
+    return not text.strip() and before.endswith("\n") and not is_last
 
 
 def _in_time(text: str, tags: Sequence[tuple[str, str]]) -> str:

@@ -115,6 +115,22 @@ def test_white_space_of_a_translation_breaks_no_cue() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Hm.\n- He runs.\n- Yes.", "- HE RUNS.\n- YES."),
+        ("Hm.\n- 5", "- 5"),
+        ("- He runs.\n- Hm.", "- HE RUNS.\n- "),
+        (r"Hm.\N- He runs.", r"\N- HE RUNS."),
+    ],
+)
+def test_an_empty_translation_leaves_no_blank_line_in_a_cue(text: str, expected: str) -> None:
+    """Players take a blank line for the end of the cue."""
+    written = translated(read(text, "Bye."), lambda line: in_order("" if line == "Hm." else line))
+    begin = "1\n00:00:01,000 --> 00:00:01,900\n"
+    assert written == f"{begin}{expected}\n\n2\n00:00:02,000 --> 00:00:02,900\nBYE.\n\n"
+
+
+@pytest.mark.parametrize(
     ("texts", "translation", "links", "expected"),
     [
         # 15, 18 and 10 of 45 characters: near 7.0 and 15.4 of 21, and rather at a comma
