@@ -38,16 +38,34 @@ UNTRANSLATED = names("code iframe kbd math noembed noframes plaintext pre rp rt 
 ATTRIBUTES = ("alt", "placeholder", "title")  # that are translated
 SEPARATING = (UNTRANSLATED | {"br", "embed", "img", "input"}) - {"script", "style"}  # words on both sides are two
 SEPARATORS = ("|", "/", "·", "•", "›", "»", "→")  # of links in a menu
-# Start tags that end an open element of these names
+HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")  # any of their end tags ends any of them
+# Start tags that end open elements of these names, whose end tags may be left out (HTML standard, 13.1.2.4)
+_CELLS = ("caption", "colgroup", "td", "th")
+_ROWS = (*_CELLS, "tbody", "tfoot", "thead", "tr")
 ENDED = {
+    "caption": _ROWS,
+    "col": tuple(name for name in _ROWS if name != "colgroup"),
+    "colgroup": _ROWS,
     "dd": ("dd", "dt"),
     "dt": ("dd", "dt"),
+    "hr": ("optgroup", "option"),
     "li": ("li",),
+    "optgroup": ("optgroup", "option"),
     "option": ("option",),
-    "td": ("td", "th"),
-    "th": ("td", "th"),
-    "tr": ("td", "th", "tr"),
+    "rb": ("rb", "rp", "rt", "rtc"),
+    "rp": ("rb", "rp", "rt"),
+    "rt": ("rb", "rp", "rt"),
+    "rtc": ("rb", "rp", "rt", "rtc"),
+    "tbody": _ROWS,
+    "td": _CELLS,
+    "tfoot": _ROWS,
+    "th": _CELLS,
+    "thead": _ROWS,
+    "tr": (*_CELLS, "tr"),
+    **dict.fromkeys(HEADINGS, HEADINGS),
 }
+# What may stand in <head>; all else ends it, as words do (13.2.6.4.4)
+IN_HEAD = names("base basefont bgsound link meta noframes noscript script style template title")
 _ADDRESS = re.compile(r"@|://|\bwww\.", re.IGNORECASE)
 _SPACES = ("&nbsp;", "&#160;", "&#xa0;", "&#xA0;")
 
@@ -92,6 +110,8 @@ class HtmlDocument:
         elements = _Elements()
         flow: list[Token] = []
         for token in tokens(html):
+            if self._has_words(token):
+                elements.end_head()
             translates = elements.translates
             if token.kind in (START, END):
                 translates = elements.after(token)
@@ -330,10 +350,13 @@ class _Elements:
     def after(self, token: Token) -> bool:
         """Read a tag; returns whether its attributes are to be translated."""
         if token.kind == END:
-            if self._names[token.name]:
-                while self._pop() != token.name:
+            together = HEADINGS if token.name in HEADINGS else (token.name,)
+            if any(self._names[name] for name in together):
+                while self._pop() not in together:
                     pass
             return False
+        if token.name not in IN_HEAD:
+            self.end_head()
         ended = ENDED.get(token.name, ())
         if self._open and self._open[-1][0] == "p":
             around = self._open[-2][0] if len(self._open) > 1 else ""
@@ -351,6 +374,11 @@ class _Elements:
             self._open.append((token.name, translates and token.name not in UNTRANSLATED))
             self._names[token.name] += 1
         return translates
+
+    def end_head(self) -> None:
+        """End <head> where its end tag was left out."""
+        if self._open and self._open[-1][0] == "head":
+            self._pop()
 
     def _pop(self) -> str:
         name, _ = self._open.pop()

@@ -86,6 +86,49 @@ def test_what_ends_a_paragraph(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "html",
+    [
+        "<table><thead translate=no><tr><th>No<tbody><tr><td>Yes</table>",
+        "<table><thead translate=no><tr><th><p>No<tfoot><tr><td>Yes</table>",
+        "<table><tbody translate=no><tr><td>No<tbody><tr><td>Yes</table>",
+        "<table><tr><th translate=no>No<tbody><tr><td>Yes</table>",
+        "<table><tr translate=no><th>No<tbody><tr><td>Yes</table>",
+        "<table><caption translate=no>No<tr><td>Yes</table>",
+        "<table><caption translate=no>No<colgroup><col><thead><tr><td>Yes</table>",
+        "<table><caption translate=no>No<col><tr><td>Yes</table>",
+        "<table><colgroup translate=no><col title=No><tr><td>Yes</table>",
+        "<table><colgroup translate=no><col><col title=No><tbody><tr><td>Yes</table>",
+        "<table><colgroup translate=no><col><colgroup><col><td>Yes</table>",
+        "<html><head translate=no><title>No</title><body><p>Yes</body></html>",
+        "<html><head translate=no><meta><title>No</title><p>Yes</html>",
+        "<head translate=no>\n<script></script>\n<style></style>\n<title>No</title>\nYes",
+        "<select><option translate=no>No<optgroup><option>Yes</select>",
+        "<select><optgroup translate=no><option>No<optgroup><option>Yes</select>",
+        "<select><optgroup translate=no><option>No<hr><option>Yes</select>",
+        "<h1 translate=no>No</h2><p>Yes",
+        "<h1 translate=no>No<h2>Yes</h2>",
+        "<ruby><rb translate=no>No<rt>no<rb>Yes</ruby>",
+    ],
+)
+def test_forgotten_end_tags_end_what_is_not_translated(html: str) -> None:
+    assert HtmlDocument(html).lines == ["Yes"]
+
+
+@pytest.mark.parametrize(
+    ("html", "lines"),
+    [
+        ("<table translate=no><caption>No<tr><td>No<tbody><tr><td>No</table>Yes", ["Yes"]),
+        ("<table><tr><td translate=no>No<table><tr><td>No</table>No<td>Yes</table>", ["Yes"]),
+        ("<div translate=no><h1>No</h2><p>No</div>Yes", ["Yes"]),
+        ("<section translate=no><h1>No</h1><h2>No</h2>No</section>Yes", ["Yes"]),
+        ("<body translate=no>No</h1>No<head>", []),
+    ],
+)
+def test_what_does_not_end_what_is_not_translated(html: str, lines: list[str]) -> None:
+    assert HtmlDocument(html).lines == lines
+
+
+@pytest.mark.parametrize(
     "html", ["<td translate=no><p>No<td>Yes<tr><td>Yes", "<td><p translate=no>No<td>Yes<tr><td>Yes"]
 )
 def test_a_cell_ends_the_paragraph_of_the_one_before(html: str) -> None:
