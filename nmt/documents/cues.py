@@ -28,6 +28,7 @@ _WEB_STAMP = r"(?:([0-9]{1,9}):)?([0-5][0-9]):([0-5][0-9])\.([0-9]{3})"
 _WEB_TIMES = re.compile(rf"[ \t]*{_WEB_STAMP}[ \t]*-->[ \t]*{_WEB_STAMP}(?![0-9])[ \t]*(.*)")
 _WEB_LIKE_STAMP = r"(?:\d{1,3}:)?\d{1,2}:\d{1,2}[.,]\d{1,3}"
 _WEB_LIKE_TIMES = re.compile(rf"\s*{_WEB_LIKE_STAMP}\s*[-–—=]+>?\s*{_WEB_LIKE_STAMP}")
+_NO_SPEECH = re.compile(r"[-–—=]>|[,.]\d{3}\D.*[,.]\d{3}")  # of two times: an arrow, or both with milliseconds
 _WEB_FIRST = re.compile(r"\ufeff?WEBVTT(?:[ \t].*)?")
 _WEB_APART = re.compile(r"NOTE(?:[ \t].*)?|(?:STYLE|REGION)[ \t]*")  # begins a block that is no cue
 
@@ -53,7 +54,7 @@ def of_subrip(text: str, name: str) -> Checking[list[Run]]:
             heads.add(index)
             if index and _NUMBER.fullmatch(rows[index - 1].strip("\ufeff")):
                 heads.add(index - 1)
-        elif _is_like_times(bare):
+        elif _is_like_times(bare, belongs=not index or _is_above_times(rows[index - 1])):
             begun = True
             damaged.append(index)
         elif not begun and bare.strip() and not _NUMBER.fullmatch(bare):
@@ -92,6 +93,7 @@ def of_webvtt(text: str, name: str) -> Checking[list[Run]]:
     times: Seconds | None = None  # of the last cue
     place = ""
     begins = is_apart = False  # whether a block begins, and whether it is no cue; the first is the head of the file
+    is_below_name = False  # whether the row above may be the name of a cue
     damaged: list[int] = []
     found: list[Run] = []
     for index, (row, following) in enumerate(pairwise([*rows, ""])):
@@ -99,12 +101,16 @@ def of_webvtt(text: str, name: str) -> Checking[list[Run]]:
         if begins:
             is_apart = _WEB_APART.fullmatch(bare) is not None
         is_name = begins and _WEB_TIMES.fullmatch(following.strip("\r\n")) is not None
+        belongs = begins or is_below_name or times is None
+        is_below_name = begins
         begins = not bare
         if (match := _WEB_TIMES.fullmatch(bare)) is not None:
             times, place, is_apart = _seconds(match.groups()[:8]), match[9].strip(), False
+            is_below_name = False
             _add(found, Run([row], None))
             continue
-        if not is_apart and ("-->" in bare or _WEB_LIKE_TIMES.match(bare)):
+        is_like_times = _WEB_LIKE_TIMES.match(bare) and (belongs or _NO_SPEECH.search(bare))
+        if not is_apart and ("-->" in bare or is_like_times):
             damaged.append(index)
         is_text = times is not None and bare and not is_apart and not is_name
         _add(found, Run([row], times, place) if is_text else Run([row], None))
@@ -142,6 +148,17 @@ def _seconds(groups: Sequence[str | None]) -> Seconds:
     return start, stop
 
 
-def _is_like_times(row: str) -> bool:
-    """Whether a row, which may be damaged, has times; an arrow alone is text, as in "File --> Open"."""
-    return bool(_TWO_STAMPS.match(row) or ("-->" in row and _LIKE_STAMP.search(row)))
+def _is_above_times(row: str) -> bool:
+    """Whether times belong below a row: one that is blank, or a number."""
+    bare = row.strip("\ufeff\r\n\t ")
+    return not bare or _NUMBER.fullmatch(bare) is not None
+
+
+def _is_like_times(row: str, *, belongs: bool = True) -> bool:
+    """Whether a row, which may be damaged, has times; an arrow alone is text, as in "File --> Open".
+
+    Where times do not belong, so are two times of the day, as in "10:15:20 to 11:30:45".
+    """
+    if "-->" in row and _LIKE_STAMP.search(row):
+        return True
+    return bool(_TWO_STAMPS.match(row) and (belongs or _NO_SPEECH.search(row)))

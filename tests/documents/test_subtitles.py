@@ -43,6 +43,11 @@ def read(*texts: str) -> Subtitles:
         ([r"{\an8}a sign", "he"], ["a sign", "he"]),  # at another place on the screen
         (["[noise]", "he"], ["[noise]", "he"]),
         (["Open File --> New.", "A --> 5"], ["Open File --> New.", "A --> 5"]),  # no times
+        (["10:15:20 to 11:30:45 is the time."], ["10:15:20 to 11:30:45 is the time."]),
+        (
+            ["From\n10:15:20.5 to 11:30:45.", "10:15:20, or 10:15:21."],
+            ["From 10:15:20.5 to 11:30:45.", "10:15:20, or 10:15:21."],
+        ),
         (["هل هو", "هنا؟", "نعم"], ["هل هو هنا؟", "نعم"]),
         (["वह जाता", "है।", "हाँ"], ["वह जाता है।", "हाँ"]),
         (["a"] * 7, ["a"] * 7),  # no sentence ends
@@ -237,6 +242,11 @@ def test_players_need_no_numbers_and_no_blank_line_at_the_end() -> None:
         (cues("a").replace("-->", "->"), ["a.srt, line 2: '00:00:01,000 -> 00:00:01,900' is damaged; expected times"]),
         (cues("a").replace("00:00:01,000 ", ""), ["a.srt, line 2: '--> 00:00:01,900' is damaged; expected times"]),
         (cues("a", "b").replace("00:00:02,", "O0:00:02,", 1), ["a.srt, line 6: 'O0:00:02,000 --> 00:00:02,900' is"]),
+        (cues("a").replace(",000 -->", " -"), ["a.srt, line 2: '00:00:01 - 00:00:01,900' is damaged; expected times"]),
+        (cues("a").replace("1\n", "", 1).replace(" --> ", " "), ["a.srt, line 1: '00:00:01,000 00:00:01,900' is"]),
+        ("1\n00:00:01 00:00:02\na\n", ["a.srt, line 2: '00:00:01 00:00:02' is damaged; expected times"]),
+        (cues("a\n00:00:02,000 00:00:02,900\nb"), ["a.srt, line 4: '00:00:02,000 00:00:02,900' is damaged"]),
+        (cues("a\n0:0:2 -> 0:0:3\nb"), ["a.srt, line 4: '0:0:2 -> 0:0:3' is damaged"]),
         (cues("a") + "2\nb\n", ["a.srt, line 5: the number 2 is not followed by a line with times"]),
     ],
 )

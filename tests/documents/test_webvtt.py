@@ -173,12 +173,29 @@ def test_what_stays_in_a_cue(text: str, written: str) -> None:
             "WEBVTT\n\n00:61.000 --> 01:02.000\na\n",
             "a.vtt, line 3: '00:61.000 --> 01:02.000' is damaged; expected times such as 01:02.345 --> 01:04.000",
         ),
+        (
+            "WEBVTT\n\n00:01.0 - 00:02.0\na\n",
+            "a.vtt, line 3: '00:01.0 - 00:02.0' is damaged; expected times such as 01:02.345 --> 01:04.000",
+        ),
+        (
+            "WEBVTT\n\n00:01.000 --> 00:02.000\na\n\nname\n00:02.0 - 00:03.0\nb\n",
+            "a.vtt, line 7: '00:02.0 - 00:03.0' is damaged; expected times such as 01:02.345 --> 01:04.000",
+        ),
+        (
+            "WEBVTT\n\n00:01.000 --> 00:02.000\na\n00:02.000 - 00:03.000\nb\n",
+            "a.vtt, line 5: '00:02.000 - 00:03.000' is damaged; expected times such as 01:02.345 --> 01:04.000",
+        ),
     ],
 )
 def test_mistakes(text: str, message: str) -> None:
     with pytest.raises(UserError) as error:
         read(text)
     assert error.value.messages == (message,)
+
+
+@pytest.mark.parametrize("text", ["10:15.30 - 10:20.45 is the best.", "Laps:\n10:15.30 - 10:20.45 is the best."])
+def test_times_that_are_spoken(text: str) -> None:
+    assert read(cues(text)).lines == [text.replace("\n", " ")]
 
 
 def test_of_many_damaged_times_the_first_are_told() -> None:
