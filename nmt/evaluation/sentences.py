@@ -11,7 +11,6 @@ from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
-MOST_COMPARED = 300  # words and signs of a sentence: comparing takes time that grows with the square
 UNKNOWN_MARKS = ("⁇", "<unk>")  # what stands in a translation for a piece that is in no vocabulary
 
 Span = tuple[int, int]  # [start, stop) in a text
@@ -63,10 +62,9 @@ def words(text: str) -> list[str]:
 def differing(texts: Sequence[str], others: Sequence[str]) -> tuple[list[list[Span]], list[list[Span]]]:
     """For each text the words and signs that stand in none of the others, and for each of the others likewise.
 
-    What two sentences share is the longest common subsequence of their words and signs, as they are written. Those
-    after the first MOST_COMPARED of a text are not compared, and so in no list.
+    What two sentences share is the longest common subsequence of their words and signs, as they are written.
     """
-    places = [[spans(text)[:MOST_COMPARED] for text in side] for side in (texts, others)]
+    places = [[spans(text) for text in side] for side in (texts, others)]
     ours, theirs = (
         [[text[start:stop] for start, stop in line] for text, line in zip(side, lines, strict=True)]
         for side, lines in zip((texts, others), places, strict=True)
@@ -91,6 +89,9 @@ def common_subsequence(one: Sequence[str], other: Sequence[str]) -> list[tuple[i
     """The places in both of a longest common subsequence; of equally long ones, that which begins first in `one`.
 
     length[i][j] = length[i + 1][j + 1] + 1 if one[i] = other[j], else max(length[i + 1][j], length[i][j + 1]).
+
+    A row of lengths is a number whose bits say where length[i][j] > length[i][j + 1], the last j first, so that a long
+    sentence takes few steps (Hyyrö, "Bit-Parallel LCS-length Computation Revisited", 2004).
     """
     begin, end = 0, 0
     shorter = min(len(one), len(other))
@@ -99,24 +100,26 @@ def common_subsequence(one: Sequence[str], other: Sequence[str]) -> list[tuple[i
     while end < shorter - begin and one[-1 - end] == other[-1 - end]:
         end += 1
     rows, columns = one[begin : len(one) - end], other[begin : len(other) - end]
-    lengths = [[0] * (len(columns) + 1)]
+    bits: dict[str, int] = {}  # where each token stands
+    for place, token in enumerate(reversed(columns)):
+        bits[token] = bits.get(token, 0) | 1 << place
+    every = (1 << len(columns)) - 1
+    flat, longer = every, []  # where lengths do not grow, and where they do, by row
     for token in reversed(rows):
-        below, row = lengths[-1], [0]
-        for column in range(len(columns) - 1, -1, -1):
-            equal = token == columns[column]
-            row.append(below[column + 1] + 1 if equal else max(below[column], row[-1]))
-        lengths.append(row[::-1])
-    lengths.reverse()
+        here = flat & bits.get(token, 0)
+        flat = (flat + here | flat - here) & every
+        longer.append(every - flat)
+    longer.reverse()
     pairs = [(place, place) for place in range(begin)]
     i = j = 0
     while i < len(rows) and j < len(columns):
         if rows[i] == columns[j]:
             pairs.append((begin + i, begin + j))
             i, j = i + 1, j + 1
-        elif lengths[i][j + 1] >= lengths[i + 1][j]:
-            j += 1
-        else:
+        elif longer[i] >> (len(columns) - 1 - j) & 1:
             i += 1
+        else:
+            j += 1
     pairs += [(len(one) - place, len(other) - place) for place in range(end, 0, -1)]
     return pairs
 

@@ -7,7 +7,6 @@ from itertools import pairwise
 import pytest
 
 from nmt.evaluation.sentences import (
-    MOST_COMPARED,
     Share,
     common_subsequence,
     differing,
@@ -89,8 +88,9 @@ def test_words_that_differ() -> None:
 
     assert marked(translations, ours) == [["läuft"], ["Der"]]
     assert marked(references, theirs) == [["schnell"]]  # each other word is in one of the translations
-    long = differing(["a " * 2 * MOST_COMPARED], ["b"])[0][0]
-    assert long == [(2 * place, 2 * place + 1) for place in range(MOST_COMPARED)]
+    long = ["".join(f"{word} {number} " for number in range(500)) for word in ("a", "b")]  # compared to their ends
+    ours, theirs = differing(long[:1], long[1:])
+    assert marked(long, ours + theirs) == [["a"] * 500, ["b"] * 500]
     assert differing(["a b"], []) == ([[(0, 1), (2, 3)]], [])
 
 
