@@ -2,6 +2,7 @@
 
 Times, numbers, blank lines, the byte order mark and line ends stay as they are. A sentence that goes on in the next
 cues is one line to translate, unless there is a long pause between them; its translation is cut again (see `cutting`).
+A row that is shown again at the top of the next cue, as captions roll, is translated once.
 A line that begins with a dash and what a voice of WebVTT says (<v Ann>) are by different speakers, so each is a text of
 its own. Tags (<i>, <font …>, {\\an8}, <00:01.000>) stay, as marks (see `inline`); so do line breaks and hard spaces
 that SubRip has written out (<br>, \\N, \\h), which are between two words. WebVTT's references (&amp;) are characters.
@@ -11,7 +12,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from html import escape, unescape
-from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from nmt.decoding.text.sentences import ENDS
@@ -22,9 +22,12 @@ from nmt.documents.inline import Line, Mark
 from nmt.documents.placing import placed
 from nmt.documents.tags import END, OTHER, START, TEXT, Token, partners
 from nmt.errors import Checking, checked
+from nmt.pharaoh import Link
 
 LONGEST_GAP = 5.0  # seconds between two cues; after more a speaker seldom goes on with the sentence
 LONGEST_SENTENCE = 6  # cues; where no sentence ends for longer, as without punctuation, each is translated by itself
+MOST_ROLLED = 4  # rows that captions show at a time
+ROLLED_WITHIN = 0.05  # seconds after a cue in which captions roll on; what comes later was said again
 
 _ESCAPE = r"(?<!\b[A-Za-z]:)\\"  # C:\Nas is a path
 _STYLE = r"\{\\[^{}\n]*\}"
@@ -54,6 +57,7 @@ class _Form(NamedTuple):
     runs: Callable[[str, str], Checking[list[Run]]]
     tag: re.Pattern[str]  # its groups: the slash of an end tag, and the name
     row: re.Pattern[str]  # up to a line break, also one that is written out, or to a voice
+    blank: re.Pattern[str]  # a row that ends a cue
     read: Callable[[str], str]  # the text that is written so
     write: Callable[[str], str]
 
@@ -63,6 +67,7 @@ _FORMS = {
         of_subrip,
         re.compile(rf"<(/?)([A-Za-z][A-Za-z0-9]*)(?![A-Za-z0-9])[^<>\n]*>|{_STYLE}|{_WHEN}|{_ESCAPE}[Nh]"),
         re.compile(rf".*?(?:\n|<[Bb][Rr]\b[^<>\n]*>|{_ESCAPE}N)|.+"),
+        re.compile(r"^[^\S\n]*\n", re.MULTILINE),
         str,
         str,
     ),
@@ -70,6 +75,7 @@ _FORMS = {
         of_webvtt,
         re.compile(rf"{_RUBY}|<(?=[0-9A-Za-z./])(/?)(?:([A-Za-z][A-Za-z0-9]*)(?![A-Za-z0-9]))?[^<>\n]*>|{_STYLE}"),
         re.compile(r"(?:<v[.\s][^<>\n]*>)?.*?(?:\n|(?=<v[.\s][^<>\n]*>))|.+"),
+        re.compile(r"^\r?\n", re.MULTILINE),
         unescape,
         partial(escape, quote=False),
     ),
@@ -90,6 +96,13 @@ class _Piece(NamedTuple):
     line_end: str
 
 
+class _Shown(NamedTuple):
+    """A piece where it is shown."""
+
+    piece: _Piece
+    number: int  # among the pieces that are translated; what is shown again has that of the first time
+
+
 class Subtitles:
     """A file of subtitles with its texts: `lines` are to be translated."""
 
@@ -99,39 +112,61 @@ class Subtitles:
         self._form = _FORMS[form]
         self._is_old = "\r" in text and "\n" not in text  # its lines end as those of old Macs did
         text = text.replace("\r", "\n") if self._is_old else text
-        self._parts: list[str | _Piece] = []
+        self._runs: list[list[str | _Shown]] = []
         self._sentences: list[list[_Piece]] = []
         running: list[_Piece] = []  # the beginning of a sentence
         last_place: list[str] = []  # where on the screen it stands, and who speaks
         spoken_until = 0.0
-        for rows, times, settings in checked(self._form.runs(text, name)):
+        count = 0  # of the pieces that are translated
+        shown: list[int] = []  # their numbers in the last cue
+        runs = checked(self._form.runs(text, name))
+        rolled = _rolled(runs, self._form)
+        for index, (rows, times, settings) in enumerate(runs):
             if times is None:
-                self._parts.append("".join(rows))
+                self._runs.append(["".join(rows)])
                 continue
             if times[0] - spoken_until > LONGEST_GAP:
                 self._end_sentence(running)
                 running = []
             spoken_until = max(spoken_until, times[1])
-            utterances = _utterances(rows, self._form)
+            rolls = index in rolled
+            utterances = _single_rows(rows, self._form) if rolls else _utterances(rows, self._form)
+            several = len(utterances) > 1 and not rolls
+            again = shown[-rolled[index] :] if rolled.get(index) else []
+            shown = []
+            voices: list[str] = []
+            parts: list[str | _Shown] = []
+            self._runs.append(parts)
             for utterance in utterances:
                 piece = _piece(utterance, self._form)
                 whole = "".join(utterance)
                 spoken = _spoken(whole, self._form)
-                voices = [voice.strip() for voice in _VOICE.findall(whole)]
-                place = [settings, *_PLACE.findall(utterance[0]), *voices]
-                if piece is None or len(utterances) > 1 or spoken.startswith(_APART) or place != last_place:
+                voices = [voice.strip() for voice in _VOICE.findall(whole)] or voices
+                is_again = len(shown) < len(again)
+                if piece is None and rolls and (is_again or not spoken):  # the sentence may go on behind it
+                    parts.append(whole)
+                    continue
+                if piece is not None and is_again:
+                    shown.append(again[len(shown)])
+                    parts.append(_Shown(piece, shown[-1]))
+                    continue
+                place = [settings, *_PLACE.findall(utterances[0][0]), *voices]
+                if piece is None or several or spoken.startswith(_APART) or place != last_place:
                     self._end_sentence(running)
                     running, last_place = [], place
                 if piece is None:
-                    self._parts.append(whole)
+                    parts.append(whole)
                     continue
-                self._parts.append(piece)
+                parts.append(_Shown(piece, count))
+                shown.append(count)
+                count += 1
                 running.append(piece)
-                if len(utterances) > 1 or spoken.rstrip(_QUOTES).endswith(_SENTENCE_ENDS):
+                if several or spoken.rstrip(_QUOTES).endswith(_SENTENCE_ENDS):
                     self._end_sentence(running)
                     running = []
         self._end_sentence(running)
-        self.is_marked = any(len(pieces) > 1 or pieces[0].marks for pieces in self._sentences)
+        pieces = [part.piece for parts in self._runs for part in parts if isinstance(part, _Shown)]
+        self.is_marked = len(self.lines) < count or any(piece.marks for piece in pieces)
 
     def _end_sentence(self, pieces: list[_Piece]) -> None:
         """Make the pieces one line; or one for each, where they are too many for a sentence."""
@@ -142,22 +177,53 @@ class Subtitles:
 
     def written(self, translations: Sequence[Translation]) -> str:
         """The file with a translation for each of the lines."""
-        texts = []  # in the order of the pieces, as sentences are
+        cuts: list[tuple[str, list[Link]]] = []  # in the order of the pieces, as sentences are
         for pieces, translation in zip(self._sentences, translations, strict=True):
             line = " ".join(translation.text.split())  # a blank line would end the subtitle
-            cuts = cut_among([piece.text for piece in pieces], line, translation.alignment or [])
-            for piece, (part, links) in zip(pieces, cuts, strict=True):
-                rows = piece.line_end.join(in_rows(part, most=piece.rows, longest=piece.longest))
-                whole = links if piece.is_whole else None
-                text = placed(piece.text, piece.marks, piece.tags, rows, whole, escape=self._form.write)
-                texts.append(f"{piece.before}{_in_time(text, piece.tags)}{piece.after}")
-        following = iter(texts)
-        written: list[str] = []
-        for part, behind in pairwise([*self._parts, ""]):
-            text = part if isinstance(part, str) else next(following)
-            if isinstance(part, str) or not _cuts_off(text, written[-1], behind):
-                written.append(text)
-        return "".join(written).replace("\n", "\r") if self._is_old else "".join(written)
+            cuts += cut_among([piece.text for piece in pieces], line, translation.alignment or [])
+        written = "".join(self._run(parts, cuts) for parts in self._runs)
+        return written.replace("\n", "\r") if self._is_old else written
+
+    def _run(self, parts: Sequence[str | _Shown], cuts: Sequence[tuple[str, list[Link]]]) -> str:
+        """A run with its translations; rows that are blank without one, and would end the cue, are left out."""
+        run = "".join(part if isinstance(part, str) else self._text(part.piece, *cuts[part.number]) for part in parts)
+        if all(isinstance(part, str) for part in parts):
+            return run
+        end = len(run.rstrip())
+        return self._form.blank.sub("", run[:end]) + run[end:]
+
+    def _text(self, piece: _Piece, translation: str, links: Sequence[Link]) -> str:
+        """A piece with its translation and what stands around it."""
+        rows = piece.line_end.join(in_rows(translation, most=piece.rows, longest=piece.longest))
+        whole = links if piece.is_whole else None
+        text = placed(piece.text, piece.marks, piece.tags, rows, whole, escape=self._form.write)
+        return f"{piece.before}{_in_time(text, piece.tags)}{piece.after}"
+
+
+def _rolled(runs: Sequence[Run], form: _Form) -> dict[int, int]:
+    """The cues whose rows are translated one by one, by their places among the runs, as they roll on or did.
+
+    With each, how many of its first rows with words are the last ones of the cue before.
+    """
+    rolled: dict[int, int] = {}
+    last, shown_until = 0, 0.0
+    last_texts: list[str] = []
+    for index, (rows, times, _) in enumerate(runs):
+        if times is None:
+            continue
+        pieces = (_piece(row, form) for row in _single_rows(rows, form))
+        texts = [piece.text for piece in pieces if piece is not None]
+        most = min(MOST_ROLLED, len(texts), len(last_texts)) if times[0] <= shown_until + ROLLED_WITHIN else 0
+        if again := next((count for count in range(most, 0, -1) if last_texts[-count:] == texts[:count]), 0):
+            rolled.setdefault(last, 0)
+            rolled[index] = again
+        last, last_texts, shown_until = index, texts, times[1]
+    return rolled
+
+
+def _single_rows(rows: Sequence[str], form: _Form) -> list[list[str]]:
+    """Each row as a text of its own."""
+    return [[row] for row in form.row.findall("".join(rows))]
 
 
 def _utterances(rows: Sequence[str], form: _Form) -> list[list[str]]:
@@ -172,12 +238,6 @@ def _utterances(rows: Sequence[str], form: _Form) -> list[list[str]]:
         utterances[-1].append(row)
         has_text = has_text or spoken != ""
     return utterances
-
-
-def _cuts_off(text: str, before: str, behind: str | _Piece) -> bool:
-    """Whether a text without a translation is a blank line, after which players would lose what is behind it."""
-    is_last = isinstance(behind, str) and not behind.partition("\n")[0].strip()
-    return not text.strip() and before.endswith("\n") and not is_last
 
 
 def _in_time(text: str, tags: Sequence[tuple[str, str]]) -> str:
