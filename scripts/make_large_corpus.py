@@ -79,9 +79,18 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def write_pairs(pairs: Iterator[Pair], count: int, folder: Path, name: str, *, packed: bool) -> None:
+def whole_number(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more")
+    return int(text)
+
+
+def files_of(folder: Path, name: str, *, packed: bool) -> list[Path]:
+    return [folder / f"{name}.{side}{'.gz' if packed else ''}" for side in ("en", "de")]
+
+
+def write_pairs(pairs: Iterator[Pair], count: int, paths: Sequence[Path], *, packed: bool) -> None:
     """Write the next `count` pairs; the files get their names only when both are complete."""
-    paths = [folder / f"{name}.{side}{'.gz' if packed else ''}" for side in ("en", "de")]
     partial = [path.with_name(f"{path.name}.{secrets.token_hex(16)}.partial") for path in paths]
     try:
         with ExitStack() as stack:
@@ -112,13 +121,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(
         PROGRAM,
         description="Write a large English-German corpus: {train,valid}.{en,de}, one pair per line.",
-        epilog="The same options give the same bytes.",
+        epilog="The same options give the same bytes. Existing files are not replaced unless --overwrite says so.",
     )
     parser.add_argument("--pairs", type=positive, metavar="N", help="training pairs; required")
     parser.add_argument("--output", type=Path, metavar="DIR", help="where to write, created if missing; required")
-    parser.add_argument("--seed", type=int, default=1, help="another seed gives other pairs (default: %(default)s)")
+    parser.add_argument(
+        "--seed", type=whole_number, default=1, help="another seed gives other pairs (default: %(default)s)"
+    )
     parser.add_argument("--valid", type=positive, default=1000, metavar="N", help="validation pairs (default: 1000)")
     parser.add_argument("--gzip", action="store_true", help="compress the files: {train,valid}.{en,de}.gz")
+    parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
     parser.add_argument(
         "--captions",
         type=Path,
@@ -133,12 +145,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parts = captions(options.captions)
     except (OSError, ValueError) as problem:
         parser.error(f"no captions in --captions ({problem}); fetch them with scripts/get_multi30k.py")
+    files = {name: files_of(options.output, name, packed=options.gzip) for name in ("valid", "train")}
+    there = [path for paths in files.values() for path in paths if path.exists()]
+    if any(path.samefile(options.captions / f"train.{side}") for path in there for side in ("en", "de")):
+        parser.error(f"--output {options.output}: would overwrite the captions; give another folder")
+    if there and not options.overwrite:
+        names = ", ".join(path.name for path in there)
+        parser.error(f"--output {options.output}: has {names}; give another folder, or --overwrite to replace them")
     parts += grammar_sentences(SENTENCES)
     pairs = joined(parts, options.seed)
     try:
         options.output.mkdir(parents=True, exist_ok=True)
         for name, count in (("valid", options.valid), ("train", options.pairs)):
-            write_pairs(pairs, count, options.output, name, packed=options.gzip)
+            write_pairs(pairs, count, files[name], packed=options.gzip)
     except OSError as problem:
         parser.error(f"cannot write to --output {options.output}: {problem}")
     print(f"{options.output}: train {options.pairs}, valid {options.valid} pairs, joined from {len(parts)} sentences")

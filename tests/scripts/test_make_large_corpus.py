@@ -87,7 +87,7 @@ def test_pairs_are_written_as_they_are_drawn(
                 written.append(next(tmp_path.glob("train.en.*.partial")).stat().st_size)
             yield "x" * 10_000, "y"
 
-    large.write_pairs(pairs(), 100, tmp_path, "train", packed=False)
+    large.write_pairs(pairs(), 100, large.files_of(tmp_path, "train", packed=False), packed=False)
     assert written[0] >= 80 * 10_001 - (1 << 16)
     assert (tmp_path / "train.en").stat().st_size == 100 * 10_001
 
@@ -124,6 +124,28 @@ def test_another_seed_gives_other_pairs(large: ModuleType, captions: Path, tmp_p
     assert read(tmp_path / "1", "train.en") != read(tmp_path / "2", "train.en")
 
 
+@pytest.mark.usefixtures("few_sentences")
+def test_nothing_is_replaced_unasked(
+    large: ModuleType, captions: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And the captions never: they were the training corpus of somebody else."""
+    (tmp_path / "valid.de").write_text("precious\n", encoding="utf-8")
+    arguments = ["--pairs", "5", "--valid", "2", "--captions", str(captions), "--output"]
+    with pytest.raises(SystemExit) as exit_code:
+        large.main([*arguments, str(tmp_path)])
+    assert exit_code.value.code == 2
+    assert f"--output {tmp_path}: has valid.de; give another folder, or --overwrite" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["valid.de"]
+    assert read(tmp_path, "valid.de") == ["precious"]
+    assert large.main([*arguments, str(tmp_path), "--overwrite"]) == 0
+    assert len(read(tmp_path, "valid.de")) == 2
+    for more in ([], ["--overwrite"]):
+        with pytest.raises(SystemExit):
+            large.main([*arguments, str(captions), *more])
+        assert f"--output {captions}: would overwrite the captions" in capsys.readouterr().err
+    assert read(captions, "train.de") == CAPTIONS["de"]
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [({"en": "a\nb\n", "de": "c\n"}, "has 2 lines and train.de has 1"), ({}, "scripts/get_multi30k.py")],
@@ -146,6 +168,7 @@ def test_captions_that_are_none(
         (["--pair", "5"], "--pair: unknown; did you mean --pairs?"),
         (["--pairs", "5"], "--pairs N and --output DIR are needed: how many training pairs to write, and where"),
         (["--pairs", "0"], "argument --pairs: '0' is not a whole number above 0"),
+        (["--seed", "-1"], "argument --seed: '-1' is not a whole number, 0 or more"),  # random takes its size alone
     ],
 )
 def test_wrong_options(
