@@ -16,7 +16,8 @@ from pathlib import Path
 
 import torch
 
-from nmt import Translator
+from nmt import Translator, UserError
+from nmt.files import written_atomically
 
 LINES = 2000  # in a task
 
@@ -45,13 +46,18 @@ def main() -> None:
         parser.add_argument(name, type=Path, required=True)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
-    translator = Translator.load(options.model)
-    with (
-        get_context("spawn").Pool(options.workers, initializer=begin, initargs=(translator,)) as pool,
-        options.output.open("w", encoding="utf-8", newline="\n") as file,
-    ):
-        for translations in pool.imap(translate, tasks(options.input)):  # in order
-            file.writelines(f"{text}\n" for text in translations)
+    try:
+        if options.output.exists() and options.output.samefile(options.input):
+            parser.error(f"--output {options.output}: would overwrite --input")
+        translator = Translator.load(options.model)
+        with (
+            get_context("spawn").Pool(options.workers, initializer=begin, initargs=(translator,)) as pool,
+            written_atomically(options.output) as file,  # when all is translated
+        ):
+            for translations in pool.imap(translate, tasks(options.input)):  # in order
+                file.writelines(f"{text}\n" for text in translations)
+    except (UserError, OSError) as problem:
+        parser.error(str(problem))
 
 
 if __name__ == "__main__":  # which the workers import too
