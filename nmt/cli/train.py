@@ -37,13 +37,14 @@ from nmt.data.mixing import mixture
 from nmt.data.preparation import Log, Prepared, prepare
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import ToldElsewhere, UserError, checked, counted
-from nmt.evaluation.text_warnings import format_warnings
+from nmt.evaluation.text_warnings import format_warnings, normalized_warning
 from nmt.jobs.stopping import Interrupted, handled, is_heard, leaving, telling
 from nmt.jobs.team import told_by_the_first
 from nmt.jobs.torchrun import job
 from nmt.models.combinations import FAMILIES, start_warnings
 from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model, longest_trained, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model
+from nmt.symbols import UNKNOWN
 from nmt.training.distributed import LostProcess, Processes, joined
 from nmt.training.dry_run import describe, parameters
 from nmt.training.finetuning import freeze, language_warning, parts
@@ -241,13 +242,19 @@ def _prepare(request: Request, log: Log) -> Prepared:
 
 
 def _format_warnings(config: Config, target: Subwords) -> Iterator[str]:
-    """Messages about references that BLEU, as validation computes it, cannot take apart as it should."""
+    """Messages about references that BLEU, as validation computes it, cannot take apart as it should, or that no model
+    with these subwords can write."""
     corpora = {"validation references": config.data.valid}
     corpora |= {f"references of {watched.name}": watched for watched in config.data.watch}
     for name, files in corpora.items():
+        lines = [target.whole_words(line) for line in islice(read_lines(files.target), 1000)]
+        encoded = [target.encode(line) for line in lines]
+        known = [place for place, ids in enumerate(encoded) if UNKNOWN not in ids]
+        written = {place: target.decode(encoded[place]) for place in known}
+        yield from normalized_warning(name, lines, [written.get(place, line) for place, line in enumerate(lines)])
         yield from format_warnings(
             name,
-            [target.whole_words(line) for line in islice(read_lines(files.target), 1000)],
+            lines,
             config.training.validation.tokenize,
             option="training.validation.tokenize",
             cure="set subwords.joiner, or join the pieces",

@@ -7,11 +7,15 @@ raw and at most 8% of tokenized lines match `UNTOKENIZED`.
 
 import math
 import re
+import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 
 from nmt.evaluation.metrics import USUAL
 
 SUSPICIOUS_SHARE = 0.2  # of the lines
+OTHER_FORM = 0.02  # of the lines, with characters that another normalization of Unicode makes; 0.8% of WMT news at most
 LONG_WORDS = 200  # in both lines of a pair
 SEGMENTED = re.compile("\N{LOWER ONE EIGHTH BLOCK}|@@(?:\\s|$)")  # marks of sentencepiece and subword-nmt
 TOKENIZED = re.compile(r"\S [.,](?:\s|$)|&(?:apos|quot|amp|lt|gt|#\d+);|@-@")  # Moses: "word ." and its escapes
@@ -54,10 +58,63 @@ def text_warnings(
                 f"the {name} have no capital letters but the references do: BLEU and chrF count every capital as an "
                 "error; --lowercase ignores case"
             )
+        for reference, right in references.items():
+            warnings += _other_form_warning(name, lines, reference, right)
         if "ter" in metrics:
             longest = [max(right, key=_words) for right in zip(*references.values(), strict=True)]
             warnings += _slow_lines(lines, longest)
     return [*dict.fromkeys(warnings)]
+
+
+def normalized_warning(name: str, lines: Sequence[str], written: Sequence[str]) -> list[str]:
+    """Warn about references `lines` that a model cannot write: what becomes of each is in `written`.
+
+    Neither capitals, which have an option of their own, nor the number of spaces count.
+    """
+    pairs = enumerate(zip(lines, written, strict=True), start=1)
+    others = [(number, *words) for number, both in pairs if (words := _first_other_word(*both)) is not None]
+    if not others or len(others) < OTHER_FORM * len(lines):
+        return []
+    number, there, here = others[0]
+    message = (
+        f"{len(others) / len(lines):.0%} of the {name} have characters that the model cannot write, as its subword "
+        f"model normalizes them (line {number}: {here!r} instead of {there!r}): BLEU counts them as errors, however "
+        "good the translation; set subwords.normalisation to identity for a new subword model, or normalize the text"
+    )
+    return [message]
+
+
+def _other_form_warning(name: str, lines: Sequence[str], reference: str, right: Sequence[str]) -> list[str]:
+    """Warn about lines that have more characters in common with the reference's once both are normalized."""
+    pairs = enumerate(zip(lines, right, strict=True), start=1)
+    others = [number for number, both in pairs if _in_common(*map(_nfkc, both)) > _in_common(*both)]
+    if not others or len(others) < OTHER_FORM * len(lines):
+        return []
+    message = (
+        f"{len(others) / len(lines):.0%} of the {name} have characters that the {reference} have in another form of "
+        f"Unicode (the first is line {others[0]}), such as accents in one code with the letter or in two, or wide "
+        "digits: all metrics count them as errors; normalize both in the same way, as nmt-train's "
+        "subwords.normalisation does for what a model writes"
+    )
+    return [message]
+
+
+def _nfkc(text: str) -> str:
+    return text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)
+
+
+def _in_common(first: str, second: str) -> float:
+    """The share of characters that two lines have in common, 0 to 1, in whatever order and without spaces."""
+    first, second = "".join(first.split()), "".join(second.split())
+    if first == second:
+        return 1.0
+    return 2 * sum((Counter(first) & Counter(second)).values()) / (len(first) + len(second))
+
+
+def _first_other_word(first: str, second: str) -> tuple[str, str] | None:
+    """The first words in which two lines differ, apart from capitals; None if there are none."""
+    words = zip_longest(first.split(), second.split(), fillvalue="")
+    return next((both for both in words if both[0].casefold() != both[1].casefold()), None)
 
 
 def _slow_lines(hypotheses: Sequence[str], references: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nmt.evaluation.text_warnings import text_warnings
+from nmt.evaluation.text_warnings import normalized_warning, text_warnings
 
 RAW = ["Two dogs, one cat.", "A man eats soup.", "Three women sing."]
 TOKENISED = ["Two dogs , one cat .", "A man eats soup .", "Three women sing ."]
@@ -43,6 +43,35 @@ def test_ellipses_decimals_and_few_odd_lines_are_not_tokenised_text() -> None:
     lines = ["Well ... no.", "It costs .5 or 3.50 now.", "He said ,well, no.", "A typo here .", *RAW]
 
     assert warned(lines, lines, tokenize="13a") == []
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "reference"),
+    [
+        ("un cafe\N{COMBINING ACUTE ACCENT}", "un caf\N{LATIN SMALL LETTER E WITH ACUTE}"),  # macOS writes the first
+        ("犬が3匹!", "犬が３匹！"),
+        ("470 m2", "470 m²"),
+    ],
+)
+def test_another_form_of_unicode_is_warned_of(hypothesis: str, reference: str) -> None:
+    """From 2% of the lines on; on which side it is does not matter, and where both have it, nothing is wrong."""
+    for one, other in ((hypothesis, reference), (reference, hypothesis)):
+        (warning,) = warned([*RAW, one], [*RAW, other], tokenize="char")
+        assert warning.startswith("25% of the hypotheses have characters that the references have in another form")
+        assert "(the first is line 4)" in warning
+        assert warned([one], [one], tokenize="char") == []
+    assert warned([*RAW * 20, hypothesis], [*RAW * 20, reference], tokenize="char") == []
+
+
+def test_what_a_model_cannot_write_is_warned_of() -> None:
+    """With the first example; capitals and spaces do not count."""
+    lines = ["Two  dogs", "A CAT", "470 m² of …", "½"]
+    (warning,) = normalized_warning("references", lines, ["Two dogs", "a cat", "470 m2 of ...", "1⁄2"])
+    assert warning.startswith("50% of the references have characters that the model cannot write")
+    assert "(line 3: 'm2' instead of 'm²')" in warning
+    assert normalized_warning("references", lines, lines) == []
+    assert normalized_warning("references", ["a"] * 99 + ["½"], ["a"] * 99 + ["1⁄2"]) == []
+    assert normalized_warning("references", [], []) == []
 
 
 def test_untokenised_text_is_warned_of_without_tokenisation() -> None:
