@@ -23,7 +23,8 @@ Words = tuple[str, ...]
 class Glossary:
     """Terms and their translations. `as_written`: a term is found only with its own capitals.
 
-    Otherwise capitals make no difference, but a term that is written like the text is preferred. `warn` is told, once
+    Otherwise capitals make no difference, those of Turkish included, but a term that is written like the text is
+    preferred. `warn` is told, once
     for each term, of one whose translation cannot be required of a line; `is_news` is asked before, for the translation
     of each term, whether no other process has told of it.
     """
@@ -52,9 +53,10 @@ class Glossary:
             if not words or not translation.split():
                 raise UserError(f"glossary: {term!r} is to be {translation!r}; expected words on both sides")
             self._translations[words] = " ".join(translation.split())
-            self._folded.setdefault(_folded(words), self._translations[words])
-            lengths.setdefault(words[0].casefold(), set()).add(len(words))
-        self._lengths = {word: sorted(some, reverse=True) for word, some in lengths.items()}
+            for fold in _FOLDS:
+                self._folded.setdefault(tuple(map(fold, words)), self._translations[words])
+                lengths.setdefault(fold(words[0]), set()).add(len(words))
+        self._lengths = lengths
 
     def translations(self, text: str) -> list[str]:
         """The translations of the terms in a text, in their order, without repetitions."""
@@ -63,7 +65,7 @@ class Glossary:
         place = 0
         while place < len(words):
             step = 1
-            for length in self._lengths.get(words[place].casefold(), ()):
+            for length in self._lengths_from(words[place]):
                 translation = self._translation(tuple(words[place : place + length]))
                 if translation is not None:
                     translations[translation] = None
@@ -72,9 +74,16 @@ class Glossary:
             place += step
         return list(translations)
 
+    def _lengths_from(self, word: str) -> list[int]:
+        """Of the terms that begin with a word, the longest first."""
+        return sorted({length for fold in _FOLDS for length in self._lengths.get(fold(word), ())}, reverse=True)
+
     def _translation(self, words: Words) -> str | None:
         translation = self._translations.get(words)
-        return translation if translation is not None or self.as_written else self._folded.get(_folded(words))
+        if translation is not None or self.as_written:
+            return translation
+        candidates = (self._folded.get(tuple(map(fold, words))) for fold in _FOLDS)
+        return next((candidate for candidate in candidates if candidate is not None), None)
 
     def tell(self, translation: str, reason: str) -> None:
         """Warn that a translation is left out, unless it has been said before."""
@@ -151,5 +160,9 @@ def _kind(character: str) -> str:
     return "word" if in_word(character) else "single"
 
 
-def _folded(words: Words) -> Words:
-    return tuple(word.casefold() for word in words)
+def _folded_as_turkish(word: str) -> str:
+    """Without capitals, where I is that of ı, and İ that of i, as in Turkish and Azerbaijani."""
+    return word.replace("I", "ı").replace("İ", "i").casefold()
+
+
+_FOLDS = (str.casefold, _folded_as_turkish)  # a word is another one's if one of them makes both alike

@@ -48,6 +48,25 @@ def test_terms_of_a_text(text: str, translations: list[str], as_written: list[st
     assert Glossary(TERMS, as_written=True).translations(text) == as_written
 
 
+@pytest.mark.parametrize(
+    ("term", "alike", "others"),
+    [
+        ("kırmızı", ["KIRMIZI", "Kırmızı"], ["kirmizi"]),
+        ("ışık", ["Işık", "IŞIK"], ["işik"]),
+        ("İstanbul", ["istanbul", "İSTANBUL"], ["ıstanbul"]),
+        ("SIK", ["sık", "sik"], []),  # as in Turkish, or as everywhere else
+        ("sık", ["SIK"], ["sik"]),  # two words of Turkish
+        ("India", ["INDIA", "india"], []),
+    ],
+)
+def test_capitals_of_turkish(term: str, alike: list[str], others: list[str]) -> None:
+    """I is that of ı, and İ that of i, which no other language has; casefold alone knows neither."""
+    glossary = Glossary({term: "yes"})
+    assert [glossary.translations(f"bir {word} daha") for word in (term, *alike)] == [["yes"]] * (1 + len(alike))
+    assert [glossary.translations(f"bir {word} daha") for word in others] == [[]] * len(others)
+    assert Glossary({f"{term} daha": "yes"}).translations(f"{alike[0]} daha") == ["yes"]
+
+
 def test_a_file(tmp_path: Path) -> None:
     (path := tmp_path / "terms.tsv").write_text(
         "# comment\n\n dog\tder  Hund \r\n#1\tNummer 1\ndog\tder Hund\nUS\tUSA\nus\tuns\n"
