@@ -12,6 +12,7 @@ Kim & Rush (2016), "Sequence-Level Knowledge Distillation", arXiv 1606.07947, se
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import groupby, zip_longest
@@ -34,6 +35,7 @@ PROGRAM = "distill.py"
 BETWEEN = " ||| "
 TOKENIZE: Tokenizer = "13a"
 MOST_DIGITS = 18  # of the number of a source
+SCORE = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|inf)|nan")
 
 
 class Entry(NamedTuple):
@@ -41,6 +43,7 @@ class Entry(NamedTuple):
 
     source: int  # the number of the source, from 0
     text: str
+    line: int
 
 
 def n_best_lists(path: Path) -> Iterator[list[str]]:
@@ -50,20 +53,22 @@ def n_best_lists(path: Path) -> Iterator[list[str]]:
     """
     for number, (source, entries) in enumerate(groupby(_entries(path), lambda entry: entry.source)):
         if source != number:
-            raise UserError(f"{path}: has translations of source {source} where those of {number} should be")
+            line = next(entries).line
+            raise UserError(f"{path}, line {line}: is of source {source}, where those of {number} should be")
         yield [entry.text for entry in entries]
 
 
 def _entries(path: Path) -> Iterator[Entry]:
     for number, line in enumerate(read_lines(path), start=1):
         source, _, rest = line.partition(BETWEEN)
-        text, between, _ = rest.rpartition(BETWEEN)
-        if not between or not (source.isascii() and source.isdecimal() and len(source) <= MOST_DIGITS):
+        text, between, score = rest.rpartition(BETWEEN)
+        is_number = source.isascii() and source.isdecimal() and len(source) <= MOST_DIGITS
+        if not between or not is_number or not SCORE.fullmatch(score):
             raise UserError(
                 f"{path}, line {number}: is not of the form NUMBER{BETWEEN}TRANSLATION{BETWEEN}SCORE, which "
                 "nmt-translate writes with --n-best of 2 and more"
             )
-        yield Entry(int(source), text)
+        yield Entry(int(source), text, number)
 
 
 def nearest(n_best: Path, reference: Path, score: SentenceScore) -> Iterator[str]:

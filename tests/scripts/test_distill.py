@@ -59,9 +59,14 @@ def test_case_may_be_ignored(distill: ModuleType, tmp_path: Path) -> None:
     [
         (["a dog"], ["x"], "n-best, line 1: is not of the form NUMBER ||| TRANSLATION ||| SCORE"),
         (["0 ||| a dog"], ["x"], "n-best, line 1: is not of the form"),
+        (["0 ||| a dog ||| LM0= -3"], ["x"], "n-best, line 1: is not of the form"),
         (["0 ||| a ||| -1", "x ||| a ||| -1"], ["x", "y"], "n-best, line 2: is not of the form"),
         ([f"{'9' * 5000} ||| a ||| -1"], ["x"], "n-best, line 1: is not of the form"),
-        (["0 ||| a ||| -1", "2 ||| a ||| -1"], ["x", "y"], "has translations of source 2 where those of 1 should be"),
+        (
+            ["0 ||| a ||| -1", "2 ||| a ||| -1"],
+            ["x", "y"],
+            "n-best, line 2: is of source 2, where those of 1",
+        ),
         (["0 ||| a ||| -1"], ["x", "y"], "n-best: ends after line or list 1, where"),
         (["0 ||| a ||| -1", "1 ||| b ||| -1"], ["x"], "reference: ends after line or list 1, where"),
     ],
