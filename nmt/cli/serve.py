@@ -159,8 +159,11 @@ def _as_sent(text: str) -> str | None:
 
 
 def _read_keys(lines: Sequence[str], *, name: str) -> list[str]:
-    del name
-    return [line.strip() for line in lines if line.strip()]
+    lines = list(lines)
+    keys = [line.strip() for line in lines if line.strip()]
+    if lines and not keys:
+        raise UserError(f"{name}: has no key; expected one on each line")
+    return keys
 
 
 def _read_port(text: str | None) -> Checking[int]:

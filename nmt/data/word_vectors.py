@@ -14,6 +14,7 @@ pieces, as trained on segmented text, each has its own. Special symbols never ha
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,6 +47,12 @@ def check_size(path: Path, size: int) -> bool:
     fields = line.rstrip(" ").split(" ")
     has_header = len(fields) == 2 and all(_COUNT.fullmatch(field) for field in fields)
     numbers = int(fields[1]) if has_header else len(fields) - 1
+    if not has_header and numbers != size:
+        at_end = sum(1 for _ in takewhile(_is_number, reversed(fields[1:])))
+        if at_end == size:  # behind a word with spaces in it
+            return False
+        if at_end == 0 or at_end < numbers:
+            raise UserError(f"{path}, line 1: {excerpt(line)} is no vector; {_expected(size)}")
     if numbers != size:
         raise UserError(
             f"{path}, line 1: its vectors have {counted(numbers, 'number')}, but model.embedding_size is {size:,}; set "
@@ -125,8 +132,7 @@ class _Rows:
             word, *numbers = line.rsplit(" ", self._size)
             if all(map(_is_number, numbers)) and not any(map(_is_number, word.split(" ")[1:])):
                 return word
-        expected = f"expected a word and {counted(self._size, 'number')}, with single spaces between them"
-        raise ValueError(f"{excerpt(line)} has {counted(spaces + 1, 'column')}; {expected}")
+        raise ValueError(f"{excerpt(line)} has {counted(spaces + 1, 'column')}; {_expected(self._size)}")
 
     def _vector(self, line: str) -> npt.NDArray[np.float32]:
         word, *fields = line.rsplit(" ", self._size)
@@ -147,6 +153,10 @@ class _Rows:
         of_words = len(self._words) > len(self._beginnings & self._pieces.keys())
         twice = ((first, again) for is_word, first, again in self._twice if is_word == of_words)
         return self._words if of_words else self._pieces, twice
+
+
+def _expected(size: int) -> str:
+    return f"expected a word and {counted(size, 'number')}, with single spaces between them"
 
 
 def _is_number(text: str) -> bool:

@@ -59,6 +59,7 @@ def test_lines_as_the_programs_write_them(tmp_path: Path) -> None:
     """fastText ends lines with a space; GloVe has words with spaces in them, and strange white space is no end."""
     text = "\ufeffthe 1 2 \r\n. . . 3 4\nat name@domain.com 5 6\n\x85 7 8\n\u2028 1 1\n\xa0 1 1\ndog 7 8"
     assert vectors(written(tmp_path, text)) == {"▁the": [1, 2], "▁dog": [7, 8]}
+    assert vectors(written(tmp_path, ". . . 3 4\nthe 1 2\n")) == {"▁the": [1, 2]}
 
 
 def test_a_number_for_each_unit_of_a_single_one(tmp_path: Path) -> None:
@@ -88,7 +89,8 @@ def test_numpy_reads_the_same(tmp_path: Path) -> None:
 SIZE = ", but model.embedding_size is 2; set it to {}, or give vectors of that size"
 ALLOWED = ": allowed: numbers from -1e+06 to 1e+06"
 NONE = ": has none of the vocabulary's pieces; is it of this language, and in the same case?"
-COLUMNS = "columns; expected a word and 2 numbers, with single spaces between them"
+EXPECTED = "expected a word and 2 numbers, with single spaces between them"
+COLUMNS = f"columns; {EXPECTED}"
 
 
 @pytest.mark.parametrize(
@@ -98,14 +100,14 @@ COLUMNS = "columns; expected a word and 2 numbers, with single spaces between th
         ("the 1 2 3\n", [f", line 1: its vectors have 3 numbers{SIZE.format(3)}"]),
         ("2 300\nthe 1 2\n", [f", line 1: its vectors have 300 numbers{SIZE.format(300)}"]),
         (f"{'9' * 5000} 2\n", [f", line 1: its vectors have 1 number{SIZE.format(1)}"]),
-        ("the\n", [f", line 1: its vectors have 0 numbers{SIZE.format(0)}"]),
+        ("the\n", [f", line 1: 'the' is no vector; {EXPECTED}"]),
         ("the 1 2\ndog 1\n\nzebra 1 2 3\n", [
             f", line 2: 'dog 1' has 2 {COLUMNS}",
             f", line 3: '' has 1 {COLUMNS.replace('columns', 'column')}",
             f", line 4: 'zebra 1 2 3' has 4 {COLUMNS}",
         ]),
-        ("the\t1\t2\n", [f", line 1: its vectors have 0 numbers{SIZE.format(0)}"]),
-        ("the 1  2\n", [f", line 1: its vectors have 3 numbers{SIZE.format(3)}"]),
+        ("the\t1\t2\n", [f", line 1: 'the\\t1\\t2' is no vector; {EXPECTED}"]),
+        ("the 1  2\n", [f", line 1: 'the 1  2' is no vector; {EXPECTED}"]),
         ("the 1 x\ndog 1_0 2\n", [
             ", line 1: 'x' in the vector of 'the' is not a number",
             ", line 2: '1_0' in the vector of 'dog' is not a number",

@@ -155,7 +155,7 @@ def test_wrong_options(model: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         "x/none: no such model file",
         "--max-texts 0: allowed: a whole number, at least 1",
         "--max-seconds no: allowed: a number, more than 0",
-        f"--api-keys {keys}: the file is empty",
+        f"--api-keys: {keys}: has no key; expected one on each line",
         "--cors example.org: an origin is scheme and host",
         "--port x: allowed: a whole number from 0 to 65535",
     ):
