@@ -51,7 +51,8 @@ def shell(model: Path, options: str, around: str) -> "subprocess.CompletedProces
 
 def refused(capture: Capture, model: Path, options: str) -> tuple[list[str], list[str]]:
     """The complaints of a run in this process, and the lines that it wrote before."""
-    assert main(["--device", "cpu", "--model", str(model), *shlex.split(options)]) == 2
+    device = [] if "--device" in options else ["--device", "cpu"]
+    assert main([*device, "--model", str(model), *shlex.split(options)]) == 2
     output, errors = capture.readouterr()
     return errors.decode().splitlines(), whole_lines(output)
 
