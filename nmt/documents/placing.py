@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from nmt.decoding.text.sentences import ENDS
 from nmt.documents.inline import ROOT, Mark
 from nmt.documents.words import ALONE, Span, words_of
 from nmt.pharaoh import Link
 
 _UNSPACED = re.compile(f"[{ALONE}]{{2}}")
+_SENTENCE_END = re.compile(rf"[{ENDS}][\"'”’»)\]」』]*\Z")
 
 
 def placed(
@@ -57,6 +59,12 @@ class _Placing:
             if word is not None:
                 self.firsts.setdefault(word, place)
                 self.lasts[word] = place
+        # For each source word, and the end, the place behind all words that are aligned with one before it, and that of
+        # the first word that is aligned with it or one after it
+        lasts = (self.lasts.get(word, -1) + 1 for word in range(len(self.source)))
+        firsts = (self.firsts.get(word, len(self.target)) for word in reversed(range(len(self.source))))
+        self.behind = [*accumulate(lasts, max, initial=0)]
+        self.ahead = [*accumulate(firsts, min, initial=len(self.target))][::-1]
         # The next aligned word at or after each place
         self.next = [len(self.target)] * (len(self.target) + 1)
         for place in reversed(range(len(self.target))):
@@ -211,7 +219,8 @@ class _Placing:
     def _place(self, node: int, mark: Mark) -> int:
         """The place, in characters, for a mark without words: before the word that is aligned with what follows it.
 
-        Where white space came after it alone, as after the number of a footnote, it goes behind the word before it.
+        Where white space came after it alone, as after the number of a footnote, it goes behind the word before it; and
+        between two sentences it goes between their translations.
         """
         start, stop = self.spans[node]
         within = self.ranges.get(node)
@@ -230,11 +239,24 @@ class _Placing:
             return start
         if following >= words.stop:
             return stop
-        if (place := self._within(self.firsts.get(following), within)) is None:
+        place = self._between_sentences(following, within)
+        if place is None and (place := self._within(self.firsts.get(following), within)) is None:
             before = self._within(self.lasts.get(following - 1), within)
             share = (following - words.start) / (words.stop - words.start)
             place = before + 1 if before is not None else within.start + round(share * (within.stop - within.start))
         return stop if place >= within.stop else min(max(self.target[place][0], start), stop)
+
+    def _between_sentences(self, following: int, words: _Range) -> int | None:
+        """The place between the translations of what is before a source word and of the rest, if a sentence ends there.
+
+        None where they are mixed. Of words between them that are aligned with nothing, the end of a sentence belongs to
+        the first.
+        """
+        first, last = self.behind[following], self.ahead[following]
+        if first > last or not _ends_sentence(self.line, self.source[following - 1]):
+            return None
+        ends = (place for place in range(last, first, -1) if _ends_sentence(self.translation, self.target[place - 1]))
+        return self._within(next(ends, first), words)
 
     def _within(self, place: int | None, words: _Range) -> int | None:
         return place if place is not None and words.start <= place < words.stop else None
@@ -321,6 +343,10 @@ class _Placing:
                 frames.append((node, True))
                 frames += [(child, False) for child in reversed(self.children.get(node, ()))]
         return pieces
+
+
+def _ends_sentence(text: str, word: Span) -> bool:
+    return _SENTENCE_END.search(text, *word) is not None
 
 
 def _read(links: Iterable[Link], sources: int, targets: int) -> list[int | None]:

@@ -209,6 +209,29 @@ def test_alignments_that_are_not_one_to_one(text: str, links: list[tuple[int, in
     assert document.written([Translation(text, 0.0, [], links)]) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "links", "expected"),
+    [  # the verb is last, and the article is aligned with nothing, then with a word that is not the first
+        ("Köpek kediler görür. Kadın balık yer.", [(1, 0), (3, 1), (2, 2), (5, 3), (7, 4), (6, 5)], "görür.<br>Kadın"),
+        ("Köpek kediler görür. Genç kadın yer.", [(1, 0), (3, 1), (2, 2), (5, 3), (4, 4), (6, 5)], "görür.<br>Genç"),
+        # what is aligned with nothing: the end of a sentence, and the beginning of the next one
+        ("Köpek kediler görür . Bu kadın yer.", [(1, 0), (3, 1), (2, 2), (5, 5), (6, 6)], "görür .<br>Bu kadın"),
+        # the sentences are mixed: in front of the word of what followed
+        ("Köpek kediler yer. Kadın görür.", [(1, 0), (3, 1), (6, 2), (4, 3), (2, 4)], "yer.<br>Kadın"),
+    ],
+)
+@pytest.mark.parametrize("tag", ["<br>", "<img>"])
+def test_what_stands_between_two_sentences_stays_there(
+    text: str, links: list[tuple[int, int]], expected: str, tag: str
+) -> None:
+    html = f"A dog sees cats. {tag}The woman eats fish."
+    document = HtmlDocument(html)
+    assert document.lines == [html.replace(tag, "")]
+    written = document.written([Translation(text, 0.0, [], links)])
+    assert expected.replace("<br>", f" {tag}") in written
+    assert written.replace(tag, "") == text
+
+
 def test_scripts_without_spaces() -> None:
     document = HtmlDocument("我<b>喜欢</b>狗。")
     assert document.written(same(document.lines)) == "我<b>喜欢</b>狗。"
