@@ -1,6 +1,7 @@
 """Which words each piece stands for, in a line as it was given and in a text as it is written.
 
 A word is what stands between white space: `line.split()`, joined where the text was cut before (`Subwords.joiner`).
+With `finer`, it is cut further in scripts without spaces: into single characters, or what a piece has several of.
 Pieces are matched by the characters that they stand for, so normalization, unknown pieces and the type of the subword
 model make no difference. It knows subwords and text only.
 """
@@ -12,6 +13,15 @@ from typing import NamedTuple
 
 from nmt.data.subwords import Subwords
 
+Span = tuple[int, int]  # characters [start, stop)
+
+# Scripts without spaces: Thai to Tibetan, Burmese, Khmer, kana, Han and their punctuation
+ALONE = (
+    "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3001-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    "\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff9f\U00020000-\U0003ffff"
+)
+_ALONE = re.compile(f"[{ALONE}]")
+_WORD, _FINER = re.compile(r"\S+"), re.compile(rf"[{ALONE}]|[^\s{ALONE}]+")
 UNKNOWN_MARK = "\ud800"  # stands for an unknown piece inside a text; half a surrogate pair, which no text can hold
 
 
@@ -28,17 +38,29 @@ class PieceWords(NamedTuple):
         return PieceWords(self.words, self.places[chosen], self.lasts[chosen])
 
 
-def words_of_line(line: str, subwords: Subwords, *, sentences: Iterable[tuple[str, int]] | None = None) -> PieceWords:
+def has_finer(text: str) -> bool:
+    """Whether a text has words that are cut with `finer`."""
+    return _ALONE.search(text) is not None
+
+
+def words_of(text: str) -> list[Span]:
+    """The words of a text, of which every character of a script without spaces is one."""
+    return [match.span() for match in _FINER.finditer(text)]
+
+
+def words_of_line(
+    line: str, subwords: Subwords, *, sentences: Iterable[tuple[str, int]] | None = None, finer: bool = False
+) -> PieceWords:
     """The words of a line, for the pieces that `subwords` cuts it into.
 
     `sentences`: the parts of the line that are cut into pieces by themselves, and where they begin; with a `joiner`
     they consist of whole words.
     """
     if subwords.joiner:
-        return _words_of(subwords.line_parts(line))
+        return _words_of(subwords.line_parts(line), finer=finer)
     parts = [(line, 0)] if sentences is None else sentences
     spans = ((begin + start, begin + stop) for text, begin in parts for start, stop in subwords.spans(text))
-    return words_of_parts(line, spans)
+    return words_of_parts(line, spans, finer=finer)
 
 
 def words_of_tokens(
@@ -48,6 +70,7 @@ def words_of_tokens(
     mark: str | None = None,
     marked: int | None = None,
     beginning: Sequence[str] = (),
+    finer: bool = False,
 ) -> PieceWords:
     """The words of the text that `tokens` spell, in which `mark`, if given, stands for each unknown piece, or for each
     among the first `marked`.
@@ -58,7 +81,7 @@ def words_of_tokens(
     spelled, rest = "".join(parts[: len(beginning)]), parts[len(beginning) :]
     if rest and spelled.strip():
         rest[0] = spelled[len(spelled.rstrip()) :] + rest[0]  # the white space between the two
-    return _words_of([*beginning, *rest])
+    return _words_of([*beginning, *rest], finer=finer)
 
 
 def parts_of_line(line: str, subwords: Subwords) -> list[str]:
@@ -72,26 +95,44 @@ def parts_of_line(line: str, subwords: Subwords) -> list[str]:
     return [line[start:stop] for start, stop in pairwise([0, *stops[:-1], len(line)])] if stops else []
 
 
-def _words_of(parts: Sequence[str]) -> PieceWords:
+def _words_of(parts: Sequence[str], *, finer: bool) -> PieceWords:
     """The words of the text that its parts spell."""
-    return words_of_parts("".join(parts), pairwise(accumulate(map(len, parts), initial=0)))
+    return words_of_parts("".join(parts), pairwise(accumulate(map(len, parts), initial=0)), finer=finer)
 
 
-def words_of_parts(text: str, spans: Iterable[tuple[int, int]]) -> PieceWords:
+def words_of_parts(text: str, spans: Iterable[Span], *, finer: bool = False) -> PieceWords:
     """The words of `text` for its parts [start, stop), which are in order.
 
     A part's first word is the first that ends after its start, its last word the last that begins before its stop. So
     white space belongs to the word after it, and after the last word to the last.
     """
-    words = list(re.finditer(r"\S+", text))
+    words = words_of(text) if finer else [match.span() for match in _WORD.finditer(text)]
     places, lasts = [], []
     place = 0
     for start, stop in spans:
-        while place < len(words) - 1 and words[place].end() <= start:
+        while place < len(words) - 1 and words[place][1] <= start:
             place += 1
         last = place
-        while last < len(words) - 1 and words[last + 1].start() < stop:
+        while last < len(words) - 1 and words[last + 1][0] < stop:
             last += 1
         places.append(place)
         lasts.append(last)
-    return PieceWords([word[0] for word in words], places, lasts)
+    if finer:
+        words, places, lasts = _joined(words, places, lasts)
+    return PieceWords([text[start:stop] for start, stop in words], places, lasts)
+
+
+def _joined(
+    words: Sequence[Span], places: Sequence[int], lasts: Sequence[int]
+) -> tuple[list[Span], list[int], list[int]]:
+    """The words, joined where a piece has several with no white space between them; and the places among these."""
+    joined: list[Span] = []
+    numbers: list[int] = []  # which of the joined ones each word is in
+    inside = {word for place, last in zip(places, lasts, strict=True) for word in range(place + 1, last + 1)}
+    for word, (start, stop) in enumerate(words):
+        if word in inside and joined[-1][1] == start:
+            start = joined.pop()[0]
+        joined.append((start, stop))
+        numbers.append(len(joined) - 1)
+    numbers = numbers or [0]
+    return joined, [numbers[place] for place in places], [numbers[last] for last in lasts]

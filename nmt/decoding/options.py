@@ -58,7 +58,7 @@ class TranslationOptions(_Decoding):
     alignments: bool = False
     """Fill in `alignment` and `soft_alignment`, from the attention with which the model writes each word when it is
     made to write the translation again. Words are those of the line and of the text, `str.split()`, joined where the
-    vocabulary has a `joiner`."""
+    vocabulary has a `joiner`. `finer_alignment` has the links of what pieces stand for in scripts without spaces."""
 
     alignment_step: AlignmentStep = "this"
     """Whose attention is a word's, for `replace_unknown` and `alignments`. this: that of the step that writes the word,

@@ -7,19 +7,19 @@ need it. It knows hypotheses, the models that write them again, and text; it kno
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain, compress
+from itertools import chain, compress, islice
 from typing import NamedTuple
 
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
 from nmt.data.subwords import UNKNOWN_TEXT, Vocabularies
-from nmt.data.words import UNKNOWN_MARK, PieceWords, words_of_line, words_of_tokens
+from nmt.data.words import UNKNOWN_MARK, PieceWords, has_finer, words_of_line, words_of_tokens
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.search.hypotheses import Hypothesis, penalty
-from nmt.decoding.text.alignment import SoftAlignment, joined, repeated, soft_alignment
+from nmt.decoding.text.alignment import FinerAlignment, SoftAlignment, joined, repeated, soft_alignment
 from nmt.decoding.text.required import as_given, contains
 from nmt.decoding.text.segments import Segment
 from nmt.decoding.text.sentences import joined_sentences
@@ -37,6 +37,7 @@ class Translation(NamedTuple):
     alignment: list[Link] | None = None  # (source word, target word), from 0; None where it was not asked for
     soft_alignment: SoftAlignment | None = None  # how much each target word attends to each source word, likewise
     ids: Sequence[int] = ()  # of the pieces
+    finer_alignment: FinerAlignment | None = None  # likewise; None where no text is in a script without spaces
 
 
 class Written(NamedTuple):
@@ -46,6 +47,7 @@ class Written(NamedTuple):
     hypothesis: Hypothesis
     text: str
     alignment: SoftAlignment | None
+    finer: SoftAlignment | None = None  # the same, except in scripts without spaces
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +81,8 @@ class Writer:
         """The translation of a line without pieces, which is blank, or has only words for which there are none."""
         nothing = Translation("", 0.0, [])
         words = self.vocabularies.source.whole_words(line).split()
-        return _aligned(nothing, SoftAlignment(words, [], [], [])) if self.options.alignments else nothing
+        alignment = SoftAlignment(words, [], [], [])
+        return _aligned(nothing, alignment, alignment) if self.options.alignments else nothing
 
     def _attention(self, pairs: Sequence[tuple[Segment, Hypothesis]]) -> list[Tensor | None]:
         """The attention with which each hypothesis was written, from one forced pass; None where none is needed."""
@@ -97,37 +100,56 @@ class Writer:
         )
         return [next(forced).weights if needs else None for needs in needed]
 
-    def _words(self, segment: Segment) -> PieceWords:
-        """The words of the segment's line."""
-        text, sentences = segment.line
-        return words_of_line(text, self.vocabularies.source, sentences=sentences)
+    def _words(self, segment: Segment) -> tuple[PieceWords, PieceWords]:
+        """The words of the segment's line, and finer ones; the same where there are none."""
+        (text, sentences), source = segment.line, self.vocabularies.source
+        words = words_of_line(text, source, sentences=sentences)
+        return words, words_of_line(text, source, sentences=sentences, finer=True) if has_finer(text) else words
 
     def _replaces_unknown(self, segment: Segment, hypothesis: Hypothesis) -> bool:
         """Whether there are unknown words to replace, beyond the prefix."""
         return self.options.replace_unknown is not None and UNKNOWN in hypothesis.tokens[len(segment.prefix.tokens) :]
 
     def _written(
-        self, segment: Segment, hypothesis: Hypothesis, weights: Tensor | None, words: Callable[[], PieceWords]
+        self,
+        segment: Segment,
+        hypothesis: Hypothesis,
+        weights: Tensor | None,
+        words: Callable[[], tuple[PieceWords, PieceWords]],
     ) -> Written:
-        """The hypothesis with its text; `words` gives the words of the line."""
+        """The hypothesis with its text; `words` gives the words of the line and finer ones."""
         target, tokens = self.vocabularies.target, hypothesis.tokens
-        source = replaced = None
+        replaced = None
         if weights is not None:
-            source = words().part(segment.first, len(segment.source))
+            source = words()[0].part(segment.first, len(segment.source))
             replaced = self._replaced(segment, hypothesis, weights, source)
         marked = len(segment.prefix.tokens) if replaced is None else None
         spelled = target.decode_marked(tokens, UNKNOWN_MARK, marked) if replaced is None else replaced.text
         given = as_given(spelled, segment.prefix, target)
         text = given.replace(UNKNOWN_MARK, UNKNOWN_TEXT)
-        if source is None or not self.options.alignments:
+        if weights is None or not self.options.alignments:
             return Written(segment, hypothesis, text, None)
         beginning = segment.prefix.parts if given != spelled else []
-        written = words_of_tokens(tokens, target, mark=UNKNOWN_MARK, marked=marked, beginning=beginning)
-        alignment = soft_alignment(weights, source, written, end_links=self.options.end_links)
+
+        def aligned(source: PieceWords, *, finer: bool) -> SoftAlignment:
+            part = source.part(segment.first, len(segment.source))
+            written = words_of_tokens(
+                tokens, target, mark=UNKNOWN_MARK, marked=marked, beginning=beginning, finer=finer
+            )
+            return soft_alignment(weights, part, written, end_links=self.options.end_links)
+
+        of_line, finer_of_line = words()
+        alignment = aligned(of_line, finer=False)
+        is_finer = finer_of_line is not of_line or has_finer(text)
+        finer = aligned(finer_of_line, finer=True) if is_finer else alignment
         if replaced is not None:  # by one word or several, after the prefix, whose words may be more or fewer as given
-            more = len(written.words) - len(replaced.words)
-            alignment = repeated(alignment, [1] * more + replaced.words[max(-more, 0) :], text.split())
-        return Written(segment, hypothesis, text, replace(alignment, target_words=text.split()))
+            more = len(alignment.target_words) - len(replaced.words)
+            times = [1] * more + replaced.words[max(-more, 0) :]
+            finer = _with_replaced(finer, alignment.target_words, times, text.split())
+            alignment = repeated(alignment, times, text.split())
+        alignment = replace(alignment, target_words=text.split())
+        finer = replace(finer, target_words=[word.replace(UNKNOWN_MARK, UNKNOWN_TEXT) for word in finer.target_words])
+        return Written(segment, hypothesis, text, alignment, finer)
 
     def _replaced(
         self, segment: Segment, hypothesis: Hypothesis, weights: Tensor, source: PieceWords
@@ -173,7 +195,8 @@ class Writer:
             ids=ids,
         )
         alignments = [part.alignment for part in parts if part.alignment is not None]
-        return _aligned(translation, joined(alignments)) if alignments else translation
+        finer = [part.finer for part in parts if part.finer is not None]
+        return _aligned(translation, joined(alignments), joined(finer)) if alignments else translation
 
 
 def _joined_text(parts: Sequence[Written]) -> str:
@@ -189,5 +212,33 @@ def _joined_text(parts: Sequence[Written]) -> str:
     return joined_sentences(sentences, [parts[0].segment.line.spaces()[0], *spaces])
 
 
-def _aligned(translation: Translation, alignment: SoftAlignment) -> Translation:
-    return translation._replace(alignment=alignment.links, soft_alignment=alignment)
+def _with_replaced(
+    finer: SoftAlignment, words: Sequence[str], times: Sequence[int], new_words: Sequence[str]
+) -> SoftAlignment:
+    """The finer alignment with each of the target's `words` that has an unknown piece replaced by so many `new_words`.
+
+    They inherit the row of the part of the word that was unknown.
+    """
+    rest, new = iter(finer.target_words), iter(new_words)
+    copies: list[int] = []
+    target_words: list[str] = []
+    for word, count in zip(words, times, strict=True):
+        instead = list(islice(new, count))
+        parts: list[str] = []
+        left = len(word)
+        while left:
+            parts.append(next(rest))
+            left -= len(parts[-1])
+        unknown = next((place for place, part in enumerate(parts) if UNKNOWN_MARK in part), None)
+        copies += [1 if unknown is None else count * (place == unknown) for place in range(len(parts))]
+        target_words += parts if unknown is None else instead
+    return repeated(finer, copies, target_words)
+
+
+def _aligned(translation: Translation, alignment: SoftAlignment, finer: SoftAlignment) -> Translation:
+    is_finer = has_finer("".join(chain(finer.source_words, finer.target_words)))
+    return translation._replace(
+        alignment=alignment.links,
+        soft_alignment=alignment,
+        finer_alignment=FinerAlignment(finer.source_words, finer.target_words, finer.links) if is_finer else None,
+    )

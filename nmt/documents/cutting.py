@@ -7,11 +7,13 @@ lines, words and alignments; it knows nothing of cues, tags and times.
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 
+from nmt.data.words import ALONE, Span, words_of
 from nmt.decoding.text.sentences import ENDS
-from nmt.documents.words import ALONE, Span, between_spaces, spread, unbroken, words_of
+from nmt.decoding.writing import Translation
+from nmt.documents.words import unbroken, word_links, words_by_part
 from nmt.pharaoh import Link
 
 PAUSE = 2.0  # what a cut at a pause may cost, in words away from the same share and alignments that it crosses
@@ -24,33 +26,40 @@ _SPACED = re.compile(rf"[{ALONE}]\s+[{ALONE}]")  # what such scripts often have 
 _PHRASE_END = re.compile(r"[\u3041-\u3096][\u30a1-\u30fa\u3400-\u9fff]")  # grammar, in hiragana, and a word
 
 
-def cut_among(texts: Sequence[str], translation: str, links: Sequence[Link]) -> list[tuple[str, list[Link]]]:
-    """The part of the translation for each of the texts, with the links between the words of both.
+def cut_among(texts: Sequence[str], translation: Translation) -> list[tuple[str, list[Link]]]:
+    """The part of the translation, on one line, for each of the texts, with the links between the words of both.
 
     A cut is made where the words before it are as large a share of the characters as in the source. It may be moved:
     each word costs one, so does each link that it crosses, and a pause is worth PAUSE. Every text gets a word, if there
     are enough.
     """
-    units = unbroken(translation)
-    starts = [*(start for start, _ in units), len(translation) + 1]
-    sizes = [0.0, *accumulate(CHARACTER if _ALONE.match(translation, start) else 1.0 for start, _ in units)]
-    words = [*(start for start, _ in words_of(translation)), len(translation)]
-    firsts = [bisect_left(words, min(start, len(translation))) for start in starts]  # word of each unit
+    line = " ".join(translation.text.split())
+    units = unbroken(line)
+    starts = [*(start for start, _ in units), len(line) + 1]
+    sizes = [0.0, *accumulate(CHARACTER if _ALONE.match(line, start) else 1.0 for start, _ in units)]
+    words = [*(start for start, _ in words_of(line)), len(line)]
+    firsts = [bisect_left(words, min(start, len(line))) for start in starts]  # word of each unit
     counts = [0, *accumulate(len(words_of(text)) for text in texts)]
     characters = [0, *accumulate(len(text) + 1 for text in texts)]
-    shares = [1 / len(part) for part in between_spaces(translation) for _ in part]
-    links = spread(links, " ".join(texts), translation)
+    finer = translation.finer_alignment
+    linked = words_by_part(line.split() if finer is None else finer.target_words, line)
+    shares = [1.0] * len(words)
+    for part in linked:
+        for word in part:
+            shares[word] = 1 / len(part)
+    links = word_links(translation, " ".join(texts), line)
+    first_links = {target: (source, target) for source, target in reversed(links)}
     cuts = [0]
     for number in range(1, len(texts)):
         share = characters[number] / characters[-1] * starts[-1]
         usual = bisect_left(starts, share)
         usual -= usual > 0 and share - starts[usual - 1] < starts[usual] - share
-        crossed = _crossed(counts[number], shares, links)
+        crossed = _crossed(counts[number], shares, first_links.values())
         first, last = cuts[-1] + 1, len(units) - (len(texts) - number)
         if last < first:
             first = last = min(cuts[-1] + 1, len(units))
         costs = {
-            place: abs(sizes[place] - sizes[usual]) + crossed[firsts[place]] - PAUSE * _pause(translation, units, place)
+            place: abs(sizes[place] - sizes[usual]) + crossed[firsts[place]] - PAUSE * _pause(line, units, place)
             for place in range(first, last + 1)
         }
         cuts.append(min(costs, key=lambda place: costs[place]))
@@ -63,11 +72,11 @@ def cut_among(texts: Sequence[str], translation: str, links: Sequence[Link]) -> 
             for source, target in links
             if counts[number] <= source < counts[number + 1] and firsts[first] <= target < firsts[last]
         ]
-        parts.append((translation[span], inside))
+        parts.append((line[span], inside))
     return parts
 
 
-def _crossed(boundary: int, shares: Sequence[float], links: Sequence[Link]) -> list[float]:
+def _crossed(boundary: int, shares: Sequence[float], links: Iterable[Link]) -> list[float]:
     """How many links a cut before each target word crosses, if the source is cut before word `boundary`.
 
     `shares` are what a link of each target word counts: less than one if it is a part of what was linked.

@@ -18,7 +18,7 @@ from nmt.decoding.writing import Translation
 from nmt.documents.inline import Line, Mark
 from nmt.documents.placing import placed
 from nmt.documents.tags import END, OTHER, RAW, START, TEXT, Token, names, partners, tokens
-from nmt.documents.words import spread
+from nmt.documents.words import word_links
 
 # Elements whose start tags end an open paragraph (HTML standard, 13.2.6.4.7)
 ENDING_PARAGRAPHS = names(
@@ -135,13 +135,13 @@ class HtmlDocument:
         pieces = []
         for part in self._parts:
             if isinstance(part, _Text):
-                text, alignment = translations[part.line].text, translations[part.line].alignment
+                line, translation = self.lines[part.line], translations[part.line]
                 tags = [
                     (self._source(before, translations), self._source(after, translations))
                     for before, after in part.tags
                 ]
-                links = spread(alignment or (), self.lines[part.line], text) if part.marks else ()
-                pieces.append(placed(self.lines[part.line], part.marks, tags, text, links, escape=_escaped))
+                links = word_links(translation, line, translation.text) if part.marks else ()
+                pieces.append(placed(line, part.marks, tags, translation.text, links, escape=_escaped))
             else:
                 pieces.append(self._source([part], translations))
         return "".join(pieces)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from nmt.data.words import ALONE, Span, words_of
 from nmt.decoding.text.sentences import ENDS
 from nmt.documents.inline import ROOT, Mark
-from nmt.documents.words import ALONE, Span, words_of
 from nmt.pharaoh import Link
 
 _UNSPACED = re.compile(f"[{ALONE}]{{2}}")
@@ -55,10 +55,10 @@ class _Placing:
         self.letters = [0, *accumulate(map(str.isalnum, line))]  # letters and digits before each place of the line
         self.firsts: dict[int, int] = {}  # the first and last target word of each source word
         self.lasts: dict[int, int] = {}
-        for place, word in enumerate(self.read):
-            if word is not None:
-                self.firsts.setdefault(word, place)
-                self.lasts[word] = place
+        pairs = links or ((word, place) for place, word in enumerate(self.read) if word is not None)
+        for word, place in pairs:
+            self.firsts[word] = min(self.firsts.get(word, place), place)
+            self.lasts[word] = max(self.lasts.get(word, place), place)
         # For each source word, and the end, the place behind all words that are aligned with one before it, and that of
         # the first word that is aligned with it or one after it
         lasts = (self.lasts.get(word, -1) + 1 for word in range(len(self.source)))

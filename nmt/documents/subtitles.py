@@ -179,8 +179,7 @@ class Subtitles:
         """The file with a translation for each of the lines."""
         cuts: list[tuple[str, list[Link]]] = []  # in the order of the pieces, as sentences are
         for pieces, translation in zip(self._sentences, translations, strict=True):
-            line = " ".join(translation.text.split())  # a blank line would end the subtitle
-            cuts += cut_among([piece.text for piece in pieces], line, translation.alignment or [])
+            cuts += cut_among([piece.text for piece in pieces], translation)
         written = "".join(self._run(parts, cuts) for parts in self._runs)
         return written.replace("\n", "\r") if self._is_old else written
 

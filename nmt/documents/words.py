@@ -5,18 +5,13 @@ leave to a dictionary, as in Thai, at least no letter loses its vowels. It knows
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import accumulate, pairwise
 
+from nmt.data.words import Span, words_of
+from nmt.decoding.writing import Translation
 from nmt.pharaoh import Link
-
-Span = tuple[int, int]  # characters [start, stop)
-
-# Scripts without spaces: Thai to Tibetan, Burmese, Khmer, kana, Han and their punctuation
-ALONE = (
-    "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3001-\u30ff\u3400-\u9fff\uf900-\ufaff"
-    "\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff9f\U00020000-\U0003ffff"
-)
-_WORD = re.compile(rf"[{ALONE}]|[^\s{ALONE}]+")
 
 CLOSING = ".,;:!?…)]}»”’、。〉》」』】〕〗〙〞〟！），．：；？］｝｠｡｣､،؛؟۔।"  # belongs to the word before
 _OPENING = "([{«„‘“¿¡〈《「『【〔〖〘〝（［｛｟｢"
@@ -38,11 +33,6 @@ _TOGETHER = re.compile(
 _OPENING_WORD, _CLOSING_WORD = re.compile(f"[{_OPENING}]+"), re.compile(rf"(?![.…]+\Z)[{_CLOSING}]+")
 
 
-def words_of(text: str) -> list[Span]:
-    """The words of a text."""
-    return [match.span() for match in _WORD.finditer(text)]
-
-
 def unbroken(text: str) -> list[Span]:
     """Words of a text joined where a line is better not broken between them, as before a closing bracket."""
     joined: list[Span] = []
@@ -57,16 +47,28 @@ def unbroken(text: str) -> list[Span]:
     return joined
 
 
-def between_spaces(text: str) -> list[range]:
-    """Which of its words each part of the text between white space has."""
-    words = words_of(text)
-    parts, count = [], 0
-    for part in re.finditer(r"\S+", text):
-        first = count
-        while count < len(words) and words[count][0] < part.end():
-            count += 1
-        parts.append(range(first, count))
-    return parts
+def words_by_part(parts: Iterable[str], text: str) -> list[range]:
+    """Which of its words each part of a text has; all together the parts are the text, except for white space."""
+    starts = [*accumulate((stop - start for start, stop in words_of(text)), initial=0)][:-1]  # without white space
+    counts = [bisect_left(starts, stop) for stop in accumulate(map(len, parts), initial=0)]
+    return [range(first, last) for first, last in pairwise(counts)]
+
+
+def word_links(translation: Translation, source: str, target: str) -> list[Link]:
+    """The links of a translation as links of the words of both texts, which it has perhaps with other white space.
+
+    Those of what was aligned more finely are links to all of its words, for several target words in proportion.
+    """
+    finer = translation.finer_alignment
+    if finer is None:
+        return spread(translation.alignment or (), source, target)
+    sources, targets = words_by_part(finer.source_words, source), words_by_part(finer.target_words, target)
+    return [
+        (source_word, target_word)
+        for part, place in finer.links
+        for index, target_word in enumerate(targets[place])
+        for source_word in _share(sources[part], index, len(targets[place]))
+    ]
 
 
 def spread(links: Iterable[Link], source: str, target: str) -> list[Link]:
@@ -74,10 +76,16 @@ def spread(links: Iterable[Link], source: str, target: str) -> list[Link]:
 
     Where that is several words, they are aligned in proportion.
     """
-    sources, targets = between_spaces(source), between_spaces(target)
+    sources, targets = words_by_part(source.split(), source), words_by_part(target.split(), target)
     first = {place: word for word, place in reversed([*links]) if word < len(sources) and place < len(targets)}
     return [
-        (sources[word][index * len(sources[word]) // len(targets[place])], target_word)
+        (_share(sources[word], index, len(targets[place]))[0], target_word)
         for place, word in sorted(first.items())
         for index, target_word in enumerate(targets[place])
     ]
+
+
+def _share(words: range, index: int, parts: int) -> range:
+    """The words of the part `index` of so many equal parts: at least one, if there are any."""
+    first = index * len(words) // parts
+    return words[first : max((index + 1) * len(words) // parts, first + 1)]

@@ -1,5 +1,7 @@
 """Documents with a model: one set by hand, whose alignment is known, and one without attention."""
 
+from pathlib import Path
+
 import pytest
 
 from nmt.config.schema import Config
@@ -9,6 +11,9 @@ from nmt.decoding.translator import Translator
 from nmt.documents.document import read_document, translate_document
 from nmt.errors import UserError
 from nmt.models.seq2seq import build_model
+from nmt.serving.languages import Pair
+from nmt.serving.models import Served
+from nmt.serving.requests import Kind
 from tests.known_model import save_known_model
 
 pytest.importorskip("sentencex", reason="documents are cut into sentences: pip install 'nmt-toolkit[text]'")
@@ -55,6 +60,62 @@ def test_sentences_are_translated_one_by_one(translator: Translator) -> None:
 def test_text(translator: Translator) -> None:
     line = "Today our men can dance ."
     assert translate_document(translator, f"{line}\r\n\n{line}") == f"{' '.join(TARGET)}\r\n\n{' '.join(TARGET)}"
+
+
+def known(folder: Path, source: list[str], target: list[str], links: list[tuple[int, int]]) -> Translator:
+    """A translator of pieces that are one letter each."""
+    save_known_model(folder / "model.safetensors", source, target, links, split=True)
+    return Translator.load(folder / "model.safetensors")
+
+
+TO_CHINESE = (
+    ["Xa", "yb", "zc", "wd", "."],
+    ["老狗喜欢我猫。"],
+    [(1, 0), (0, 1), (4, 2), (5, 3), (7, 4), (6, 5), (8, 6)],  # letters; of "yb" there is nothing
+)
+FROM_CHINESE = (["老狗喜欢我猫"], ["x", "y", "z", "w"], [(4, 0), (0, 1), (3, 2), (1, 3)])
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<p><b>Xa</b> yb zc wd .</p>", "<p><b>老狗</b>喜欢我猫。</p>"),
+        ("<p>Xa <b>yb</b> zc <a href=y>wd</a> .</p>", "<p>老狗<b></b>喜欢<a href=y>我猫</a>。</p>"),
+        ("<p>Xa yb <i>zc wd</i> .</p>", "<p>老狗<i>喜欢我猫</i>。</p>"),
+        ("<p>Xa yb <img>zc wd .</p>", "<p>老狗<img>喜欢我猫。</p>"),
+        (
+            "<p>Xa yb zc <b>wd</b> .<br>Xa yb <b>zc</b> wd .</p>",
+            "<p>老狗喜欢<b>我猫</b>。<br>老狗<b>喜欢</b>我猫。</p>",
+        ),
+    ],
+)
+def test_into_a_script_without_spaces(tmp_path: Path, html: str, expected: str) -> None:
+    translator = known(tmp_path, *TO_CHINESE)
+    assert translate_document(translator, html, format="html") == expected
+    served = Served({Pair("en", "de"): translator}, rules={Pair("en", "de"): "en"})
+    document = read_document(html, format="html")
+    answers = served.translate(document.lines, Kind(Pair("en", "de"), 1, True))
+    assert document.written([best for best, *_ in answers]) == expected
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<p>老狗喜欢<b>我</b>猫</p>", "<p><b>x</b> y z w</p>"),
+        ("<p>老<a href=y>狗</a>喜<i>欢</i>我猫</p>", "<p>x y <i>z</i> <a href=y>w</a></p>"),
+        ("<p><b>老</b>狗喜欢<img>我猫</p>", "<p><img>x <b>y</b> z w</p>"),
+    ],
+)
+def test_from_a_script_without_spaces(tmp_path: Path, html: str, expected: str) -> None:
+    assert translate_document(known(tmp_path, *FROM_CHINESE), html, format="html") == expected
+
+
+def test_subtitles_in_a_script_without_spaces(tmp_path: Path) -> None:
+    """Cut where the fewest links are crossed, with the styles of the words."""
+    cue = "{}\n00:00:0{},000 --> 00:00:0{},500\n{}\n\n"
+    text = cue.format(1, 1, 1, "<i>Xa</i> yb") + cue.format(2, 2, 2, "zc <b>wd</b> .")
+    expected = cue.format(1, 1, 1, "<i>老狗</i>") + cue.format(2, 2, 2, "喜欢<b>我猫</b>。")
+    assert translate_document(known(tmp_path, *TO_CHINESE), text, format="srt") == expected
 
 
 @pytest.fixture(scope="module")

@@ -33,6 +33,7 @@ class Written(NamedTuple):
     text: str
     alignment: list[tuple[int, int]] | None = None
     soft_alignment: Soft | None = None
+    finer_alignment: None = None
 
 
 class Backwards:

@@ -120,3 +120,63 @@ def test_a_model_without_attention(vocabularies: Vocabularies) -> None:
     translator = Translator([network(source_size=size, target_size=size, score="none")], vocabularies)
     with pytest.raises(UserError, match="there are no alignments: the model has no attention"):
         translator.translate(["A dog"], alignments=True)
+
+
+UNSPACED = [
+    "我喜欢3只老狗。",
+    "猫は犬を3匹好きです!学生は鳥を見ました。",
+    "㍿ﾄﾞｯｸﾞ“Docker”的iPhone 15手机，好。",  # normalization makes it longer, and shorter
+    "ใน สวนณะและกำลังเล่น",
+    "The dog は 犬",
+]
+
+
+def test_finer_words_are_what_pieces_stand_for() -> None:
+    text = "猫は犬 3匹 dogs好き"
+    spans = [(0, 2), (2, 3), (3, 6), (6, 8), (8, 9), (9, 11), (11, 11), (11, 12), (12, 13)]
+    expected = PieceWords(
+        ["猫は", "犬", "3匹", "dogs", "好", "き"], [0, 1, 2, 3, 3, 3, 4, 4, 5], [0, 1, 2, 3, 3, 3, 4, 4, 5]
+    )
+    assert words_of_parts(text, spans, finer=True) == expected
+    assert words_of_parts("ab 犬", [(0, 4)], finer=True) == PieceWords(["ab", "犬"], [0], [1])
+    assert words_of_parts(" ", [(0, 1)], finer=True) == PieceWords([], [0], [0])
+    spaced = ("the old dog.", [(0, 4), (4, 10), (10, 11), (11, 12)])
+    assert words_of_parts(*spaced, finer=True) == words_of_parts(*spaced)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_finer_words_are_aligned(kind: str, replaced: bool) -> None:
+    """With every subword model, in segments, after prefixes as they were given, and with unknown words replaced."""
+    settings = SubwordsConfig.model_validate({**KINDS[kind], "size": {"bytes": 390, "word": 12}.get(kind, 130)})
+    subwords = Subwords.train([*UNSPACED, *TEXT] * 2, settings=settings)
+    model = network(source_size=subwords.size, target_size=subwords.size)
+    translator = Translator([model], Vocabularies(subwords, subwords), longest_segment=8)
+    options = {
+        "beam_size": 2,
+        "n_best": 2,
+        "max_length_ratio": 1.0,
+        "replace_unknown": {"dog": "老狗"} if replaced else None,
+    }
+    prefixes = ["", "猫は ﾄﾞ", "犬", "", "㍿鵺 ab"]
+    finer = 0
+    for line, several in zip(
+        UNSPACED, translate(translator, UNSPACED, alignments=True, prefixes=prefixes, **options), strict=True
+    ):
+        for best in several:
+            links = best.finer_alignment
+            assert links is not None
+            assert "".join(links.source_words) == "".join(line.split())
+            assert "".join(links.target_words) == "".join(best.text.split())
+            assert [target for _, target in links.links] == list(range(len(links.target_words)))
+            assert {source for source, _ in links.links} <= set(range(len(links.source_words)))
+            assert len(best.alignment) == len(best.soft_alignment.target_words)  # as without
+            finer += len(links.target_words) > len(best.text.split())
+    assert finer or kind == "word"
+
+
+def test_scripts_with_spaces_have_no_finer_words(vocabularies: Vocabularies) -> None:
+    model = network(source_size=vocabularies.source.size, target_size=vocabularies.target.size)
+    ((best, *_),) = translate(Translator([model], vocabularies), ["A dog"], alignments=True)
+    assert best.alignment
+    assert best.finer_alignment is None
