@@ -7,14 +7,14 @@ need it. It knows hypotheses, the models that write them again, and text; it kno
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import chain, compress, islice
+from itertools import chain, compress
 from typing import NamedTuple
 
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
 from nmt.data.subwords import UNKNOWN_TEXT, Vocabularies
-from nmt.data.words import UNKNOWN_MARK, PieceWords, has_finer, words_of_line, words_of_tokens
+from nmt.data.words import UNKNOWN_MARK, PieceWords, has_finer, words_of, words_of_line, words_of_tokens
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scorer import Scorer
@@ -121,7 +121,7 @@ class Writer:
         target, tokens = self.vocabularies.target, hypothesis.tokens
         replaced = None
         if weights is not None:
-            source = words()[0].part(segment.first, len(segment.source))
+            source = words()[1].part(segment.first, len(segment.source))
             replaced = self._replaced(segment, hypothesis, weights, source)
         marked = len(segment.prefix.tokens) if replaced is None else None
         spelled = target.decode_marked(tokens, UNKNOWN_MARK, marked) if replaced is None else replaced.text
@@ -145,7 +145,7 @@ class Writer:
         if replaced is not None:  # by one word or several, after the prefix, whose words may be more or fewer as given
             more = len(alignment.target_words) - len(replaced.words)
             times = [1] * more + replaced.words[max(-more, 0) :]
-            finer = _with_replaced(finer, alignment.target_words, times, text.split())
+            finer = _with_replaced(finer, replaced.parts)
             alignment = repeated(alignment, times, text.split())
         alignment = replace(alignment, target_words=text.split())
         finer = replace(finer, target_words=[word.replace(UNKNOWN_MARK, UNKNOWN_TEXT) for word in finer.target_words])
@@ -212,27 +212,24 @@ def _joined_text(parts: Sequence[Written]) -> str:
     return joined_sentences(sentences, [parts[0].segment.line.spaces()[0], *spaces])
 
 
-def _with_replaced(
-    finer: SoftAlignment, words: Sequence[str], times: Sequence[int], new_words: Sequence[str]
-) -> SoftAlignment:
-    """The finer alignment with each of the target's `words` that has an unknown piece replaced by so many `new_words`.
+def _with_replaced(finer: SoftAlignment, parts: Sequence[tuple[str, str]]) -> SoftAlignment:
+    """The finer alignment of a text whose `parts` were replaced, if they had unknown pieces; what is new inherits the
+    row.
 
-    They inherit the row of the part of the word that was unknown.
+    The end of both texts is the same; before it, a prefix may be written in another way.
     """
-    rest, new = iter(finer.target_words), iter(new_words)
+    rest = list(parts)
     copies: list[int] = []
     target_words: list[str] = []
-    for word, count in zip(words, times, strict=True):
-        instead = list(islice(new, count))
-        parts: list[str] = []
-        left = len(word)
-        while left:
-            parts.append(next(rest))
-            left -= len(parts[-1])
-        unknown = next((place for place, part in enumerate(parts) if UNKNOWN_MARK in part), None)
-        copies += [1 if unknown is None else count * (place == unknown) for place in range(len(parts))]
-        target_words += parts if unknown is None else instead
-    return repeated(finer, copies, target_words)
+    for word in reversed(finer.target_words):
+        left, text = len(word), ""
+        while left > 0 and rest:
+            part, new = rest.pop()
+            left, text = left - len(part), new + text
+        instead = [text[start:stop] for start, stop in words_of(text)] if UNKNOWN_MARK in word else [word]
+        copies.append(len(instead))
+        target_words += reversed(instead)
+    return repeated(finer, copies[::-1], target_words[::-1])
 
 
 def _aligned(translation: Translation, alignment: SoftAlignment, finer: SoftAlignment) -> Translation:

@@ -4,7 +4,8 @@ A word of the translation with an unknown piece in it gives way to one source wo
 attend to most, looked up in a dictionary or copied as the line has it. So names and numbers that no vocabulary knows
 come through: Luong, Pham & Manning (2015), section 4.2, after Luong et al. (2015), arXiv 1410.8206, and Jean et al.
 (2015), arXiv 1412.2007. The weights come from forced decoding of the translation, as for alignments. It knows weights,
-pieces and text; no models and no files. A word is what stands between spaces.
+pieces and text; no models and no files. A word is what stands between spaces, and in scripts without spaces a single
+character, so that a sentence in one is not replaced as a whole.
 """
 
 import re
@@ -16,7 +17,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from nmt.data.subwords import Subwords
-from nmt.data.words import UNKNOWN_MARK, PieceWords
+from nmt.data.words import UNKNOWN_MARK, PieceWords, words_of
 from nmt.symbols import UNKNOWN
 
 
@@ -24,7 +25,8 @@ class Replaced(NamedTuple):
     """A translation whose unknown words were replaced."""
 
     text: str  # with UNKNOWN_MARK for each unknown piece that stays
-    words: list[int]  # for each word that the model wrote, the number of words that `text` has for it
+    words: list[int]  # for each word between spaces that the model wrote, the number of words that `text` has for it
+    parts: list[tuple[str, str]]  # of each word, also in scripts without spaces: what was written, and what it is now
 
 
 def with_unknown_replaced(
@@ -39,8 +41,9 @@ def with_unknown_replaced(
     """The text of `tokens`, with every unknown word replaced; what the first `forced` tokens spell stays as it is.
 
     `weights` (tokens, source pieces) is the attention with which `tokens` were written, and `source` has the words of
-    the source pieces. The weights of the unknown pieces of one word are added up, and so are those of the source pieces
-    of one word; of equals the first wins. A word that attends to nothing stays unknown.
+    the source pieces, finer in scripts without spaces. The weights of the unknown pieces of one word are added up, and
+    so are those of the source pieces of one word; of equals the first wins. A word that attends to nothing stays
+    unknown.
 
     The source word is looked up as it stands, then in lower case, then both ways without the punctuation at its ends;
     otherwise it is copied. Punctuation that the translation itself has around the unknown word takes the place of the
@@ -48,18 +51,23 @@ def with_unknown_replaced(
     """
     rows = iter(weights[[place >= forced and token == UNKNOWN for place, token in enumerate(tokens)]].tolist())
     begin = len(subwords.decode_marked(tokens[:forced], UNKNOWN_MARK))
-    words = []
+    words: list[int] = []
+    parts: list[tuple[str, str]] = []
 
     def replaced(match: re.Match[str]) -> str:
-        place = max(begin - match.start(), 0)
-        stays, word = match[0][:place], match[0][place:]
+        written = [(match[0][start:stop], match.start() + start) for start, stop in words_of(match[0])]
+        instead = [replaced_part(part, max(begin - start, 0)) for part, start in written]
+        parts.extend((part, new) for (part, _), new in zip(written, instead, strict=True))
+        words.append(len("".join(instead).split()))
+        return "".join(instead)
+
+    def replaced_part(part: str, place: int) -> str:
+        stays, word = part[:place], part[place:]
         attention = [next(rows) for _ in range(word.count(UNKNOWN_MARK))]
         attended = _most_attended([sum(column) for column in zip(*attention, strict=True)], source) if attention else []
-        word = stays + (_replaced(word, attended, dictionary) if attended else word)
-        words.append(len(word.split()))
-        return word
+        return stays + (_replaced(word, attended, dictionary) if attended else word)
 
-    return Replaced(re.sub(r"\S+", replaced, subwords.decode_marked(tokens, UNKNOWN_MARK)), words)
+    return Replaced(re.sub(r"\S+", replaced, subwords.decode_marked(tokens, UNKNOWN_MARK)), words, parts)
 
 
 def _most_attended(weights: Iterable[float], source: PieceWords) -> list[str]:

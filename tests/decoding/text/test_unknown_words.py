@@ -135,13 +135,14 @@ def test_in_a_word_model_each_unknown_piece_is_a_word(models: dict[str, Subwords
     (a, dog) = pieces.encode("A dog")
     words = PieceWords(["eins", "zwei", "drei"], [0, 1], [0, 2])
     weights = torch.tensor([[0.1, 0.9], [0.8, 0.2], [0.7, 0.3]])
-    text, counts = with_unknown_replaced([UNKNOWN, UNKNOWN, a], weights, words, subwords=pieces, dictionary={})
+    text, counts, parts = with_unknown_replaced([UNKNOWN, UNKNOWN, a], weights, words, subwords=pieces, dictionary={})
     assert (text, counts) == ("zwei drei eins A", [2, 1, 1])
-    text, counts = with_unknown_replaced(
+    assert parts == [(UNKNOWN_MARK, "zwei drei"), (UNKNOWN_MARK, "eins"), ("A", "A")]
+    text, counts, _ = with_unknown_replaced(
         [dog, UNKNOWN], weights[[2, 0]], words, subwords=pieces, dictionary={"drei": "three"}
     )
     assert (text, counts) == ("dog zwei three", [1, 2])
-    assert with_unknown_replaced([], weights[:0], words, subwords=pieces, dictionary={}) == ("", [])
+    assert with_unknown_replaced([], weights[:0], words, subwords=pieces, dictionary={}) == ("", [], [])
 
 
 def test_the_weights_of_the_pieces_of_a_source_word_are_added(models: dict[str, Subwords]) -> None:
@@ -174,6 +175,21 @@ def test_where_nothing_is_attended_to_the_word_stays_unknown(models: dict[str, S
 )
 def test_punctuation(models: dict[str, Subwords], text: str, source: str, expected: str) -> None:
     assert replaced(subwords_with("().!", models), text, [[1.0]], source) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "weights", "source", "expected"),
+    [
+        ("犬はX匹!", [[0.1, 0.9]], "dog seven", "犬はseven匹!"),
+        ("犬X猫X犬", [[0.1, 0.9], [0.8, 0.2]], "eins zwei", "犬zwei猫eins犬"),
+        ("犬は X 匹", [[0.1, 0.9]], "dog seven", "犬は seven 匹"),
+        ("XA犬", [[1.0, 0.0]], "dog seven", "dog犬"),  # a word of letters, up to the next character that is one alone
+    ],
+)
+def test_in_a_script_without_spaces_no_sentence_is_replaced(
+    models: dict[str, Subwords], text: str, weights: list[list[float]], source: str, expected: str
+) -> None:
+    assert replaced(subwords_with("犬は匹猫!", models), text, weights, source) == expected
 
 
 def subwords_with(characters: str, models: dict[str, Subwords]) -> Subwords:
