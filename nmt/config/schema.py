@@ -697,7 +697,7 @@ class TrainingConfig(Section):
     """R-Drop (Liang et al. 2021): every batch is computed twice, with different dropout masks, and the two
     distributions of each target word are pulled together; null: off."""
     word_replacement: WordReplacement | None = None
-    """In training, random pieces in the place of some that are read, as in SwitchOut (Wang et al. 2018); null: off."""
+    """In training, random pieces replace some that are read, as in SwitchOut (Wang et al. 2018); null: off."""
     scheduled_sampling: ScheduledSampling | None = None
     """In training, replace some of the previous words that the decoder reads by words that it draws itself, in an extra
     pass (Bengio et al. 2015); null: off."""
@@ -710,7 +710,7 @@ class TrainingConfig(Section):
     """What the summed loss of an update is divided by: its target tokens, its sentences, or nothing (none). The sum's
     gradient grows with batch_size and accumulate, and gradient_clip_norm is compared with that."""
     moving_average: MovingAverageConfig | None = MovingAverageConfig()
-    """Validate and keep, in the place of the weights θ, their moving average θ' over the updates; null: off. It
+    """Validate and keep, instead of the weights θ, their moving average θ' over the updates; null: off. It
     evens out the last updates, as a falling learning rate does."""
     rate_factors: RateFactors = RateFactors()
     """Factors on the learning rate of the parts of the model, such as 0.1 for what has been learned before."""

@@ -80,7 +80,7 @@ class Columns(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """A shortlist, and what it was learnt from."""
+    """A shortlist, and what it was learned from."""
 
     shortlist: Shortlist
     read: int  # pairs
@@ -105,7 +105,7 @@ def train_shortlist(
 
     For each source piece the `translations` most probable target pieces; the `most_frequent` target pieces of the
     pairs. Of equal ones the smaller id is preferred. `sampling`: that of the model's training, from which the model
-    writes words in other pieces too; each pair is then learnt a second time, the target cut at random. The source of a
+    writes words in other pieces too; each pair is then learned a second time, the target cut at random. The source of a
     translation is never cut so. Raises UserError where no pair is left to learn from.
     """
     used: list[Pair] = []

@@ -210,7 +210,7 @@ class Encoder(KeepsPacked[list[list[tuple[Product, ...]]]]):
             self.packed = [[self._packed(layer, way) for way in range(self.directions)] for layer in range(self.layers)]
 
     def _packed(self, layer: int, direction: int) -> tuple[Product, ...]:
-        """What computes W x + b and U h (+ b), or the two products of a `ResetFirst` unit in the place of U h."""
+        """What computes W x + b and U h (+ b), or the two products of a `ResetFirst` unit instead of U h."""
         weight, bias, recurrent, recurrent_bias = self._weights(layer, direction)
         of_input = float32_product(weight, bias)
         if isinstance(self.kind, ResetFirst):

@@ -101,7 +101,7 @@ class LocalPredictiveScope(_LocalScope):
         p_t = (S - 1) · σ(v_pᵀ tanh(W_p h_t) / √d)      equation 9; in [0, S - 1], a real number
         a_t(s) = align(s) · exp(-(s - p_t)² / (2σ²))    equation 10, with σ = D / 2
 
-    align is the softmax over the window, and d is query_size. Equation 9 has S in the place of S - 1, as
+    align is the softmax over the window, and d is query_size. Equation 9 has S instead of S - 1, as
     `position_scale: length` has here; the paper does not say from where it counts positions. Nor does it divide by √d,
     which `position_logit: unscaled` leaves out. That is the same family of functions, but not the same to an optimizer.
     A step of Adam changes every weight by about the learning rate r, and so the unscaled logit by up to r · d through

@@ -254,7 +254,7 @@ class LocationSensitiveScore(AdditiveScore):
         self.remembers |= {"weights"}
 
     def looked_back(self, past: Past) -> Past:
-        """f (batch, queries, source_length, filters) in the place of the weights."""
+        """f (batch, queries, source_length, filters) instead of the weights."""
         assert past.weights is not None
         filtered = self.convolution(past.weights.flatten(0, 1).unsqueeze(1)).transpose(1, 2)
         return past._replace(weights=filtered.unflatten(0, past.weights.shape[:2]))

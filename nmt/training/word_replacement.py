@@ -1,4 +1,4 @@
-"""Random words in the place of some that the model reads in training, so that it learns to do without any one of them.
+"""Random words instead of some that the model reads in training, so that it learns to do without any one of them.
 
     x̃_i = x_i with probability 1 - p, and otherwise a word drawn uniformly from the vocabulary, x_i among them
 

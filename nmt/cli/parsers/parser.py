@@ -70,7 +70,7 @@ class Parser(argparse.ArgumentParser):
             after_unknown = name.startswith("-")
 
     def _instead(self, name: str, value: str) -> str:
-        """What to write in the place of the unknown option `name`, which was given `value`."""
+        """What to write instead of the unknown option `name`, which was given `value`."""
         options = [option for option in self._option_string_actions if option.startswith("--")]
         trains = "--set" in options
         if option := our_option(name) if trains else other_option(name, options):
