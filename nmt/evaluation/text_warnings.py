@@ -85,9 +85,13 @@ def normalized_warning(name: str, lines: Sequence[str], written: Sequence[str]) 
 
 
 def _other_form_warning(name: str, lines: Sequence[str], reference: str, right: Sequence[str]) -> list[str]:
-    """Warn about lines that have more characters in common with the reference's once both are normalized."""
+    """Warn about lines that differ in fewer characters from the reference's once both are normalized."""
     pairs = enumerate(zip(lines, right, strict=True), start=1)
-    others = [number for number, both in pairs if _in_common(*map(_nfkc, both)) > _in_common(*both)]
+    others = [
+        number
+        for number, both in pairs
+        if (normal := (_nfkc(both[0]), _nfkc(both[1]))) != both and _not_in_common(*normal) < _not_in_common(*both)
+    ]
     if not others or len(others) < OTHER_FORM * len(lines):
         return []
     message = (
@@ -103,12 +107,10 @@ def _nfkc(text: str) -> str:
     return text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)
 
 
-def _in_common(first: str, second: str) -> float:
-    """The share of characters that two lines have in common, 0 to 1, in whatever order and without spaces."""
-    first, second = "".join(first.split()), "".join(second.split())
-    if first == second:
-        return 1.0
-    return 2 * sum((Counter(first) & Counter(second)).values()) / (len(first) + len(second))
+def _not_in_common(first: str, second: str) -> int:
+    """How many characters of two lines the other one lacks, in whatever order and without spaces."""
+    here, there = (Counter("".join(text.split())) for text in (first, second))
+    return sum((here - there).values()) + sum((there - here).values())
 
 
 def _first_other_word(first: str, second: str) -> tuple[str, str] | None:

@@ -63,6 +63,12 @@ def test_another_form_of_unicode_is_warned_of(hypothesis: str, reference: str) -
     assert warned([*RAW * 20, hypothesis], [*RAW * 20, reference], tokenize="char") == []
 
 
+def test_what_both_sides_write_alike_is_no_other_form() -> None:
+    """Normalized, `…` has three characters more in common, and "." is another mark."""
+    assert warned(["Nun … dann."], ["So … jetzt, bald."], tokenize="char") == []
+    assert warned(["Gut…"], ["Gut."], tokenize="char") == []
+
+
 def test_what_a_model_cannot_write_is_warned_of() -> None:
     """With the first example; capitals and spaces do not count."""
     lines = ["Two  dogs", "A CAT", "470 m² of …", "½"]
