@@ -15,6 +15,7 @@ CACHE = tuple(f"tests/data/test_{name}.py" for name in ("sealed", "binarised", "
 # file → the test file that is its own, whose tests are run first, and all that have to do with it
 TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
     "nmt/ops/activations.py": ("tests/ops/test_activations.py", OPS),
+    "nmt/ops/chunks.py": ("tests/ops/test_loss.py", OPS),
     "nmt/ops/computing.py": ("tests/ops/test_computing.py", OPS),
     "nmt/ops/guidance.py": ("tests/ops/test_guidance.py", OPS),
     "nmt/ops/linear.py": ("tests/ops/test_computing.py", OPS),
