@@ -12,7 +12,7 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from nmt.cli.outputs import STANDARD, Files, check_outputs, check_writable, opened_for_writing, same_file
+from nmt.cli.outputs import STANDARD, Files, check_outputs, check_writable, opened_for_writing, same_among
 from nmt.cli.parsers.parser import option_name
 from nmt.decoding.text.alignment import SoftAlignment
 from nmt.errors import Checking, UserError, caught
@@ -83,9 +83,8 @@ def _check_folder(folder: Path, *, taken: Files) -> None:
     """Raise UserError unless pictures can be written to `folder`, or a folder of that name can be made."""
     if folder.exists() and not folder.is_dir():
         raise UserError(f"--plot-alignments {folder}: is a file, not a folder")
-    for option, path in taken:
-        if path is not None and same_file(folder, path):
-            raise UserError(f"--plot-alignments {folder}: is the file of {option}, too; give the folder another name")
+    if (other := same_among(taken, folder)) is not None:
+        raise UserError(f"--plot-alignments {folder}: is the file of {other[0]}, too; give the folder another name")
     place = folder if folder.is_dir() else folder.resolve().parent
     if not place.is_dir():
         raise UserError(f"--plot-alignments {folder}: there is no folder {folder.parent}")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.cli.common import run
-from nmt.cli.models import named, read_model_paths
+from nmt.cli.models import kept, read_model_paths
 from nmt.cli.options import missing, number_in
 from nmt.cli.outputs import check_outputs, failing_as, is_in_place
 from nmt.cli.parsers.average import PROGRAM, parser
@@ -60,7 +60,7 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
         weights = yield from _read_weights(options.weights, len(models))
     if options.output is not None and is_in_place(options.output):
         yield f"--output {options.output}: a model is a file; give a name"
-    yield from check_outputs({"--output": options.output}, others=named(models))
+    yield from check_outputs({"--output": options.output}, others=kept(models))
     return Request(models=models, weights=weights, output=Path(options.output or ""))
 
 

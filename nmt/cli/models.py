@@ -34,8 +34,8 @@ class Models:
 
     @property
     def files(self) -> Files:
-        """The files that no output may replace, with their options: those to read, and others of the models' runs."""
-        return [*named(self.paths), ("--shortlist", self.shortlist), *_of_runs(self.paths)]
+        """The files that no output may replace, with their options."""
+        return [*kept(self.paths), ("--shortlist", self.shortlist)]
 
     def load(self) -> "Translator":
         """Load the translator. Raises UserError if a file is damaged."""
@@ -82,17 +82,14 @@ def read_model_paths(paths: Sequence[Path] | None) -> Checking[list[Path]]:
     return models
 
 
-def _of_runs(models: Sequence[Path]) -> Files:
-    """What training has left in the folders of models."""
+def kept(models: Sequence[Path]) -> Files:
+    """What no output may replace, with options: model files, and what else training has left in their folders."""
     if not models:
         return []
-    from nmt.training.run_files import CONFIG, FILES, checkpoints
+    from nmt.training.run_files import CHECKPOINTS, CONFIG, LOG, removable
 
-    runs = dict.fromkeys(path.parent for path in models if (path.parent / CONFIG).is_file())
-    files = [file for run in runs for file in (*(run / name for name in FILES), *dict(checkpoints(run)).values())]
-    return [("a file of the model's run,", file) for file in files if file not in models]
-
-
-def named(paths: Sequence[Path]) -> Files:
-    """Model files with their options."""
-    return [("--model" if number == 1 else f"--model number {number}", path) for number, path in enumerate(paths, 1)]
+    names = ["--model", *(f"--model number {number}" for number in range(2, len(models) + 1))]
+    folders = dict.fromkeys(path.parent.parent if path.parent.name == CHECKPOINTS else path.parent for path in models)
+    runs = [folder for folder in folders if (folder / CONFIG).is_file()]
+    files = [file for run in runs for file in (run / CONFIG, run / LOG, *removable(run))]
+    return [*zip(names, models, strict=True), *(("a file of the model's run,", file) for file in files)]

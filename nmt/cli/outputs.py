@@ -45,9 +45,8 @@ def check_output(option: str, name: str, *, others: Files) -> None:
         raise UserError(f"{shown}: is a folder, not a file")
     if path.suffix.lower() == ".gz":
         raise UserError(f"{shown}: output is not compressed; give a name without {path.suffix}, and gzip the file then")
-    for other, taken in others:
-        if taken is not None and same_file(path, taken):
-            raise UserError(f"{shown}: would overwrite {other} {taken}; give another name")
+    if (other := same_among(others, path)) is not None:
+        raise UserError(f"{shown}: would overwrite {other[0]} {other[1]}; give another name")
     if is_in_place(name):
         return
     folder = path.resolve().parent
@@ -153,6 +152,10 @@ class _Output:
         return getattr(self._file, name)
 
 
-def same_file(path: Path, other: Path) -> bool:
-    """Whether two paths lead to one file, or will when it is there."""
+def same_among(others: Files, path: Path) -> tuple[str, Path] | None:
+    """The first of the others that is the file of this path, or will be when it is there, with its option."""
+    return next(((option, other) for option, other in others if other is not None and _same(path, other)), None)
+
+
+def _same(path: Path, other: Path) -> bool:
     return path.resolve() == other.resolve() or (path.exists() and other.exists() and path.samefile(other))

@@ -20,7 +20,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from nmt.cli.common import run
-from nmt.cli.models import named, read_model_paths
+from nmt.cli.models import kept, read_model_paths
 from nmt.cli.options import missing, read_count
 from nmt.cli.outputs import check_outputs, failing_as, is_in_place
 from nmt.cli.parsers.shortlist import MOST_PAIRS, PROGRAM, parser
@@ -71,7 +71,7 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
     most_frequent = (yield from read_count("--most-frequent", options.most_frequent, least=0)) or 0
     if options.output is not None and is_in_place(options.output):
         yield f"--output {options.output}: a shortlist is a file; give a name"
-    others = [*named(models), *(("--source", path) for path in sources), *(("--target", path) for path in targets)]
+    others = [*kept(models), *(("--source", path) for path in sources), *(("--target", path) for path in targets)]
     yield from check_outputs({"--output": options.output}, others=others)
     return Request(
         model=(models or [Path()])[0],

@@ -18,7 +18,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from nmt.cli.average import main as average
 from nmt.cli.parsers.translate import parser
+from nmt.cli.shortlist import main as shortlist
 from nmt.cli.translate import main
 from nmt.cli.translation_request import read_request
 from nmt.config.schema import Config
@@ -467,6 +469,16 @@ def test_no_other_file_of_the_run_is_overwritten(capsys, model: Path, source: Pa
         (message,) = complaints(capsys, "--model", run, "--input", source, "--output", file)
         assert f"would overwrite a file of the model's run, {file}; give another name" in message
         assert file.read_bytes() == b"precious"
+    shutil.copy(model, checkpoint := run / "checkpoints" / "update-00000008.safetensors")
+    for program, options in (
+        (main, ["--model", checkpoint, "--input", source]),
+        (average, ["--model", checkpoint, "--model", run]),
+        (shortlist, ["--model", checkpoint, "--source", source, "--target", source]),
+    ):
+        capsys.readouterr()
+        assert program([*map(str, options), "--output", str(files[1])]) == 2
+        assert f"would overwrite a file of the model's run, {files[1]}; give" in capsys.readouterr().err
+        assert files[1].read_bytes() == b"precious"
     assert main(["--model", str(run), "--input", str(source), "--output", str(run / "new.txt")]) == 0
 
 
