@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TextIO
 
 import torch
 
 from nmt import Translator, UserError
-from nmt.files import written_atomically
+from nmt.cli.outputs import check_output, opened_for_writing
 
 LINES = 2000  # in a task
 
@@ -34,29 +35,28 @@ def translate(lines: list[str]) -> list[str]:
     return [best.text for best, *_ in _translator.translate(lines)]
 
 
-def tasks(path: Path) -> Iterator[list[str]]:
-    with path.open(encoding="utf-8", newline="\n") as file:
-        while lines := [line.removesuffix("\n") for line in islice(file, LINES)]:
-            yield lines
+def tasks(file: TextIO) -> Iterator[list[str]]:
+    while lines := [line.removesuffix("\n") for line in islice(file, LINES)]:
+        yield lines
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    for name in ("--model", "--input", "--output"):
-        parser.add_argument(name, type=Path, required=True)
+    for name, kind in (("--model", Path), ("--input", Path), ("--output", str)):
+        parser.add_argument(name, type=kind, required=True)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     try:
-        if options.output.exists() and options.output.samefile(options.input):
-            parser.error(f"--output {options.output}: would overwrite --input")
+        check_output("--output", options.output, others=[("--input", options.input)])
         translator = Translator.load(options.model)
         with (
+            options.input.open(encoding="utf-8", newline="\n") as source,
             get_context("spawn").Pool(options.workers, initializer=begin, initargs=(translator,)) as pool,
-            written_atomically(options.output) as file,  # when all is translated
+            opened_for_writing(options.output) as file,  # which is there when all is translated
         ):
-            for translations in pool.imap(translate, tasks(options.input)):  # in order
-                file.writelines(f"{text}\n" for text in translations)
-    except (UserError, OSError) as problem:
+            for translations in pool.imap(translate, tasks(source)):  # in order
+                file.write("".join(f"{text}\n" for text in translations).encode("utf-8"))
+    except (UserError, OSError, ValueError) as problem:
         parser.error(str(problem))
 
 

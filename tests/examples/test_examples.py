@@ -46,8 +46,12 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
 
 @pytest.mark.slow
 def test_processes(task: Task) -> None:
+    aim = task.output.with_name("aim")
+    task.output.symlink_to(aim)
     task.python("processes.py", "--workers", 2)
     assert task.output.read_bytes() == task.expected
+    assert task.output.is_symlink()  # its target was written, as by nmt-translate
+    task.output.unlink()
 
 
 @pytest.mark.slow
