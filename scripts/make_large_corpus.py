@@ -25,7 +25,7 @@ from typing import IO
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find the package when run as a file
 
-from nmt.cli.parsers.parser import Parser
+from nmt.cli.parsers.parser import Parser, path_in
 from nmt.data.synthetic import make_pairs
 from nmt.errors import counted
 
@@ -124,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog="The same options give the same bytes. Existing files are not replaced unless --overwrite says so.",
     )
     parser.add_argument("--pairs", type=positive, metavar="N", help="training pairs; required")
-    parser.add_argument("--output", type=Path, metavar="DIR", help="where to write, created if missing; required")
+    parser.add_argument("--output", type=path_in, metavar="DIR", help="where to write, created if missing; required")
     parser.add_argument(
         "--seed", type=whole_number, default=1, help="another seed gives other pairs (default: %(default)s)"
     )
@@ -133,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
     parser.add_argument(
         "--captions",
-        type=Path,
+        type=path_in,
         default=CAPTIONS,
         metavar="DIR",
         help="folder with Multi30k's train.en and train.de from scripts/get_multi30k.py (default: %(default)s)",
@@ -146,15 +146,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (OSError, ValueError) as problem:
         parser.error(f"no captions in --captions ({problem}); fetch them with scripts/get_multi30k.py")
     files = {name: files_of(options.output, name, packed=options.gzip) for name in ("valid", "train")}
-    there = [path for paths in files.values() for path in paths if path.exists()]
-    if any(path.samefile(options.captions / f"train.{side}") for path in there for side in ("en", "de")):
-        parser.error(f"--output {options.output}: would overwrite the captions; give another folder")
-    if there and not options.overwrite:
-        names = ", ".join(path.name for path in there)
-        parser.error(f"--output {options.output}: has {names}; give another folder, or --overwrite to replace them")
-    parts += grammar_sentences(SENTENCES)
-    pairs = joined(parts, options.seed)
     try:
+        there = [path for paths in files.values() for path in paths if path.exists()]
+        if any(path.samefile(options.captions / f"train.{side}") for path in there for side in ("en", "de")):
+            parser.error(f"--output {options.output}: would overwrite the captions; give another folder")
+        if there and not options.overwrite:
+            names = ", ".join(path.name for path in there)
+            parser.error(f"--output {options.output}: has {names}; give another folder, or --overwrite to replace them")
+        parts += grammar_sentences(SENTENCES)
+        pairs = joined(parts, options.seed)
         options.output.mkdir(parents=True, exist_ok=True)
         for name, count in (("valid", options.valid), ("train", options.pairs)):
             write_pairs(pairs, count, files[name], packed=options.gzip)
