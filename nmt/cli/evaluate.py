@@ -40,7 +40,7 @@ from nmt.config.schema import AlignmentStep
 from nmt.errors import Checking, caught, checked, counted
 from nmt.evaluation.comet_scores import check_comet, load_comet
 from nmt.evaluation.comparison import Comparison, SentenceScores, compare
-from nmt.evaluation.metrics import TOKENIZERS, check_tokenizer, chosen_metrics
+from nmt.evaluation.metrics import TOKENIZERS, check_tokenizer, chosen_metrics, is_too_short
 from nmt.evaluation.tables import json_object, shown, table
 from nmt.evaluation.text_warnings import text_warnings
 
@@ -308,6 +308,13 @@ def _warnings(request: Request, systems: Mapping[str, Sequence[str]]) -> list[st
     warnings = text_warnings(
         _called("hypotheses", systems), _called("references", references), **request.scoring, metrics=request.metrics
     )
+    too_short = partial(is_too_short, tokenize=request.scoring["tokenize"])
+    if "bleu" in request.metrics and all(map(too_short, references.values())):  # or it is the system that is too short
+        warnings += [
+            f"no line of the {name} or the references has four words: BLEU is 0 by definition; chrF and TER tell more"
+            for name, lines in _called("hypotheses", systems).items()
+            if too_short(lines)
+        ]
     if request.comet is not None and len(references) > 1:
         warnings.append(f"COMET compares with one reference: here with {next(iter(references))}, the first")
     return warnings

@@ -104,6 +104,12 @@ def check_tokenizer(tokenize: str, name: str = "--tokenize") -> None:
     _bleu(tokenize, False, name)
 
 
+def is_too_short(lines: Sequence[str], *, tokenize: str) -> bool:
+    """Whether no line has the four words that BLEU counts together; of such hypotheses it is 0."""
+    bleu = _bleu(tokenize, False)
+    return not any(len(bleu.tokenizer(line.rstrip()).split()) >= bleu.max_ngram_order for line in lines)
+
+
 def corpus_scores(
     hypotheses: Sequence[str],
     references: Sequence[str],

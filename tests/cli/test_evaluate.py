@@ -120,6 +120,29 @@ def test_gzip_and_odd_separators_inside_a_line(files: Path, capsys: pytest.Captu
     assert "2 sentences" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("text", "more", "told"),
+    [
+        ("Two dogs.\nYes.\n", "", True),  # three tokens and two
+        ("Two dogs.\nYes.\n", "--metrics chrf", False),
+        ("Two dogs.\nYes, yes.\n", "", False),  # four
+        ("Two dogs.\nYes.\n", "--tokenize char", False),
+    ],
+)
+def test_lines_that_are_too_short_for_bleu(
+    files: Path, text: str, more: str, told: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Which is 0 then even if the hypotheses are the references."""
+    for name in ("hyp", "ref"):
+        (files / name).write_text(text, encoding="utf-8")
+    assert main(["--hypotheses", "hyp", "--reference", "ref", "--json", "-", *more.split()]) == 0
+    captured = capsys.readouterr()
+    warning = "nmt-eval: warning: no line of the hypotheses or the references has four words: BLEU is 0 by definition"
+    assert captured.err == (f"{warning}; chrF and TER tell more\n" if told else "")
+    if "chrf" not in more:
+        assert json.loads(captured.out)["bleu"]["score"] == pytest.approx(0 if told else 100)
+
+
 def test_warnings_go_to_standard_error(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "hyp").write_text("The c@@ at .\n\nYes .\n", encoding="utf-8")
 
