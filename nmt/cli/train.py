@@ -234,7 +234,7 @@ def _prepare(request: Request, log: Log) -> Prepared:
     is_new = request.origin is None or request.config.training.vocabulary == "new"
     vocabularies = None if request.origin is None or is_new else request.origin.vocabularies
     prepared = prepare(request.config, cache=request.cache, log=log, vocabularies=vocabularies)
-    for warning in _format_warnings(request.config, prepared.vocabularies.target):
+    for warning in (*_format_warnings(request.config, prepared.vocabularies.target), *_alignment_warnings(prepared)):
         log(f"warning: {warning}")
     for line in mixture(request.config.data.train, prepared.train.sizes):
         log(line)
@@ -259,6 +259,17 @@ def _format_warnings(config: Config, target: Subwords) -> Iterator[str]:
             option="training.validation.tokenize",
             cure="set subwords.joiner, or join the pieces",
         )
+
+
+def _alignment_warnings(prepared: Prepared) -> Iterator[str]:
+    """Messages about alignments that may be those of another corpus, or none: no pair has a link."""
+    effects = {
+        "data.train": (prepared.train, "training.guided_alignment has no effect"),
+        "data.valid": (prepared.valid, "there is no guided loss to measure"),
+    }
+    for key, (corpus, effect) in effects.items():
+        if corpus.report.aligned == 0:
+            yield f"{key}: the alignments have no link for any pair that is kept: {effect}; align the text again"
 
 
 def _fingerprint(prepared: Prepared) -> str:

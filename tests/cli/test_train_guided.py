@@ -108,6 +108,23 @@ def test_a_dry_run_tells_how_much_is_aligned(tmp_path: Path, guided: Path, train
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "lines", "told"),
+    [
+        ("train.align.gz", TRAINING_PAIRS, "data.train: {}training.guided_alignment has no effect"),
+        ("valid.align", 12, "data.valid: {}there is no guided loss to measure"),
+    ],
+)
+def test_alignments_without_a_link(
+    tmp_path: Path, guided: Path, train: Train, capsys: Capture, name: str, lines: int, told: str
+) -> None:
+    (tmp_path / name).write_text("\n" * lines)
+    assert train(guided, tmp_path / "run", "--dry-run") == 0
+    (warning,) = [line for line in capsys.readouterr().err.splitlines() if "the alignments have no link" in line]
+    expected = told.format("the alignments have no link for any pair that is kept: ")
+    assert warning == f"warning: {expected}; align the text again"
+
+
 @pytest.mark.parametrize("name", ["train.align.gz", "valid.align"])
 def test_mistakes_are_told_before_training(
     tmp_path: Path, guided: Path, train: Train, capsys: Capture, name: str
