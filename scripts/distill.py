@@ -26,7 +26,7 @@ from nmt.cli.options import missing
 from nmt.cli.outputs import check_outputs, opened_for_writing
 from nmt.cli.parsers.parser import Parser, path_in
 from nmt.config.schema import SentenceMetric, Tokenizer
-from nmt.data.corpus import read_lines
+from nmt.data.corpus import excerpt, read_lines
 from nmt.errors import Checking, UserError, checked
 from nmt.evaluation.metrics import TOKENIZERS, check_tokenizer
 from nmt.evaluation.sentence_scores import SentenceScore, sentence_score
@@ -36,6 +36,7 @@ BETWEEN = " ||| "
 TOKENIZE: Tokenizer = "13a"
 MOST_DIGITS = 18  # of the number of a source
 SCORE = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|inf)|nan")
+FEATURES = re.compile(r"\S+= -?[0-9]")  # what Moses writes between translation and score begins so: "LM0= -3.1 …"
 
 
 class Entry(NamedTuple):
@@ -67,6 +68,12 @@ def _entries(path: Path) -> Iterator[Entry]:
             raise UserError(
                 f"{path}, line {number}: is not of the form NUMBER{BETWEEN}TRANSLATION{BETWEEN}SCORE, which "
                 "nmt-translate writes with --n-best of 2 and more"
+            )
+        last = text.rpartition(BETWEEN)[2]
+        if last != text and FEATURES.match(last):
+            raise UserError(
+                f"{path}, line {number}: {excerpt(last)} looks like the features of Moses; leave only "
+                f"NUMBER{BETWEEN}TRANSLATION{BETWEEN}SCORE"
             )
         yield Entry(int(source), text, number)
 

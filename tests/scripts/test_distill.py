@@ -60,6 +60,11 @@ def test_case_may_be_ignored(distill: ModuleType, tmp_path: Path) -> None:
         (["a dog"], ["x"], "n-best, line 1: is not of the form NUMBER ||| TRANSLATION ||| SCORE"),
         (["0 ||| a dog"], ["x"], "n-best, line 1: is not of the form"),
         (["0 ||| a dog ||| LM0= -3"], ["x"], "n-best, line 1: is not of the form"),
+        (
+            ["0 ||| ein Hund ||| -1", "0 ||| ein ||| Hund ||| LM0= -3 TM0= -1 -2 ||| -0.4"],
+            ["x"],
+            "n-best, line 2: 'LM0= -3 TM0= -1 -2' looks like the features of Moses; leave only NUMBER ||| TRANSLATION",
+        ),
         (["0 ||| a ||| -1", "x ||| a ||| -1"], ["x", "y"], "n-best, line 2: is not of the form"),
         ([f"{'9' * 5000} ||| a ||| -1"], ["x"], "n-best, line 1: is not of the form"),
         (
