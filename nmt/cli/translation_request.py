@@ -29,6 +29,7 @@ from nmt.cli.parsers.parser import option_name
 from nmt.cli.parsers.translate import PROGRAM
 from nmt.cli.parts_request import MAIN, Options, PartsRequest, read_parts
 from nmt.cli.shard_request import read_shard, with_names_of
+from nmt.cli.standard_input import is_standard_input
 from nmt.data.corpus import old_line_ends, read_lines, returns_inside
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.text.glossary import Glossary, read_glossary
@@ -135,6 +136,10 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
             f"--flush has no effect with --output {options.output}, a file that appears when all is translated; leave "
             "one of them out"
         )
+    if source is None or is_standard_input(source):
+        for name in (*BESIDE, "glossary", "dictionary"):
+            if values[name] is not None and is_standard_input(values[name]):
+                yield f"--{name} {values[name]}: is standard input, which --input already reads; give a file"
     if source is None and sys.stdin is None:
         yield "standard input is closed; give --input FILE, or a text on standard input"
     parts = yield from read_parts(values, processes=team.size)

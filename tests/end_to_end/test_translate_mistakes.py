@@ -162,6 +162,28 @@ def test_files_of_another_length_than_standard_input(
     assert names(folder) == ["beside", "source"]
 
 
+@pytest.mark.parametrize("options", ["--prefix", "--constraints", "--glossary", "--replace-unknown --dictionary"])
+def test_standard_input_is_read_once(folder: Path, model: Path, options: str) -> None:
+    option = options.split()[-1]
+    told = f"nmt-translate: error: {option} /dev/stdin: is standard input, which --input already reads; give a file"
+    for source in ("-", "/dev/stdin"):
+        done = shell(model, f"--input {source} {options} /dev/stdin --output out", "printf 'a\\tdog\\n' | {}")
+        assert (done.returncode, done.stderr.decode().splitlines()) == (2, [told])
+    assert names(folder) == ["source"]
+
+
+def test_what_standard_input_may_serve_for(folder: Path, model: Path) -> None:
+    """Prefixes while --input is a file; or both, where it is redirected from a file, which is opened a second time."""
+    (folder / "blank").write_text("\n" * LINES, encoding="utf-8")
+    for options, around in (
+        ("--input source --prefix /dev/stdin --output out", "cat blank | {}"),
+        ("--prefix /dev/stdin --output out", "{} <blank"),
+    ):
+        done = shell(model, options, around)
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert len(whole_lines((folder / "out").read_bytes())) == LINES
+
+
 @pytest.mark.parametrize(
     ("option", "required", "expected"),
     [
