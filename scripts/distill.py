@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find the p
 from nmt.cli.common import run
 from nmt.cli.options import missing
 from nmt.cli.outputs import check_outputs, opened_for_writing
-from nmt.cli.parsers.parser import Parser, path_in
+from nmt.cli.parsers.parser import Parser
 from nmt.config.schema import SentenceMetric, Tokenizer
 from nmt.data.corpus import excerpt, read_lines
 from nmt.errors import Checking, UserError, checked
@@ -118,9 +118,9 @@ def _parser() -> Parser:
         "of the reference.",
     )
     parser.add_argument(
-        "--n-best", type=path_in, metavar="FILE", help="what nmt-translate --n-best wrote of the sources; required"
+        "--n-best", type=Path, metavar="FILE", help="what nmt-translate --n-best wrote of the sources; required"
     )
-    parser.add_argument("--reference", type=path_in, metavar="FILE", help="a translation for each source; required")
+    parser.add_argument("--reference", type=Path, metavar="FILE", help="a translation for each source; required")
     parser.add_argument("--output", metavar="FILE", help="where they go; - is standard output; required")
     parser.add_argument(
         "--metric",

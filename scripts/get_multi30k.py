@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find the package when run as a file
 
-from nmt.cli.parsers.parser import Parser, path_in
+from nmt.cli.parsers.parser import Parser
 
 PROGRAM = "get_multi30k.py"
 OUTPUT = Path(__file__).resolve().parent.parent / "data" / "multi30k"
@@ -185,7 +185,7 @@ def main(
     )
     parser.add_argument(
         "--output",
-        type=path_in,
+        type=Path,
         default=OUTPUT,
         metavar="DIR",
         help="folder to write to, created if missing (default: data/multi30k of this repository)",
@@ -193,7 +193,7 @@ def main(
     parser.add_argument(
         "--from",
         dest="folder",
-        type=path_in,
+        type=Path,
         metavar="FOLDER",
         help="read the files from FOLDER/raw and FOLDER/tok (plain or .gz) instead of the network, "
         "such as data/task1 of a clone of github.com/multi30k/dataset",

@@ -25,7 +25,7 @@ from typing import IO
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find the package when run as a file
 
-from nmt.cli.parsers.parser import Parser, path_in
+from nmt.cli.parsers.parser import Parser
 from nmt.data.synthetic import make_pairs
 from nmt.errors import counted
 
@@ -124,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         epilog="The same options give the same bytes. Existing files are not replaced unless --overwrite says so.",
     )
     parser.add_argument("--pairs", type=positive, metavar="N", help="training pairs; required")
-    parser.add_argument("--output", type=path_in, metavar="DIR", help="where to write, created if missing; required")
+    parser.add_argument("--output", type=Path, metavar="DIR", help="where to write, created if missing; required")
     parser.add_argument(
         "--seed", type=whole_number, default=1, help="another seed gives other pairs (default: %(default)s)"
     )
@@ -133,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
     parser.add_argument(
         "--captions",
-        type=path_in,
+        type=Path,
         default=CAPTIONS,
         metavar="DIR",
         help="folder with Multi30k's train.en and train.de from scripts/get_multi30k.py (default: %(default)s)",

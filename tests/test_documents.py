@@ -63,12 +63,7 @@ def test_commands_have_the_options_that_they_show(document: str, line: str) -> N
     program, *arguments = shlex.split(line, comments=True)
     if "--list-configs" in arguments:  # which would list them
         return
-    parser = PARSERS[program]
-    parser.times.clear()
-    known, unknown = parser.parse_known_args(arguments)
-    assert known is not None
-    assert not unknown, f"{document}: {line}"
-    assert set(parser.times.values()) <= {1}, f"{document}: {line}"
+    PARSERS[program].parse_args(arguments)  # which tells mistakes, and exits
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

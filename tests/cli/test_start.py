@@ -1,6 +1,8 @@
 """How commands begin and end: --help, --version, wrong options, the list of commands, and a reader that is gone."""
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +24,7 @@ from nmt.evaluation import comparison, metrics
 from nmt.training.distributed import PATIENCE
 from tests.random_model import save_random_model, text
 
+ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = tuple(COMMANDS)
 FULL = Path("/dev/full")  # a device of Linux on which every write fails as on a full disk
 HEAVY = {
@@ -111,8 +114,8 @@ def test_wrong_options_are_told_at_once_and_import_nothing_heavy(function: str) 
             "--threads: unknown; the environment sets the number of threads: OMP_NUM_THREADS=N nmt-translate …",
         ),
         (["--zebra\x1b[2J"], "--zebra\\x1b[2J: unknown; nmt-translate --help lists all options"),
-        (["--input", "one", "--input=two"], "--input: is given 2 times, but has one value"),
-        (["--prefix", ""], "argument --prefix: the path is empty"),
+        (["--input", "one", "--input=two"], "--input: is given 2 times; it takes one value"),
+        (["--prefix", ""], "--prefix: the path is empty"),
     ],
 )
 def test_a_wrong_option(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,6 +169,50 @@ def test_a_wrong_option_of_training(
         COMMANDS["nmt-train"].parser().parse_args(arguments)
     assert end.value.code == 2
     assert capsys.readouterr() == ("", f"nmt-train: error: {told}\n")
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments", "told"),
+    [
+        (
+            "nmt-translate",
+            ["--model", "", "--input", "", "--output=", "--prefix", "a", "--prefix", "a", "--zebra"],
+            [
+                "--model: the path is empty",
+                "--input: the path is empty",
+                "--output: the path is empty",
+                "--prefix: is given 2 times; it takes one value",
+                "--zebra: unknown; nmt-translate --help lists all options",
+            ],
+        ),
+        (
+            "nmt-eval",
+            ["--hypotheses", "a", "", "--runs", "b", "", "--json", ""],
+            ["--hypotheses: the path is empty", "--runs: the path is empty", "--json: the path is empty"],
+        ),
+        ("nmt-serve", ["--model", "", "--glossary="], ["--model: the path is empty", "--glossary: the path is empty"]),
+        (
+            "nmt-shortlist",
+            ["--source", "a", "b", "--source", "c", "--output", ""],
+            ["--source: is given 2 times; give all of them after one --source", "--output: the path is empty"],
+        ),
+    ],
+)
+def test_wrong_places(program: str, arguments: list[str], told: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        COMMANDS[program].parser().parse_args(arguments)
+    assert end.value.code == 2
+    assert capsys.readouterr().err == "\n  - ".join([f"{program}: {len(told)} problems:", *told]) + "\n"
+
+
+def test_later_settings_change_earlier_ones() -> None:
+    """What follows the image's name adds to the options of its Dockerfile."""
+    (entry_point,) = re.findall("^ENTRYPOINT (.+)$", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
+    program, *options = json.loads(entry_point)
+    parsed = COMMANDS[program].parser().parse_args([*options, "--host", "::", "--model", "/other", "--beam-size", "7"])
+    assert (parsed.host, parsed.model, parsed.beam_size) == ("::", ["/model", "/other"], "7")
+    twice = COMMANDS["nmt-translate"].parser().parse_args(["--beam-size", "5", "--beam-size", "7"])
+    assert twice.beam_size == "7"
 
 
 # -------------------------------------------------------------------------------------------------------------- nmt

@@ -1,6 +1,8 @@
 """The options of nmt-average."""
 
-from nmt.cli.parsers.parser import Parser, path_in
+from pathlib import Path
+
+from nmt.cli.parsers.parser import Parser
 
 PROGRAM = "nmt-average"
 
@@ -16,7 +18,7 @@ def parser() -> Parser:
     made.add_argument(
         "--model",
         action="append",
-        type=path_in,
+        type=Path,
         metavar="PATH",
         help="a model file, or a run folder (its best model); required, at least twice",
     )

@@ -1,8 +1,9 @@
 """The options of nmt-eval."""
 
 import argparse
+from pathlib import Path
 
-from nmt.cli.parsers.parser import Parser, path_in
+from nmt.cli.parsers.parser import Parser
 from nmt.cli.parsers.shared import (
     add_alignment_step_option,
     add_device_option,
@@ -57,7 +58,7 @@ def parser() -> Parser:
     )
     scored.add_argument(
         "--source",
-        type=path_in,
+        type=Path,
         metavar="FILE",
         help="text to translate with --model or --runs; what --comet reads, and what --report shows",
     )
@@ -65,7 +66,7 @@ def parser() -> Parser:
         "--reference",
         nargs="+",
         action="extend",
-        type=path_in,
+        type=Path,
         metavar="FILE",
         help="the right translations, line by line; required for a score of translations. Several files are several "
         "right translations of each line",
@@ -85,7 +86,7 @@ def parser() -> Parser:
     scoring.add_argument("--lowercase", action="store_true", help="ignore case in BLEU and chrF; TER always does")
     scoring.add_argument(
         "--comet",
-        type=path_in,
+        type=Path,
         metavar="FILE",
         help="compute COMET, too, with this model file, such as checkpoints/model.ckpt in the folder of a download; "
         "nothing is downloaded here. It needs --source and unbabel-comet: pip install 'nmt-toolkit[comet]'",
@@ -132,7 +133,7 @@ def parser() -> Parser:
     curves = made.add_argument_group("learning curves, instead of scores")
     curves.add_argument(
         "--curves",
-        type=path_in,
+        type=Path,
         nargs="+",
         metavar="RUN",
         help="run folders of nmt-train; their loss, perplexity and BLEU, by update and by minute, are drawn into "
@@ -150,14 +151,14 @@ def _add_report_options(group: argparse._ActionsContainer) -> None:
     )
     group.add_argument(
         "--training-text",
-        type=path_in,
+        type=Path,
         metavar="FILE",
         help="for --report: text of the target language, usually that of training, in which the words of the reference "
         "are counted to tell how rare they are (default: the reference itself)",
     )
     group.add_argument(
         "--attention-model",
-        type=path_in,
+        type=Path,
         metavar="PATH",
         help="for --report: the model whose attention is shown for translations that come from files (those that a "
         "model makes here show its own): what it looks at in --source when it is made to write them",
@@ -168,21 +169,21 @@ def _add_alignment_score_options(group: argparse._ActionsContainer) -> None:
     """Add the options for alignments alone; --output and --json serve translations, too."""
     group.add_argument(
         "--alignments",
-        type=path_in,
+        type=Path,
         metavar="FILE",
         help="word alignments to score or to combine, as nmt-translate and nmt-score write them: a line for each pair "
         "of sentences, source-target, counted from 0",
     )
     group.add_argument(
         "--gold-alignments",
-        type=path_in,
+        type=Path,
         metavar="FILE",
         help="the right alignments: s-t is a sure link, spt (or s?t) a possible one, counted from 0; with --report, "
         "those of --source and --reference, with which the attention of the models is compared",
     )
     group.add_argument(
         "--reverse-alignments",
-        type=path_in,
+        type=Path,
         metavar="FILE",
         help="alignments of the same sentences by a model of the other direction, as it writes them: its source is the "
         "target here",

@@ -4,10 +4,8 @@ import argparse
 import os
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any, NoReturn
 
 from nmt import __version__
@@ -17,16 +15,20 @@ from nmt.errors import UserError, nearest
 from nmt.other_names import are_threads, is_limit, other_option, our_keys, our_option
 
 _FEW = 3  # options that have one beginning in common
+_PLACES = ("FILE", "PATH", "DIR", "FOLDER", "MODEL", "RUN")  # how values are called that name a file or a folder
 
 
 class Parser(argparse.ArgumentParser):
-    """The options of the command `program`; none of them may be shortened, nor given a second value."""
+    """The options of the command `program`; none of them may be shortened.
+
+    Of several values the last one counts, as usual, so that what follows a script's options changes them. But a second
+    file or folder is refused, for the first would be ignored, and so is an empty one, as of a variable that is not set:
+    it would be the current folder.
+    """
 
     def __init__(self, program: str, *, description: str, epilog: str) -> None:
         super().__init__(prog=program, allow_abbrev=False, description=description, epilog=epilog)
-        self.times: Counter[str] = Counter()  # that options with one value were given
-        for name in (None, "store"):
-            self.register("action", name, _Once)
+        self._places: dict[argparse.Action, list[list[str]]] = {}  # the files and folders of options, time by time
         self.add_argument(
             "--version", action="version", version=f"{program} {__version__}", help="print the version and exit"
         )
@@ -34,17 +36,23 @@ class Parser(argparse.ArgumentParser):
     def parse_args(  # type: ignore[override]  # argparse's overloads are about the type of `namespace`
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> argparse.Namespace:
-        """The options in `args`, by default those of the process; ends it if something is wrong with their names."""
-        self.times.clear()
+        """The options in `args`, by default those of the process; ends it if something is wrong with their names,
+        or with their files and folders."""
+        self._places.clear()
         options, rest = self.parse_known_args(args, namespace)
-        repeated = [f"{name}: is given {n} times, but has one value" for name, n in self.times.items() if n > 1]
-        if problems := [*repeated, *self._unknown(rest)]:
+        if problems := [*self._misplaced(), *self._unknown(rest)]:
             self._refuse(*problems)
         return options
 
     def error(self, message: str) -> NoReturn:
         """End the process with `message`, argparse's, and without the list of all options."""
         self._refuse(message)
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """The value of an option, which argparse asks for whenever the option is given."""
+        if str(action.metavar).endswith(_PLACES):
+            self._places.setdefault(action, []).append(arg_strings)
+        return super()._get_values(action, arg_strings)
 
     def _print_message(self, message: str, file: Any = None) -> None:
         """Write a help text or the version as all else on standard output; argparse would be silent if that fails."""
@@ -55,6 +63,16 @@ class Parser(argparse.ArgumentParser):
 
     def _refuse(self, *messages: str) -> NoReturn:
         self.exit(2, f"{describe(self.prog, UserError(*messages))}\n")
+
+    def _misplaced(self) -> Iterator[str]:
+        """What is wrong with options that are files or folders, a line each."""
+        for action, places in self._places.items():
+            name = action.option_strings[-1]
+            if any("" in paths for paths in places):
+                yield f"{name}: the path is empty"
+            if len(places) > 1 and isinstance(action, argparse._StoreAction):
+                several = f"give all of them after one {name}" if action.nargs == "+" else "it takes one value"
+                yield f"{name}: is given {len(places)} times; {several}"
 
     def _unknown(self, rest: Sequence[str]) -> Iterator[str]:
         """What is wrong with the arguments that no option took, a line each."""
@@ -104,29 +122,6 @@ class Parser(argparse.ArgumentParser):
         if "--config" in self._option_string_actions and (is_file or word.endswith((".yaml", ".yml"))):
             return f"write --config {shlex.quote(word)}"
         return "give a value after its option's name"
-
-
-class _Once(argparse._StoreAction):
-    """Stores a value, and counts how often: the last of several would replace the others, such as an input."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: str | Sequence[Any] | None,
-        option_string: str | None = None,
-    ) -> None:
-        assert isinstance(parser, Parser)
-        parser.times[self.option_strings[-1]] += 1
-        super().__call__(parser, namespace, values, option_string)
-
-
-def path_in(text: str) -> Path:
-    """The path that an option is given; for argparse. An empty one, as of a variable that is not set, is none: it would
-    be the current folder."""
-    if not text:
-        raise argparse.ArgumentTypeError("the path is empty")
-    return Path(text)
 
 
 def say(text: str) -> None:

@@ -1,7 +1,9 @@
 """The options of nmt-score."""
 
+from pathlib import Path
+
 from nmt.cli.outputs import STANDARD
-from nmt.cli.parsers.parser import Parser, path_in
+from nmt.cli.parsers.parser import Parser
 from nmt.cli.parsers.shared import (
     add_alignment_options,
     add_alignment_step_option,
@@ -22,8 +24,8 @@ def parser() -> Parser:
         "line of any length is scored as a whole.",
     )
     add_model_option(made, "what scores, required")
-    made.add_argument("--source", type=path_in, metavar="FILE", help="text that was translated; required")
-    made.add_argument("--target", type=path_in, metavar="FILE", help="its translations, line by line; required")
+    made.add_argument("--source", type=Path, metavar="FILE", help="text that was translated; required")
+    made.add_argument("--target", type=Path, metavar="FILE", help="its translations, line by line; required")
     made.add_argument(
         "--output", default=STANDARD, metavar="FILE", help="where scores go; -: standard output (default)"
     )

@@ -1,6 +1,8 @@
 """The options of nmt-serve."""
 
-from nmt.cli.parsers.parser import Parser, path_in
+from pathlib import Path
+
+from nmt.cli.parsers.parser import Parser
 from nmt.cli.parsers.shared import (
     add_device_option,
     add_precision_option,
@@ -75,7 +77,7 @@ def parser() -> Parser:
     access = made.add_argument_group("access")
     access.add_argument(
         "--api-keys",
-        type=path_in,
+        type=Path,
         metavar="FILE",
         help="a file with an API key a line; only requests with one of them are translated (default: all are)",
     )

@@ -1,10 +1,11 @@
 """The options that several commands have, in groups."""
 
 import argparse
+from pathlib import Path
 from typing import Final
 
 from nmt.cli.common import DEVICES
-from nmt.cli.parsers.parser import option_names, path_in
+from nmt.cli.parsers.parser import option_names
 from nmt.cli.parsers.schema_keys import Key, keys_of
 
 END_LINKS: Final = "last"  # unless told otherwise
@@ -16,7 +17,7 @@ def add_model_option(group: argparse._ActionsContainer, what: str) -> None:
     group.add_argument(
         "--model",
         action="append",
-        type=path_in,
+        type=Path,
         metavar="PATH",
         help=f"{what}: a model file, or a run folder (its best model). Given several times, the models work together "
         "as an ensemble (see --ensemble); they need the same vocabularies, and the first one's configuration gives the "
@@ -50,7 +51,7 @@ def add_speed_options(group: argparse._ActionsContainer) -> None:
     add_precision_option(group)
     group.add_argument(
         "--shortlist",
-        type=path_in,
+        type=Path,
         metavar="FILE",
         help="write only the pieces that may translate those of a sentence, as nmt-shortlist has learned them, and "
         "those of its prefix and constraints: fewer to choose among, and a little different (default: all pieces)",
@@ -103,7 +104,7 @@ def add_unknown_word_options(group: argparse._ActionsContainer) -> None:
     )
     group.add_argument(
         "--dictionary",
-        type=path_in,
+        type=Path,
         metavar="FILE",
         help="for --replace-unknown: lines of source word, translation and, optionally, a weight, separated by tabs or "
         "spaces; of several entries for a word, the one with the largest weight counts, the first of equal ones",
@@ -145,7 +146,7 @@ def add_alignment_options(group: argparse._ActionsContainer) -> None:
     )
     group.add_argument(
         "--plot-alignments",
-        type=path_in,
+        type=Path,
         metavar="FOLDER",
         help="draw the attention between words: 000001.png for the first line (with its best translation, where there "
         "are several), and so on; none for a blank line. Needs matplotlib",

@@ -1,6 +1,8 @@
 """The options of nmt-shortlist."""
 
-from nmt.cli.parsers.parser import Parser, path_in
+from pathlib import Path
+
+from nmt.cli.parsers.parser import Parser
 
 PROGRAM = "nmt-shortlist"
 TRANSLATIONS, MOST_FREQUENT = 100, 100
@@ -19,16 +21,14 @@ def parser() -> Parser:
     made.add_argument(
         "--model",
         action="append",
-        type=path_in,
+        type=Path,
         metavar="PATH",
         help="whose subword models cut the text, required: a model file, or a run folder (its best model)",
     )
     made.add_argument(
-        "--source", nargs="+", type=path_in, metavar="FILE", help="text in the model's source language; required"
+        "--source", nargs="+", type=Path, metavar="FILE", help="text in the model's source language; required"
     )
-    made.add_argument(
-        "--target", nargs="+", type=path_in, metavar="FILE", help="its translations, file by file; required"
-    )
+    made.add_argument("--target", nargs="+", type=Path, metavar="FILE", help="its translations, file by file; required")
     made.add_argument("--output", metavar="FILE", help="where the shortlist goes, a .safetensors file; required")
     made.add_argument(
         "--translations",

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nmt.cli.parsers.parser import Parser, path_in
+from nmt.cli.parsers.parser import Parser
 
 PROGRAM = "nmt-synthetic"
 FOLDER = Path("data/synthetic")  # where the example configurations look for it
@@ -22,7 +22,7 @@ def parser() -> Parser:
     )
     made.add_argument(
         "--output",
-        type=path_in,
+        type=Path,
         default=FOLDER,
         metavar="DIR",
         help=f"where to write, made if missing (default: {FOLDER})",

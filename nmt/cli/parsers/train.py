@@ -1,9 +1,10 @@
 """The options of nmt-train."""
 
 import argparse
+from pathlib import Path
 
 from nmt.cli.common import DEVICES
-from nmt.cli.parsers.parser import Parser, path_in, say
+from nmt.cli.parsers.parser import Parser, say
 from nmt.examples import description, examples
 
 PROGRAM = "nmt-train"
@@ -21,7 +22,7 @@ def parser() -> Parser:
     )
     made.add_argument(
         "--config",
-        type=path_in,
+        type=Path,
         metavar="FILE",
         help="the configuration, required: a YAML file, or the name of an example, whose data are looked for in data/",
     )
@@ -34,7 +35,7 @@ def parser() -> Parser:
         dest="overrides",
         help="set a key of the configuration, such as model.decoder.hidden_size=512; may be given several times",
     )
-    made.add_argument("--output", type=path_in, metavar="DIR", help="the run folder (default: runs/<name>)")
+    made.add_argument("--output", type=Path, metavar="DIR", help="the run folder (default: runs/<name>)")
     made.add_argument("--resume", action="store_true", help="continue the run in the folder; start it if there is none")
     made.add_argument(
         "--overwrite",
@@ -44,7 +45,7 @@ def parser() -> Parser:
     )
     made.add_argument(
         "--init-from",
-        type=path_in,
+        type=Path,
         metavar="MODEL",
         help="fine-tune: start from a model file's or run folder's weights",
     )

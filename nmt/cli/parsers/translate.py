@@ -1,9 +1,10 @@
 """The options of nmt-translate."""
 
 import argparse
+from pathlib import Path
 
 from nmt.cli.outputs import STANDARD
-from nmt.cli.parsers.parser import Parser, path_in
+from nmt.cli.parsers.parser import Parser
 from nmt.cli.parsers.shared import (
     add_alignment_options,
     add_alignment_step_option,
@@ -57,14 +58,14 @@ def parser() -> Parser:
     add_sampling_options(made.add_argument_group("sampling"))
     made.add_argument(
         "--prefix",
-        type=path_in,
+        type=Path,
         metavar="FILE",
         help="for each line of the input a line with what its translation begins with, which may be empty. Its last "
         "word is complete, unless it ends with something other than a letter or digit",
     )
     made.add_argument(
         "--constraints",
-        type=path_in,
+        type=Path,
         metavar="FILE",
         help="for each line of the input a line with the phrases that its translations must contain, separated by "
         "tabs; it may be empty. The beam is shared out among hypotheses with more and fewer of their pieces, so it "
@@ -72,7 +73,7 @@ def parser() -> Parser:
     )
     made.add_argument(
         "--glossary",
-        type=path_in,
+        type=Path,
         metavar="FILE",
         help="lines of a term, a tab, and its translation: where the term occurs, as whole words, the translation must "
         "have it so, as with --constraints. Of terms at one place the longest counts; one that the model cannot write "
