@@ -244,6 +244,7 @@ def _prepare(request: Request, log: Log) -> Prepared:
 def _format_warnings(config: Config, target: Subwords) -> Iterator[str]:
     """Messages about references that BLEU, as validation computes it, cannot take apart as it should, or that no model
     with these subwords can write."""
+    tokenize = config.training.validation.tokenize
     corpora = {"validation references": config.data.valid}
     corpora |= {f"references of {watched.name}": watched for watched in config.data.watch}
     for name, files in corpora.items():
@@ -251,11 +252,13 @@ def _format_warnings(config: Config, target: Subwords) -> Iterator[str]:
         encoded = [target.encode(line) for line in lines]
         known = [place for place, ids in enumerate(encoded) if UNKNOWN not in ids]
         written = {place: target.decode(encoded[place]) for place in known}
-        yield from normalized_warning(name, lines, [written.get(place, line) for place, line in enumerate(lines)])
+        yield from normalized_warning(
+            name, lines, [written.get(place, line) for place, line in enumerate(lines)], tokenize
+        )
         yield from format_warnings(
             name,
             lines,
-            config.training.validation.tokenize,
+            tokenize,
             option="training.validation.tokenize",
             cure="set subwords.joiner, or join the pieces",
         )

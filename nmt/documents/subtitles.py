@@ -25,7 +25,7 @@ from nmt.errors import Checking, checked
 from nmt.pharaoh import Link
 
 LONGEST_GAP = 5.0  # seconds between two cues; after more a speaker seldom goes on with the sentence
-LONGEST_SENTENCE = 6  # cues; where no sentence ends for longer, as without punctuation, each is translated by itself
+LONGEST_SENTENCE = 6  # cues or rolling rows; where no sentence ends for longer, each is translated by itself
 MOST_ROLLED = 4  # rows that captions show at a time
 ROLLED_WITHIN = 0.05  # seconds after a cue in which captions roll on; what comes later was said again
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 UNKNOWN_MARKS = ("⁇", "<unk>")  # what stands in a translation for a piece that is in no vocabulary
+LARGEST_TABLE = 10**8  # pairs of places in two texts that are compared, a bit each
 
 Span = tuple[int, int]  # [start, stop) in a text
 
@@ -91,7 +92,9 @@ def common_subsequence(one: Sequence[str], other: Sequence[str]) -> list[tuple[i
     length[i][j] = length[i + 1][j + 1] + 1 if one[i] = other[j], else max(length[i + 1][j], length[i][j + 1]).
 
     A row of lengths is a number whose bits say where length[i][j] > length[i][j + 1], the last j first, so that a long
-    sentence takes few steps (Hyyrö, "Bit-Parallel LCS-length Computation Revisited", 2004).
+    sentence takes few steps (Hyyrö, "Bit-Parallel LCS-length Computation Revisited", 2004). They take a bit for each
+    pair of places; where more than LARGEST_TABLE are left between a common beginning and a common end, none is looked
+    for there.
     """
     begin, end = 0, 0
     shorter = min(len(one), len(other))
@@ -100,6 +103,8 @@ def common_subsequence(one: Sequence[str], other: Sequence[str]) -> list[tuple[i
     while end < shorter - begin and one[-1 - end] == other[-1 - end]:
         end += 1
     rows, columns = one[begin : len(one) - end], other[begin : len(other) - end]
+    if len(rows) * len(columns) > LARGEST_TABLE:
+        rows = columns = ()
     bits: dict[str, int] = {}  # where each token stands
     for place, token in enumerate(reversed(columns)):
         bits[token] = bits.get(token, 0) | 1 << place

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
-from nmt.evaluation.metrics import USUAL
+from nmt.evaluation.metrics import METRICS, USUAL
 
 SUSPICIOUS_SHARE = 0.2  # of the lines
 OTHER_FORM = 0.02  # of the lines, with characters that another normalization of Unicode makes; 0.8% of WMT news at most
@@ -30,6 +30,7 @@ MOST = 10  # of these to a space, in text that is cut into words
 FEWEST = 4  # of these in a line, on average: shorter ones may be single words
 BY_SPACES = ("13a", "intl", "none")  # tokenizers for which words are what spaces separate
 AGAIN = ("13a", "intl", "flores200")  # those to which tokenized text is another text, not only by its entities
+NORMALIZING = "flores200"  # the tokenizer with which BLEU normalizes text itself, as NFKC
 UNTOKENIZED = re.compile(r"\w(?:[.,!?](?:\s|$)|[。、,!?])")
 
 
@@ -59,14 +60,14 @@ def text_warnings(
                 "error; --lowercase ignores case"
             )
         for reference, right in references.items():
-            warnings += _other_form_warning(name, lines, reference, right)
+            warnings += _other_form_warning(name, lines, reference, right, _counting_forms(tokenize, metrics))
         if "ter" in metrics:
             longest = [max(right, key=_words) for right in zip(*references.values(), strict=True)]
             warnings += _slow_lines(lines, longest)
     return [*dict.fromkeys(warnings)]
 
 
-def normalized_warning(name: str, lines: Sequence[str], written: Sequence[str]) -> list[str]:
+def normalized_warning(name: str, lines: Sequence[str], written: Sequence[str], tokenize: str) -> list[str]:
     """Warn about references `lines` that a model cannot write: what becomes of each is in `written`.
 
     Neither capitals, which have an option of their own, nor the number of spaces count.
@@ -76,16 +77,30 @@ def normalized_warning(name: str, lines: Sequence[str], written: Sequence[str]) 
     if not others or len(others) < OTHER_FORM * len(lines):
         return []
     number, there, here = others[0]
+    counting = _counting_forms(tokenize, USUAL)[0]
     message = (
         f"{len(others) / len(lines):.0%} of the {name} have characters that the model cannot write, as its subword "
-        f"model normalizes them (line {number}: {here!r} instead of {there!r}): BLEU counts them as errors, however "
-        "good the translation; set subwords.normalisation to identity for a new subword model, or normalize the text"
+        f"model normalizes them (line {number}: {here!r} instead of {there!r}): {counting} counts them as errors, "
+        "however good the translation; set subwords.normalisation to identity for a new subword model, or normalize "
+        "the text"
     )
     return [message]
 
 
-def _other_form_warning(name: str, lines: Sequence[str], reference: str, right: Sequence[str]) -> list[str]:
-    """Warn about lines that differ in fewer characters from the reference's once both are normalized."""
+def _counting_forms(tokenize: str, metrics: Sequence[str]) -> list[str]:
+    """The titles of those among the metrics to which characters in another form of Unicode are other characters."""
+    return [METRICS[name].title for name in metrics if name != "bleu" or tokenize != NORMALIZING]
+
+
+def _other_form_warning(
+    name: str, lines: Sequence[str], reference: str, right: Sequence[str], counting: Sequence[str]
+) -> list[str]:
+    """Warn about lines that differ in fewer characters from the reference's once both are normalized.
+
+    `counting`: the metrics to which that matters.
+    """
+    if not counting:
+        return []
     pairs = enumerate(zip(lines, right, strict=True), start=1)
     others = [
         number
@@ -94,11 +109,12 @@ def _other_form_warning(name: str, lines: Sequence[str], reference: str, right: 
     ]
     if not others or len(others) < OTHER_FORM * len(lines):
         return []
+    counts = f"{' and '.join(counting)} {'counts' if len(counting) == 1 else 'count'}"
     message = (
         f"{len(others) / len(lines):.0%} of the {name} have characters that the {reference} have in another form of "
         f"Unicode (the first is line {others[0]}), such as accents in one code with the letter or in two, or wide "
-        "digits: all metrics count them as errors; normalize both in the same way, as nmt-train's "
-        "subwords.normalisation does for what a model writes"
+        f"digits, which {counts} as errors; normalize both in the same way, as nmt-train's subwords.normalisation does "
+        "for what a model writes"
     )
     return [message]
 

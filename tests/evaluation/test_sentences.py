@@ -78,6 +78,17 @@ def test_common_subsequences_are_longest() -> None:
         assert all(a < c and b < d for (a, b), (c, d) in pairwise(pairs))
 
 
+def test_a_comparison_that_would_fill_the_memory_is_none() -> None:
+    """10,001 tokens in both take more than 10⁸ bits; what both begin and end with does not count."""
+    for size, is_compared in ((10_000, True), (10_001, False)):
+        one, other = "x" + "ab" * size, "y" + "bc" * size
+        one, other = (f"((({text[:size]})" for text in (one, other))
+        pairs = common_subsequence(one, other)
+        assert pairs[:3] == [(0, 0), (1, 1), (2, 2)]
+        assert pairs[-1] == (size + 3, size + 3)
+        assert (len(pairs) > 4) == is_compared
+
+
 def test_words_that_differ() -> None:
     translations = ["Ein Hund läuft.", "Der Hund rennt."]
     references = ["Ein Hund rennt schnell."]
