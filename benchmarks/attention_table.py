@@ -32,8 +32,9 @@ from benchmarks.attention_report import LENGTH_ROWS, Lengths, Scored, complete, 
 from benchmarks.attention_rows import CHOICES, ORDERS, ROWS, chosen
 from benchmarks.attention_tasks import ROOT, Task, Training, plan
 from benchmarks.length_buckets import bleu_by_bucket, buckets, plot
-from nmt.cli.common import DEVICES, choose_device, run
+from nmt.cli.common import run
 from nmt.data.corpus import read_lines
+from nmt.devices import DEVICES, choose_device
 from nmt.errors import UserError
 from nmt.files import written_atomically
 

@@ -26,9 +26,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find its n
 
 from benchmarks.reference_task import Task, add_task_options, chosen_task, positive
 from benchmarks.train_speed import wait_for
-from nmt.cli.common import choose_device, run
+from nmt.cli.common import run
 from nmt.config import Config
 from nmt.data.batching import make_batch
+from nmt.devices import choose_device
 from nmt.models.combinations import model_problems
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.symbols import PIECES

@@ -29,10 +29,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find its n
 
 from benchmarks.in_turn import MEBIBYTE, add_rival_options, compare, own_peak_resident_mib, run_command
 from benchmarks.reference_task import Task, add_task_options, chosen_task, positive
-from nmt.cli.common import choose_device, run
+from nmt.cli.common import run
 from nmt.config import Config
 from nmt.data.batching import batches, plan_epoch
 from nmt.data.preparation import Prepared, prepare
+from nmt.devices import choose_device
 from nmt.models.combinations import model_problems
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model

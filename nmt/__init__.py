@@ -1,7 +1,7 @@
 """Neural machine translation with recurrent encoder-decoders and attention.
 
-Programs start with `from nmt import Translator`. Importing the package itself imports nothing, not even PyTorch; the
-names in `__all__` are loaded on first use.
+Programs start with `from nmt import Translator`, or `train`. Importing the package itself imports nothing, not even
+PyTorch; the names in `__all__` are loaded on first use.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nmt.decoding.translator import Translation, TranslationOptions, Translator
     from nmt.errors import UserError
+    from nmt.experiment.training import Trained, train
 
 __version__ = "0.1.0"
-__all__ = ["Translation", "TranslationOptions", "Translator", "UserError"]
+__all__ = ["Trained", "Translation", "TranslationOptions", "Translator", "UserError", "train"]
 
 
 def __getattr__(name: str) -> Any:
@@ -19,6 +20,10 @@ def __getattr__(name: str) -> Any:
         from nmt.decoding import translator
 
         return getattr(translator, name)
+    if name in ("Trained", "train"):
+        from nmt.experiment import training
+
+        return getattr(training, name)
     if name == "UserError":
         from nmt.errors import UserError
 

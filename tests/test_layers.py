@@ -19,12 +19,12 @@ PACKAGE = ROOT / "nmt"
 
 LAYERS = (  # from the bottom up; a name stands for a folder or a single module of nmt/
     ("errors", "examples", "files", "other_names", "symbols"),
-    ("config", "pharaoh", "tensor_file"),
+    ("config", "devices", "pharaoh", "tensor_file"),
     ("jobs",),
     ("data", "evaluation", "ops"),
     ("models",),
     ("decoding", "training"),
-    ("documents",),
+    ("documents", "experiment"),
     ("serving",),
     ("cli",),
     ("__main__",),

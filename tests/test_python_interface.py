@@ -9,6 +9,7 @@ import pytest
 import nmt
 from nmt.decoding.translator import Translation, TranslationOptions, Translator
 from nmt.errors import UserError
+from nmt.experiment.training import Trained, train
 from tests.known_model import save_known_model
 
 README = Path(__file__).resolve().parent.parent / "README.md"
@@ -21,7 +22,9 @@ def test_what_the_package_offers() -> None:
     assert nmt.Translation is Translation
     assert nmt.TranslationOptions is TranslationOptions
     assert nmt.UserError is UserError
-    assert set(nmt.__all__) == {"Translation", "TranslationOptions", "Translator", "UserError"}
+    assert nmt.train is train
+    assert nmt.Trained is Trained
+    assert set(nmt.__all__) == {"Trained", "Translation", "TranslationOptions", "Translator", "UserError", "train"}
     with pytest.raises(AttributeError, match="module 'nmt' has no attribute 'Transformer'"):
         nmt.Transformer  # noqa: B018
 

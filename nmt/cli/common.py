@@ -1,4 +1,4 @@
-"""What all commands share: how errors and a lack of memory end a program, and the choice of a device."""
+"""What all commands share: how errors end a program."""
 
 import errno
 import os
@@ -6,18 +6,12 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from nmt.cli.outputs import abandon_standard_output
 from nmt.errors import ToldElsewhere, UserError
 from nmt.jobs import stopping
 
-if TYPE_CHECKING:
-    import torch
-
-DEVICES = ("auto", "cpu", "cuda")
 TELLING = 5.0  # seconds that another process gets to tell a mistake
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # characters, except line ends
 
@@ -68,29 +62,3 @@ def describe(program: str, error: UserError) -> str:
         return f"{program}: error: {messages[0]}"
     lines = "\n".join(f"  - {message}" for message in messages)
     return f"{program}: {len(messages)} problems:\n{lines}"
-
-
-@contextmanager
-def enough_memory(advice: str, *, what: str = ", even for one sentence by itself") -> Iterator[None]:
-    """Turn a failed allocation in the block, or in the decorated function, into a UserError with advice."""
-    try:
-        yield
-    except (MemoryError, RuntimeError) as error:
-        from nmt.ops.memory import out_of_memory  # only here: a command that fails otherwise does not need PyTorch
-
-        if not out_of_memory(error):
-            raise
-        raise UserError(f"not enough memory{what}: {advice}") from error
-
-
-def choose_device(name: str) -> "torch.device":
-    """The device for "auto", "cpu" or "cuda". Raises UserError if there is none."""
-    if name not in DEVICES:
-        raise UserError(f"--device {name}: unknown; choose one of {', '.join(DEVICES)}")
-    import torch  # only here: it takes a second, and scoring a file does not need it
-
-    if name == "cuda" and not torch.cuda.is_available():
-        raise UserError("--device cuda: no CUDA device can be used on this machine; give --device cpu, or auto")
-    if name == "cuda" or (name == "auto" and torch.cuda.is_available()):
-        return torch.device("cuda")
-    return torch.device("cpu")

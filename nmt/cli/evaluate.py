@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from nmt.cli.common import enough_memory, run
+from nmt.cli.common import run
 from nmt.cli.evaluate_alignments import (
     ABOUT_ALIGNMENTS,
     evaluate_alignments,
@@ -43,6 +43,7 @@ from nmt.evaluation.comparison import Comparison, SentenceScores, compare
 from nmt.evaluation.metrics import TOKENIZERS, check_tokenizer, chosen_metrics, is_too_short
 from nmt.evaluation.tables import json_object, shown, table
 from nmt.evaluation.text_warnings import text_warnings
+from nmt.ops.memory import enough_memory
 
 if TYPE_CHECKING:
     import torch

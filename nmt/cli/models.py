@@ -10,10 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from nmt.cli.common import choose_device
 from nmt.cli.outputs import Files
 from nmt.cli.parsers.shared import PRECISIONS
 from nmt.config.schema import EnsembleName
+from nmt.devices import choose_device
 from nmt.errors import Checking, caught, nothing_at
 
 if TYPE_CHECKING:

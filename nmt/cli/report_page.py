@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from nmt.cli.common import enough_memory
 from nmt.cli.evaluate_report import ReportRequest
 from nmt.cli.outputs import write_text
 from nmt.config.schema import AlignmentStep
@@ -20,6 +19,7 @@ from nmt.evaluation.page.attention import packed
 from nmt.evaluation.page.contents import LISTED, contents
 from nmt.evaluation.page.render import page
 from nmt.evaluation.page.texts import shown
+from nmt.ops.memory import enough_memory
 
 if TYPE_CHECKING:
     from nmt.decoding.scoring import Scored

@@ -20,7 +20,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs
-from nmt.cli.common import enough_memory, run
+from nmt.cli.common import run
 from nmt.cli.models import Models, read_models
 from nmt.cli.options import missing, read_alignment_step, read_decoding_value, read_end_links
 from nmt.cli.outputs import STANDARD, check_outputs, opened_for_writing, write_text
@@ -30,6 +30,7 @@ from nmt.data.corpus import check_corpora, read_pairs
 from nmt.decoding.scoring import score
 from nmt.errors import Checking, caught, checked, counted
 from nmt.ops.loss import perplexity
+from nmt.ops.memory import enough_memory
 
 MEMORY = "shorten the longest lines, or score on another machine"
 

@@ -21,13 +21,14 @@ from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
 
-from nmt.cli.common import enough_memory, run
+from nmt.cli.common import run
 from nmt.cli.models import Models, read_models
 from nmt.cli.options import MOST, missing, number_in, read_count, read_how, read_whole
 from nmt.cli.parsers.parser import option_name
 from nmt.cli.parsers.serve import COUNTS, PROGRAM, parser
 from nmt.decoding.text.glossary import Glossary, read_glossary
 from nmt.errors import Checking, UserError, caught, checked
+from nmt.ops.memory import enough_memory
 from nmt.serving.languages import Pair
 from nmt.serving.limits import Limits
 

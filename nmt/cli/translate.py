@@ -19,7 +19,7 @@ from typing import Any
 from tqdm import tqdm
 
 from nmt.cli.alignment_outputs import FILES, AlignmentOutputs
-from nmt.cli.common import enough_memory, run
+from nmt.cli.common import run
 from nmt.cli.long_lines import LongLines
 from nmt.cli.outputs import opened_for_writing, write_text
 from nmt.cli.parsers.translate import PROGRAM, parser
@@ -38,6 +38,7 @@ from nmt.jobs.in_parts import translate_in_parts
 from nmt.jobs.resuming import Job, remove_idle
 from nmt.jobs.shards import merge
 from nmt.jobs.team import Team, told_by_the_first
+from nmt.ops.memory import enough_memory
 
 MEMORY = "lower --beam-size or --n-best, or shorten the longest lines of the input"
 

@@ -225,9 +225,13 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
-def write_yaml(value: Any) -> str:
-    """Write plain values in the order of their keys; `read_yaml` reads back equal values."""
+def write_yaml(value: Any, *, on_one_line: bool = False) -> str:
+    """Write plain values in the order of their keys; `read_yaml` reads back equal values.
+
+    With `on_one_line`, `{lists: [1, 2]}` is how sections and lists are written.
+    """
     options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 1_000_000}
+    options["default_flow_style"] = on_one_line
     with suppress(UnicodeEncodeError):  # by a lone surrogate, which stands for a byte of a path that is not UTF-8
         text: str = yaml.dump(value, Dumper=_QuickWriter, **options)
         if "\\U" not in text:

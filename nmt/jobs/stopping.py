@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any
 
@@ -48,8 +49,11 @@ class StopRequest:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Handle signals in the block, and restore the former handlers after it."""
-        for number in WORDS:
+        """Handle signals in the block, and restore the former handlers after it.
+
+        In another thread than the main one, where Python handles no signals, there is nothing to handle.
+        """
+        for number in WORDS if current_thread() is main_thread() else ():
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # what nohup asks for
                 self._former[number] = signal.signal(number, self._handle)
         try:

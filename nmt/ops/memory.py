@@ -1,9 +1,13 @@
-"""Allocations that fail, and work that is done in halves until the memory holds it. It knows nothing of the work."""
+"""Allocations that fail, and work that is done in halves until the memory holds it. It knows nothing of the work.
 
-from collections.abc import Callable, Sequence
+PyTorch is imported late: a command that fails otherwise does not need it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
-import torch
+from nmt.errors import UserError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -11,10 +15,23 @@ Result = TypeVar("Result")
 
 def out_of_memory(error: BaseException) -> bool:
     """Whether an allocation failed, on a GPU or (PyTorch has no class for it) in main memory."""
+    import torch
+
     if isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
         return True
     texts = ("can't allocate memory", "Storage size calculation overflowed", "STATUS_ALLOC_FAILED")
     return isinstance(error, RuntimeError) and any(text in str(error) for text in texts)
+
+
+@contextmanager
+def enough_memory(advice: str, *, what: str = ", even for one sentence by itself") -> Iterator[None]:
+    """Turn a failed allocation in the block, or in the decorated function, into a UserError with advice."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
+        raise UserError(f"not enough memory{what}: {advice}") from error
 
 
 def in_halves(work: Callable[[Sequence[Item]], Sequence[Result]], batch: Sequence[Item]) -> list[Result]:
@@ -28,6 +45,8 @@ def in_halves(work: Callable[[Sequence[Item]], Sequence[Result]], batch: Sequenc
         if not out_of_memory(error) or len(batch) < 2:
             raise
     # Here the error is gone, and with it the tensors of the calls that it came through.
+    import torch
+
     torch.cuda.empty_cache()  # where no GPU is used it does nothing
     middle = len(batch) // 2
     return in_halves(work, batch[:middle]) + in_halves(work, batch[middle:])

@@ -9,8 +9,8 @@ import pytest
 import torch
 import yaml
 
-from nmt.cli import validation_metrics
 from nmt.cli.train import main
+from nmt.experiment import validation
 from tests.conftest import data_section
 
 NOUNS = {"dog": "Hund", "cat": "Kater", "man": "Mann", "boy": "Junge", "bird": "Vogel", "horse": "Hengst"}
@@ -111,7 +111,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory, tiny: Path, train: Train) 
 
 def stop_at_validation(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """Have a training stopped, as if by Ctrl-C, where its validation of that number begins."""
-    original, calls = validation_metrics.corpus_loss, []
+    original, calls = validation.corpus_loss, []
 
     def stopping(*arguments: Any) -> dict[str, float]:
         calls.append(1)
@@ -119,4 +119,4 @@ def stop_at_validation(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
             raise KeyboardInterrupt
         return original(*arguments)
 
-    monkeypatch.setattr(validation_metrics, "corpus_loss", stopping)
+    monkeypatch.setattr(validation, "corpus_loss", stopping)

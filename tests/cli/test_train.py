@@ -16,11 +16,11 @@ import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from nmt.cli import validation_metrics
-from nmt.cli.logs import logging_to
 from nmt.cli.train import main
 from nmt.config import parse_config
 from nmt.evaluation.metrics import METRICS, Metric
+from nmt.experiment import validation
+from nmt.experiment.logs import logging_to
 from nmt.models.model_file import load_model
 from nmt.training.checkpoint import read_state
 from tests.cli.conftest import PIECES, stop_at_validation
@@ -208,7 +208,7 @@ def scripted_losses(monkeypatch: pytest.MonkeyPatch, *values: float) -> None:
         loss = next(script)
         return {"loss": loss, "perplexity": 2.718281828**loss}
 
-    monkeypatch.setattr(validation_metrics, "corpus_loss", scripted)
+    monkeypatch.setattr(validation, "corpus_loss", scripted)
 
 
 @pytest.mark.parametrize(("average", "wins"), [(0.5, True), (1.0, False), (9.0, False)])
@@ -448,7 +448,7 @@ def test_the_command(tmp_path: Path, tiny: Path) -> None:
 
 def interrupt_at(monkeypatch: pytest.MonkeyPatch, number: int, action: Callable[[], None]) -> None:
     """Do something at the beginning of the `number`-th validation, counted from 1."""
-    original, calls = validation_metrics.corpus_loss, []
+    original, calls = validation.corpus_loss, []
 
     def counted(*arguments: Any) -> dict[str, float]:
         calls.append(1)
@@ -456,7 +456,7 @@ def interrupt_at(monkeypatch: pytest.MonkeyPatch, number: int, action: Callable[
             action()
         return original(*arguments)
 
-    monkeypatch.setattr(validation_metrics, "corpus_loss", counted)
+    monkeypatch.setattr(validation, "corpus_loss", counted)
 
 
 @pytest.mark.parametrize("limit", [10, 20_000])

@@ -41,7 +41,7 @@ def test_memory_that_does_not_hold_validation(
     def short_of_memory(*_: object) -> None:
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 12345 bytes.")
 
-    monkeypatch.setattr("nmt.cli.validation_metrics.corpus_loss", short_of_memory)
+    monkeypatch.setattr("nmt.experiment.validation.corpus_loss", short_of_memory)
     for more in ([], ["training.validation.beam_size=3"]):
         assert train(tiny, tmp_path / "run", *more) == 2
         said = complaint(capsys)
@@ -118,7 +118,7 @@ def test_a_loss_that_rises_from_the_best_is_no_failure(
 ) -> None:
     """As it does when a model learns its corpus by heart: only guessing is compared with, 2 × ln 100 = 9.21."""
     script = iter((2.0, 4.0, 6.0, 9.0, 9.0))
-    monkeypatch.setattr("nmt.cli.validation_metrics.corpus_loss", lambda *_: {"loss": next(script), "perplexity": 9.0})
+    monkeypatch.setattr("nmt.experiment.validation.corpus_loss", lambda *_: {"loss": next(script), "perplexity": 9.0})
     assert train(tiny, tmp_path / "run", "training.max_epochs=5") == 0
 
 

@@ -408,14 +408,14 @@ def test_a_start_that_was_killed_is_begun_again(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("nmt.cli.train.prepare", killed)
+        patch.setattr("nmt.experiment.training.prepare", killed)
         assert train(short, output, "--init-from", trained) == 130
     assert sorted(path.name for path in output.iterdir()) == [
         *(".lock", "checkpoints", "config.yaml", "init_from.safetensors", "train.log")
     ]
     other = trained / "checkpoints" / "update-00000018.safetensors"
     with monkeypatch.context() as patch:
-        patch.setattr("nmt.cli.train.prepare", killed)
+        patch.setattr("nmt.experiment.training.prepare", killed)
         assert train(short, output, "--resume", "--init-from", other) == 130
     assert (output / "init_from.safetensors").read_bytes() == other.read_bytes()
     assert train(short, output, "--resume", "training.max_updates=1") == 0

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.cli.training_candidates import build_candidates
 from nmt.config.schema import Config
 from nmt.data.batching import Batch, make_batch
 from nmt.data.subwords import Vocabularies
 from nmt.evaluation.sentence_scores import sentence_score
+from nmt.experiment.candidates import build_candidates
 from nmt.models.model_file import load_model, rebuild
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.update import UpdateResult, update

@@ -329,7 +329,7 @@ def test_a_file_replaced_while_it_is_prepared_leaves_nothing_of_it(
 def test_a_file_replaced_before_it_is_read_for_validation(made: tuple[Path, list[Any]], folder: Path) -> None:
     import torch
 
-    from nmt.cli.validation_metrics import build_validation
+    from nmt.experiment.validation import build_validation
 
     prepared, path = run(folder), folder / "valid.de"
     before = path.read_bytes()

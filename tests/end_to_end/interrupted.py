@@ -6,7 +6,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from nmt.cli import validation_metrics
+from nmt.experiment import validation
 from tests.torture.operations import Operation, Operations
 
 DIED = 137  # as by kill -9
@@ -29,7 +29,7 @@ def die_at(number: int | None, counted: Path) -> None:
 
 def wait_in_validation(number: int, telling: Connection) -> None:
     """Within the `number`-th validation say so, and wait for what comes."""
-    original, calls = validation_metrics.corpus_loss, []
+    original, calls = validation.corpus_loss, []
 
     def waiting(*arguments: Any) -> dict[str, float]:
         calls.append(1)
@@ -39,4 +39,4 @@ def wait_in_validation(number: int, telling: Connection) -> None:
                 time.sleep(0.01)
         return original(*arguments)
 
-    validation_metrics.corpus_loss = waiting
+    validation.corpus_loss = waiting

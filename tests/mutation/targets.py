@@ -50,7 +50,7 @@ TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
     "nmt/training/scheduled_sampling.py": ("tests/training/test_scheduled_sampling.py", OBJECTIVES),
     "nmt/training/update.py": ("tests/training/test_update.py", OBJECTIVES),
     "nmt/training/word_replacement.py": ("tests/training/test_word_replacement.py", OBJECTIVES),
-    "nmt/cli/training_candidates.py": (
+    "nmt/experiment/candidates.py": (
         "tests/cli/test_train_minimum_risk.py",
         ("tests/cli/test_train_minimum_risk.py", *OBJECTIVES),
     ),

@@ -33,7 +33,7 @@ FILES = {"training": TRAINING, "fine-tuning": {"the origin's copy": r"run/\.?ini
 CALLS = {
     "accumulation": ("torch:Tensor.backward", range(2, 19, 2)),
     "between two updates": ("torch:Tensor.backward", range(3, 19, 2)),
-    "validation": ("nmt.cli.validation_metrics:corpus_loss", range(1, 4)),
+    "validation": ("nmt.experiment.validation:corpus_loss", range(1, 4)),
     "an epoch's end": ("nmt.training.trainer:plan_epoch", range(2, 4)),
     "averaging": ("nmt.training.trainer:average_weights", range(1, 2)),
 }

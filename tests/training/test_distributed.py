@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.cli.training_request import rank_timeout
+from nmt.cli.train import rank_timeout
 from nmt.errors import UserError
 from nmt.training.distributed import ALONE
 

@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-from nmt.cli.common import DEVICES
 from nmt.cli.parsers.parser import option_names
 from nmt.cli.parsers.schema_keys import Key, keys_of
+from nmt.devices import DEVICES
 
 END_LINKS: Final = "last"  # unless told otherwise
 PRECISIONS = ("float32", "bfloat16", "int8")

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from nmt.cli.common import DEVICES
 from nmt.cli.parsers.parser import Parser, say
+from nmt.devices import DEVICES
 from nmt.examples import description, examples
 
 PROGRAM = "nmt-train"

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import torch
 
-from nmt.cli.common import enough_memory
 from nmt.config import Config
 from nmt.config.schema import ParallelFiles
 from nmt.data.batching import Indices, read_batch
@@ -23,6 +22,7 @@ from nmt.decoding.translator import Translator
 from nmt.decoding.writing import Translation
 from nmt.evaluation.metrics import METRICS, corpus_scores
 from nmt.models.seq2seq import Seq2Seq
+from nmt.ops.memory import enough_memory
 from nmt.symbols import END, PIECES
 from nmt.training.corpus_loss import Validate, Validation, corpus_loss, plan_validation
 from nmt.training.distributed import ALONE, Processes

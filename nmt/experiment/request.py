@@ -1,9 +1,8 @@
-"""The request that the options of nmt-train make: what to train, from which weights, and where.
+"""The request that nmt-train and `nmt.train` make: what to train, from which weights, and where.
 
 All mistakes are found before data is read, and reported at once.
 """
 
-import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,8 +11,6 @@ from textwrap import shorten
 
 import torch
 
-from nmt.cli.common import choose_device
-from nmt.cli.options import number_in
 from nmt.config import (
     Check,
     Config,
@@ -26,16 +23,16 @@ from nmt.config import (
 )
 from nmt.config.schema import ParallelFiles
 from nmt.config.yaml_text import KeyPath
+from nmt.devices import choose_device
 from nmt.errors import Checking, UserError, caught, checked, nothing_at
 from nmt.evaluation.metrics import check_tokenizer
 from nmt.examples import data, examples
 from nmt.models.combinations import model_problems
+from nmt.training.distributed import PATIENCE
 from nmt.training.finetuning import Origin, inherited, load_origin
 from nmt.training.optim import steering_metrics
 from nmt.training.pretrained import embedding_problems
 from nmt.training.run_folder import begun_with, has_state, recorded_origin
-
-LEAST_MINUTES, MOST_MINUTES = 0.1, 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +46,8 @@ class Request:
     output: Path  # the run folder
     resume: bool
     overwrite: bool
-    dry_run: bool
-    patience: timedelta  # with other processes
+    patience: timedelta = PATIENCE  # with other processes
+    program: str | None = None  # the command that a signal ends; None: a program that calls us
 
     @property
     def cache(self) -> Path:
@@ -58,41 +55,39 @@ class Request:
         return self.config.data.cache_folder or self.output.parent / ".cache"
 
 
-def read_request(options: argparse.Namespace) -> Checking[Request]:
-    """Check the arguments, and read the configuration and the model to start from."""
-    device = yield from caught(lambda: choose_device(options.device), torch.device("cpu"))
-    patience = yield from caught(lambda: rank_timeout(options.rank_timeout), timedelta())
-    if options.resume and options.overwrite:
+def read_request(
+    config: Path,
+    *,
+    settings: Sequence[str] = (),
+    output: Path | None = None,
+    init_from: Path | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    device: str = "auto",
+) -> Checking[Request]:
+    """Read the configuration, which is a file or an example, and the model to start from.
+
+    `settings` are "KEY=VALUE" with VALUE in YAML. The other arguments are those of `nmt.train`.
+    """
+    place = yield from caught(lambda: choose_device(device), torch.device("cpu"))
+    if resume and overwrite:
         yield "--resume and --overwrite contradict each other: continue the run, or begin another"
-    start = _Start(options.init_from, resumed=options.resume, output=options.output)
-    source = _configuration(options.config)
+    start = _Start(init_from, resumed=resume, output=output)
+    source = _configuration(config)
     try:
         checks: list[Check] = [model_problems, _metric_problems, source.missing_files, _tokenizer_problem]
         checks += [start.missing_model, start.embedding_problems]
-        config = load_config(source.path, options.overrides, checks, start.inherit, folder=source.folder)
+        loaded = load_config(source.path, settings, checks, start.inherit, folder=source.folder)
     finally:
         yield from start.problems
     return Request(
-        config=config,
+        config=loaded,
         config_path=source.path,
         origin=start.origin,
-        device=device,
-        output=_run_folder(options.output, config),
-        resume=options.resume,
-        overwrite=options.overwrite,
-        dry_run=options.dry_run,
-        patience=patience,
-    )
-
-
-def rank_timeout(text: str) -> timedelta:
-    """How long to wait for another process. Raises UserError if `text` is not an allowed number of minutes."""
-    minutes = number_in(text)
-    if minutes is not None and LEAST_MINUTES <= minutes <= MOST_MINUTES:
-        return timedelta(minutes=minutes)
-    raise UserError(
-        f"--rank-timeout {shorten(text, 40)}: allowed: a number of minutes, at least {LEAST_MINUTES} and at most "
-        f"{MOST_MINUTES:,}"
+        device=place,
+        output=_run_folder(output, loaded),
+        resume=resume,
+        overwrite=overwrite,
     )
 
 

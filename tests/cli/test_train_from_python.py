@@ -1,0 +1,152 @@
+"""`nmt.train`: what nmt-train does, called by a program."""
+
+import json
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+import nmt
+from nmt.cli.train import main
+from nmt.config import Config, load_config
+from nmt.experiment import validation
+from nmt.models.model_file import load_model
+from nmt.training.corpus_loss import corpus_loss
+
+KEPT: dict[str, Any] = {"training.keep_best": 2, "training.keep_last": 2}  # as `trained` has it
+
+
+def config_of(folder: Path) -> Config:
+    return load_config(folder / "config.yaml")
+
+
+def assert_same_run(one: Path, other: Path) -> None:
+    assert config_of(one) == config_of(other)
+    for name in ("best.safetensors", *(f"checkpoints/{path.name}" for path in one.glob("checkpoints/*"))):
+        first, second = load_model(one / name), load_model(other / name)
+        assert first.digest == second.digest
+
+
+def test_the_run_is_that_of_the_command(tmp_path: Path, tiny: Path, trained: Path) -> None:
+    done = nmt.train(tiny, settings=KEPT, output=tmp_path / "run", device="cpu")
+    assert_same_run(done.folder, trained)
+    assert (done.folder, done.model) == (tmp_path / "run", tmp_path / "run" / "best.safetensors")
+    assert done.finished == "3 epochs"
+    assert 0 < done.minutes < 5
+    records = [json.loads(line) for line in (done.folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    validations = [record for record in records if record["split"] == "valid"]
+    best = min(validations, key=lambda record: record["loss"])
+    assert done.validation == {name: best[name] for name in ("loss", "perplexity", "bleu")}
+    [[translation]] = nmt.Translator.load(done.model).translate(["the dog sees the cat ."])
+    assert translation.text
+    log = (done.folder / "train.log").read_text(encoding="utf-8")
+    assert "finished: 3 epochs" in log
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("training.optimizer.learning_rate", 1e-5),  # of which json makes what YAML takes for a text
+        ("training.early_stopping", {"metric": "bleu", "patience": 3}),
+        ("training.moving_average", None),
+        ("name", "10.5"),  # a text
+        ("data.source_language", "no"),  # which YAML takes for false
+        ("training.freeze", ()),
+    ],
+)
+def test_settings_are_values(tmp_path: Path, tiny: Path, key: str, value: Any) -> None:
+    output = tmp_path / "run"
+    nmt.train(str(tiny), settings={key: value, "training.max_epochs": 1}, output=str(output), device="cpu")
+    read: Any = config_of(output).model_dump(mode="json")
+    for name in key.split("."):
+        read = read[name]
+    assert read == (
+        list(value) if isinstance(value, tuple) else {**read, **value} if isinstance(value, dict) else value
+    )
+
+
+def test_paths_are_relative_to_the_current_folder(
+    tmp_path: Path, corpus: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(corpus)
+    for language in ("en", "de"):
+        Path(f"Übung: 😀.{language}").write_bytes(Path(f"train.{language}").read_bytes())
+    texts = [{"source": Path("Übung: 😀.en"), "target": Path("Übung: 😀.de")}]
+    nmt.train(tiny, settings={"data.train": texts, "training.max_epochs": 1}, output=tmp_path / "run", device="cpu")
+    assert config_of(tmp_path / "run").data.train[0].source == corpus / "Übung: 😀.en"
+    with pytest.raises(nmt.UserError, match=r"^--set data.train=none: given 'none' \(text\); allowed: a list"):
+        nmt.train(tiny, settings={"data.train": "none"}, output=tmp_path / "run", resume=True, device="cpu")
+    with pytest.raises(nmt.UserError, match=r"^--set data.train=\[\{source: 'no', target: none\}\]: "):
+        nmt.train(tiny, settings={"data.train": [{"source": "no", "target": "none"}]}, output=tmp_path / "x")
+
+
+def test_all_mistakes_are_told_at_once(tmp_path: Path, tiny: Path) -> None:
+    settings = {"training.max_epoch": 3, "training.batch_size": "many"}
+    with pytest.raises(nmt.UserError) as told:
+        nmt.train(tiny, settings=settings, output=tmp_path / "run", resume=True, overwrite=True, device="gpu")
+    for message in (
+        "--device gpu: unknown; choose one of auto, cpu, cuda",
+        "--resume and --overwrite contradict each other",
+        "training.max_epoch",
+        "training.batch_size",
+    ):
+        assert sum(message in line for line in told.value.messages) == 1, message
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(nmt.UserError, match=re.escape(str(tmp_path / "none"))):
+        nmt.train(tiny, init_from=tmp_path / "none", output=tmp_path / "run", device="cpu")
+
+
+def test_fine_tuning(tmp_path: Path, tiny: Path, trained: Path) -> None:
+    options = ["--config", str(tiny), "--init-from", str(trained), "--set", "training.max_epochs=1", "--device", "cpu"]
+    assert main([*options, "--output", str(tmp_path / "command")]) == 0
+    settings = {"training.max_epochs": 1}
+    done = nmt.train(tiny, settings=settings, init_from=trained, output=tmp_path / "python", device="cpu")
+    assert_same_run(done.folder, tmp_path / "command")
+
+
+@pytest.mark.parametrize(
+    ("number", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)], ids=["Ctrl-C", "SIGTERM"]
+)
+def test_an_interruption_loses_nothing(
+    tmp_path: Path,
+    tiny: Path,
+    trained: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
+    raised: type[BaseException],
+) -> None:
+    """During the second validation. What handled signals before does so again."""
+    handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    count = iter(range(9))
+
+    def interrupted(*arguments: Any) -> Any:
+        if next(count) == 1:
+            signal.raise_signal(number)
+        return corpus_loss(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(validation, "corpus_loss", interrupted)
+        with pytest.raises(raised) as stopped:
+            nmt.train(tiny, settings=KEPT, output=tmp_path / "run", device="cpu")
+    if isinstance(stopped.value, SystemExit):
+        assert stopped.value.code == 128 + number
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == handlers
+    nmt.train(tiny, settings=KEPT, output=tmp_path / "run", device="cpu", resume=True)
+    assert_same_run(tmp_path / "run", trained)
+
+
+def test_another_thread_may_train(tmp_path: Path, tiny: Path, trained: Path) -> None:
+    """Where Python can handle no signals."""
+    results: list[nmt.Trained] = []
+    train: Callable[[], None] = lambda: results.append(  # noqa: E731
+        nmt.train(tiny, settings=KEPT, output=tmp_path / "run", device="cpu")
+    )
+    thread = Thread(target=train)
+    thread.start()
+    thread.join()
+    assert [result.finished for result in results] == ["3 epochs"]
+    assert_same_run(tmp_path / "run", trained)
