@@ -9,6 +9,7 @@ loads that file, which all machines must see. With a data set of its own, such a
 """
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ import ray
 import torch
 
 from nmt import Translator
+from nmt.cli.common import run
+from nmt.cli.outputs import check_output, opened_for_writing
+from nmt.data.corpus import read_lines
 
 LINES = 2000  # in a batch; within it, lines of similar length are translated together
 
@@ -36,25 +40,26 @@ class Translate:
 def main() -> None:
     parser = argparse.ArgumentParser()
     for name in ("--model", "--input", "--output"):
-        parser.add_argument(name, type=Path, required=True)
+        parser.add_argument(name, required=True)
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
+    check_output("--output", options.output, others=[("--input", Path(options.input))])
+    translator = Translator.load(options.model)
 
-    with options.input.open(encoding="utf-8", newline="\n") as file:
-        rows = [{"line": number, "text": line.removesuffix("\n")} for number, line in enumerate(file)]
+    rows = [{"line": number, "text": line} for number, line in enumerate(read_lines(Path(options.input)))]
     translated = (
         ray.data.from_items(rows)
         .map_batches(
             Translate,
-            fn_constructor_args=(Translator.load(options.model),),
+            fn_constructor_args=(translator,),
             batch_size=LINES,
             compute=ray.data.ActorPoolStrategy(size=options.workers),
         )
         .sort("line")
     )
-    with options.output.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{row['translation']}\n" for row in translated.iter_rows())
+    with opened_for_writing(options.output) as file:  # complete or not at all
+        file.writelines(f"{row['translation']}\n".encode() for row in translated.iter_rows())
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run("ray_data.py", main))

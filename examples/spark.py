@@ -9,6 +9,7 @@ all machines must see. So a task should have enough lines to be worth it.
 """
 
 import argparse
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ import torch
 from pyspark.sql import SparkSession
 
 from nmt import Translator
+from nmt.cli.common import run
+from nmt.cli.outputs import check_output, opened_for_writing
+from nmt.data.corpus import read_lines
 
 LINES = 20_000  # in a task
 
@@ -24,9 +28,11 @@ LINES = 20_000  # in a task
 def main() -> None:
     parser = argparse.ArgumentParser()
     for name in ("--model", "--input", "--output"):
-        parser.add_argument(name, type=Path, required=True)
+        parser.add_argument(name, required=True)
     options = parser.parse_args()
+    check_output("--output", options.output, others=[("--input", Path(options.input))])
     translator = Translator.load(options.model)
+    rows = [*enumerate(read_lines(Path(options.input)))]
 
     def translate(batches: Iterable[Any]) -> Iterator[Any]:
         torch.set_num_threads(1)  # what a task is given by default
@@ -34,14 +40,12 @@ def main() -> None:
             yield batch.assign(translation=[best.text for best, *_ in translator.translate(batch["text"])])
 
     spark = SparkSession.builder.appName("translate").getOrCreate()
-    with options.input.open(encoding="utf-8", newline="\n") as file:
-        rows = [(number, line.removesuffix("\n")) for number, line in enumerate(file)]
     frame = spark.createDataFrame(rows, "line long, text string").repartitionByRange(len(rows) // LINES + 1, "line")
     translated = frame.mapInPandas(translate, "line long, text string, translation string").sort("line")
-    with options.output.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{row['translation']}\n" for row in translated.toLocalIterator())
+    with opened_for_writing(options.output) as file:  # complete or not at all
+        file.writelines(f"{row['translation']}\n".encode() for row in translated.toLocalIterator())
     spark.stop()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run("spark.py", main))
