@@ -174,11 +174,11 @@ class _Start:
             completed = inherited(config, self.origin, is_begun=self._resumed and has_state(folder))
         else:
             completed = Inheritance(config, doubtful=[] if self._model is None else [("model",), ("subwords",)])
-        before = begun_with(folder) if self._resumed else None
+        before = begun_with(folder) if self._resumed and has_state(folder) else None
         if before is None:
             return completed
         config = with_former_defaults(completed.config, before)  # the run may have begun when defaults were others
-        return completed._replace(config=config, is_begun=has_state(folder) and moved_files(before, config) is not None)
+        return completed._replace(config=config, is_begun=moved_files(before, config) is not None)
 
     def embedding_problems(self, config: Config) -> Iterator[Problem]:
         """Files of vectors that cannot be read; a run that is resumed needs them no more."""

@@ -5,6 +5,7 @@ import socket
 import sys
 import time
 from datetime import timedelta
+from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING
 
@@ -38,9 +39,21 @@ def processes() -> int:
 
 
 def job() -> str | None:
-    """An identifier of the job, the same however often it is restarted; None without torchrun."""
+    """An identifier of the job, the same however often it is restarted; None without torchrun.
+
+    Its name may be that of other jobs, and in a container each torchrun is process 1; but not since the same moment.
+    """
     name = os.environ.get("TORCHELASTIC_RUN_ID")
-    return None if name is None else f"{name} {os.getppid()}"
+    return None if name is None else f"{name} {os.getppid()}{_since(os.getppid())}"
+
+
+def _since(process: int) -> str:
+    """When a process began, in ticks since which start of the machine; nothing where the system does not say."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        return f" {fields[19]} {Path('/proc/sys/kernel/random/boot_id').read_text(encoding='ascii').strip()}"
+    except (OSError, IndexError):
+        return ""
 
 
 def own_gpu() -> torch.device:

@@ -84,7 +84,10 @@ def inherited(config: Config, origin: Origin, *, is_begun: bool = False) -> Inhe
         problems.append(Problem(("model", "embeddings"), message))
     model = _merged(config.model, theirs.model).model_copy(update={"embeddings": None})
     completed = config.model_copy(update={"model": model, "subwords": subwords})
-    return Inheritance(completed, [*problems, *([] if is_new else _vocabulary_problems(config.subwords, origin))])
+    has_its_vocabulary = is_new or is_begun  # of a run that goes on, the files of the model's may be gone
+    return Inheritance(
+        completed, [*problems, *([] if has_its_vocabulary else _vocabulary_problems(config.subwords, origin))]
+    )
 
 
 def language_warning(config: Config, origin: Origin) -> str | None:

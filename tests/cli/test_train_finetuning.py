@@ -355,6 +355,23 @@ def test_resuming_with_another_cache(tmp_path: Path, tiny: Path, train: Train, c
     assert config.read_bytes() == before
 
 
+def test_resuming_needs_no_vocabulary_of_the_first_model(
+    tmp_path: Path, tiny: Path, short: Path, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run's own configuration names the files from which the first model had its words, which may be gone."""
+    words = tmp_path / "words"
+    words.write_text("the dog cat man boy bird horse sees hears likes finds .".replace(" ", "\n"), encoding="utf-8")
+    vocabularies = [f"subwords.{side}_vocabulary={words}" for side in ("source", "target")]
+    one = "training.max_updates=1"
+    assert train(tiny, tmp_path / "first", "subwords={joint: false}", *vocabularies, one) == 0
+    output = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        stop_at_validation(patch, 2)
+        assert train(short, output, "--init-from", tmp_path / "first") == 130
+    words.unlink()
+    assert train(output / "config.yaml", output, "--resume") == 0
+
+
 @pytest.mark.slow
 def test_resuming_needs_the_first_model_no_more(
     tmp_path: Path,
@@ -421,3 +438,23 @@ def test_a_start_that_was_killed_is_begun_again(
     assert train(short, output, "--resume", "training.max_updates=1") == 0
     assert saved_config(output).model == load_model(trained).config.model
     assert (output / "init_from.safetensors").read_bytes() == other.read_bytes()
+
+
+def test_a_start_that_was_killed_leaves_no_settings(
+    tmp_path: Path, tiny: Path, train: Train, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of its values that were defaults once are for a run that goes on."""
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    short = without(tiny, tmp_path / "short.yaml", "model", "subwords")
+    output = tmp_path / "run"
+    output.mkdir()
+    small = [f"model.{side}.hidden_size=6" for side in ("encoder", "decoder")]
+    small += ["model.embedding_size=7", "training.max_updates=1", "subwords.size=100"]
+    with monkeypatch.context() as patch:
+        patch.setattr("nmt.experiment.training.prepare", killed)
+        assert train(short, output, *small, "model.decoder.type=luong") == 130
+    assert train(short, output, *small, "--resume") == 0
+    assert saved_config(output).model.decoder.type == "bahdanau"

@@ -125,6 +125,17 @@ def test_alignments_without_a_link(
     assert warning == f"warning: {expected}; align the text again"
 
 
+def test_alignments_of_a_watched_corpus_without_a_link(
+    tmp_path: Path, guided: Path, corpus: Path, train: Train, capsys: Capture
+) -> None:
+    """Their guided loss would be 0, as if the attention were perfect."""
+    (tmp_path / "old.align").write_text("\n" * 12)
+    files = {"source": corpus / "valid.en", "target": corpus / "valid.de", "alignments": tmp_path / "old.align"}
+    watched = ", ".join(f"{key}: {path}" for key, path in {"name": "old", **files}.items())
+    assert train(guided, tmp_path / "run", f"data.watch=[{{{watched}}}]", "--dry-run") == 0
+    assert "warning: data.watch: old: the alignments have no link for any pair" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", ["train.align.gz", "valid.align"])
 def test_mistakes_are_told_before_training(
     tmp_path: Path, guided: Path, train: Train, capsys: Capture, name: str

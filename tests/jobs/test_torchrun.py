@@ -2,8 +2,11 @@
 
 import os
 import socket
+import subprocess
+import sys
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -97,3 +100,27 @@ def test_variables_that_torchrun_does_not_set_so(
         meet(60.0)
     assert told in str(error)
     assert capfd.readouterr().err == ""
+
+
+def test_a_job_is_one_start_of_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one may have the same name, and in a container the same process number, but began at another time."""
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    assert torchrun.job() is None
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "100")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "0")
+    first = torchrun.job()
+    assert first is not None
+    assert first.startswith(f"100 {os.getppid()}")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    assert torchrun.job() == first
+    with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as later:
+        started = torchrun._since(later.pid)
+        assert later.stdin is not None
+        later.stdin.close()
+    if not Path("/proc/self/stat").exists():
+        assert started == ""
+        return
+    assert first == f"100 {os.getppid()}{torchrun._since(os.getppid())}"
+    assert started.split()[1:] == first.split()[3:]  # the same start of the machine
+    assert int(started.split()[0]) > int(first.split()[2])
+    assert torchrun._since(later.pid) == ""  # there is none any more
