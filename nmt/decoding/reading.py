@@ -16,7 +16,7 @@ from nmt.data.corpus import excerpt, half_of_a_pair, no_character
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.batched_search import longest_translation
 from nmt.decoding.options import TranslationOptions
-from nmt.decoding.text.glossary import Glossary
+from nmt.decoding.text.glossary import Glossary, words_of
 from nmt.decoding.text.required import Required, distinct, encoded_constraints, encoded_prefixes, impossible
 from nmt.decoding.text.segments import Segment, divided_phrases, divided_prefix, segments_of
 from nmt.decoding.text.sentences import Line, Sentence, checked_language, sentences_of
@@ -141,11 +141,19 @@ class Reader:
 
     def _cut(self, lines: Sequence[str], first: int) -> list[list[Segment]]:
         source, language = self.vocabularies.source, sentence_language(self.options, self.languages)
+        glossary = self.options.glossary
         cut = [_in_sentences(line, language, whole_words=source.of_words) for line in lines]
+        if glossary is not None:
+            cut = [_with_whole_terms(line, glossary) for line in cut]
         ids = iter(source.encode_batch([sentence.text for line in cut for sentence in line.sentences]))
         return [
             segments_of(
-                line, list(islice(ids, len(line.sentences))), source, longest=self.longest_segment, number=number
+                line,
+                list(islice(ids, len(line.sentences))),
+                source,
+                longest=self.longest_segment,
+                number=number,
+                glossary=glossary,
             )
             for number, line in enumerate(cut, first)
         ]
@@ -176,3 +184,16 @@ def _in_sentences(line: str, language: str | None, *, whole_words: bool) -> Line
     if language is None:
         return Line(line, [Sentence(line)])
     return Line(line, sentences_of(line, language, whole_words=whole_words))
+
+
+def _with_whole_terms(line: Line, glossary: Glossary) -> Line:
+    """The line without ends of sentences within a term, such as that of `Panic! At the Disco`."""
+    if len(line.sentences) < 2 or not (places := glossary.places_within(line.text)):
+        return line
+    sentences: list[Sentence] = []
+    words = 0  # before the sentence
+    for sentence in line.sentences:
+        start = sentences.pop().start if words in places else sentence.start
+        sentences.append(Sentence(line.text[start : sentence.start + len(sentence.text)], start))
+        words += len(words_of(sentence.text))
+    return line._replace(sentences=sentences)

@@ -112,3 +112,28 @@ def test_a_document(translator: Translator) -> None:
 def test_pickled() -> None:
     options = pickle.loads(pickle.dumps(TranslationOptions(glossary=Glossary(TERMS))))
     assert options.glossary.translations("a dog") == ["green field"]
+
+
+def test_a_sentence_does_not_end_within_a_term(translator: Translator) -> None:
+    """As sentencex has it; the others end where they did."""
+    pytest.importorskip("sentencex", reason="needs sentencex, of the extra text")
+    line = "A dog runs. A boy sees Panic! At the Disco. Two men."
+    glossary = Glossary({"Panic! At the Disco": "green field"})
+    options = TranslationOptions(glossary=glossary, split_sentences="en", max_length_ratio=3.0)
+    apart = ["A dog runs.", "A boy sees Panic! At the Disco.", "Two men."]
+    together = [best.text for best, *_ in translator.translate([line], options)]
+    assert together == [" ".join(texts(translator, apart, glossary))]
+    assert together[0].count("green field") == 1
+    usual = TranslationOptions(split_sentences="en", max_length_ratio=3.0)
+    parts = ["A dog runs.", "A boy sees Panic!", "At the Disco.", "Two men."]
+    assert [best.text for best, *_ in translator.translate([line], usual)] == [" ".join(texts(translator, parts, None))]
+
+
+@pytest.mark.parametrize("before", range(7, 17))
+def test_a_long_line_is_not_cut_within_a_term(translator: Translator, before: int) -> None:
+    """Wherever it stands; nor does the shorter term in it count."""
+    short = Translator(translator.models, translator.vocabularies, longest_segment=16)
+    glossary = Glossary({"green field": "boy", "field": "ball", "green": "ball"})
+    (text,) = texts(short, ["a " * before + "green field" + " a" * 16], glossary)
+    assert "boy" in text
+    assert "ball" not in text

@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from textwrap import shorten
+from typing import NamedTuple
 
 from nmt.data.corpus import read_lines, refuse_malformed
 from nmt.decoding.text.required import in_word
@@ -20,13 +21,20 @@ from nmt.errors import UserError, counted
 Words = tuple[str, ...]
 
 
+class _Occurrence(NamedTuple):
+    """A term in a text: the words [start, stop), and their translation."""
+
+    start: int
+    stop: int
+    translation: str
+
+
 class Glossary:
     """Terms and their translations. `as_written`: a term is found only with its own capitals.
 
     Otherwise capitals make no difference, those of Turkish included, but a term that is written like the text is
-    preferred. `warn` is told, once
-    for each term, of one whose translation cannot be required of a line; `is_news` is asked before, for the translation
-    of each term, whether no other process has told of it.
+    preferred. `warn` is told, once for each term, of one whose translation cannot be required of a line; `is_news` is
+    asked before, for the translation of each term, whether no other process has told of it.
     """
 
     def __init__(
@@ -60,19 +68,24 @@ class Glossary:
 
     def translations(self, text: str) -> list[str]:
         """The translations of the terms in a text, in their order, without repetitions."""
+        return list(dict.fromkeys(term.translation for term in self._terms(text)))
+
+    def places_within(self, text: str) -> set[int]:
+        """The words of a text, counted from 0, before which it must not be cut, since they go on with a term."""
+        return {place for term in self._terms(text) for place in range(term.start + 1, term.stop)}
+
+    def _terms(self, text: str) -> Iterator[_Occurrence]:
         words = words_of(text)
-        translations: dict[str, None] = {}
         place = 0
         while place < len(words):
-            step = 1
+            stop = place + 1
             for length in self._lengths_from(words[place]):
                 translation = self._translation(tuple(words[place : place + length]))
                 if translation is not None:
-                    translations[translation] = None
-                    step = length
+                    stop = place + length
+                    yield _Occurrence(place, stop, translation)
                     break
-            place += step
-        return list(translations)
+            place = stop
 
     def _lengths_from(self, word: str) -> list[int]:
         """Of the terms that begin with a word, the longest first."""

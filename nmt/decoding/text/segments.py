@@ -5,13 +5,13 @@ and loses the rest, and its time and memory grow with the square of the length. 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
 from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import Subwords
-from nmt.decoding.text.glossary import words_of
+from nmt.decoding.text.glossary import Glossary, words_of
 from nmt.decoding.text.required import Required, in_word
 from nmt.decoding.text.sentences import ENDS, Line, Sentence, sentences_of
 
@@ -53,17 +53,26 @@ def longest_segment(max_length: int) -> int:
 
 
 def segments_of(
-    line: Line, ids: Sequence[list[int]], subwords: Subwords, *, longest: int, number: int
+    line: Line,
+    ids: Sequence[list[int]],
+    subwords: Subwords,
+    *,
+    longest: int,
+    number: int,
+    glossary: Glossary | None = None,
 ) -> list[Segment]:
     """The segments of line `number` of a text, of at most `longest` pieces; `ids`: those of its sentences' pieces.
 
-    A sentence that has no pieces has no segment.
+    A sentence that has no pieces has no segment. Terms of the glossary are not cut, unless they are too long.
     """
     line = line._replace(sentences=[sentence for sentence, some in zip(line.sentences, ids, strict=True) if some])
     segments: list[Segment] = []
     first = 0
-    for some, space in zip(filter(None, ids), line.spaces()[1:], strict=True):
-        for cut in segment(subwords.pieces_of_text(some), longest):
+    for sentence, some, space in zip(line.sentences, filter(None, ids), line.spaces()[1:], strict=True):
+        within = None
+        if glossary is not None and len(some) > longest:
+            within = _within_terms(sentence.text, subwords, glossary)
+        for cut in segment(subwords.pieces_of_text(some), longest, within):
             segments.append(Segment(some[cut], (number, len(segments)), line=line, first=first + cut.start))
         segments[-1] = segments[-1]._replace(space=space)
         first += len(some)
@@ -103,17 +112,26 @@ def _as_words(text: str) -> str:
     return f" {' '.join(words_of(text)).casefold()} "
 
 
-def segment(pieces: Sequence[str], longest: int) -> list[slice]:
+def _within_terms(text: str, subwords: Subwords, glossary: Glossary) -> Callable[[int], bool] | None:
+    """Whether a cut before a piece of the text is within a term; None where no term has several words."""
+    if not (places := glossary.places_within(text)):
+        return None
+    spans = subwords.spans(text)
+    return lambda piece: len(words_of(text[: spans[piece][0]])) in places
+
+
+def segment(pieces: Sequence[str], longest: int, is_within: Callable[[int], bool] | None = None) -> list[slice]:
     """The slices of `pieces` to translate one by one, each of at most `longest` pieces, which must be at least 1.
 
     A cut is made in the second half of what fits: after the last sentence there; if none ends there, before the last
-    word; if no word starts there, after `longest` pieces.
+    word; if no word starts there, after `longest` pieces. Another cut is made instead of one that `is_within` a term.
     """
     slices = []
     start = 0
     while len(pieces) - start > longest:
         cuts = range(start + longest // 2 + 1, start + longest + 1)
-        cut = max(cuts, key=lambda cut: (_quality(pieces, cut), cut))
+        best = sorted(cuts, key=lambda cut: (_quality(pieces, cut), cut), reverse=True)
+        cut = next((cut for cut in best if is_within is None or not is_within(cut)), best[0])
         slices.append(slice(start, cut))
         start = cut
     return [*slices, slice(start, len(pieces))]

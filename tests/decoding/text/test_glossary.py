@@ -115,6 +115,13 @@ def test_terms_that_are_no_text(terms: dict[Any, Any]) -> None:
         Glossary([*terms.items()])  # type: ignore[arg-type]
 
 
+def test_where_a_text_must_not_be_cut() -> None:
+    """Words are counted from 0, and what stands between them, too; a term of one word is no matter."""
+    glossary = Glossary({"Panic! At the Disco": "Hund", "hot dog": "Wurst", "dog": "Katze"})
+    assert glossary.places_within("A dog hears Panic! At the Disco, hot  dog.") == {4, 5, 6, 7, 10}
+    assert glossary.places_within("A hot, dog.") == set()
+
+
 def test_a_term_is_told_of_once() -> None:
     """Unless another process has told of it."""
     told: list[str] = []

@@ -37,6 +37,13 @@ def test_a_word_longer_than_a_segment_is_cut_anywhere() -> None:
     assert cut("▁a b c d e f g h", 3) == ["▁a b c", "d e f", "g h"]
 
 
+def test_a_term_is_not_cut_where_another_cut_is_possible() -> None:
+    pieces = ["▁a", "▁b", "▁c", ".", "▁d", "▁e", "▁f"]
+    assert segment(pieces, 6, lambda cut: cut == 4) == [slice(0, 6), slice(6, 7)]
+    assert segment(pieces, 6, lambda cut: cut in (4, 6)) == [slice(0, 5), slice(5, 7)]
+    assert segment(pieces, 6, lambda _: True) == [slice(0, 4), slice(4, 7)]  # as without terms
+
+
 def test_every_piece_is_in_one_segment_whatever_the_limit() -> None:
     pieces = [f"▁{number}" if number % 3 == 0 else "." for number in range(101)]
     for longest in (1, 2, 3, 7, 100, 101):
