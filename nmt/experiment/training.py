@@ -47,13 +47,17 @@ from nmt.training.update import chosen_computing
 class Trained(NamedTuple):
     """A training that has ended."""
 
-    folder: Path  # the run folder
-    model: Path  # the file of the best model
-    validation: dict[
-        str, float
-    ]  # its metrics on the validation corpus: loss, perplexity, bleu; of watched ones old.bleu
-    finished: str  # why training ended, such as "16 epochs"
-    minutes: float  # of training and validation, in all sittings
+    folder: Path
+    """The run folder."""
+    model: Path
+    """The file of the best model."""
+    validation: dict[str, float]
+    """Its metrics on the validation corpus: loss, perplexity, bleu, and others that were asked for, such as old.bleu of
+    a watched corpus named old. Empty in processes of torchrun other than the first."""
+    finished: str
+    """Why training ended, such as "16 epochs"."""
+    minutes: float
+    """Of training and validation, over all sittings."""
 
 
 def train(
@@ -64,7 +68,7 @@ def train(
     init_from: Path | str | None = None,
     resume: bool = False,
     overwrite: bool = False,
-    device: str = "auto",
+    device: torch.device | str = "auto",
 ) -> Trained:
     """Train a model as `nmt-train` does, with the same log, files, and results.
 
@@ -85,7 +89,7 @@ def train(
             init_from=None if init_from is None else Path(init_from),
             resume=resume,
             overwrite=overwrite,
-            device=device,
+            device=str(device),
         )
     )
     try:
