@@ -17,8 +17,9 @@ from tqdm import tqdm
 
 from nmt.config import Config, dump_config
 from nmt.config.yaml_text import write_yaml
+from nmt.data.cache import Log
 from nmt.data.mixing import mixture
-from nmt.data.preparation import Log, Prepared, prepare
+from nmt.data.preparation import Prepared, prepare
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError, checked, counted
 from nmt.experiment.candidates import build_candidates

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from nmt.config.schema import Config
-from nmt.data import binarised, binarising, preparation
+from nmt.data import binarised, binarising, cache, checked_corpora
 from nmt.data import sealed as sealed_module
 from nmt.data.binarised import PairedIds
 from nmt.data.preparation import Prepared, prepare
@@ -267,11 +267,11 @@ def test_two_that_find_the_same_damage(
         others.append(run(folder))
         discard(path)
 
-    monkeypatch.setattr(preparation, "discard", discard_later)
+    monkeypatch.setattr(cache, "discard", discard_later)
     assert content(run(folder)) == made[1]
     assert [content(other) for other in others] == [made[1]]
     flipped(ids / "target.ids")
-    monkeypatch.setattr(preparation, "discard", discard_later)
+    monkeypatch.setattr(cache, "discard", discard_later)
     assert content(run(folder)) == made[1]
     assert content(others[1]) == made[1]
     log: list[str] = []
@@ -291,7 +291,7 @@ def change_before(pass_: str, path: Path, monkeypatch: pytest.MonkeyPatch, kept:
         "train": ("read_pairs", 3),
         "encode": ("read_pairs", 4 + is_valid),
     }[pass_]
-    original, calls = getattr(preparation, name), 0
+    original, calls = getattr(checked_corpora, name), 0
 
     def read(*arguments: Any, **keywords: Any) -> Any:
         nonlocal calls
@@ -300,7 +300,7 @@ def change_before(pass_: str, path: Path, monkeypatch: pytest.MonkeyPatch, kept:
             os.replace(kept, path)
         return original(*arguments, **keywords)
 
-    monkeypatch.setattr(preparation, name, read)
+    monkeypatch.setattr(checked_corpora, name, read)
 
 
 @pytest.mark.parametrize(("name", "more"), [("train.en", 0), ("train.de", 1), ("valid.en", 1), ("valid.de", 0)])

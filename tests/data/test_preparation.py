@@ -13,7 +13,7 @@ import pytest
 import sentencepiece
 
 from nmt.config.schema import Config, SubwordsConfig
-from nmt.data import preparation
+from nmt.data import checked_corpora, preparation, subword_models
 from nmt.data.corpus import digests, read_lines, read_pairs
 from nmt.data.preparation import Prepared, prepare
 from nmt.data.subwords import Subwords, Vocabularies
@@ -84,8 +84,9 @@ def test_train_is_filtered_and_valid_is_not(folder: Path) -> None:
 def test_a_second_preparation_reuses_everything(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(folder)
     before = written(folder)
-    for name in ("binarise", "check_corpora", "count_faults"):
-        monkeypatch.delattr(preparation, name)  # neither may be called
+    monkeypatch.delattr(preparation, "binarise")  # neither may be called
+    for name in ("check_corpora", "count_faults"):
+        monkeypatch.delattr(checked_corpora, name)
     monkeypatch.delattr(Subwords, "train")
     log: list[str] = []
     second = run(folder, log)
@@ -146,7 +147,7 @@ def test_warnings_are_told_at_every_start(folder: Path, monkeypatch: pytest.Monk
     run(folder, log)
     assert log[0] == first[0]
     assert [line.rsplit(" ", 1)[1] for line in log[1:]] == ["reused"] * 3
-    monkeypatch.delattr(preparation, "count_faults")  # which may not be called
+    monkeypatch.delattr(checked_corpora, "count_faults")  # which may not be called
     again: list[str] = []
     run(folder, again)
     assert again == log
@@ -249,7 +250,7 @@ def test_a_joint_model_sees_both_sides(folder: Path) -> None:
 
 
 def test_large_corpora_train_subwords_on_evenly_spread_pairs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preparation, "_TRAINING_LINES", 6)  # of the 12 lines: every second pair
+    monkeypatch.setattr(subword_models, "_TRAINING_LINES", 6)  # of the 12 lines: every second pair
     log: list[str] = []
     joint = run(folder, log, subwords__size=40).vocabularies.source
     assert "trained on one line in 2" in log[0]
@@ -390,7 +391,7 @@ def test_a_side_that_changes_while_its_model_is_trained(folder: Path, monkeypatc
         path.write_text("".join(f"{line}!\n" for line in SOURCE), encoding="utf-8")
         return read_lines(path, expected=expected)
 
-    monkeypatch.setattr(preparation, "read_lines", changed)
+    monkeypatch.setattr(checked_corpora, "read_lines", changed)
     with pytest.raises(UserError, match=r"train\.en: was changed while it was being read"):
         run(folder, subwords__joint=False, subwords__size=40)
     assert not list((folder / "cache").rglob("*.model"))
@@ -403,7 +404,7 @@ def test_a_corpus_that_changes_while_it_is_encoded(folder: Path, monkeypatch: py
         source.write_text("".join(f"{line}!\n" for line in SOURCE), encoding="utf-8")
         return read_pairs(source, target, **expected)
 
-    monkeypatch.setattr(preparation, "read_pairs", changed)
+    monkeypatch.setattr(checked_corpora, "read_pairs", changed)
     with pytest.raises(UserError, match=r"train\.en: was changed while it was being read"):
         run(folder)
 
@@ -412,7 +413,7 @@ def test_a_file_that_could_not_be_read_for_a_moment(folder: Path, monkeypatch: p
     def refused(paths: Iterator[Path]) -> None:
         raise UserError(f"{next(paths)}: cannot be read")
 
-    monkeypatch.setattr(preparation, "digests", refused)
+    monkeypatch.setattr(checked_corpora, "digests", refused)
     with pytest.raises(UserError, match=r"train\.en: cannot be read"):
         run(folder)
 
@@ -546,14 +547,14 @@ def test_alignments_that_are_missing_are_named_with_the_other_files(folder: Path
 def test_alignments_that_change_while_they_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changes = with_alignments(folder, LINKS)
     shutil.rmtree(run(folder, **changes).train.folder)
-    real = preparation.digests
+    real = checked_corpora.digests
 
     def changed_afterwards(paths: Iterator[Path]) -> dict[Path, str]:
         hashes = real(paths)
         (folder / "train.align").write_text("".join(f"{line} \n" for line in LINKS), encoding="utf-8")
         return hashes
 
-    monkeypatch.setattr(preparation, "digests", changed_afterwards)
+    monkeypatch.setattr(checked_corpora, "digests", changed_afterwards)
     with pytest.raises(UserError, match=r"train\.align: was changed while it was being read"):
         run(folder, **changes)
 

@@ -63,7 +63,10 @@ TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
     "nmt/data/alignments.py": ("tests/data/test_alignments.py", CACHE),
     "nmt/data/binarised.py": ("tests/data/test_binarised.py", CACHE),
     "nmt/data/binarising.py": ("tests/data/test_binarised.py", CACHE),
+    "nmt/data/cache.py": ("tests/data/test_preparation.py", CACHE),
+    "nmt/data/checked_corpora.py": ("tests/data/test_preparation.py", CACHE),
     "nmt/data/mixing.py": ("tests/data/test_mixing.py", ("tests/data/test_mixing.py", *CACHE)),
     "nmt/data/preparation.py": ("tests/data/test_preparation.py", CACHE),
+    "nmt/data/subword_models.py": ("tests/data/test_preparation.py", CACHE),
     "nmt/data/sealed.py": ("tests/data/test_sealed.py", CACHE),
 }
