@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # for `python b
 
 from benchmarks.length_buckets import STYLES
 from nmt.cli.common import run
-from nmt.data.batching import make_batch
+from nmt.data.batch import make_batch
 from nmt.data.corpus import read_lines, read_pairs
 from nmt.data.words import words_of_line
 from nmt.decoding.translator import Translator

@@ -28,7 +28,7 @@ from benchmarks.reference_task import Task, add_task_options, chosen_task, posit
 from benchmarks.train_speed import wait_for
 from nmt.cli.common import run
 from nmt.config import Config
-from nmt.data.batching import make_batch
+from nmt.data.batch import make_batch
 from nmt.devices import choose_device
 from nmt.models.combinations import model_problems
 from nmt.models.seq2seq import Seq2Seq, build_model

@@ -31,7 +31,8 @@ from benchmarks.in_turn import MEBIBYTE, add_rival_options, compare, own_peak_re
 from benchmarks.reference_task import Task, add_task_options, chosen_task, positive
 from nmt.cli.common import run
 from nmt.config import Config
-from nmt.data.batching import batches, plan_epoch
+from nmt.data.batching import batches
+from nmt.data.planning import plan_epoch
 from nmt.data.preparation import Prepared, prepare
 from nmt.devices import choose_device
 from nmt.models.combinations import model_problems

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
-from nmt.data.batching import pad_with_end
+from nmt.data.batch import pad_with_end
 from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scorer import Scorer, ScorerState, coverage_penalty
 from nmt.decoding.search.beam import beam_search

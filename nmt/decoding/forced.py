@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import AlignmentStep
-from nmt.data.batching import make_batch
+from nmt.data.batch import make_batch
 from nmt.decoding.scorer import Scorer, mean
 from nmt.errors import UserError
 from nmt.models.stepwise import LARGEST_AREA, given_steps

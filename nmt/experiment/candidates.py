@@ -9,7 +9,7 @@ import torch
 
 from nmt.config import Config
 from nmt.config.schema import SamplingConfig
-from nmt.data.batching import Batch, Candidates, make_candidates
+from nmt.data.batch import Batch, Candidates, make_candidates
 from nmt.data.subwords import Vocabularies
 from nmt.decoding.batched_search import Search
 from nmt.decoding.options import TranslationOptions

@@ -5,8 +5,8 @@ from itertools import islice
 
 from nmt.config import Config
 from nmt.config.contradictions import doubts
-from nmt.data.batching import unfilled
 from nmt.data.corpus import read_lines
+from nmt.data.planning import unfilled
 from nmt.data.preparation import Prepared
 from nmt.data.subwords import Subwords
 from nmt.errors import counted

@@ -11,7 +11,8 @@ import torch
 
 from nmt.config import Config
 from nmt.config.schema import ParallelFiles
-from nmt.data.batching import Indices, read_batch
+from nmt.data.batch import Indices
+from nmt.data.batching import read_batch
 from nmt.data.binarised import PairedIds
 from nmt.data.corpus import read_lines
 from nmt.data.preparation import Prepared

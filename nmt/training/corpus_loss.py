@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from nmt.data.batching import Batch, Indices, plan_batches
+from nmt.data.batch import Batch, Indices
 from nmt.data.binarised import PairedIds
+from nmt.data.planning import plan_batches
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.stepwise import LARGEST_AREA, stepwise_log_probability
 from nmt.ops.loss import perplexity

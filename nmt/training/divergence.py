@@ -8,7 +8,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from nmt.config.schema import Divergence, TrainingConfig
-from nmt.data.batching import Batch
+from nmt.data.batch import Batch
 from nmt.errors import UserError, counted
 from nmt.training.distributed import ALONE, Processes
 from nmt.training.progress import Progress

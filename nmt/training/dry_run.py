@@ -9,8 +9,10 @@ import torch
 from torch import nn
 
 from nmt.config import Config
-from nmt.data.batching import Indices, batches, padding_share, plan_epoch
+from nmt.data.batch import Indices
+from nmt.data.batching import batches
 from nmt.data.mixing import changes_by_epoch, mixture
+from nmt.data.planning import padding_share, plan_epoch
 from nmt.data.preparation import Prepared
 from nmt.errors import counted
 from nmt.models.seq2seq import Seq2Seq

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import MinimumRisk, TrainingConfig
-from nmt.data.batching import Batch
+from nmt.data.batch import Batch
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.guidance import guided_loss
 from nmt.ops.log_probabilities import log_probabilities

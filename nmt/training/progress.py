@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 from nmt.config.schema import EarlyStopping, Interval, TrainingConfig
-from nmt.data.batching import Batch
+from nmt.data.batch import Batch
 from nmt.errors import UserError, counted
 from nmt.ops.loss import perplexity
 from nmt.training.distributed import Processes

@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim import Optimizer
 
 from nmt.config.schema import TrainingConfig
-from nmt.data.batching import Batch
+from nmt.data.batch import Batch
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.computing import Computing, computing, native_bfloat16
 from nmt.ops.memory import out_of_memory

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import WordReplacement
-from nmt.data.batching import Batch
+from nmt.data.batch import Batch
 from nmt.symbols import PIECES
 
 

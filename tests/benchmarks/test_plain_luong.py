@@ -36,7 +36,7 @@ from benchmarks.plain_luong import (
     validate,
 )
 from nmt.config import load_config
-from nmt.data.batching import make_batch
+from nmt.data.batch import make_batch
 from nmt.models.seq2seq import build_model
 from nmt.training.objective import batch_loss
 from tests.conftest import ROOT, make_synthetic_corpus

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.data.batching import Batch
+from nmt.data.batch import Batch
 from nmt.models.model_file import load_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.averaging import whole_checkpoints

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from nmt.config.schema import Config
-from nmt.data.batching import Batch, make_batch
+from nmt.data.batch import Batch, make_batch
 from nmt.data.subwords import Vocabularies
 from nmt.evaluation.sentence_scores import sentence_score
 from nmt.experiment.candidates import build_candidates

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.data.batching import Batch
+from nmt.data.batch import Batch
 from nmt.models.model_file import load_model
 from nmt.symbols import PIECES
 from nmt.training.checkpoint import read_state

@@ -8,20 +8,12 @@ import pytest
 import torch
 
 from nmt.config.schema import Config, DataConfig, SubwordSampling, SubwordsConfig, TrainingConfig
-from nmt.data.batching import (
-    Batch,
-    batches,
-    make_batch,
-    pad_with_end,
-    padding_share,
-    plan_batches,
-    read_batch,
-    share_rows,
-    unfilled,
-)
+from nmt.data.batch import Batch, make_batch, pad_with_end
+from nmt.data.batching import batches, read_batch
 from nmt.data.binarised import Filters, PairedIds
 from nmt.data.binarising import binarise
 from nmt.data.corpus import read_lines, read_pairs
+from nmt.data.planning import padding_share, plan_batches, share_rows, unfilled
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.symbols import BEGIN, END, PAD
 

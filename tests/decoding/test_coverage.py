@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, ModelConfig
-from nmt.data.batching import make_batch
+from nmt.data.batch import make_batch
 from nmt.decoding.scorer import Scorer, coverage_penalty
 from nmt.decoding.search.beam import beam_search
 from nmt.decoding.search.hypotheses import Hypothesis, LengthPenalty, penalty

@@ -7,7 +7,7 @@ import threading
 import pytest
 import torch
 
-from nmt.data.batching import make_batch
+from nmt.data.batch import make_batch
 from nmt.decoding import forced as forced_module
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.scorer import Scorer

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from nmt.data.batching import make_batch
+from nmt.data.batch import make_batch
 from nmt.data.subwords import Vocabularies
 from nmt.decoding import scoring
 from nmt.decoding.scorer import Scorer

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nmt.config.schema import SamplingConfig, SubwordSampling, SubwordsConfig
-from nmt.data.batching import make_batch
+from nmt.data.batch import make_batch
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.shortlist import (
     LONGEST,

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from nmt.config.schema import ModelConfig
-from nmt.data.batching import Batch, make_batch
+from nmt.data.batch import Batch, make_batch
 from nmt.models.seq2seq import Seq2Seq, build_model
 from tests.oracle.cases import SOURCE_SIZE, TARGET_SIZE, Case, settings
 from tests.oracle.equations import Model, Settings, Vector, Weights

@@ -10,7 +10,7 @@ import torch
 
 from nmt.config.schema import TrainingConfig
 from nmt.data.alignments import piece_links
-from nmt.data.batching import PieceLinks, make_batch
+from nmt.data.batch import PieceLinks, make_batch
 from nmt.data.words import PieceWords
 from nmt.training.objective import batch_loss
 from nmt.training.optim import SGD

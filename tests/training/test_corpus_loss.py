@@ -10,7 +10,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmt.config.schema import ModelConfig
-from nmt.data.batching import make_batch, plan_batches
+from nmt.data.batch import make_batch
+from nmt.data.planning import plan_batches
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training import corpus_loss as module
 from nmt.training.corpus_loss import corpus_loss, plan_validation

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nmt.config.schema import Divergence, TrainingConfig
-from nmt.data.batching import make_batch
+from nmt.data.batch import make_batch
 from nmt.training.distributed import Processes
 from nmt.training.divergence import beyond_start, bound, not_finite, place
 from nmt.training.optim import Adam

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nmt.config.schema import Config
-from nmt.data.batching import Batch, Candidates, make_candidates
+from nmt.data.batch import Batch, Candidates, make_candidates
 from nmt.data.binarised import Filters
 from nmt.data.binarising import binarise
 from nmt.data.preparation import Prepared

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nmt.config.schema import AdamConfig, ModelConfig, TrainingConfig
-from nmt.data.batching import Batch, make_batch, make_candidates
+from nmt.data.batch import Batch, make_batch, make_candidates
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.objective import batch_loss, training_loss
 from nmt.training.optim import build_optimizer

@@ -9,7 +9,7 @@ import torch
 
 from nmt.config import Config
 from nmt.config.schema import ModelConfig, ScheduledSampling
-from nmt.data.batching import Batch, make_batch
+from nmt.data.batch import Batch, make_batch
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.training.scheduled_sampling import drawn, late, probability, with_own_words
 

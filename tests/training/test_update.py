@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nmt.config.schema import ModelConfig, TrainingConfig
-from nmt.data.batching import Batch, PieceLinks, make_batch
+from nmt.data.batch import Batch, PieceLinks, make_batch
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.ops.computing import computing
 from nmt.training.corpus_loss import corpus_loss

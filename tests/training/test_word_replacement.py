@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nmt.config.schema import ModelConfig, TrainingConfig, WordReplacement
-from nmt.data.batching import make_batch
+from nmt.data.batch import make_batch
 from nmt.models.seq2seq import build_model
 from nmt.training.objective import training_loss
 from nmt.training.word_replacement import replaced, with_replaced_words

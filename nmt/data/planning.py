@@ -1,0 +1,182 @@
+"""The plan of an epoch: which pairs of a corpus go together in a batch, and in which order.
+
+It is a pure function of lengths, the seed, and the epoch, so that a resumed training run sees exactly the batches that
+it would have seen without the interruption. It knows lengths; it knows no ids.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.config.schema import BatchOrder, Config, Shuffle, SortBy
+from nmt.data.batch import Indices
+from nmt.data.binarised import PairedIds
+from nmt.data.mixing import mixed_rows
+
+Lengths = npt.NDArray[np.integer]
+
+
+def plan_batches(
+    source_lengths: Lengths,
+    target_lengths: Lengths,
+    *,
+    batch_size: int,
+    batch_by: Literal["sentences", "tokens"],
+    sort_by: SortBy = "source",
+    sort_pairs: int | None = None,
+    shuffle: Shuffle = "every_epoch",
+    batch_order: BatchOrder = "shuffled",
+    seed: int,
+    epoch: int,
+    rows: Indices | None = None,
+) -> list[Indices]:
+    """Return the rows of each batch of an epoch, in training order: each of `rows`, or (None) every row exactly once.
+
+    Pairs are shuffled, sorted by the lengths that `sort_by` names (see `sort_keys`), with equal ones in their order so
+    far, and cut into batches, whose order is `batch_order`. `sort_pairs` sorts only this many pairs, a part, at a time.
+    Lengths are in pieces, without END.
+
+    `shuffle` "every_epoch": pairs get another order in every epoch; "once": that of the first one; "never": that of the
+    corpus. `batch_order` "shuffled": all batches are. "shuffled_by_part": part after part, the batches of a part
+    shuffled. "sorted": part after part, the batches of a part as they were cut, from short pairs to long ones.
+
+    `batch_by` "sentences": `batch_size` pairs per batch, the rest in a smaller one. "tokens": the number of pairs times
+    (longest source or target + 1 for END) stays within `batch_size`; a longer pair gets a batch of its own.
+    """
+    random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, epoch])))
+    index_type = np.int32 if len(source_lengths) <= np.iinfo(np.int32).max else np.int64  # half, for millions of pairs
+    count = len(source_lengths) if rows is None else len(rows)
+    if shuffle == "never":
+        order: Indices = np.arange(count, dtype=index_type)
+    else:
+        shuffling = random
+        if shuffle == "once":
+            shuffling = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 0])))
+        order = shuffling.permutation(count).astype(index_type)
+    if rows is not None:
+        order = rows[order]
+    keys = sort_keys(source_lengths, target_lengths, sort_by)
+    plan: list[Indices] = []
+    for part in [order] if sort_pairs is None else np.split(order, range(sort_pairs, len(order), sort_pairs)):
+        ordered = part[np.argsort(keys[part], kind="stable")]
+        if batch_by == "sentences":
+            ends: Indices = np.arange(batch_size, len(ordered), batch_size)
+        else:
+            ends = _token_ends(np.maximum(source_lengths[ordered], target_lengths[ordered]) + 1, batch_size)
+        cut = np.split(ordered, ends)
+        plan += [cut[batch] for batch in random.permutation(len(cut))] if batch_order == "shuffled_by_part" else cut
+    return [plan[batch] for batch in random.permutation(len(plan))] if batch_order == "shuffled" else plan
+
+
+def plan_epoch(corpus: PairedIds, config: Config, *, epoch: int) -> list[Indices]:
+    """Return the batches of a training epoch (counted from 0) as configured; see `plan_batches` and `mixed_rows`."""
+    return plan_batches(
+        corpus.source_lengths,
+        corpus.target_lengths,
+        batch_size=config.training.batch_size,
+        batch_by=config.training.batch_by,
+        sort_by=config.training.sort_by,
+        sort_pairs=config.training.sort_pairs,
+        shuffle=config.training.shuffle,
+        batch_order=config.training.batch_order,
+        seed=config.seed,
+        epoch=epoch,
+        rows=_epoch_rows(corpus, config, epoch),
+    )
+
+
+def _epoch_rows(corpus: PairedIds, config: Config, epoch: int) -> Indices | None:
+    """The rows that an epoch reads; None: every row exactly once."""
+    weights = [files.weight for files in config.data.train]
+    return mixed_rows(corpus.sizes, weights, shuffle=config.training.shuffle, seed=config.seed, epoch=epoch)
+
+
+def unfilled(corpus: PairedIds, config: Config) -> str | None:
+    """What to tell where `sort_pairs` pairs of the first epoch, of mean length, do not fill a batch of tokens, so that
+    another `sort_pairs` would make larger ones; None where they do."""
+    training = config.training
+    pairs, size = training.sort_pairs, training.batch_size
+    if training.batch_by == "sentences" or pairs is None:
+        return None
+    longest = np.maximum(corpus.source_lengths, corpus.target_lengths)
+    if (rows := _epoch_rows(corpus, config, 0)) is not None:
+        longest = longest[rows]
+    tokens = float(longest.mean()) + 1
+    if pairs * tokens >= size or pairs >= len(longest):
+        return None
+    room = math.ceil(size / tokens)
+    return (
+        f"training.sort_pairs: {pairs:,} leaves batches unfilled: no batch has more pairs, and training.batch_size: "
+        f"{size:,} tokens has room for about {room:,} of this corpus; give more than that, or null"
+    )
+
+
+def padding_share(plan: Sequence[Indices], source_lengths: Lengths, target_lengths: Lengths) -> float:
+    """Return the share of padding among all positions of sources and targets, counting END as real."""
+    counts = np.array([len(rows) for rows in plan])
+    starts, rows = np.cumsum(counts) - counts, np.concatenate(list(plan))
+    real = positions = 0
+    for lengths in (source_lengths, target_lengths):
+        real += int(lengths[rows].sum(dtype=np.int64)) + len(rows)
+        positions += int((np.maximum.reduceat(lengths[rows], starts).astype(np.int64) + 1) @ counts)
+    return 1 - real / positions
+
+
+def share_rows(rows: Indices, lengths: Lengths, *, share: tuple[int, int]) -> Indices:
+    """Return the rows of a batch that process `share[0]` of `share[1]` computes; `lengths` (rows,) are their tokens.
+
+    The longest remaining row always goes to the process with the fewest tokens, the first one in a tie. The result is
+    in the order of `rows` and may be empty.
+    """
+    rank, size = share
+    if size == 1:
+        return rows
+    owners = np.empty(len(rows), dtype=np.int64)
+    loads = [0] * size
+    for place in np.argsort(-lengths.astype(np.int64), kind="stable"):
+        owner = loads.index(min(loads))
+        owners[place] = owner
+        loads[owner] += int(lengths[place]) + 1
+    return rows[owners == rank]
+
+
+def first_lengths(source_lengths: Lengths, target_lengths: Lengths, sort_by: SortBy) -> Lengths:
+    """The lengths that pairs are sorted by first."""
+    if sort_by == "longer":
+        return np.maximum(source_lengths, target_lengths)
+    return source_lengths if sort_by == "source" else target_lengths
+
+
+def sort_keys(source_lengths: Lengths, target_lengths: Lengths, sort_by: SortBy) -> Indices:
+    """One integer per pair that sorts by a first length, then by that of the other side: up and down in turns.
+
+    When the first gets one piece longer, the other then stays long or short instead of dropping from the longest to
+    the shortest, so a batch across that border needs less padding. The integer type is no larger than necessary,
+    because a corpus may have many millions of pairs.
+    """
+    first = first_lengths(source_lengths, target_lengths, sort_by)
+    second = target_lengths if sort_by == "source" else source_lengths
+    span = int(second.max(initial=0)) + 1
+    largest = (int(first.max(initial=0)) + 1) * span
+    keys = first.astype(np.int32 if largest <= np.iinfo(np.int32).max else np.int64)
+    down = keys % 2 == 1
+    keys *= span
+    keys += second
+    keys[down] += span - 1 - 2 * second[down]
+    return keys
+
+
+def _token_ends(widths: Lengths, batch_size: int) -> Indices:
+    """Return where each batch but the last ends, for pairs of these widths: as many as fit, at least one."""
+    ends: list[int] = []
+    start = 0
+    while start < len(widths):
+        most = max(batch_size // int(widths[start]), 1)
+        widest = np.maximum.accumulate(widths[start : start + most].astype(np.int64))
+        fitting = int(np.searchsorted(widest * np.arange(1, len(widest) + 1), batch_size, side="right"))
+        start += max(fitting, 1)
+        ends.append(start)
+    return np.array(ends[:-1], dtype=np.int64)
