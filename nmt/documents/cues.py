@@ -87,7 +87,11 @@ def of_webvtt(text: str, name: str) -> Checking[list[Run]]:
         return [Run(rows, None)]
     if not _WEB_FIRST.fullmatch(rows[0].rstrip("\r\n")):
         first = rows[0].strip("\ufeff\r\n")[:50]
-        hint = "this is SubRip, the format srt" if any(map(_is_like_times, rows[:2])) else "is this WebVTT?"
+        hint = "is this WebVTT?"
+        if any(map(_is_web_alone, rows[:2])):
+            hint = "these are the times of WebVTT, whose first line must be WEBVTT"
+        elif any(map(_is_like_times, rows[:2])):
+            hint = "this is SubRip, the format srt"
         yield f"{name}, line 1: {first!r} stands where WEBVTT belongs; {hint}"
         return []
     times: Seconds | None = None  # of the last cue
@@ -116,6 +120,12 @@ def of_webvtt(text: str, name: str) -> Checking[list[Run]]:
         _add(found, Run([row], times, place) if is_text else Run([row], None))
     yield from _damaged(name, rows, damaged, "01:02.345 --> 01:04.000")
     return found
+
+
+def _is_web_alone(row: str) -> bool:
+    """Whether a row has times that WebVTT allows, and SubRip does not, as those without hours."""
+    bare = row.strip("\ufeff\r\n")
+    return _WEB_TIMES.fullmatch(bare) is not None and _TIMES.fullmatch(bare) is None
 
 
 def _damaged(name: str, rows: Sequence[str], damaged: Sequence[int], times: str) -> Iterator[str]:

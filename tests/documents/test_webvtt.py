@@ -15,6 +15,7 @@ from tests.documents.imitation import at_random, in_order, in_reverse, translate
 FILE = (Path(__file__).parent / "fixtures" / "subtitles.vtt").read_text(encoding="utf-8")
 HEADS = re.compile(r"^.*-->.*$", re.MULTILINE)
 TAGS = re.compile(r"</?[a-z][^<>\n]*>|<[\d:.]+>")
+WITHOUT_HEADER = "these are the times of WebVTT, whose first line must be WEBVTT"
 
 STAMPS = re.compile(r"<[\d:.]+>")
 
@@ -215,6 +216,18 @@ def test_what_stays_in_a_cue(text: str, written: str) -> None:
         (
             "1\n00:00:01,000 --> 00:00:02,000\na\n",
             "a.vtt, line 1: '1' stands where WEBVTT belongs; this is SubRip, the format srt",
+        ),
+        (
+            "0:0:1.000 --> 0:0:2.000\na\n",  # which SubRip's players read, too
+            "a.vtt, line 1: '0:0:1.000 --> 0:0:2.000' stands where WEBVTT belongs; this is SubRip, the format srt",
+        ),
+        (
+            "\ufeff00:01.000 --> 00:02.000 line:0\r\na\r\n",
+            f"a.vtt, line 1: '00:01.000 --> 00:02.000 line:0' stands where WEBVTT belongs; {WITHOUT_HEADER}",
+        ),
+        (
+            "1\n59:59.000 --> 01:00:02.000\na\n",
+            f"a.vtt, line 1: '1' stands where WEBVTT belongs; {WITHOUT_HEADER}",
         ),
         (
             "WEBVTT\n\n00:01,000 --> 00:02,000\na\n",
