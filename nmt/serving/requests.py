@@ -69,7 +69,8 @@ def read_fields(body: bytes, content_type: str, query: bytes = b"") -> dict[str,
 
 def _of_json(body: bytes) -> dict[str, Any]:
     try:
-        fields = json.loads(body.decode("utf-8").removeprefix("\ufeff"))  # a byte order mark
+        text = body.decode("utf-8").removeprefix("\ufeff")  # a byte order mark
+        fields = json.loads(text, object_pairs_hook=_each_once)
     except UnicodeDecodeError as error:
         raise UserError(f"the body is not UTF-8: byte {error.start} is {body[error.start]:#04x}") from None
     except (ValueError, RecursionError) as error:
@@ -87,6 +88,11 @@ def _of_form(body: bytes) -> dict[str, Any]:
         raise UserError("the form is not UTF-8 in percent-encoding") from None
     except ValueError:
         raise UserError(f"the form has more than {MOST_FIELDS} fields") from None
+    return _each_once(fields)
+
+
+def _each_once(fields: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """The fields by their names. Raises UserError for names that several of them have."""
     twice = [name for name, count in Counter(name for name, _ in fields).items() if count > 1]
     if twice:
         raise UserError(*(f"{shown(name)} is given more than once" for name in sorted(twice)))

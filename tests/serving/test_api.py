@@ -254,6 +254,8 @@ def test_of_very_many_mistakes_the_first_are_told(start: Served) -> None:
     ("content", "kind", "why"),
     [
         (b'{"q": "one"', "application/json", "the body is not JSON: "),
+        (b'{"q": "one", "q": "two", "x": 1}', "application/json", '"q" is given more than once'),
+        (b'{"q": 1, "z\\ud800": 1, "z\\ud800": 2, "q": 1}', "application/json", '"q" is given more than once; "z'),
         (b'["one"]', "application/json", "the body must be a JSON object"),
         (b"NaN", "application/json", "the body must be a JSON object"),
         (b'{"q": "\xff"}', "application/json; charset=utf-8", "the body is not UTF-8: byte 7 is 0xff"),
