@@ -45,7 +45,10 @@ class Glossary:
         warn: Callable[[str], None] = warnings.warn,
         is_news: Callable[[str], bool] | None = None,
     ) -> None:
-        """Raises UserError for what is no mapping, and where a term or its translation is no text or has no words."""
+        """Raises UserError for what is no mapping, and where a term or its translation is no text or has no words.
+
+        So it does where two terms are the same words with different translations.
+        """
         if not isinstance(terms, Mapping):  # from a program without checked types
             raise UserError(f"glossary: {terms!r} is no mapping of terms to translations")
         self.as_written = as_written
@@ -60,9 +63,13 @@ class Glossary:
             words = tuple(words_of(term))
             if not words or not translation.split():
                 raise UserError(f"glossary: {term!r} is to be {translation!r}; expected words on both sides")
-            self._translations[words] = " ".join(translation.split())
+            written = " ".join(translation.split())
+            if (other := self._translations.setdefault(words, written)) != written:
+                raise UserError(
+                    f"glossary: {term!r} is to be {translation!r}, and also {other!r}; leave out one of the two"
+                )
             for fold in _FOLDS:
-                self._folded.setdefault(tuple(map(fold, words)), self._translations[words])
+                self._folded.setdefault(tuple(map(fold, words)), written)
                 lengths.setdefault(fold(words[0]), set()).add(len(words))
         self._lengths = lengths
 

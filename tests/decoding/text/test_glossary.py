@@ -122,6 +122,14 @@ def test_where_a_text_must_not_be_cut() -> None:
     assert glossary.places_within("A hot, dog.") == set()
 
 
+def test_a_term_with_two_translations() -> None:
+    why = r"^glossary: 'hot  dog' is to be 'Hund', and also 'Wurst'; leave out one of the two$"
+    with pytest.raises(UserError, match=why):
+        Glossary({"hot dog": "Wurst", "hot  dog": "Hund"})
+    different = Glossary({"hot dog": "heiße  Wurst", "hot  dog": "heiße Wurst", "Hot dog": "Hund"})
+    assert different.translations("hot dog, Hot dog") == ["heiße Wurst", "Hund"]
+
+
 def test_a_term_is_told_of_once() -> None:
     """Unless another process has told of it."""
     told: list[str] = []
