@@ -2,7 +2,9 @@
 
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, make_dataclass
+from itertools import chain
 from typing import Any, get_args
 
 from pydantic import ValidationError
@@ -11,7 +13,9 @@ from nmt.config import checked_value
 from nmt.config.schema import AlignmentStep, DecodingConfig, EndLinks, SamplingConfig
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.text.glossary import Glossary
-from nmt.errors import Checking, UserError
+from nmt.errors import Checking, UserError, first_of
+
+_MOST_ENTRIES = 5  # told of, of the wrong ones of a dictionary
 
 _Decoding: Any = make_dataclass(
     "_Decoding", [(name, Any, None) for name in DecodingConfig.model_fields], frozen=True, kw_only=True
@@ -48,7 +52,8 @@ class TranslationOptions(_Decoding):
 
     replace_unknown: Mapping[str, str] | None = None
     """A dictionary, which may be empty, with which unknown words are replaced by the source words that they attend to
-    (see `text.unknown_words`); None leaves them as "⁇". `Translation.tokens` stay what the model wrote."""
+    (see `text.unknown_words`); None leaves them as "⁇". White space in its translations becomes single spaces.
+    `Translation.tokens` stay what the model wrote."""
 
     glossary: Glossary | None = None
     """Terms that have to be translated in a certain way, in whichever sentence of a line they occur; together with the
@@ -119,6 +124,7 @@ def contradictions(
         yield f"n_best is {options.n_best}; it must be at least 1"
     if options.sampling is None and options.n_best > decoding.beam_size:
         yield f"n_best is {options.n_best}; it must be at most beam_size, which is {decoding.beam_size}"
+    yield from _wrong_entries(options.replace_unknown or {})
     if options.replace_unknown is not None and decoding.suppress_unknown:
         yield "suppress_unknown leaves no unknown word to replace; choose one of the two"
     if not decoding.max_length_ratio and (extra := decoding.max_length_extra) < 2:
@@ -151,6 +157,19 @@ def contradictions(
         yield "alignment_step has an effect only on alignments and on unknown words that are replaced"
     if options.end_links in ("none", "best") and not options.alignments:
         yield "end_links has an effect only on alignments"
+
+
+def _wrong_entries(dictionary: Mapping[Any, Any]) -> Iterator[str]:
+    """Which words of a dictionary, or which of their translations, are no text or have no words; the first of many."""
+    with suppress(TypeError):  # of what is no text
+        if all(map(str.strip, chain(dictionary, dictionary.values()))):  # fast: a server asks for each batch
+            return
+    wrong = [
+        f"replace_unknown: {word!r} is to be {translation!r}; expected words on both sides"
+        for word, translation in dictionary.items()
+        if not all(isinstance(text, str) and text.strip() for text in (word, translation))
+    ]
+    yield from first_of(wrong, _MOST_ENTRIES, before="replace_unknown: ", after=" without words on both sides")
 
 
 def unknown_choices(options: TranslationOptions) -> Checking[None]:

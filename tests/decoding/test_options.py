@@ -46,6 +46,21 @@ def test_keywords_come_before_the_options(vocabularies) -> None:
     [
         ({}, True, []),
         ({"replace_unknown": {}, "suppress_unknown": True}, False, ["suppress_unknown leaves no unknown word"]),
+        (
+            {"replace_unknown": {"Hund": None, 7: "sieben", "Maus": " \n", "": "x", "Kuh": "cow"}},
+            False,
+            [
+                "replace_unknown: 'Hund' is to be None; expected words on both sides",
+                "replace_unknown: 7 is to be 'sieben'; expected words on both sides",
+                "replace_unknown: 'Maus' is to be ' \\n'; expected words on both sides",
+                "replace_unknown: '' is to be 'x'; expected words on both sides",
+            ],
+        ),
+        (
+            {"replace_unknown": {str(number): "" for number in range(2007)}},
+            False,
+            [*(f"replace_unknown: '{n}' is to be ''" for n in range(5)), "replace_unknown: 2,002 more without words"],
+        ),
         ({"sampling": SamplingConfig()}, True, ["constraints need a search"]),
         ({"n_best": 0}, False, ["n_best is 0; it must be at least 1"]),
         ({"n_best": 4, "beam_size": 3}, False, ["n_best is 4; it must be at most beam_size, which is 3"]),

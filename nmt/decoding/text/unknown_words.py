@@ -46,8 +46,8 @@ def with_unknown_replaced(
     unknown.
 
     The source word is looked up as it stands, then in lower case, then both ways without the punctuation at its ends;
-    otherwise it is copied. Punctuation that the translation itself has around the unknown word takes the place of the
-    source word's.
+    otherwise it is copied. What is found is written with single spaces. Punctuation that the translation itself has
+    around the unknown word takes the place of the source word's.
     """
     rows = iter(weights[[place >= forced and token == UNKNOWN for place, token in enumerate(tokens)]].tolist())
     begin = len(subwords.decode_marked(tokens[:forced], UNKNOWN_MARK))
@@ -97,13 +97,19 @@ def _replaced(unknown: str, source: Sequence[str], dictionary: Mapping[str, str]
 
 
 def _translated(word: str, dictionary: Mapping[str, str]) -> _Word:
-    whole = dictionary.get(word, dictionary.get(word.lower()))
+    whole = _looked_up(word, dictionary)
     if whole is not None:
         return _Word("", whole, "")
     before, core, after = _parts(word)
     if not core:
         return _Word("", word, "")  # nothing but punctuation
-    return _Word(before, dictionary.get(core, dictionary.get(core.lower(), core)), after)
+    found = _looked_up(core, dictionary)
+    return _Word(before, core if found is None else found, after)
+
+
+def _looked_up(word: str, dictionary: Mapping[str, str]) -> str | None:
+    translation = dictionary.get(word, dictionary.get(word.lower()))
+    return None if translation is None else " ".join(translation.split())
 
 
 def _parts(word: str) -> _Word:

@@ -288,6 +288,12 @@ def test_a_dictionary_and_n_best_lists(models: dict[str, Subwords]) -> None:
     assert UNKNOWN in [models["bpe"]._processor.piece_to_id(piece) for piece in line[0].tokens]  # what the model wrote
 
 
+def test_white_space_of_a_dictionary_becomes_single_spaces(models: dict[str, Subwords]) -> None:
+    """So that a translation has one line, whatever a program puts into the dictionary."""
+    dictionary = {"X1": "a\nb", "Y": " a \t\u2028 b\n"}
+    assert translated(diagonal(models["bpe"]), ["the X1 (Y)"], replace_unknown=dictionary) == ["the a b (a b)"]
+
+
 def test_only_translations_with_unknown_words_are_decoded_again(models: dict[str, Subwords]) -> None:
     translator = diagonal(models["bpe"])
     assert translated(translator, [KNOWN] * 20 + ["the X"], replace_unknown={}) == [KNOWN] * 20 + ["the X"]
