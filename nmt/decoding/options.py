@@ -10,10 +10,12 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from nmt.config import checked_value
+from nmt.config.allowed import allowed
+from nmt.config.problems import joined, nearest_hint
 from nmt.config.schema import AlignmentStep, DecodingConfig, EndLinks, SamplingConfig
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.text.glossary import Glossary
-from nmt.errors import Checking, UserError, first_of
+from nmt.errors import Checking, UserError, caught, first_of
 
 _MOST_ENTRIES = 5  # told of, of the wrong ones of a dictionary
 
@@ -40,10 +42,11 @@ class TranslationOptions(_Decoding):
     `n_best` groups, and each gives its best; fewer where they find the same. Neither with sampling nor with
     constraints. See `search.diverse`."""
 
-    sampling: SamplingConfig | None = None
-    """Draw `n_best` translations from the model's distribution instead of searching for the best. They are independent
-    of each other and may be equal. What is drawn for a line depends on the seed and the line's place in the text only.
-    `beam_size` and `coverage_penalty` then have no effect."""
+    sampling: SamplingConfig | Mapping[str, Any] | None = None
+    """Draw `n_best` translations from the model's distribution instead of searching for the best, with the settings of
+    a `SamplingConfig`, such as {"temperature": 0.7, "top_k": 10}; {} draws from all that the model gives. They are
+    independent of each other and may be equal. What is drawn for a line depends on the seed and the line's place in the
+    text only. `beam_size` and `coverage_penalty` then have no effect."""
 
     split_sentences: bool | str = False
     """Cut lines into sentences, translate these one by one, and join them with the white space of the line; lines stay
@@ -87,6 +90,18 @@ class TranslationOptions(_Decoding):
         except ValidationError:
             raise UserError(*_not_allowed(changes)) from None
 
+    def drawing(self) -> SamplingConfig | None:
+        """How translations are drawn; None: they are searched for.
+
+        Raises UserError for a setting that there is not, or for a value that it may not have.
+        """
+        if not isinstance(self.sampling, Mapping):
+            return self.sampling
+        try:
+            return SamplingConfig.model_validate(dict(self.sampling))
+        except ValidationError:
+            raise UserError(*_not_drawn(self.sampling)) from None
+
 
 def check_kind(options: object) -> None:
     """Raise UserError for options that are no TranslationOptions, nor None."""
@@ -102,10 +117,23 @@ def _not_allowed(changes: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name} is {value!r}; {error}"
 
 
+def _not_drawn(settings: Mapping[str, Any]) -> Iterator[str]:
+    rules = SamplingConfig.model_json_schema()["properties"]
+    names = list(rules)
+    for name, value in settings.items():
+        if name not in rules:
+            yield joined(f"sampling: {name!r} is unknown", nearest_hint(name, names), f"allowed: {', '.join(names)}")
+            continue
+        try:
+            SamplingConfig.model_validate({name: value})
+        except ValidationError:
+            yield f"sampling: {name} is {value!r}; allowed: {allowed(rules[name])}"
+
+
 _KINDS: Mapping[str, tuple[Any, str]] = {
     "n_best": (int, "a whole number"),
     "diversity": (int | float, "a number"),
-    "sampling": (SamplingConfig | None, "a SamplingConfig"),
+    "sampling": (SamplingConfig | Mapping | None, "a mapping, such as {'temperature': 0.7}, or a SamplingConfig"),
     "split_sentences": (bool | str, "True, False, or the code of a language"),
     "replace_unknown": (Mapping | None, "a mapping of words to words"),
     "glossary": (Glossary | None, "a Glossary, such as read_glossary gives"),
@@ -124,6 +152,7 @@ def contradictions(
         yield f"n_best is {options.n_best}; it must be at least 1"
     if options.sampling is None and options.n_best > decoding.beam_size:
         yield f"n_best is {options.n_best}; it must be at most beam_size, which is {decoding.beam_size}"
+    yield from caught(options.drawing, None)
     yield from _wrong_entries(options.replace_unknown or {})
     if options.replace_unknown is not None and decoding.suppress_unknown:
         yield "suppress_unknown leaves no unknown word to replace; choose one of the two"

@@ -11,6 +11,7 @@ import torch
 from nmt.config.schema import DecodingConfig, SamplingConfig
 from nmt.decoding.options import TranslationOptions, contradictions
 from nmt.decoding.scorer import Scorer
+from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.translator import Translator
 from nmt.documents.document import translate_document
 from nmt.errors import UserError
@@ -102,6 +103,17 @@ def test_what_does_not_go_together(options: dict[str, Any], constraints: bool, e
     assert [problem[: len(start)] for problem, start in zip(problems, expected, strict=True)] == expected
 
 
+def test_how_to_draw_may_be_a_mapping() -> None:
+    assert TranslationOptions().drawing() is None
+    assert TranslationOptions(sampling={}).drawing() == SamplingConfig()
+    assert TranslationOptions(sampling={"top_k": 3, "seed": 5}).drawing() == SamplingConfig(top_k=3, seed=5)
+    assert TranslationOptions(sampling=SamplingConfig(top_p=0.5)).drawing() == SamplingConfig(top_p=0.5)
+    wrong = TranslationOptions(sampling={"temperature": -1.0, "top_k": 2, "top_p": 2.0}, glossary=Glossary({"a": "b"}))
+    problems = list(contradictions(wrong, DecodingConfig(), Scorer([network()]), constraints=False))
+    beginnings = ("sampling: temperature is -1.0; ", "sampling: top_p is 2.0; ", "a glossary needs a search; ")
+    assert [problem.startswith(start) for problem, start in zip(problems, beginnings, strict=True)] == [True] * 3
+
+
 def test_values_that_the_configuration_does_not_allow(vocabularies) -> None:
     size = vocabularies.source.size
     translator = Translator([network(source_size=size, target_size=size)], vocabularies)
@@ -120,7 +132,14 @@ def test_values_that_the_configuration_does_not_allow(vocabularies) -> None:
         ({"n_best": "2"}, "n_best is '2'; it must be a whole number"),
         ({"n_best": 2.0}, "n_best is 2.0; it must be a whole number"),
         ({"diversity": "1", "n_best": 2}, "diversity is '1'; it must be a number"),
-        ({"sampling": {"seed": 1}}, "sampling is {'seed': 1}; it must be a SamplingConfig"),
+        ({"sampling": 0.7}, "sampling is 0.7; it must be a mapping, such as {'temperature': 0.7}, or a SamplingConfig"),
+        ({"sampling": {"temperature": 0}}, "sampling: temperature is 0; allowed: a number, more than 0 and at most"),
+        ({"sampling": {"top_k": "3"}}, "sampling: top_k is '3'; allowed: a whole number, at least 1"),
+        (
+            {"sampling": {"topk": 3}},
+            "sampling: 'topk' is unknown; nearest: top_k; allowed: temperature, top_k, top_p, seed",
+        ),
+        ({"sampling": {1: 3}}, "sampling: 1 is unknown; allowed: temperature, top_k, top_p, seed"),
         ({"replace_unknown": ["a"]}, "replace_unknown is ['a']; it must be a mapping of words to words"),
         ({"alignments": "yes"}, "alignments is 'yes'; it must be True or False"),
     ],

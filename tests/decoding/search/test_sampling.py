@@ -227,6 +227,12 @@ def test_neither_batches_nor_other_lines_change_what_is_drawn_for_a_line(transla
                 )
 
 
+def test_a_mapping_draws_like_the_settings_that_it_has(translator, text) -> None:
+    mapping = {"temperature": 0.8, "top_p": 0.95, "seed": 3}
+    drawn = translate(translator, text, **{**OPTIONS, "sampling": mapping, "n_best": 2})
+    assert list(drawn) == list(translate(translator, text, **OPTIONS, n_best=2))
+
+
 def test_the_seed_and_the_place_of_a_line_decide(translator, text) -> None:
     def drawn(seed: int, lines: list[str]) -> list[str]:
         sampling = SamplingConfig(seed=seed)
