@@ -110,7 +110,7 @@ def _read_glossaries(texts: Sequence[str], *, models: int) -> Checking[list[tupl
         pair, path = _paired(text)
         if pair is None and models > 1:
             yield f"--glossary {path}: say for which of the models it is, as in --glossary en-de={path}"
-        # A term that cannot be had is not told: the log would have what somebody has sent.
+        # A term that a line cannot have is not told: the log would say what somebody has sent.
         glossary = yield from caught(partial(read_glossary, path, as_written=False, warn=lambda why: None), None)
         if glossary is not None:
             glossaries.append((pair, glossary))
@@ -184,7 +184,7 @@ def _serve(request: Request) -> None:
         raise UserError(f"{error.name} is not installed: pip install 'nmt-toolkit[serve]'") from None
     from nmt.decoding.options import TranslationOptions
     from nmt.serving.api import Service, application
-    from nmt.serving.models import Served, loaded, sentence_rules
+    from nmt.serving.models import Served, loaded, sentence_rules, tell_of_impossible_terms
     from nmt.serving.server import listening, serve
 
     with closing(listening(request.host, request.port)) as opened:  # told before models are loaded, which takes longer
@@ -194,10 +194,11 @@ def _serve(request: Request) -> None:
             precision=request.models.precision,
         )
         translators = checked(loading)
-        rules = {} if request.whole_lines else sentence_rules(translators, lambda why: _say(f"{PROGRAM}: {why}"))
+        rules = {} if request.whole_lines else sentence_rules(translators, _warn)
         glossaries = checked(_glossaries(request, list(translators)))
         served = Served(translators, TranslationOptions(**request.how), rules, glossaries)
         served.check()
+        tell_of_impossible_terms(translators, glossaries, _warn)
         log = _say if request.log_requests else None
         service = Service(served, limits=request.limits, keys=request.keys, log=log)
         serve(application(service, origins=request.origins), service, opened, program=PROGRAM)
@@ -214,6 +215,10 @@ def _glossaries(request: Request, pairs: Sequence[Pair]) -> Checking[dict[Pair, 
             yield f"--glossary: there are several for {pair}; put all terms into one file"
         glossaries[pair] = glossary
     return glossaries
+
+
+def _warn(why: str) -> None:
+    _say(f"{PROGRAM}: {why}")
 
 
 def _say(line: str) -> None:

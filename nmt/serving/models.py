@@ -8,20 +8,24 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from math import ceil
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import torch
 
 from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.text.languages import UNKNOWN_RULES, is_known
+from nmt.decoding.text.required import encoded_constraints
 from nmt.decoding.text.sentences import checked_language
 from nmt.decoding.threads import MOST, until
 from nmt.decoding.translator import Translation, TranslationOptions, Translator
-from nmt.errors import Checking, UserError, caught, checked
+from nmt.errors import Checking, UserError, caught, checked, first_of
 from nmt.ops.memory import out_of_memory
 from nmt.serving.batching import FEWEST
 from nmt.serving.languages import Pair
 from nmt.serving.requests import Kind, shown
+
+_MOST_TERMS = 10  # told of, of those of a glossary that no translation can have
 
 
 def loaded(
@@ -54,6 +58,18 @@ def sentence_rules(pairs: Iterable[Pair], tell: Callable[[str], None]) -> dict[P
         except UserError as error:
             tell(f"{pair}: lines are not cut into sentences: {error}")
     return rules
+
+
+def tell_of_impossible_terms(
+    translators: Mapping[Pair, Translator], glossaries: Mapping[Pair, Glossary], tell: Callable[[str], None]
+) -> None:
+    """Tell what of the glossaries has characters or words that the model's vocabulary lacks; the first of many."""
+    for pair, glossary in glossaries.items():
+        phrases = encoded_constraints(glossary.all_translations, translators[pair].vocabularies.target)
+        lacking = [repr(shorten(one.text, 50)) for several in phrases for one in several if not one.is_writable]
+        if lacking:
+            which = ", ".join(first_of(lacking, _MOST_TERMS))
+            tell(f"{pair}: glossary: left out, with characters or words that the model's vocabulary lacks: {which}")
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,7 @@ class Glossary:
                 self._folded.setdefault(tuple(map(fold, words)), written)
                 lengths.setdefault(fold(words[0]), set()).add(len(words))
         self._lengths = lengths
+        self.all_translations = list(dict.fromkeys(self._translations.values()))  # each once
 
     def translations(self, text: str) -> list[str]:
         """The translations of the terms in a text, in their order, without repetitions."""

@@ -37,6 +37,11 @@ class Required(NamedTuple):
     ends: bool = False  # whether the translation ends after it: a prefix that is the translation of a sentence
     parts: list[str] = []  # noqa: RUF012 - of the text, one for each piece; of a prefix only
 
+    @property
+    def is_writable(self) -> bool:
+        """Whether the vocabulary has all of it, so that some translation can."""
+        return bool(self.tokens) and UNKNOWN not in self.tokens
+
 
 def encoded_prefixes(texts: Sequence[str], target: Subwords) -> list[Required]:
     """The prefixes with these texts, or parts of them, each on one line; a blank one forces nothing."""
@@ -143,7 +148,7 @@ def impossible(
         shown = ", ".join(repr(phrase.text) for phrase in phrases)
         yield f"{line} is blank and has constraints, {shown}; do the files go together?"
     for phrase in phrases:
-        if UNKNOWN in phrase.tokens or not phrase.tokens:
+        if not phrase.is_writable:
             yield (
                 f"the constraint {phrase.text!r} of {line} cannot be written: it has characters or words that "
                 "the model's vocabulary lacks"
