@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nmt.decoding.translator import Translation, TranslationOptions, Translator
     from nmt.errors import UserError
-    from nmt.experiment.training import Trained, train
+    from nmt.experiment.from_python import train
+    from nmt.experiment.training import Trained
 
 __version__ = "0.1.0"
 __all__ = ["Trained", "Translation", "TranslationOptions", "Translator", "UserError", "train"]
@@ -21,11 +22,15 @@ def __getattr__(name: str) -> Any:
 
         return getattr(translator, name)
     if name in ("Trained", "train"):
-        from nmt.experiment import training
+        from nmt.experiment import from_python, training
 
-        return getattr(training, name)
+        return from_python.train if name == "train" else training.Trained
     if name == "UserError":
         from nmt.errors import UserError
 
         return UserError
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

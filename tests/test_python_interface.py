@@ -9,7 +9,8 @@ import pytest
 import nmt
 from nmt.decoding.translator import Translation, TranslationOptions, Translator
 from nmt.errors import UserError
-from nmt.experiment.training import Trained, train
+from nmt.experiment.from_python import train
+from nmt.experiment.training import Trained
 from tests.known_model import save_known_model
 
 README = Path(__file__).resolve().parent.parent / "README.md"
@@ -25,6 +26,7 @@ def test_what_the_package_offers() -> None:
     assert nmt.train is train
     assert nmt.Trained is Trained
     assert set(nmt.__all__) == {"Trained", "Translation", "TranslationOptions", "Translator", "UserError", "train"}
+    assert set(nmt.__all__) <= set(dir(nmt))  # what completion offers
     with pytest.raises(AttributeError, match="module 'nmt' has no attribute 'Transformer'"):
         nmt.Transformer  # noqa: B018
 

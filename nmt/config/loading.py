@@ -248,7 +248,9 @@ def _text(path: Path) -> str:
             content = file.read(LONGEST_TEXT + 1)  # bounded, for a file may have no end
     except FileNotFoundError as error:
         names = [sibling.name for sibling in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []
-        if sibling := nearest(path.name, names):
+        if path.stem in examples():
+            hint = f"nearest of the examples: {path.stem}"
+        elif sibling := nearest(path.name, names):
             hint = f"nearest: {path.parent / sibling}"
         elif example := nearest(path.stem, list(examples())):
             hint = f"nearest of the examples: {example}"

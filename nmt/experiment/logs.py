@@ -23,7 +23,8 @@ def logging_to(path: Path) -> Iterator[Callable[[str], None]]:
         def log(message: str) -> None:
             file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {message}\n")
             file.flush()
-            with suppress(OSError, ValueError):
-                tqdm.write(message, file=sys.stderr)
+            if sys.stderr is not None:
+                with suppress(OSError, ValueError):
+                    tqdm.write(message, file=sys.stderr)
 
         yield log

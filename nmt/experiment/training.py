@@ -3,9 +3,8 @@
 The warnings of `doubts` come first; nothing of a former run is removed before the new one has all that it needs.
 """
 
-import json
-import signal
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -16,16 +15,15 @@ import torch
 from tqdm import tqdm
 
 from nmt.config import Config, dump_config
-from nmt.config.yaml_text import write_yaml
 from nmt.data.cache import Log
 from nmt.data.mixing import mixture
 from nmt.data.preparation import Prepared, prepare
 from nmt.data.subwords import Vocabularies
-from nmt.errors import UserError, checked, counted
+from nmt.errors import UserError, counted
 from nmt.experiment.candidates import build_candidates
 from nmt.experiment.doubts import doubts_of_corpora, doubts_of_start, doubts_of_updates
 from nmt.experiment.logs import logging_to
-from nmt.experiment.request import Request, read_request
+from nmt.experiment.request import Request
 from nmt.experiment.validation import build_validation
 from nmt.jobs.stopping import Interrupted, handled, leaving, telling
 from nmt.jobs.torchrun import job
@@ -46,64 +44,19 @@ from nmt.training.update import chosen_computing
 
 
 class Trained(NamedTuple):
-    """A training that has ended."""
+    """A training that has ended.
+
+    `folder`: the run folder; `model`: the file of its best model; `validation`: that model's metrics on the validation
+    corpus, such as loss, perplexity, and bleu, and those of watched corpora, such as old.bleu (none in processes of
+    torchrun other than the first); `finished`: why training ended, such as "16 epochs"; `minutes`: of training and
+    validation, over all sittings.
+    """
 
     folder: Path
-    """The run folder."""
     model: Path
-    """The file of the best model."""
     validation: dict[str, float]
-    """Its metrics on the validation corpus: loss, perplexity, bleu, and others that were asked for, such as old.bleu of
-    a watched corpus named old. Empty in processes of torchrun other than the first."""
     finished: str
-    """Why training ended, such as "16 epochs"."""
     minutes: float
-    """Of training and validation, over all sittings."""
-
-
-def train(
-    config: Path | str,
-    *,
-    settings: Mapping[str, Any] | None = None,
-    output: Path | str | None = None,
-    init_from: Path | str | None = None,
-    resume: bool = False,
-    overwrite: bool = False,
-    device: torch.device | str = "auto",
-) -> Trained:
-    """Train a model as `nmt-train` does, with the same log, files, and results.
-
-    `config`: a YAML file, or the name of an example. `settings`: keys of the configuration that have other values here,
-    such as {"training.max_epochs": 5}. The other arguments are the command's options: the run folder (by default
-    runs/NAME), the model file or run folder whose weights training starts from, whether to continue the run in the
-    folder (or start it, if there is none) or to replace it, and auto, cpu, or cuda. PyTorch's random numbers start at
-    the configuration's seed, for the whole process; a run that is resumed has the number of threads that it began with.
-
-    Raises UserError with everything that is wrong, before corpora are read, and where training diverges. Ctrl-C raises
-    KeyboardInterrupt, and SIGTERM SystemExit, once the state is saved from which `resume` continues.
-    """
-    request = checked(
-        read_request(
-            Path(config),
-            settings=[f"{key}={_in_yaml(value)}" for key, value in (settings or {}).items()],
-            output=None if output is None else Path(output),
-            init_from=None if init_from is None else Path(init_from),
-            resume=resume,
-            overwrite=overwrite,
-            device=str(device),
-        )
-    )
-    try:
-        return run(request)
-    except Interrupted as interruption:
-        if interruption.exit_code == 128 + signal.SIGINT:
-            raise KeyboardInterrupt(str(interruption)) from None
-        raise SystemExit(interruption.exit_code) from None
-
-
-def _in_yaml(value: Any) -> str:
-    plain = json.loads(json.dumps(value, default=str))  # paths are texts
-    return write_yaml(plain, on_one_line=True).removesuffix("\n")
 
 
 def run(request: Request) -> Trained:
@@ -322,5 +275,5 @@ def _write_model(
 
 def _progress_bar(epoch: int, done: int, batches_in_all: int, *, shown: bool) -> "tqdm[Any]":
     """A bar on a terminal, nothing elsewhere."""
-    hidden = None if shown else True  # None: where there is no terminal
+    hidden = None if shown and sys.stderr is not None else True  # None: where there is no terminal
     return tqdm(desc=f"epoch {epoch}", initial=done, total=batches_in_all, unit="batch", leave=False, disable=hidden)

@@ -83,9 +83,14 @@ def test_a_file_wins_over_an_example_and_a_folder_does_not(capsys: pytest.Captur
     [
         ("demoo", "demoo: no such configuration file; nearest of the examples: demo"),
         ("configs/multi30k_en_de.yaml", "no such configuration file; nearest of the examples: multi30k_en_de"),
+        ("demo.yaml", "demo.yaml: no such configuration file; nearest of the examples: demo"),  # not dem.yaml
         ("Multi30k-en-de", "Multi30k-en-de: no such configuration file; nearest of the examples: multi30k_en_de"),
         ("zebra", "zebra: no such configuration file; nmt-train --list-configs lists examples"),
     ],
 )
-def test_a_name_that_nothing_has(capsys: pytest.CaptureFixture[str], name: str, told: str) -> None:
+def test_a_name_that_nothing_has(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("dem.yaml").touch()
     assert errors(capsys, "--config", name).endswith(f"{told}\n")

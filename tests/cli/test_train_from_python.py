@@ -1,12 +1,16 @@
 """`nmt.train`: what nmt-train does, called by a program."""
 
 import json
+import os
 import re
 import signal
+import sys
 from pathlib import Path
 from threading import Thread
+from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -67,6 +71,85 @@ def test_settings_are_values(tmp_path: Path, tiny: Path) -> None:
     assert (stopping.metric, stopping.patience) == ("bleu", 3)
     assert config.training.moving_average is None
     assert config.training.freeze == []
+
+
+def test_numbers_of_numpy_and_paths_are_values(tmp_path: Path, tiny: Path) -> None:
+    settings = {
+        "seed": np.arange(5)[4],
+        "training.optimizer": MappingProxyType({"name": "adam", "learning_rate": torch.tensor(0.25)}),
+        "training.freeze": np.array([], dtype=str),
+        "data.cache_folder": tmp_path / "cache",
+        "training.max_updates": np.int64(1),
+    }
+    nmt.train(tiny, settings=settings, output=tmp_path / "run", device="cpu")
+    config = config_of(tmp_path / "run")
+    assert (config.seed, config.training.optimizer.learning_rate) == (4, 0.25)
+    assert config.data.cache_folder == tmp_path / "cache"
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"settings": ["seed=3"]}, "settings is ['seed=3']; it must be a mapping of keys to values"),
+        ({"settings": {"seed = 5 #": 3}}, "settings: 'seed = 5 #' is no key; write one such as 'training.max_epochs'"),
+        (
+            {"settings": {"training.max_updates": 2, "training": {"max_epochs": 3}}},
+            "settings: training.max_updates is a part of training, which is given, too; give one of the two",
+        ),
+        (
+            {"settings": {"seed": {1}}},
+            "settings: seed is {1}; it must be a number, a text, a list, or a mapping (of type set)",
+        ),
+        ({"output": 5}, "output is 5; it must be a path"),
+        ({"overwrite": "no"}, "overwrite is 'no'; it must be True or False"),
+        ({"config": {"name": "x"}}, "config is {'name': 'x'}; it must be a path"),
+    ],
+)
+def test_values_of_another_type(tmp_path: Path, tiny: Path, more: dict[str, Any], told: str) -> None:
+    options: dict[str, Any] = {"config": tiny, "output": tmp_path / "run", **more}
+    with pytest.raises(nmt.UserError) as error:
+        nmt.train(**options)
+    assert error.value.messages == (told,)
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_the_program_has_set_makes_no_difference(
+    tmp_path: Path, tiny: Path, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor is it changed: the usual type of numbers, no gradients, no standard error, another folder meanwhile."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+
+    def elsewhere(*arguments: Any) -> Any:
+        os.chdir(tmp_path / "elsewhere")
+        return corpus_loss(*arguments)
+
+    torch.set_default_dtype(torch.float64)
+    try:
+        with monkeypatch.context() as patch, torch.inference_mode():
+            patch.setattr(sys, "stderr", None)
+            patch.setattr(validation, "corpus_loss", elsewhere)
+            done = nmt.train(tiny, settings=KEPT, output="run", device="cpu")
+            assert torch.is_inference_mode_enabled()
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert done.folder == tmp_path / "run"
+    assert not [*(tmp_path / "elsewhere").iterdir()]
+    assert_same_run(done.folder, trained)
+
+
+def test_one_training_at_a_time(tmp_path: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def another(*arguments: Any) -> Any:
+        with pytest.raises(nmt.UserError, match="another training runs in this process"):
+            nmt.train(tiny, output=tmp_path / "other", device="cpu")
+        return corpus_loss(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(validation, "corpus_loss", another)
+        nmt.train(tiny, settings={"training.max_epochs": 1}, output=tmp_path / "run", device="cpu")
+    assert not (tmp_path / "other").exists()
+    nmt.train(tiny, settings={"training.max_updates": 1}, output=tmp_path / "other", device="cpu")
 
 
 def test_paths_are_relative_to_the_current_folder(

@@ -1,0 +1,139 @@
+"""`nmt.train`: nmt-train for programs, which give values instead of texts and expect nothing of theirs to change."""
+
+import json
+import os
+import re
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import torch
+
+from nmt.config.yaml_text import write_yaml
+from nmt.errors import Checking, UserError, checked
+from nmt.experiment.request import Request, read_request
+from nmt.experiment.training import Trained, run
+from nmt.jobs.stopping import Interrupted
+
+_one_at_a_time = Lock()
+
+
+def train(
+    config: Path | str,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    output: Path | str | None = None,
+    init_from: Path | str | None = None,
+    resume: bool = False,
+    overwrite: bool = False,
+    device: torch.device | str = "auto",
+) -> Trained:
+    """Train a model as `nmt-train` does, with the same log, files, and results.
+
+    `config`: a YAML file, or the name of an example. `settings`: keys of the configuration that have other values here,
+    such as {"training.max_epochs": 5}; a mapping as a value replaces the whole section, and relative paths start at the
+    current folder. The other arguments are the command's options: the run folder (by default runs/NAME), the model file
+    or run folder whose weights training starts from, whether to continue the run in the folder (or start it, if there
+    is none) or to replace it, and auto, cpu, or cuda.
+
+    One training at a time may run in a process, since PyTorch has one source of random numbers; it starts at the
+    configuration's seed. A run that is resumed sets PyTorch's number of threads to the one that it began with.
+
+    Raises UserError with everything that is wrong, before corpora are read, and where training diverges. Ctrl-C raises
+    KeyboardInterrupt, and SIGTERM and SIGHUP raise SystemExit, once the state is saved from which `resume` continues;
+    a program's handlers of these signals are back when training has ended.
+    """
+    request = checked(_request(config, settings, output, init_from, resume, overwrite, device))
+    try:
+        with _alone(), _as_in_a_command():
+            return run(request)
+    except Interrupted as interruption:
+        if interruption.exit_code == 128 + signal.SIGINT:
+            raise KeyboardInterrupt(str(interruption)) from None
+        raise SystemExit(interruption.exit_code) from None
+
+
+def _request(
+    config: Any, settings: Any, output: Any, init_from: Any, resume: Any, overwrite: Any, device: Any
+) -> Checking[Request]:
+    """The request; yields what is wrong with values, of a program without checked types."""
+    paths = {"config": config, "output": output, "init_from": init_from}
+    for name, path in paths.items():
+        if not isinstance(path, str | os.PathLike) and (path is not None or name == "config"):
+            raise UserError(f"{name} is {path!r}; it must be a path")
+    for name, flag in {"resume": resume, "overwrite": overwrite}.items():
+        if not isinstance(flag, bool):
+            raise UserError(f"{name} is {flag!r}; it must be True or False")
+    texts = yield from _texts(settings)
+    folder, origin = (None if path is None else Path(path) for path in (output, init_from))
+    request = yield from read_request(
+        Path(config),
+        settings=texts,
+        output=folder,
+        init_from=origin,
+        resume=resume,
+        overwrite=overwrite,
+        device=str(device),
+    )
+    return replace(request, output=request.output.absolute())  # whatever folder the program goes to meanwhile
+
+
+def _texts(settings: Any) -> Checking[list[str]]:
+    """The settings as the command has them."""
+    settings = {} if settings is None else settings
+    if not isinstance(settings, Mapping):
+        raise UserError(f"settings is {settings!r}; it must be a mapping of keys to values")
+    texts = []
+    for key, value in settings.items():
+        if not (isinstance(key, str) and re.fullmatch(r"\w+(\.\w+)*", key)):
+            yield f"settings: {key!r} is no key; write one such as 'training.max_epochs'"
+        elif within := next((other for other in settings if key.startswith(f"{other}.")), None):
+            yield f"settings: {key} is a part of {within}, which is given, too; give one of the two"
+        else:
+            try:
+                plain = json.loads(json.dumps(value, default=_plain))
+                texts.append(f"{key}={write_yaml(plain, on_one_line=True)}".removesuffix("\n"))
+            except (TypeError, ValueError) as error:
+                yield f"settings: {key} is {value!r}; it must be a number, a text, a list, or a mapping ({error})"
+    return texts
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has for a path, a mapping, or numbers of NumPy or PyTorch."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"of type {type(value).__name__}")
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Raise UserError where another training runs."""
+    if not _one_at_a_time.acquire(blocking=False):
+        raise UserError(
+            "another training runs in this process, and both would draw from PyTorch's random numbers; train one after "
+            "the other, or in processes of their own"
+        )
+    try:
+        yield
+    finally:
+        _one_at_a_time.release()
+
+
+@contextmanager
+def _as_in_a_command() -> Iterator[None]:
+    """Compute in float32 and with gradients, whatever the program has set."""
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        with torch.inference_mode(False), torch.enable_grad():
+            yield
+    finally:
+        torch.set_default_dtype(default)
