@@ -36,7 +36,7 @@ from nmt.decoding.text.glossary import Glossary, read_glossary
 from nmt.decoding.text.languages import UNKNOWN_RULES, is_known
 from nmt.decoding.text.sentences import checked_language
 from nmt.documents.formats import FORMATS, Format, is_markdown, likely_format
-from nmt.errors import Checking, caught, counted, nothing_at
+from nmt.errors import Checking, caught, checked, counted, nothing_at
 from nmt.jobs.records import State, file_states
 from nmt.jobs.shards import Shard, record_of
 from nmt.jobs.team import Team
@@ -80,6 +80,7 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
     if shard is not None:
         values = with_names_of(shard, values)
         options = argparse.Namespace(**values)
+    checked(_read_twice(values))
     how = yield from read_how(values)
     form: Format = "text" if options.format is None else options.format
     aligns = form != "text"  # to put tags where they belong
@@ -136,10 +137,6 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
             f"--flush has no effect with --output {options.output}, a file that appears when all is translated; leave "
             "one of them out"
         )
-    if source is None or is_standard_input(source):
-        for name in (*BESIDE, "glossary", "dictionary"):
-            if values[name] is not None and is_standard_input(values[name]):
-                yield f"--{name} {values[name]}: is standard input, which --input already reads; give a file"
     if source is None and sys.stdin is None:
         yield "standard input is closed; give --input FILE, or a text on standard input"
     parts = yield from read_parts(values, processes=team.size)
@@ -168,6 +165,17 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
         shard=shard,
         command=values,
     )
+
+
+def _read_twice(values: Options) -> Checking[None]:
+    """Which files are standard input that another option reads to its end."""
+    first = "input" if values["input"] == STANDARD else None
+    for name in ("input", *BESIDE, "glossary", "dictionary"):
+        path = values[name]
+        if path is not None and path != STANDARD and is_standard_input(Path(path)):
+            if first is not None:
+                yield f"--{name} {path}: is standard input, which --{first} already reads; give a file"
+            first = first or name
 
 
 def _of_lines_alone(options: argparse.Namespace, team: Team) -> Checking[None]:

@@ -21,7 +21,11 @@ class _Entry(NamedTuple):
     weight: float
 
 
-def read_dictionary(path: Path) -> dict[str, str]:
+class Dictionary(dict[str, str]):
+    """The translations of words, all of which have been checked."""
+
+
+def read_dictionary(path: Path) -> Dictionary:
     """The best translation of each word. Raises UserError with a message for each line that is not an entry."""
     best: dict[str, _Entry] = {}
     problems: list[str] = []
@@ -43,7 +47,7 @@ def read_dictionary(path: Path) -> dict[str, str]:
     refuse_malformed(path, problems)
     if not best:
         raise UserError(f"{path}: has no entries; expected lines such as: Hund dog")
-    return {source: entry.target for source, entry in best.items()}
+    return Dictionary({source: entry.target for source, entry in best.items()})
 
 
 def _entry(fields: list[str]) -> _Entry:

@@ -22,7 +22,7 @@ _MANY_CUT = 0.05  # of a vocabulary; in that of an uncut text there are none but
 
 
 def existing_vocabularies(settings: SubwordsConfig, log: Log) -> Vocabularies | None:
-    """Load the models or vocabularies that the configuration names; None if it names none."""
+    """Load the models or vocabularies that the configuration names; None if it names none. Raises UserError."""
     models: list[Subwords] = []
     problems: list[str] = []
     for key, path in existing_models(settings).items():
@@ -66,7 +66,7 @@ def _check_joiner(settings: SubwordsConfig, models: Sequence[Subwords], log: Log
 def trained_vocabularies(
     settings: SubwordsConfig, corpora: Sequence[CheckedCorpus], cache: Path, log: Log
 ) -> Vocabularies:
-    """Train a joint model, or one for each side; or take them from the cache."""
+    """Train a joint model, or one for each side; or take them from the cache. Raises UserError for too little text."""
     if settings.joint:
         joint = _trained_on(settings, corpora, (0, 1), "joint", cache, log)
         return Vocabularies(joint, joint)
@@ -141,6 +141,7 @@ def with_tags(vocabularies: Vocabularies, train: Sequence[TrainingFiles], *, may
 
 
 def check_sampling(settings: SubwordsConfig, vocabularies: Vocabularies) -> None:
+    """Raise UserError where the models cannot be sampled as the configuration says."""
     if settings.sampling is None:
         return
     for subwords in vocabularies:

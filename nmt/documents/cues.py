@@ -26,6 +26,7 @@ _LIKE_STAMP = re.compile(r"\d[:.,]\d+[:.,]\d")
 _NUMBER = re.compile(r"\s*\d+\s*")
 _WEB_STAMP = r"(?:([0-9]{1,9}):)?([0-5][0-9]):([0-5][0-9])\.([0-9]{3})"
 _WEB_TIMES = re.compile(rf"[ \t]*{_WEB_STAMP}[ \t]*-->[ \t]*{_WEB_STAMP}(?![0-9])[ \t]*(.*)")
+_TIMES_OF_BOTH = re.compile(rf"\ufeff?[ \t]*{_WEB_STAMP}[ \t]*-->")  # though SubRip's usually have a comma
 _WEB_LIKE_STAMP = r"(?:\d{1,3}:)?\d{1,2}:\d{1,2}[.,]\d{1,3}"
 _WEB_LIKE_TIMES = re.compile(rf"\s*{_WEB_LIKE_STAMP}\s*[-–—=]+>?\s*{_WEB_LIKE_STAMP}")
 _NO_SPEECH = re.compile(r"[-–—=]>|[,.]\d{3}\D.*[,.]\d{3}")  # of two times: an arrow, or both with milliseconds
@@ -90,6 +91,8 @@ def of_webvtt(text: str, name: str) -> Checking[list[Run]]:
         hint = "is this WebVTT?"
         if any(map(_is_web_alone, rows[:2])):
             hint = "these are the times of WebVTT, whose first line must be WEBVTT"
+        elif any(map(_TIMES_OF_BOTH.match, rows[:2])):
+            hint = "this is SubRip, the format srt, or WebVTT, whose first line must be WEBVTT"
         elif any(map(_is_like_times, rows[:2])):
             hint = "this is SubRip, the format srt"
         yield f"{name}, line 1: {first!r} stands where WEBVTT belongs; {hint}"
@@ -123,9 +126,9 @@ def of_webvtt(text: str, name: str) -> Checking[list[Run]]:
 
 
 def _is_web_alone(row: str) -> bool:
-    """Whether a row has times that WebVTT allows, and SubRip does not, as those without hours."""
-    bare = row.strip("\ufeff\r\n")
-    return _WEB_TIMES.fullmatch(bare) is not None and _TIMES.fullmatch(bare) is None
+    """Whether a row has times that WebVTT allows, and SubRip does not: without hours, or with a place behind them."""
+    match = _WEB_TIMES.fullmatch(bare := row.strip("\ufeff\r\n"))
+    return match is not None and (_TIMES.fullmatch(bare) is None or ":" in match[9])
 
 
 def _damaged(name: str, rows: Sequence[str], damaged: Sequence[int], times: str) -> Iterator[str]:

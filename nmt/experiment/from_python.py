@@ -43,9 +43,10 @@ def train(
     One training at a time may run in a process, since PyTorch has one source of random numbers; it starts at the
     configuration's seed. A run that is resumed sets PyTorch's number of threads to the one that it began with.
 
-    Raises UserError with everything that is wrong, before corpora are read, and where training diverges. Ctrl-C raises
-    KeyboardInterrupt, and SIGTERM and SIGHUP raise SystemExit, once the state is saved from which `resume` continues;
-    a program's handlers of these signals are back when training has ended.
+    Raises UserError with everything that is wrong, before corpora are read; for what is wrong with these, or with the
+    disk or the memory; and where training diverges. Ctrl-C raises KeyboardInterrupt, and SIGTERM and SIGHUP raise
+    SystemExit, once the state is saved from which `resume` continues; a program's handlers of these signals are back
+    when training has ended.
     """
     request = checked(_request(config, settings, output, init_from, resume, overwrite, device))
     try:
@@ -62,12 +63,7 @@ def _request(
 ) -> Checking[Request]:
     """The request; yields what is wrong with values, of a program without checked types."""
     paths = {"config": config, "output": output, "init_from": init_from}
-    for name, path in paths.items():
-        if not isinstance(path, str | os.PathLike) and (path is not None or name == "config"):
-            raise UserError(f"{name} is {path!r}; it must be a path")
-    for name, flag in {"resume": resume, "overwrite": overwrite}.items():
-        if not isinstance(flag, bool):
-            raise UserError(f"{name} is {flag!r}; it must be True or False")
+    checked(_wrong_kinds(paths, {"resume": resume, "overwrite": overwrite}))
     texts = yield from _texts(settings)
     folder, origin = (None if path is None else Path(path) for path in (output, init_from))
     request = yield from read_request(
@@ -80,6 +76,17 @@ def _request(
         device=str(device),
     )
     return replace(request, output=request.output.absolute())  # whatever folder the program goes to meanwhile
+
+
+def _wrong_kinds(paths: Mapping[str, Any], flags: Mapping[str, Any]) -> Checking[None]:
+    for name, path in paths.items():
+        if not isinstance(path, str | os.PathLike) and (path is not None or name == "config"):
+            yield f"{name} is {path!r}; it must be a path"
+        elif path == "":  # as of a variable that is not set; it would be the current folder
+            yield f"{name}: the path is empty"
+    yield from (
+        f"{name} is {flag!r}; it must be True or False" for name, flag in flags.items() if type(flag) is not bool
+    )
 
 
 def _texts(settings: Any) -> Checking[list[str]]:

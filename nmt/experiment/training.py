@@ -47,9 +47,9 @@ class Trained(NamedTuple):
     """A training that has ended.
 
     `folder`: the run folder; `model`: the file of its best model; `validation`: that model's metrics on the validation
-    corpus, such as loss, perplexity, and bleu, and those of watched corpora, such as old.bleu (none in processes of
-    torchrun other than the first); `finished`: why training ended, such as "16 epochs"; `minutes`: of training and
-    validation, over all sittings.
+    corpus, such as loss, perplexity, and bleu, and those of watched corpora, such as old.bleu (none where the model
+    cannot be read, and in processes of torchrun other than the first); `finished`: why training ended, such as "16
+    epochs"; `minutes`: of training and validation, over all sittings.
     """
 
     folder: Path

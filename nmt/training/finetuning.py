@@ -3,7 +3,7 @@
 It knows configurations and models; the run folder takes care of its copy of the model.
 """
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,9 +84,10 @@ def inherited(config: Config, origin: Origin, *, is_begun: bool = False) -> Inhe
         problems.append(Problem(("model", "embeddings"), message))
     model = _merged(config.model, theirs.model).model_copy(update={"embeddings": None})
     completed = config.model_copy(update={"model": model, "subwords": subwords})
-    has_its_vocabulary = is_new or is_begun  # of a run that goes on, the files of the model's may be gone
+    known = existing_models(theirs.subwords) if is_begun else {}  # files that may be gone since the run began
+    files = {key: path for key, path in models.items() if known.get(key) != path or path.exists()}
     return Inheritance(
-        completed, [*problems, *([] if has_its_vocabulary else _vocabulary_problems(config.subwords, origin))]
+        completed, [*problems, *([] if is_new else _vocabulary_problems(files, config.subwords, origin))]
     )
 
 
@@ -150,10 +151,10 @@ def _shown(value: Any) -> str:
     return in_words(value.name if isinstance(value, BaseModel) and hasattr(value, "name") else value)
 
 
-def _vocabulary_problems(subwords: SubwordsConfig, origin: Origin) -> Iterator[Problem]:
-    """Why the given subword models or vocabularies are not those of the model, byte by byte apart from its tags."""
+def _vocabulary_problems(files: Mapping[str, Path], subwords: SubwordsConfig, origin: Origin) -> Iterator[Problem]:
+    """Why the `files`, by key, are not the vocabularies of the model, byte by byte apart from its tags."""
     source, target = origin.vocabularies
-    for key, path in existing_models(subwords).items():
+    for key, path in files.items():
         try:
             content = path.read_bytes() if key in MODELS else named_subwords(subwords, key, path).model
         except OSError as error:

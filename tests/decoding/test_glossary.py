@@ -5,7 +5,9 @@ import pickle
 import pytest
 
 from nmt.config.schema import SamplingConfig
-from nmt.decoding.text.glossary import Glossary
+from nmt.decoding.text import segments
+from nmt.decoding.text.glossary import Glossary, words_of
+from nmt.decoding.text.sentences import Line, Sentence
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
 from tests.random_model import save_random_model
@@ -127,6 +129,26 @@ def test_a_sentence_does_not_end_within_a_term(translator: Translator) -> None:
     usual = TranslationOptions(split_sentences="en", max_length_ratio=3.0)
     parts = ["A dog runs.", "A boy sees Panic!", "At the Disco.", "Two men."]
     assert [best.text for best, *_ in translator.translate([line], usual)] == [" ".join(texts(translator, parts, None))]
+
+
+def test_a_very_long_line_is_read_once(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not once more for each of its cuts."""
+    read = 0
+
+    def counting(text: str) -> list[str]:
+        nonlocal read
+        read += len(text)
+        return words_of(text)
+
+    monkeypatch.setattr(segments, "words_of", counting)
+    line = "a dog sees the green field . " * 100
+    source = translator.vocabularies.source
+    glossary = Glossary({"green field": "boy"})
+    some = segments.segments_of(
+        Line(line, [Sentence(line)]), [source.encode(line)], source, longest=20, number=0, glossary=glossary
+    )
+    assert len(some) > 50
+    assert read <= len(line)
 
 
 @pytest.mark.parametrize("before", range(7, 17))

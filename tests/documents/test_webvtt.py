@@ -226,6 +226,15 @@ def test_what_stays_in_a_cue(text: str, written: str) -> None:
             f"a.vtt, line 1: '00:01.000 --> 00:02.000 line:0' stands where WEBVTT belongs; {WITHOUT_HEADER}",
         ),
         (
+            "00:00:01.000 --> 00:00:02.000\na\n",
+            "a.vtt, line 1: '00:00:01.000 --> 00:00:02.000' stands where WEBVTT belongs; this is SubRip, the format srt, "
+            "or WebVTT, whose first line must be WEBVTT",
+        ),
+        (
+            "00:00:01.000 --> 00:00:02.000 align:start\na\n",
+            f"a.vtt, line 1: '00:00:01.000 --> 00:00:02.000 align:start' stands where WEBVTT belongs; {WITHOUT_HEADER}",
+        ),
+        (
             "1\n59:59.000 --> 01:00:02.000\na\n",
             f"a.vtt, line 1: '1' stands where WEBVTT belongs; {WITHOUT_HEADER}",
         ),

@@ -172,6 +172,20 @@ def test_standard_input_is_read_once(folder: Path, model: Path, options: str) ->
     assert names(folder) == ["source"]
 
 
+def test_of_several_that_are_standard_input_the_first_reads_it(folder: Path, model: Path) -> None:
+    """That is told before anything waits for what the other end of the pipe may write."""
+    options = "--input source --prefix /dev/stdin --constraints /dev/stdin --glossary /dev/stdin --output out"
+    command = [sys.executable, "-m", "nmt.cli.translate", "--device", "cpu", "--model", str(model), *options.split()]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, text=True
+    ) as process:
+        assert process.stderr is not None
+        said = process.stderr.read().splitlines()  # while standard input stays open
+        assert process.wait() == 2
+    told = "/dev/stdin: is standard input, which --prefix already reads; give a file"
+    assert said == ["nmt-translate: 2 problems:", f"  - --constraints {told}", f"  - --glossary {told}"]
+
+
 def test_what_standard_input_may_serve_for(folder: Path, model: Path) -> None:
     """Prefixes while --input is a file; or both, where it is redirected from a file, which is opened a second time."""
     (folder / "blank").write_text("\n" * LINES, encoding="utf-8")

@@ -163,6 +163,13 @@ def words_of(text: str) -> list[str]:
     return list(_words(text))
 
 
+def is_between_words(text: str, place: int) -> bool:
+    """Whether the words before the character at `place` and those from it on are, together, the words of the text."""
+    if not 0 < place < len(text) or text[place - 1].isspace() or text[place].isspace():
+        return True
+    return not unicodedata.combining(text[place]) and "single" in (_kind(text[place - 1]), _kind(text[place]))
+
+
 def _words(text: str) -> Iterator[str]:
     seen = (character for character in unicodedata.normalize("NFC", text) if _kind(character) != "nothing")
     for kind, characters in groupby(seen, _kind):

@@ -5,13 +5,13 @@ and loses the rest, and its time and memory grow with the square of the length. 
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Container, Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
 from nmt.data.segmentation import WORD_START
 from nmt.data.subwords import Subwords
-from nmt.decoding.text.glossary import Glossary, words_of
+from nmt.decoding.text.glossary import Glossary, is_between_words, words_of
 from nmt.decoding.text.required import Required, in_word
 from nmt.decoding.text.sentences import ENDS, Line, Sentence, sentences_of
 
@@ -69,7 +69,7 @@ def segments_of(
     segments: list[Segment] = []
     first = 0
     for sentence, some, space in zip(line.sentences, filter(None, ids), line.spaces()[1:], strict=True):
-        within = None
+        within: set[int] = set()
         if glossary is not None and len(some) > longest:
             within = _within_terms(sentence.text, subwords, glossary)
         for cut in segment(subwords.pieces_of_text(some), longest, within):
@@ -112,26 +112,31 @@ def _as_words(text: str) -> str:
     return f" {' '.join(words_of(text)).casefold()} "
 
 
-def _within_terms(text: str, subwords: Subwords, glossary: Glossary) -> Callable[[int], bool] | None:
-    """Whether a cut before a piece of the text is within a term; None where no term has several words."""
-    if not (places := glossary.places_within(text)):
-        return None
-    spans = subwords.spans(text)
-    return lambda piece: len(words_of(text[: spans[piece][0]])) in places
+def _within_terms(text: str, subwords: Subwords, glossary: Glossary) -> set[int]:
+    """The pieces of the text before which a cut between two words would be within a term."""
+    within: set[int] = set()
+    if places := glossary.places_within(text):
+        words = stop = 0  # the words before this character
+        for piece, (start, _) in enumerate(subwords.spans(text)):
+            if is_between_words(text, start):
+                words, stop = words + len(words_of(text[stop:start])), start
+                if words in places:
+                    within.add(piece)
+    return within
 
 
-def segment(pieces: Sequence[str], longest: int, is_within: Callable[[int], bool] | None = None) -> list[slice]:
+def segment(pieces: Sequence[str], longest: int, within: Container[int] = ()) -> list[slice]:
     """The slices of `pieces` to translate one by one, each of at most `longest` pieces, which must be at least 1.
 
     A cut is made in the second half of what fits: after the last sentence there; if none ends there, before the last
-    word; if no word starts there, after `longest` pieces. Another cut is made instead of one that `is_within` a term.
+    word; if no word starts there, after `longest` pieces. Instead of a cut `within` a term, another is made.
     """
     slices = []
     start = 0
     while len(pieces) - start > longest:
         cuts = range(start + longest // 2 + 1, start + longest + 1)
         best = sorted(cuts, key=lambda cut: (_quality(pieces, cut), cut), reverse=True)
-        cut = next((cut for cut in best if is_within is None or not is_within(cut)), best[0])
+        cut = next((cut for cut in best if cut not in within), best[0])
         slices.append(slice(start, cut))
         start = cut
     return [*slices, slice(start, len(pieces))]

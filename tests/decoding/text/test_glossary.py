@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nmt.decoding.text.glossary import Glossary, read_glossary
+from nmt.decoding.text.glossary import Glossary, is_between_words, read_glossary, words_of
 from nmt.errors import UserError
 
 TERMS = {
@@ -128,6 +128,24 @@ def test_a_term_with_two_translations() -> None:
         Glossary({"hot dog": "Wurst", "hot  dog": "Hund"})
     different = Glossary({"hot dog": "heiße  Wurst", "hot  dog": "heiße Wurst", "Hot dog": "Hund"})
     assert different.translations("hot dog, Hot dog") == ["heiße Wurst", "Hund"]
+
+
+def test_where_words_end() -> None:
+    """As if whatever stands before each of these places was counted from the beginning."""
+    texts = [
+        "A hot, dog's (x) — Panic! At",
+        "co\u00adop cafe\u0301 か\u3099き",
+        "犬が3匹！ ok",
+        "a\u200bb \u200d c",
+        "ไทยดี กา",
+    ]
+    for text in texts:
+        for place in range(len(text) + 1):
+            together = words_of(text[:place]) + words_of(text[place:])
+            if is_between_words(text, place):
+                assert together == words_of(text), (text, place)
+            elif text[place].isalpha() and text[place - 1].isalpha():
+                assert together != words_of(text), (text, place)
 
 
 def test_a_term_is_told_of_once() -> None:
