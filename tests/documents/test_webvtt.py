@@ -15,6 +15,7 @@ from tests.documents.imitation import at_random, in_order, in_reverse, translate
 FILE = (Path(__file__).parent / "fixtures" / "subtitles.vtt").read_text(encoding="utf-8")
 HEADS = re.compile(r"^.*-->.*$", re.MULTILINE)
 TAGS = re.compile(r"</?[a-z][^<>\n]*>|<[\d:.]+>")
+EITHER = "this is SubRip, the format srt, or WebVTT, whose first line must be WEBVTT"
 WITHOUT_HEADER = "these are the times of WebVTT, whose first line must be WEBVTT"
 
 STAMPS = re.compile(r"<[\d:.]+>")
@@ -227,8 +228,7 @@ def test_what_stays_in_a_cue(text: str, written: str) -> None:
         ),
         (
             "00:00:01.000 --> 00:00:02.000\na\n",
-            "a.vtt, line 1: '00:00:01.000 --> 00:00:02.000' stands where WEBVTT belongs; this is SubRip, the format srt, "
-            "or WebVTT, whose first line must be WEBVTT",
+            f"a.vtt, line 1: '00:00:01.000 --> 00:00:02.000' stands where WEBVTT belongs; {EITHER}",
         ),
         (
             "00:00:01.000 --> 00:00:02.000 align:start\na\n",

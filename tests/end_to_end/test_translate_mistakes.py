@@ -176,9 +176,8 @@ def test_of_several_that_are_standard_input_the_first_reads_it(folder: Path, mod
     """That is told before anything waits for what the other end of the pipe may write."""
     options = "--input source --prefix /dev/stdin --constraints /dev/stdin --glossary /dev/stdin --output out"
     command = [sys.executable, "-m", "nmt.cli.translate", "--device", "cpu", "--model", str(model), *options.split()]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, text=True
-    ) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stderr=pipe, env=ENVIRONMENT, text=True) as process:
         assert process.stderr is not None
         said = process.stderr.read().splitlines()  # while standard input stays open
         assert process.wait() == 2
