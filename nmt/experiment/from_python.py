@@ -136,11 +136,13 @@ def _alone() -> Iterator[None]:
 
 @contextmanager
 def _as_in_a_command() -> Iterator[None]:
-    """Compute in float32 and with gradients, whatever the program has set."""
-    default = torch.get_default_dtype()
+    """Compute in float32, with gradients, and on the device that is given, whatever the program has set."""
+    number, device = torch.get_default_dtype(), torch.get_default_device()
     torch.set_default_dtype(torch.float32)
+    torch.set_default_device(None)
     try:
         with torch.inference_mode(False), torch.enable_grad():
             yield
     finally:
-        torch.set_default_dtype(default)
+        torch.set_default_dtype(number)
+        torch.set_default_device(None if device.type == "cpu" else device)

@@ -117,7 +117,7 @@ def test_values_of_another_type(tmp_path: Path, tiny: Path, more: dict[str, Any]
 def test_what_the_program_has_set_makes_no_difference(
     tmp_path: Path, tiny: Path, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor is it changed: the usual type of numbers, no gradients, no standard error, another folder meanwhile."""
+    """Nor is it changed: type and place of numbers, no gradients, no standard error, another folder meanwhile."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "elsewhere").mkdir()
 
@@ -126,15 +126,17 @@ def test_what_the_program_has_set_makes_no_difference(
         return corpus_loss(*arguments)
 
     torch.set_default_dtype(torch.float64)
+    torch.set_default_device("meta")
     try:
         with monkeypatch.context() as patch, torch.inference_mode():
             patch.setattr(sys, "stderr", None)
             patch.setattr(validation, "corpus_loss", elsewhere)
             done = nmt.train(tiny, settings=KEPT, output="run", device="cpu")
             assert torch.is_inference_mode_enabled()
-        assert torch.get_default_dtype() == torch.float64
+        assert (torch.get_default_dtype(), torch.get_default_device().type) == (torch.float64, "meta")
     finally:
         torch.set_default_dtype(torch.float32)
+        torch.set_default_device(None)
     assert done.folder == tmp_path / "run"
     assert not [*(tmp_path / "elsewhere").iterdir()]
     assert_same_run(done.folder, trained)
