@@ -167,14 +167,14 @@ class _Start:
 
     def inherit(self, config: Config) -> Inheritance:
         """The configuration with what it inherits from the model; for `load_config`."""
-        folder = _run_folder(self._output, config)
+        folder, goes_on = _run_folder(self._output, config), self._goes_on(config)
         if self._model is None and self._resumed:
             self._load(recorded_origin(folder))
         if self.origin is not None:
-            completed = inherited(config, self.origin, is_begun=self._resumed and has_state(folder))
+            completed = inherited(config, self.origin, is_begun=goes_on)
         else:
             completed = Inheritance(config, doubtful=[] if self._model is None else [("model",), ("subwords",)])
-        before = begun_with(folder) if self._resumed and has_state(folder) else None
+        before = begun_with(folder) if goes_on else None
         if before is None:
             return completed
         config = with_former_defaults(completed.config, before)  # the run may have begun when defaults were others
@@ -182,8 +182,12 @@ class _Start:
 
     def embedding_problems(self, config: Config) -> Iterator[Problem]:
         """Files of vectors that cannot be read; a run that is resumed needs them no more."""
-        if not (self._resumed and has_state(_run_folder(self._output, config))):
+        if not self._goes_on(config):
             yield from embedding_problems(config)
+
+    def _goes_on(self, config: Config) -> bool:
+        """Whether a run is resumed that has a state to resume from."""
+        return self._resumed and has_state(_run_folder(self._output, config))
 
     def missing_model(self, config: Config) -> Iterator[Problem]:
         """What makes no sense without the weights of a model that has learned something."""

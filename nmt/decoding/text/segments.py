@@ -135,8 +135,8 @@ def segment(pieces: Sequence[str], longest: int, within: Container[int] = ()) ->
     start = 0
     while len(pieces) - start > longest:
         cuts = range(start + longest // 2 + 1, start + longest + 1)
-        best = sorted(cuts, key=lambda cut: (_quality(pieces, cut), cut), reverse=True)
-        cut = next((cut for cut in best if cut not in within), best[0])
+        possible = [cut for cut in cuts if cut not in within] or cuts
+        cut = max(possible, key=lambda cut: (_quality(pieces, cut), cut))
         slices.append(slice(start, cut))
         start = cut
     return [*slices, slice(start, len(pieces))]
