@@ -1,11 +1,12 @@
 """The one exception that means "the user can fix this": printed as messages, never as a traceback, exit code 2.
 
-All mistakes are reported at once: a checking function yields its problems and returns what it has read. `caught` turns
-a function that raises into one that yields, and `checked` runs it all.
+All mistakes are reported at once: what is checked appends its problems to a plain list, `collected` adds what a function
+raises, and `refuse` raises them all together.
 """
 
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -76,6 +77,23 @@ def nothing_at(path: Path, what: str = "no such file") -> str | None:
     name = nearest(missing.name, names)
     folder = "" if missing == path else f"; there is no folder {missing}"
     return f"{path}: {what}{folder}" + (f"; nearest: {missing.with_name(name)}" if name else "")
+
+
+@contextmanager
+def collected(problems: list[str]) -> Iterator[None]:
+    """Append the messages of a UserError or OSError that ends the block to `problems`, and go on after the block."""
+    try:
+        yield
+    except UserError as error:
+        problems += error.messages
+    except OSError as error:  # not even its existence can be checked: a name too long, a folder closed to us
+        problems.append(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+
+
+def refuse(problems: Sequence[str]) -> None:
+    """Raise UserError with all the problems, each once, if there are any."""
+    if problems:
+        raise UserError(*dict.fromkeys(problems))
 
 
 def caught(check: Callable[[], Result], otherwise: Otherwise) -> Checking[Result | Otherwise]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.errors import Checking, UserError, caught, checked, counted, first_of, nothing_at
+from nmt.errors import Checking, UserError, caught, checked, collected, counted, first_of, nothing_at, refuse
 
 
 def read_number(text: str) -> Checking[int]:
@@ -23,6 +23,21 @@ def read_sum(*texts: str) -> Checking[int]:
 
 def refusing() -> int:
     raise UserError("one", "two")
+
+
+def test_problems_are_collected_and_refused_all_at_once_each_once() -> None:
+    problems = ["zero"]
+    with collected(problems):
+        refusing()
+    with collected(problems):
+        raise OSError(36, "File name too long", "nnn")
+    with collected(problems):
+        problems.append("zero")
+    assert problems == ["zero", "one", "two", "nnn: File name too long", "zero"]
+    with pytest.raises(UserError) as error:
+        refuse(problems)
+    assert error.value.messages == ("zero", "one", "two", "nnn: File name too long")
+    refuse([])
 
 
 def test_what_was_read_is_returned() -> None:
