@@ -8,7 +8,6 @@ Every figure comes from a separate process. length and vocabulary: `train_speed.
 words, each of them a piece, all sentences of the same length. corpus: a corpus from scripts/make_large_corpus.py is
 prepared, which gives pairs per second; then training starts a second time, which gives the memory and the seconds from
 the start of the process to the end of the first update. processes: nmt-train under torchrun shares the same batches.
-scope_search and scope_training: `scope_steps.py` times a step of attention in search, and an update, for each scope.
 """
 
 import argparse
@@ -20,7 +19,6 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find its n
 
 from benchmarks.in_turn import Ran, run_command
 from benchmarks.reference_task import ROOT, Task, add_task_options, chosen_task, positive
-from benchmarks.scaling_report import PARTS, SCOPES, Row, check_document, report
+from benchmarks.scaling_report import PARTS, Row, check_document, report
 from nmt.cli.common import run
 from nmt.errors import UserError
 
@@ -138,25 +136,11 @@ def process_rows(options: argparse.Namespace, task: Task, work: Path) -> Iterato
         yield {"processes": processes, "threads": threads, "speed": speed, "gain": speed / first}
 
 
-def scope_rows(what: str, options: argparse.Namespace, task: Task, work: Path) -> Iterator[Row]:
-    """Longer and longer sentences, for each scope of attention."""
-    for length in options.scope_lengths:
-        row: dict[str, float] = {"length": length}
-        for scope in SCOPES:
-            one = task._replace(overrides=(*task.overrides, f"model.attention.scope={scope}"))
-            command = [sys.executable, str(HERE / "scope_steps.py"), *one.arguments]
-            ran = run_command([*command, "--measure", what, "--length", str(length)])
-            row[scope] = ran.number("microseconds", command)
-        yield row
-
-
 MEASURES: dict[str, Callable[[argparse.Namespace, Task, Path], Iterator[Row]]] = {
     "length": length_rows,
     "vocabulary": vocabulary_rows,
     "corpus": corpus_rows,
     "processes": process_rows,
-    "scope_search": partial(scope_rows, "search"),
-    "scope_training": partial(scope_rows, "training"),
 }
 assert MEASURES.keys() == PARTS.keys()
 
@@ -212,7 +196,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("vocabularies", [4000, 8000, 16000, 32000], "vocabulary: pieces"),
         ("pairs", [100_000, 1_000_000], "corpus: training pairs"),
         ("processes", [1, 2], "processes: how many"),
-        ("scope-lengths", [12, 25, 50, 100, 200, 400, 1000], "scope_search, scope_training: tokens per sentence"),
     ):
         shown = ",".join(map(str, sizes))
         parser.add_argument(f"--{option}", type=_positives, default=sizes, help=f"{explanation} (default: {shown})")

@@ -31,20 +31,17 @@ class Part(NamedTuple):
     columns: tuple[Column, ...]
     plotted: tuple[str, ...]
     logarithmic: str  # the axes, such as "x"
-    unit: str | None = None  # of the y-axis; None: the title of the only line
 
     @property
     def title(self) -> str:
         """What the y-axis shows."""
-        return self.unit or next(column.title for column in self.columns if column.key in self.plotted)
+        return next(column.title for column in self.columns if column.key in self.plotted)
 
     def present(self, rows: Sequence[Row]) -> list[Column]:
         """The columns that every row has: device memory, for example, exists only with a device."""
         return [column for column in self.columns if all(column.key in row for row in rows)]
 
 
-SCOPES = ("global", "local-m", "local-p")
-_SCOPES = (Column("length", "tokens per sentence"), *(Column(scope, scope) for scope in SCOPES))
 _SPEED = Column("speed", "target tokens/s")
 _MEMORY = (Column("resident", "peak resident, MiB"), Column("device", "peak on the device, MiB"))
 
@@ -89,8 +86,6 @@ PARTS = {
             ("speed",),
             "",
         ),
-        Part("scope_search", _SCOPES, SCOPES, "xy", "µs per step"),
-        Part("scope_training", _SCOPES, SCOPES, "xy", "µs per target token"),
     )
 }
 

@@ -1,6 +1,6 @@
 """The one exception that means "the user can fix this": printed as messages, never as a traceback, exit code 2.
 
-All mistakes are reported at once: what is checked appends its problems to a plain list, `collected` adds what a function
+All mistakes are reported at once: checks append their problems to a plain list, `collected` adds what a function
 raises, and `refuse` raises them all together.
 """
 

@@ -169,13 +169,16 @@ def coverage_penalty(state: ScorerState, beta: float) -> Tensor:
         cp(X; Y) = β Σ_j log(min(Σ_i a_ij, 1))
 
     a_ij is the attention of target token i to source token j, END counted on both sides; that of an ensemble is the
-    mean of its models'. cp is at most 0, so translations lose that leave words out. It only grows while a translation
-    does, so 0 bounds it for every hypothesis that is not finished. Wu et al. (2016), arXiv 1609.08144, equation 14.
+    mean of its models', over the tokens that any of them reads. cp is at most 0, so translations lose that leave words
+    out. It only grows while a translation does, so 0 bounds it for every hypothesis that is not finished. Wu et al.
+    (2016), arXiv 1609.08144, equation 14.
     """
     summed = [one.decoder.past.coverage for one in state.models]
     coverage = mean([of_model for of_model in summed if of_model is not None])  # all models, see `Scorer.start`
-    covered, mask = coverage.double().clamp(LEAST, 1.0).log(), state.models[0].memory.mask
-    if mask is not None:
+    covered, masks = coverage.double().clamp(LEAST, 1.0).log(), [one.memory.mask for one in state.models]
+    read = [mask for mask in masks if mask is not None]
+    if len(read) == len(masks):  # a model without a mask reads every token
+        mask = torch.stack(read).any(dim=0)
         covered = covered.masked_fill(~mask.repeat_interleave(len(covered) // len(mask), dim=0), 0.0)
     return beta * covered.sum(dim=1)
 

@@ -1,8 +1,7 @@
 """Attention: a score between a query and the source positions, a softmax over the positions, a weighted sum.
 
 `Attention` alone owns the mask, the scope, the softmax and the sum. Scores are in `scores.py`, scopes in `scopes.py`.
-Where a scope has a window, either its positions alone are gathered and scored, or all are scored and those outside
-masked, whichever is faster: the same numbers, and the second is the plain twin of the first.
+Every position is scored, and those outside a scope's window are masked.
 
 Bahdanau, Cho & Bengio (2014), arXiv 1409.0473, section 3.1; Luong, Pham & Manning (2015), arXiv 1508.04025, section 3.
 """
@@ -16,11 +15,7 @@ from nmt.models.initialisation import Role, Weight
 from nmt.models.memory import Memory, Past
 from nmt.models.scopes import Scope, Window
 from nmt.models.scores import Score
-from nmt.ops.computing import fused
 from nmt.ops.masks import length_mask, masked_softmax
-from nmt.ops.windows import Slice, Windows
-
-SLICING, GATHERING = 200, 600  # what the operations for a part of the positions cost: see `Attention._near`
 
 
 class Attention(nn.Module):
@@ -45,8 +40,6 @@ class Attention(nn.Module):
         # A GPU is not asked: the answer would have to wait for all that it has still to do.
         padded = lengths.device.type != "cpu" or int(lengths.min()) < values.size(1)
         mask = length_mask(lengths, values.size(1)) if padded else None
-        if self.scope.half_width is not None:
-            values = values.contiguous()  # rows of it will be gathered
         return Memory(values, self.score.project(values), lengths, mask)
 
     def start(self, memory: Memory) -> Past:
@@ -61,50 +54,12 @@ class Attention(nn.Module):
         score, scope = self.score, self.scope
         if not score.context:
             return query.new_zeros(*query.shape[:2], 0), score(query, memory.keys, past)
-        real, past = None if memory.mask is None else memory.mask.unsqueeze(1), score.looked_back(past)
-        if scope.half_width is None:
-            return self._over_all(query, memory, past, scope(None, real))
-        centre, length = scope.centre(query, memory.lengths, past.steps), memory.values.size(1)
-        near = self._near(query, centre, memory, scope.half_width) if 2 * scope.half_width < length else None
-        if near is None:
-            positions = torch.arange(length, device=centre.device)
-            return self._over_all(query, memory, past, scope(positions - centre.unsqueeze(2), real))
-        real = None if real is None else near.positions < memory.lengths.view(-1, 1, 1)
-        return self._within(near, query, memory, past, scope(near.positions - centre.unsqueeze(2), real))
-
-    def _over_all(self, query: Tensor, memory: Memory, past: Past, window: Window) -> tuple[Tensor, Tensor]:
-        """Contexts and weights from the scores of all positions."""
-        weights = _weights(self.score(query, memory.keys, past), window)
+        real, distance = None if memory.mask is None else memory.mask.unsqueeze(1), None
+        if scope.half_width is not None:
+            centre = scope.centre(query, memory.lengths, past.steps)
+            distance = torch.arange(memory.values.size(1), device=centre.device) - centre.unsqueeze(2)
+        weights = _weights(score(query, memory.keys, past), scope(distance, real))
         return weights @ memory.values, weights
-
-    def _within(
-        self, near: Slice | Windows, query: Tensor, memory: Memory, past: Past, window: Window
-    ) -> tuple[Tensor, Tensor]:
-        """The same from the scores of the positions `near` alone; `window` is of these positions."""
-        values = near.of(memory.values)
-        keys = values if memory.keys is memory.values else near.of(memory.keys)
-        with near.not_kept((memory.values, values), (memory.keys, keys)):
-            scores = self.score(near.fold(query), keys, past.near(near))
-            weights = _weights(scores.view(*query.shape[:2], -1), window)
-            context = near.fold(weights) @ values
-        return context.view(*query.shape[:2], -1), near.spread(weights)
-
-    def _near(self, query: Tensor, centre: Tensor, memory: Memory, half_width: int) -> Slice | Windows | None:
-        """The positions near the centers that it is fastest to score; None: all positions.
-
-        The unit of the costs, those of a CPU, is a row of keys and values that is read; all queries of a sentence share
-        it. Gathering a row costs about another one for each window.
-        """
-        cost = self.score.cost(query.size(1))
-        if cost is None or not fused():
-            return None
-        (batch, length), windows, slots = memory.values.shape[:2], centre.size(1), 2 * half_width + 1
-        of_all, of_windows = batch * length * (1 + cost), batch * slots * (1 + windows + cost) + GATHERING
-        if (windows == 1 or batch == 1) and centre.device.type == "cpu":
-            part = Slice.over(centre, half_width, length)
-            if batch * (part.stop - part.start) * (1 + cost) + SLICING < min(of_all, of_windows):
-                return part
-        return Windows.around(centre, half_width, length) if of_windows < of_all else None
 
     def step(self, query: Tensor, memory: Memory, past: Past) -> tuple[Tensor, Tensor, Past]:
         """One step of every hypothesis: context (rows, context_size), weights (rows, source_length), the next past.

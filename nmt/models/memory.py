@@ -10,8 +10,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.ops.windows import Slice, Windows
-
 
 class Memory(NamedTuple):
     """The source, computed once a sentence: one row a sentence, however many hypotheses look at it."""
@@ -53,10 +51,6 @@ class Past(NamedTuple):
     def by_sentence(self, batch: int) -> "Past":
         """The same with the rows of each of `batch` sentences as its queries: (batch, queries, source_length)."""
         return self._changed(lambda part: part.view(batch, -1, part.size(1)))
-
-    def near(self, windows: Slice | Windows) -> "Past":
-        """The same as input of scores in windows, which see a row a window."""
-        return self._changed(lambda part: windows.fold(windows.of_queries(part)))
 
     def _changed(self, change: Callable[[Tensor], Tensor]) -> "Past":
         if self.weights is None and self.coverage is None:

@@ -42,18 +42,6 @@ class Score(nn.Module):
         """Keys (batch, source_length, key_size) from the annotations; by default the annotations themselves."""
         return values
 
-    def cost(self, queries: int) -> float | None:
-        """What scoring a key against so many queries costs a CPU, besides reading it, in readings of a key.
-
-        A score that says so is of a query and one key alone, wherever and whenever they stand, so that a local scope
-        may ask for the keys of a window. None: it needs all keys.
-        """
-        return None
-
-    def looked_back(self, past: Past) -> Past:
-        """`past` as `forward` reads it, computed of whole sentences even where scores are of a window alone."""
-        return past
-
     def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
         """Scores (batch, queries, source_length) of `query` (batch, queries, query_size) against `keys`.
 
@@ -76,9 +64,6 @@ class _HiddenLayerScore(TanhScores, Score):
 
     def declared(self) -> Iterator[tuple[Tensor, Weight]]:
         yield self.vector, Weight(Role.SCORE_VECTOR)
-
-    def cost(self, queries: int) -> float | None:
-        return 4.0 * queries
 
     def covered(self, past: Past) -> list[Tensor]:
         """The term v_c C_ij (batch, queries, source_length, size), if the score has it."""
@@ -137,9 +122,6 @@ class DotScore(Score):
 
     def __init__(self, query_size: int, memory_size: int) -> None:
         super().__init__()
-
-    def cost(self, queries: int) -> float | None:
-        return 0.5 * min(queries, 8)  # more of them are one matrix product
 
     def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
         return query @ keys.transpose(1, 2)
@@ -253,15 +235,10 @@ class LocationSensitiveScore(AdditiveScore):
         self.filter_layer = Linear(filters, size, bias=False)
         self.remembers |= {"weights"}
 
-    def looked_back(self, past: Past) -> Past:
-        """f (batch, queries, source_length, filters) instead of the weights."""
-        assert past.weights is not None
-        filtered = self.convolution(past.weights.flatten(0, 1).unsqueeze(1)).transpose(1, 2)
-        return past._replace(weights=filtered.unflatten(0, past.weights.shape[:2]))
-
     def forward(self, query: Tensor, keys: Tensor, past: Past) -> Tensor:
         assert past.weights is not None
-        located = keys.unsqueeze(1) + self.filter_layer(past.weights)
+        filtered = self.convolution(past.weights.flatten(0, 1).unsqueeze(1)).transpose(1, 2)  # (…, positions, filters)
+        located = keys.unsqueeze(1) + self.filter_layer(filtered.unflatten(0, past.weights.shape[:2]))
         return self.v_tanh_sum(self.query_layer(query).unsqueeze(2), located, *self.covered(past))
 
 

@@ -10,8 +10,6 @@ when the backward pass has left the loop. Their plain twin is `nn.Linear`.
 In the graph of a loop, `_Weights` of a layer stands before all its steps and `_Outputs` after them, so that a backward
 pass comes first to `_Outputs`, which forgets what an earlier pass has left, then to the steps, which keep, and last to
 `_Weights`, which takes. No pass needs the one before it, and none has to ask for the gradients of the weights.
-
-In the same way `_AddedUp` takes the gradient of a tensor of which every step reads a small part: see `windows`.
 """
 
 from collections.abc import Iterator
@@ -31,20 +29,16 @@ Kept = list[tuple[Tensor, Tensor]]
 """The inputs (…, input_size) of a layer and the gradients of its outputs (…, output_size), of the steps that a backward
 pass has come through."""
 
-Total = list[Tensor]
-"""The gradient of a tensor, added up by the steps that a backward pass has come through; empty before the first."""
-
 
 class Loop:
     """One loop: the weights of its layers, and what its steps keep."""
 
     def __init__(self) -> None:
         self._layers: dict[StepLinear, tuple[Tensor, Tensor | None, Kept]] = {}
-        self._added_up: dict[Tensor, tuple[Tensor, Total]] = {}
 
     def outputs(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         """The same tensors, which must be all that is read of the loop's steps after it."""
-        kept = [kept for *_, kept in (*self._layers.values(), *self._added_up.values())]
+        kept = [kept for *_, kept in self._layers.values()]
         outputs: tuple[Tensor, ...] = _Outputs.apply(kept, *tensors)
         return outputs
 
@@ -54,13 +48,6 @@ class Loop:
             kept: Kept = []
             self._layers[layer] = (*_Weights.apply(layer.weight, layer.bias, kept), kept)
         return self._layers[layer]
-
-    def added_up(self, values: Tensor) -> tuple[Tensor, Total]:
-        """`values`, for steps that read parts of it, and what they add the gradients of these parts to."""
-        if values not in self._added_up:
-            total: Total = []
-            self._added_up[values] = (_AddedUp.apply(values, total), total)
-        return self._added_up[values]
 
 
 _current: ContextVar[Loop | None] = ContextVar("loop", default=None)
@@ -80,11 +67,6 @@ def weight_gradients_at_once() -> Iterator[Loop]:
         _current.reset(token)
 
 
-def current_loop() -> Loop | None:
-    """The loop whose block this is."""
-    return _current.get()
-
-
 class StepLinear(Linear):
     """A linear layer that is used once in every step of a loop."""
 
@@ -100,7 +82,7 @@ class _Outputs(torch.autograd.Function):
     """The outputs of a loop as they are; a backward pass begins here, so what an earlier one has left is forgotten."""
 
     @staticmethod
-    def forward(ctx: Any, kept: list[Kept | Total], *outputs: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, kept: list[Kept], *outputs: Tensor) -> tuple[Tensor, ...]:
         ctx.kept = kept
         ctx.set_materialize_grads(False)
         return outputs
@@ -132,21 +114,6 @@ class _Weights(torch.autograd.Function):
         with computing(*ctx.computing):
             weight = outer_products(gradients, inputs) if ctx.needs_input_grad[0] else None
         return weight, gradients.sum(0) if ctx.needs_input_grad[1] else None, None
-
-
-class _AddedUp(torch.autograd.Function):
-    """A tensor as it is; its gradient is what the steps have added up."""
-
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, total: Total) -> Tensor:
-        ctx.total = total
-        ctx.set_materialize_grads(False)
-        return values.view_as(values)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, _: None) -> tuple[Tensor | None, None]:
-        return ctx.total.pop(), None
 
 
 class _StepProduct(torch.autograd.Function):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import scaling, scope_steps, train_speed
+from benchmarks import scaling, train_speed
 from benchmarks.in_turn import Ran, run_command
 from benchmarks.scaling import words_corpus
 from benchmarks.scaling_report import PARTS, Row, check_document, report, table
@@ -151,7 +151,7 @@ def numbers(block: str) -> list[list[float]]:
 @pytest.fixture
 def _in_this_process(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], _threads: None) -> None:
     """Run the scripts that import PyTorch in this process instead of starting them, as if begun long ago."""
-    mains = {"train_speed.py": train_speed.main, "scope_steps.py": scope_steps.main}
+    mains = {"train_speed.py": train_speed.main}
 
     def run_script(command: Sequence[str]) -> Ran:
         if (main := mains.get(Path(command[1]).name)) is None:
@@ -222,14 +222,6 @@ def test_processes_of_torchrun(measured: Measure) -> None:
 
 
 @pytest.mark.usefixtures("_in_this_process")
-@pytest.mark.parametrize("part", ["scope_search", "scope_training"])
-def test_scopes(measured: Measure, part: str) -> None:
-    (row,) = measured(part, "--scope-lengths", "3")
-    assert row[0] == 3
-    assert len(row) == 4
-    assert min(row[1:]) > 0
-
-
 def test_what_was_measured_is_kept_when_a_later_part_fails(
     tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,7 +240,7 @@ def test_what_was_measured_is_kept_when_a_later_part_fails(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--parts", "length,size"], "'size': choose from length, vocabulary, corpus, processes, scope_search"),
+        (["--parts", "length,size"], "'size': choose from length, vocabulary, corpus, processes"),
         (["--parts", "length,length"], "without repetitions"),
         (["--lengths", "3,0"], "'0' is not a whole number"),
         (["--work", "absent"], "--work absent: no such folder"),

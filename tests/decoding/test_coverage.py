@@ -127,11 +127,12 @@ def test_a_less_probable_translation_wins_by_what_it_covers() -> None:
 # ----------------------------------------------------------------------------------------------------------- the model
 
 
-def network(size: int, **attention: object) -> Seq2Seq:
+def network(size: int, *, end_mark: bool = True, **attention: object) -> Seq2Seq:
     """A random network in float64; `attention` has the decoder's type too."""
     torch.manual_seed(5)
     decoder = {"hidden_size": 10, "type": attention.pop("type", "luong")}
-    sizes = {"embedding_size": 7, "encoder": {"hidden_size": 5}, "decoder": decoder, "attention": attention}
+    encoder = {"hidden_size": 5, "end_mark": end_mark}
+    sizes = {"embedding_size": 7, "encoder": encoder, "decoder": decoder, "attention": attention}
     model = build_model(ModelConfig.model_validate(sizes), source_size=size, target_size=size).double()
     with torch.no_grad():
         for parameter in model.parameters():
@@ -151,6 +152,28 @@ def test_the_penalty_by_hand() -> None:
     # two rows a sentence; what is padding of the second has no part in it, and more than 1 counts as 1
     expected = [2 * math.log(0.5 * 0.25), 2 * math.log(1e-10), 2 * math.log(0.5), 2 * math.log(1e-10)]
     torch.testing.assert_close(penalties, torch.tensor(expected, dtype=torch.float64))
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("lengths", [[3, 2], [3, 3]])
+def test_an_ensemble_has_to_cover_what_any_of_its_models_reads(lengths: list[int]) -> None:
+    """One reads the end mark, the other does not; the order of the two makes no difference."""
+    models = [network(13), network(13, end_mark=False)]
+    source, tokens = torch.tensor([[4, 5, 3], [4, 3, PAD]]), torch.tensor([6, 7])
+    if lengths == [3, 3]:
+        source[1] = torch.tensor([4, 8, 3])
+    penalties = []
+    for order in (models, models[::-1]):
+        scorer = Scorer(order)
+        _, state = scorer.step(tokens, scorer.start(source, torch.tensor(lengths), coverage=True))
+        penalties.append(coverage_penalty(state, 1.0))
+    summed = [one.decoder.past.coverage for one in state.models]
+    expected = [
+        sum(math.log((summed[0][row, j] + summed[1][row, j]) / 2) for j in range(length))
+        for row, length in enumerate(lengths)
+    ]
+    torch.testing.assert_close(penalties[0], torch.tensor(expected, dtype=torch.float64))
+    assert torch.equal(penalties[0], penalties[1])
 
 
 ATTENTIONS = [

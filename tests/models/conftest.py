@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from nmt.config.schema import ModelConfig
-from nmt.models import attention
 from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
@@ -130,14 +129,3 @@ def batch() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         [[2, 10, 11, 12, 5, 6, 7, 4], [2, 13, 14, 15, 9, 9, 8, 17], [2, 16, 4, 5, 18, 11, 7, 6]]
     )
     return source, torch.tensor([13, 5, 1]), target_input
-
-
-@pytest.fixture(params=["Slice", "Windows"])
-def window_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Local scopes take this kind of part out of every sentence that is long enough, whatever that costs."""
-    kind: str = request.param
-    costs = {"SLICING": 0.0, "GATHERING": 0.0, {"Slice": "SLICING", "Windows": "GATHERING"}[kind]: -2e9}
-    costs["GATHERING" if kind == "Slice" else "SLICING"] = 2e9
-    for name, cost in costs.items():
-        monkeypatch.setattr(attention, name, cost)
-    return kind

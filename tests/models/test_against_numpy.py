@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from nmt.models.seq2seq import Seq2Seq
-from tests.models.conftest import ATTENTIONS, COMBINATIONS, ONE_OF_EACH_PAIR
+from tests.models.conftest import COMBINATIONS, ONE_OF_EACH_PAIR
 from tests.oracle.equations import Model, Step, Vector
 
 MakeModel = Callable[..., Seq2Seq]
@@ -171,20 +171,17 @@ def test_every_combination(
     compare(make_model(**changes), resolve(**changes), batch)
 
 
-LOCAL = {name: attention for name, attention in ATTENTIONS.items() if attention["scope"] != "global"}
+LOCAL = {
+    "local-m, gaussian": {"scope": "local-m", "half_width": 2, "gaussian": True},
+    "local-p, unscaled": {"scope": "local-p", "half_width": 2, "position_logit": "unscaled"},
+    "local-p, position of the length": {"scope": "local-p", "half_width": 2, "position_scale": "length"},
+}
 
 
-LOCAL["local-m, gaussian"] = {"scope": "local-m", "half_width": 2, "gaussian": True}
-LOCAL["local-p, unscaled"] = {"scope": "local-p", "half_width": 2, "position_logit": "unscaled"}
-LOCAL["local-p, position of the length"] = {"scope": "local-p", "half_width": 2, "position_scale": "length"}
-
-
-@pytest.mark.usefixtures("window_kind")
 @pytest.mark.parametrize("attention", LOCAL.values(), ids=LOCAL)
-def test_windows_alone(
+def test_every_local_scope(
     make_model: MakeModel, resolve: Callable[..., Changes], batch: Batch, attention: Changes
 ) -> None:
-    """Every local attention with nothing but its windows read."""
     changes = {"attention": attention, "decoder": {"hidden_size": 20}}
     compare(make_model(**changes), resolve(**changes), batch)
 

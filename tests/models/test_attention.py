@@ -51,7 +51,7 @@ def set_weights(module: nn.Module, **values: Any) -> None:
 
 def scored(score: Score, query: list[float], memory: list[list[float]], past: Past = FIRST) -> list[float]:
     """The scores of one query against the positions of one sentence."""
-    keys, past = score.project(torch.tensor([memory])), score.looked_back(past)
+    keys = score.project(torch.tensor([memory]))
     values: list[float] = score(torch.tensor([[query]]), keys, past)[0, 0].tolist()
     return values
 

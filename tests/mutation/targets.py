@@ -30,7 +30,6 @@ TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
     "nmt/ops/risk.py": ("tests/ops/test_risk.py", OPS),
     "nmt/ops/sequence.py": ("tests/ops/test_sequence.py", OPS),
     "nmt/ops/steps.py": ("tests/ops/test_steps.py", OPS),
-    "nmt/ops/windows.py": ("tests/ops/test_windows.py", (*OPS, "tests/models/test_windows.py")),
     "nmt/ops/translation_table.py": ("tests/ops/test_translation_table.py", OPS),
     "nmt/decoding/batched_search.py": ("tests/decoding/test_batched_search.py", SEARCH),
     "nmt/decoding/search/loop.py": ("tests/decoding/search/test_beam.py", SEARCH),

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import cycle, product
 
 import numpy as np
 import pytest
@@ -15,12 +14,9 @@ from nmt.training.optim import SGD
 from nmt.training.update import update
 from tests.oracle.cases import (
     ALIGNMENT_STEPS,
-    ATTENDING,
     CASES,
     FACTORS,
-    FIRST,
     GLOBAL_ONLY,
-    SOURCE_SIZE,
     Case,
     name,
     whole_product,
@@ -60,24 +56,6 @@ def test_every_scope_and_cell_of_a_score_and_a_decoder(cases: list[Case]) -> Non
         both = sides(case)
         compare_all_steps_at_once(both, oracle_says(both.oracle()))
         compare_gradients(both, kernels=["fused"], title=name(case))
-
-
-LOCAL = [scope for scope in FACTORS["scope"] if scope != "global"]
-LOOKING = [score for score in FACTORS["score"] if score not in GLOBAL_ONLY]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("scope", "decoder", "score"),
-    [(*pair, score) for pair, score in zip(product(LOCAL, ATTENDING), cycle(LOOKING))],
-)
-def test_long_sentences(scope: str, decoder: str, score: str) -> None:
-    """Of these only the windows are scored."""
-    both = sides({**FIRST, "scope": scope, "decoder": decoder, "score": score})
-    draw = np.random.default_rng(2)
-    sources = [draw.integers(4, SOURCE_SIZE, length).tolist() for length in (190, 140, 0)]
-    compare_all_steps_at_once(both, oracle_says(both.oracle(), sources), sources)
-    compare_gradients(both, sources)
 
 
 def oracle_says(oracle: Model, sources: Sentences = SOURCES) -> list[list[Step]]:
