@@ -10,7 +10,6 @@ from nmt.config.loading import (
     load_config,
     moved_files,
     parse_config,
-    with_former_defaults,
 )
 from nmt.config.problems import Problem, unknown_names
 from nmt.config.schema import Config, ModelConfig
@@ -29,5 +28,4 @@ __all__ = [
     "moved_files",
     "parse_config",
     "unknown_names",
-    "with_former_defaults",
 ]

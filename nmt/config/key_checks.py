@@ -52,7 +52,7 @@ def check_keys(tree: Any, base: Path | None) -> Checked:
     Pydantic does not look below a mistake, and a check between keys needs valid values. So each mistake is noted
     and replaced by something allowed, until everything is valid or there are more problems than are reported.
     """
-    tree = _named(_renamed(tree))
+    tree = _named(tree)
     problems: dict[KeyPath, Problem] = {}
     doubtful: list[KeyPath] = []
     missing: set[KeyPath] = set()
@@ -100,18 +100,6 @@ def checked_value(path: KeyPath, value: Any) -> Any:
     for part in path:
         node = node[part] if isinstance(part, int) else getattr(node, part)
     return node
-
-
-def _renamed(tree: Any) -> Any:
-    """The values with the keys of saved runs of earlier versions under their present names.
-
-    after_epoch: N of the schedule halving is after: N epochs. What is no count, or given beside the new key, stays.
-    """
-    name, old, new = (("training", "schedule", key) for key in ("name", "after_epoch", "after"))
-    epochs = value_at(tree, old)
-    if value_at(tree, name) == "halving" and type(epochs) is int and epochs > 0 and value_at(tree, new) is None:
-        return replaced(_without(tree, old), new, f"{epochs} epochs")
-    return tree
 
 
 def _named(tree: Any) -> Any:

@@ -5,22 +5,20 @@ nearest name. It does not know what the keys mean; see `schema.py` and `contradi
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from nmt.config.allowed import dotted
 from nmt.config.contradictions import contradictions
 from nmt.config.key_checks import MOST_PROBLEMS, check_keys
 from nmt.config.overrides import Override, apply_overrides, replacement
 from nmt.config.problems import Problem, in_words, joined
-from nmt.config.schema import Config, Section
+from nmt.config.schema import Config
 from nmt.config.yaml_text import LONGEST_TEXT, Document, KeyPath, YamlError, read_yaml, write_yaml
 from nmt.errors import UserError, nearest
 from nmt.examples import examples
 
 Check = Callable[[Config], Iterable[Problem]]
-AnySection = TypeVar("AnySection", bound=Section)
 
 
 class Inheritance(NamedTuple):
@@ -111,67 +109,10 @@ def parse_config(text: str) -> Config:
     """
     name = "the saved configuration"
     document = _document(text, name)
-    _as_it_was(document.value)
     result = check_keys(document.value, None)
     if result.problems or result.config is None:
         raise UserError(*_first(_Sources(name, document).messages(result.problems)))
     return result.config
-
-
-def with_former_defaults(config: Config, saved: Config) -> Config:
-    """`config` with the former defaults that `saved` has, for keys that it leaves out."""
-    for former in _FORMER_DEFAULTS:
-        config = _with_former(config, saved, former.path, former)
-    return config
-
-
-class _FormerDefault(NamedTuple):
-    path: tuple[str, ...]
-    value: Any
-    owner: str | None = None  # the key beside it that must be the same in both: with another one it may have no effect
-
-
-_FORMER_DEFAULTS = (
-    _FormerDefault(("model", "attention", "position_logit"), "unscaled", owner="scope"),
-    _FormerDefault(("model", "decoder", "type"), "luong"),
-    _FormerDefault(("model", "decoder", "order"), "paper", owner="type"),
-    _FormerDefault(("training", "optimizer", "learning_rate"), 5e-4),
-    _FormerDefault(("training", "moving_average"), None),
-)
-
-
-def _with_former(section: AnySection, saved: AnySection, path: Sequence[str], default: _FormerDefault) -> AnySection:
-    """`section` with `default` at `path` if `saved` has that, unless it sets that key itself, or is of another kind."""
-    key, *below = path
-    mine, former = getattr(section, key), getattr(saved, key)
-    if below:
-        former = _with_former(mine, former, below, default) if type(mine) is type(former) else mine
-    elif (
-        former != default.value
-        or key in section.model_fields_set
-        or (default.owner is not None and getattr(section, default.owner) != getattr(saved, default.owner))
-    ):
-        return section
-    return section if mine == former else section.model_copy(update={key: former})
-
-
-def _as_it_was(configuration: Any) -> None:
-    """Fill in what a saved configuration means by leaving out a key that came later, with another default.
-
-    Before `model.decoder.order` there was the order of the paper only; where it has no effect, the default stands.
-    Before `training.moving_average` there was none, and before `model.attention.position_logit` the logit of local-p's
-    positions was not scaled.
-    """
-    with suppress(TypeError, KeyError, AttributeError):  # it is no mapping, or the section is not there
-        configuration["training"].setdefault("moving_average", None)
-    with suppress(TypeError, KeyError, AttributeError):
-        if (attention := configuration["model"]["attention"])["scope"] == "local-p":
-            attention.setdefault("position_logit", "unscaled")
-    with suppress(TypeError, KeyError, AttributeError):
-        if (decoder := configuration["model"]["decoder"])["type"] == "bahdanau":
-            decoder.setdefault("order", "paper")
-        else:
-            decoder.pop("order", None)
 
 
 def _first(messages: list[str]) -> list[str]:

@@ -19,7 +19,6 @@ from nmt.config import (
     load_config,
     moved_files,
     unknown_names,
-    with_former_defaults,
 )
 from nmt.config.schema import ParallelFiles
 from nmt.config.yaml_text import KeyPath
@@ -177,8 +176,7 @@ class _Start:
         before = begun_with(folder) if goes_on else None
         if before is None:
             return completed
-        config = with_former_defaults(completed.config, before)  # the run may have begun when defaults were others
-        return completed._replace(config=config, is_begun=moved_files(before, config) is not None)
+        return completed._replace(is_begun=moved_files(before, completed.config) is not None)
 
     def embedding_problems(self, config: Config) -> Iterator[Problem]:
         """Files of vectors that cannot be read; a run that is resumed needs them no more."""

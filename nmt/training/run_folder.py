@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, NamedTuple
 
-from nmt.config import Config, differences, dump_config, moved_files, parse_config, with_former_defaults
+from nmt.config import Config, differences, dump_config, moved_files, parse_config
 from nmt.errors import UserError
 from nmt.files import locked, open_refusing_links, written_atomically
 from nmt.models.model_file import BEST
@@ -187,7 +187,7 @@ class RunFolder:
             if not is_users and differences(saved, config):
                 self._moved = dump_config(self.as_begun(config))
             return
-        changes = differences(saved, config if resume else with_former_defaults(config, saved))  # as if resumed
+        changes = differences(saved, config)
         if changes:
             shown = "".join(f"\n  {change}" for change in changes)
             inherited = all(change.startswith(("model.", "subwords.")) for change in changes)

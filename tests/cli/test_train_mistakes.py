@@ -334,23 +334,6 @@ def test_a_run_is_not_overwritten(tmp_path: Path, trained: Path, train: Train, c
     assert {path: path.read_bytes() for path in trained.rglob("*") if path.is_file()} == before
 
 
-def test_a_run_with_a_former_default_is_resumed_with_it_or_told_apart(
-    tmp_path: Path, tiny: Path, train: Train, capsys: Capture
-) -> None:
-    """It began before local-p's logit was scaled. With the same file it goes on, and with another scope the refusal
-    names the scope, not the logit, of which that file says nothing."""
-    output, scope = tmp_path / "run", "model.attention.scope=local-p"
-    before = "model.attention.position_logit=unscaled"
-    assert train(tiny, output, scope, before, "training.max_epochs=null", "training.max_updates=3") == 0
-    assert train(tiny, output, scope, "--resume", "training.max_epochs=null", "training.max_updates=3") == 0
-    capsys.readouterr()
-    assert train(tiny, output, "--resume", "training.max_epochs=null", "training.max_updates=3") == 2
-    errors = complaint(capsys)
-    assert "holds a run of another configuration" in errors
-    assert "  model.attention.scope: 'local-p' there, 'global' here" in errors
-    assert "no effect" not in errors
-
-
 def files(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 

@@ -102,9 +102,6 @@ def test_a_run_is_resumed_by_its_configuration_only(tmp_path: Path) -> None:
     leave(RunFolder.open(path, config(seed=1), resume=True))
     with pytest.raises(UserError, match="holds a run of this configuration already; continue it with --resume"):
         RunFolder.open(path, config(seed=1), resume=False)
-    path = with_state(tmp_path / "old", config(seed=1, model={"decoder": {"type": "luong"}}))  # the former default
-    with pytest.raises(UserError, match="holds a run of this configuration already; continue it with --resume"):
-        RunFolder.open(path, config(seed=1), resume=False)
 
 
 def test_the_differences_of_another_configuration(tmp_path: Path) -> None:
