@@ -1,6 +1,6 @@
 """A small English-German corpus with gold word alignments from a hand-written grammar, for demos and tests.
 
-The tables below are the lexicon; `Clause` and `Sentence` represent meaning; `translate` turns a sentence into English,
+lexicon.yaml has the words; `Clause` and `Sentence` represent meaning; `translate` turns a sentence into English,
 German and the links between their words, deterministically: the same English always has the same German. Only the
 `draw_…` functions are random. The German shows what makes this language pair hard to align word by word: gender, case,
 adjective endings, plurals, verb-second order, separable verbs, and verbs at the end of a clause.
@@ -11,209 +11,28 @@ It knows nothing about models, and no command but nmt-synthetic needs it.
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import NamedTuple, TypeVar
+
+import yaml
 
 # --------------------------------------------------------------------------------------------------- lexicon
 
-# English singular, plural; gender; German singular, plural; class
-NOUN_TABLE = """
-man        men         m  Mann        Männer        person
-woman      women       f  Frau        Frauen        person
-child      children    n  Kind        Kinder        person
-girl       girls       n  Mädchen     Mädchen       person
-friend     friends     m  Freund      Freunde       person
-teacher    teachers    m  Lehrer      Lehrer        person
-doctor     doctors     m  Arzt        Ärzte         person
-singer     singers     f  Sängerin    Sängerinnen   person
-king       kings       m  König       Könige        person
-queen      queens      f  Königin     Königinnen    person
-mother     mothers     f  Mutter      Mütter        person
-father     fathers     m  Vater       Väter         person
-sister     sisters     f  Schwester   Schwestern    person
-brother    brothers    m  Bruder      Brüder        person
-uncle      uncles      m  Onkel       Onkel         person
-aunt       aunts       f  Tante       Tanten        person
-dog        dogs        m  Hund        Hunde         animal
-cat        cats        f  Katze       Katzen        animal
-horse      horses      n  Pferd       Pferde        animal
-cow        cows        f  Kuh         Kühe          animal
-bird       birds       m  Vogel       Vögel         animal
-pig        pigs        n  Schwein     Schweine      animal
-book       books       n  Buch        Bücher        text
-letter     letters     m  Brief       Briefe        text
-newspaper  newspapers  f  Zeitung     Zeitungen     text
-poem       poems       n  Gedicht     Gedichte      text
-apple      apples      m  Apfel       Äpfel         food
-cake       cakes       m  Kuchen      Kuchen        food
-egg        eggs        n  Ei          Eier          food
-potato     potatoes    f  Kartoffel   Kartoffeln    food
-banana     bananas     f  Banane      Bananen       food
-door       doors       f  Tür         Türen         opening
-window     windows     n  Fenster     Fenster       opening
-box        boxes       f  Kiste       Kisten        opening
-bottle     bottles     f  Flasche     Flaschen      opening
-bag        bags        f  Tasche      Taschen       opening
-car        cars        n  Auto        Autos         thing
-table      tables      m  Tisch       Tische        thing
-chair      chairs      m  Stuhl       Stühle        thing
-lamp       lamps       f  Lampe       Lampen        thing
-ball       balls       m  Ball        Bälle         thing
-cup        cups        f  Tasse       Tassen        thing
-hat        hats        m  Hut         Hüte          thing
-coat       coats       m  Mantel      Mäntel        thing
-shirt      shirts      n  Hemd        Hemden        thing
-key        keys        m  Schlüssel   Schlüssel     thing
-flower     flowers     f  Blume       Blumen        thing
-picture    pictures    n  Bild        Bilder        thing
-garden     gardens     m  Garten      Gärten        place
-kitchen    kitchens    f  Küche       Küchen        place
-house      houses      n  Haus        Häuser        place
-school     schools     f  Schule      Schulen       place
-park       parks       m  Park        Parks         place
-city       cities      f  Stadt       Städte        place
-forest     forests     m  Wald        Wälder        place
-hotel      hotels      n  Hotel       Hotels        place
-bridge     bridges     f  Brücke      Brücken       surface
-street     streets     f  Straße      Straßen       surface
-mountain   mountains   m  Berg        Berge         surface
-roof       roofs       n  Dach        Dächer        surface
-"""
-
-# English, German, classes of nouns that it can describe
-ADJECTIVE_TABLE = """
-old        alt         person,animal,text,opening,thing,place,surface
-young      jung        person,animal
-small      klein       person,animal,text,food,opening,thing,place,surface
-big        groß        person,animal,text,food,opening,thing,place,surface
-beautiful  schön       person,animal,text,thing,place,surface
-new        neu         text,opening,thing,place,surface
-red        rot         food,opening,thing,surface
-green      grün        food,opening,thing,surface
-black      schwarz     animal,opening,thing
-white      weiß        animal,opening,thing
-good       gut         person,animal,text,food
-tired      müde        person,animal
-happy      glücklich   person,animal
-friendly   freundlich  person,animal
-strong     stark       person,animal
-sick       krank       person,animal
-rich       reich       person
-poor       arm         person
-"""
-
-# English base, third person, participle; German infinitive with "|" after a separable prefix, third person (of the
-# verb without its prefix), participle, auxiliary of the perfect; subjects; object case and classes; further phrase
-VERB_TABLE = """
-see     sees     seen     sehen      sieht     gesehen     haben  living  acc  any       -
-find    finds    found    finden     findet    gefunden    haben  living  acc  any       -
-hear    hears    heard    hören      hört      gehört      haben  living  acc  living    -
-love    loves    loved    lieben     liebt     geliebt     haben  person  acc  living    -
-draw    draws    drawn    zeichnen   zeichnet  gezeichnet  haben  person  acc  goods     -
-visit   visits   visited  besuchen   besucht   besucht     haben  person  acc  living    -
-ask     asks     asked    fragen     fragt     gefragt     haben  person  acc  person    -
-help    helps    helped   helfen     hilft     geholfen    haben  person  dat  living    -
-thank   thanks   thanked  danken     dankt     gedankt     haben  person  dat  person    -
-call    calls    called   an|rufen   ruft      angerufen   haben  person  acc  person    -
-invite  invites  invited  ein|laden  lädt      eingeladen  haben  person  acc  person    -
-open    opens    opened   auf|machen macht     aufgemacht  haben  person  acc  opening   for
-close   closes   closed   zu|machen  macht     zugemacht   haben  person  acc  opening   for
-buy     buys     bought   kaufen     kauft     gekauft     haben  person  acc  goods     for
-sell    sells    sold     verkaufen  verkauft  verkauft    haben  person  acc  goods     -
-carry   carries  carried  tragen     trägt     getragen    haben  person  acc  goods     for
-fetch   fetches  fetched  ab|holen   holt      abgeholt    haben  person  acc  goods     for
-eat     eats     eaten    essen      isst      gegessen    haben  living  acc  food      -
-read    reads    read     lesen      liest     gelesen     haben  person  acc  text      for
-write   writes   written  schreiben  schreibt  geschrieben haben  person  acc  text      for
-sleep   sleeps   slept    schlafen   schläft   geschlafen  haben  living  -    -         -
-play    plays    played   spielen    spielt    gespielt    haben  living  -    -         with
-laugh   laughs   laughed  lachen     lacht     gelacht     haben  person  -    -         with
-work    works    worked   arbeiten   arbeitet  gearbeitet  haben  person  -    -         with
-dance   dances   danced   tanzen     tanzt     getanzt     haben  person  -    -         with
-run     runs     run      laufen     läuft     gelaufen    sein   living  -    -         with
-arrive  arrives  arrived  an|kommen  kommt     angekommen  sein   living  -    -         with
-know    knows    known    wissen     weiß      gewusst     haben  person  -    -         that
-think   thinks   thought  denken     denkt     gedacht     haben  person  -    -         that
-say     says     said     sagen      sagt      gesagt      haben  person  -    -         that
-"""
-
-CLASSES = {
-    "person": ("person",),
-    "living": ("person", "animal"),
-    "any": ("person", "animal", "text", "food", "opening", "thing", "place", "surface"),
-    "opening": ("opening",),
-    "goods": ("text", "food", "thing"),
-    "food": ("food",),
-    "text": ("text",),
-    "-": (),
-}
-
-# English subject and object form; German nominative, accusative, dative; row of the forms below
-PRONOUN_TABLE = """
-I     me    ich  mich  mir    0
-he    him   er   ihn   ihm    1
-she   her   sie  sie   ihr    1
-we    us    wir  uns   uns    2
-they  them  sie  sie   ihnen  2
-"""
-
-# Finite forms that no rule gives: first person singular, third person singular, plural
-ENGLISH_FINITE = {"be": ("am", "is", "are"), "have": ("have", "has", "have"), "do": ("do", "does", "do")}
-GERMAN_FINITE = {
-    "sein": ("bin", "ist", "sind"),
-    "haben": ("habe", "hat", "haben"),
-    "wissen": ("weiß", "weiß", "wissen"),
-}
-# English modal: its finite forms, the German finite forms
-MODALS = {
-    "can": (("can", "can", "can"), ("kann", "kann", "können")),
-    "must": (("must", "must", "must"), ("muss", "muss", "müssen")),
-    "want": (("want", "wants", "want"), ("will", "will", "wollen")),
-}
-
-# English: stem in German; "der" words always have an ending, "ein" words sometimes, the others never
-DETERMINERS = {
-    "the": ("", "der"),  # irregular: DEFINITE below
-    "this": ("dies", "der"),
-    "a": ("ein", "ein"),
-    "my": ("mein", "ein"),
-    "his": ("sein", "ein"),
-    "our": ("unser", "ein"),
-    "two": ("zwei", "number"),
-    "three": ("drei", "number"),
-    "": ("", "none"),
-}
+LEXICON = yaml.safe_load(Path(__file__).with_name("lexicon.yaml").read_text(encoding="utf-8"))
+CLASSES: dict[str, list[str]] = LEXICON["classes"]
+ENGLISH_FINITE: dict[str, list[str]] = LEXICON["english_finite"]
+GERMAN_FINITE: dict[str, list[str]] = LEXICON["german_finite"]
+MODALS: dict[str, tuple[list[str], list[str]]] = LEXICON["modals"]
+DETERMINERS: dict[str, tuple[str, str]] = LEXICON["determiners"]
 SINGULAR_DETERMINERS = ("the",) * 6 + ("a",) * 4 + ("this", "my", "his", "our")
 PLURAL_DETERMINERS = ("the",) * 6 + ("",) * 2 + ("this", "my", "his", "our", "two", "three")
 SPECIFIC_DETERMINERS = ("the", "this", "my", "his", "our")  # after the others, "not" would become "kein"
-
-# Columns: masculine, feminine, neuter, plural
-GENDERS = ("m", "f", "n", "p")
-DEFINITE = {
-    "nom": ("der", "die", "das", "die"),
-    "acc": ("den", "die", "das", "die"),
-    "dat": ("dem", "der", "dem", "den"),
-}
-STRONG = {"nom": ("er", "e", "es", "e"), "acc": ("en", "e", "es", "e"), "dat": ("em", "er", "em", "en")}
-WEAK = {"nom": ("e", "e", "e", "en"), "acc": ("en", "e", "e", "en"), "dat": ("en", "en", "en", "en")}
-
-# English, German word for word, whether it goes with the perfect (nobody says "has seen it tomorrow")
-TIMES = {
-    "today": ("heute", True),
-    "tomorrow": ("morgen", False),
-    "now": ("jetzt", False),
-    "every day": ("jeden Tag", False),
-    "on Monday": ("am Montag", False),
-    "on Sunday": ("am Sonntag", False),
-}
-FREQUENCIES = {"often": "oft", "always": "immer", "sometimes": "manchmal", "rarely": "selten"}
-PREPOSITIONS = {
-    "in": ("in", "dat"),
-    "on": ("auf", "dat"),
-    "behind": ("hinter", "dat"),
-    "with": ("mit", "dat"),
-    "for": ("für", "acc"),
-}
-CONJUNCTIONS = {"because": "weil", "when": "wenn", "while": "während"}
+GENDERS = ("m", "f", "n", "p")  # the columns of endings
+DEFINITE, STRONG, WEAK = LEXICON["definite"], LEXICON["strong"], LEXICON["weak"]
+TIMES: dict[str, tuple[str, bool]] = LEXICON["times"]
+FREQUENCIES: dict[str, str] = LEXICON["frequencies"]
+PREPOSITIONS: dict[str, tuple[str, str]] = LEXICON["prepositions"]
+CONJUNCTIONS: dict[str, str] = LEXICON["conjunctions"]
 
 MOST_SENTENCES = 200_000  # far below what the grammar can say, and still fast to draw
 SHORTEST, LONGEST = 3, 16
@@ -272,13 +91,13 @@ class Pronoun(NamedTuple):
 
 
 def rows(table: str) -> list[list[str]]:
-    return [line.split() for line in table.strip().splitlines()]
+    return [line.split() for line in LEXICON[table].splitlines()]
 
 
-NOUNS = {row[0]: Noun(*row) for row in rows(NOUN_TABLE)}
-ADJECTIVES = {row[0]: Adjective(row[0], row[1], tuple(row[2].split(","))) for row in rows(ADJECTIVE_TABLE)}
-VERBS = {row[0]: Verb(*row) for row in rows(VERB_TABLE)}
-PRONOUNS = {row[0]: Pronoun(*row) for row in rows(PRONOUN_TABLE)}
+NOUNS = {row[0]: Noun(*row) for row in rows("nouns")}
+ADJECTIVES = {row[0]: Adjective(row[0], row[1], tuple(row[2].split(","))) for row in rows("adjectives")}
+VERBS = {row[0]: Verb(*row) for row in rows("verbs")}
+PRONOUNS = {row[0]: Pronoun(*row) for row in rows("pronouns")}
 BE = Verb("be", "is", "been", "sein", "ist", "gewesen", "sein", "any", "-", "-", "-")
 
 
