@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find its n
 from benchmarks.reference_task import Task, add_task_options, chosen_task, positive
 from benchmarks.train_speed import WARM_UP, timed_updates
 from nmt.cli.common import run
-from nmt.data.preparation import prepare
+from nmt.data.prepare import prepare
 from nmt.errors import UserError
 from nmt.models.combinations import model_problems
 from nmt.models.seq2seq import build_model

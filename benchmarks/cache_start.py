@@ -19,7 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find its neighbors when run as a file
 
@@ -27,10 +27,12 @@ from benchmarks.in_turn import run_command
 from benchmarks.reference_task import ROOT, positive
 from nmt.cli.common import run
 from nmt.config import Config
-from nmt.data.binarised import PairedIds
-from nmt.data.preparation import prepare
+from nmt.data.cache import checked_facts
+from nmt.data.prepare import prepare
+from nmt.data.store import PairedIds
 
 PIECES = 8000
+Result = TypeVar("Result")
 
 
 def make_corpus(folder: Path, pairs: int, captions: Path | None) -> Config:
@@ -60,7 +62,7 @@ def measure(config: Config, cache: Path, *, pieces: int, runs: int) -> dict[str,
         "cache_gigabytes": _gigabytes(cached),
         "preparation_seconds": round(preparation, 2),
     }
-    for name, again in (("verification", lambda: PairedIds(ids.folder)), ("start", start)):
+    for name, again in (("verification", lambda: checked_facts(ids.folder)), ("start", start)):
         for state, before in (("warm", lambda: None), ("cold", lambda: _forget([*texts, *cached]))):
             if state == "warm" or hasattr(os, "posix_fadvise"):
                 seconds = []
@@ -71,7 +73,7 @@ def measure(config: Config, cache: Path, *, pieces: int, runs: int) -> dict[str,
     return {**figures, "cores": os.cpu_count(), "runs": runs}
 
 
-def _timed(call: Callable[[], PairedIds]) -> tuple[float, PairedIds]:
+def _timed(call: Callable[[], Result]) -> tuple[float, Result]:
     began = time.perf_counter()
     result = call()
     return time.perf_counter() - began, result

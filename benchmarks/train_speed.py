@@ -33,7 +33,7 @@ from nmt.cli.common import run
 from nmt.config import Config
 from nmt.data.batching import batches
 from nmt.data.planning import plan_epoch
-from nmt.data.preparation import Prepared, prepare
+from nmt.data.prepare import Prepared, prepare
 from nmt.devices import choose_device
 from nmt.models.combinations import model_problems
 from nmt.models.model_file import ModelFile, save_model

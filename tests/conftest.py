@@ -3,12 +3,15 @@
 import gc
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import coverage
 import pytest
+
+if TYPE_CHECKING:
+    from nmt.data.store import PairedIds
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -66,3 +69,11 @@ def data_section(corpus: Path) -> dict[str, Any]:
         {"source": str(corpus / f"{name}.en"), "target": str(corpus / f"{name}.de")} for name in ("train", "valid")
     )
     return {"source_language": "en", "target_language": "de", "train": [train], "valid": valid}
+
+
+def written_ids(pairs: Iterable[tuple[str, str]], folder: Path, **options: Any) -> "PairedIds":
+    """Encode pairs of lines into a new folder, with the options of `write_ids`, and open it."""
+    from nmt.data.store import PairedIds, write_ids
+
+    folder.mkdir(parents=True)
+    return PairedIds(folder, write_ids(folder, pairs, **options))

@@ -20,13 +20,13 @@ It knows links, lines and pieces; it knows no ids and no cache.
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import zip_longest
 from pathlib import Path
 
 from nmt.data.corpus import read_lines, read_pairs
 from nmt.data.words import PieceWords
-from nmt.errors import UserError, counted
+from nmt.errors import UserError, collected, counted, refuse
 from nmt.pharaoh import Link, few_of, links_of_line
 
 _DISPUTED = re.compile(r"[^\S \t]")  # white space that separates words to some aligners, and not to others
@@ -53,20 +53,16 @@ def piece_links(links: Iterable[Link], source: PieceWords, target: PieceWords) -
             yield from ((target_piece, source_piece, share) for source_piece in pieces[source_word])
 
 
-def check_alignments(
-    pair: tuple[Path, Path],
-    alignments: Path,
-    *,
-    expected: tuple[str, str] | tuple[None, None] = (None, None),
-    expected_alignments: str | None = None,
-) -> None:
-    """Read a pair of files with their alignments; the expected hashes are those of `digests`.
+def check_alignments(pair: tuple[Path, Path], alignments: Path, *, expected: Mapping[Path, str] | None = None) -> None:
+    """Read a pair of files with their alignments; `expected` are the files' hashes, as in `check_corpora`.
 
     Raises:
         UserError: a file cannot be read, the numbers of lines differ, or for each of the first lines with a malformed
             link, one beyond the words of its pair, or white space at which aligners differ.
     """
-    pairs, lines = read_pairs(*pair, expected=expected), read_lines(alignments, expected=expected_alignments)
+    known = expected or {}
+    pairs = read_pairs(*pair, expected=(known.get(pair[0]), known.get(pair[1])))
+    lines = read_lines(alignments, expected=known.get(alignments))
     problems: list[str] = []
     for number, (texts, line) in enumerate(zip_longest(pairs, lines), start=1):
         if texts is None or line is None:
@@ -76,12 +72,9 @@ def check_alignments(
                 f"{alignments} has {counted(links, 'line')}, but {pair[0]} has {rows:,}; line i must have the links of "
                 "pair i, and be empty if there are none"
             )
-        try:
+        with collected(problems):
             _check_line(line, texts, pair, place=f"{alignments}, line {number}")
-        except UserError as error:
-            problems += error.messages
-    if problems:
-        raise UserError(*few_of(problems, name=str(alignments)))
+    refuse(few_of(problems, name=str(alignments)))
 
 
 def _check_line(line: str, texts: tuple[str, str], pair: tuple[Path, Path], *, place: str) -> None:

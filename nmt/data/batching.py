@@ -12,8 +12,8 @@ import torch
 
 from nmt.config.schema import SortBy, SubwordSampling
 from nmt.data.batch import Batch, Ids, Indices, PieceLinks, make_batch
-from nmt.data.binarised import PairedIds
 from nmt.data.planning import first_lengths, share_rows, sort_keys
+from nmt.data.store import PairedIds
 from nmt.data.subwords import Vocabularies
 
 SAMPLED_TOGETHER = 100  # planned batches whose sentences are sampled and then sorted by length together

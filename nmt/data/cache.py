@@ -1,36 +1,171 @@
-"""Entries of a cache folder, each named by a hash of everything that it was made from: none is ever out of date.
+"""The data cache: folders of files, each named by a hash of what it was made from and checked whenever it is used.
 
-It knows names, and when an entry is damaged; what is in it, others know.
+    CACHE/KIND/KEY/contents    facts about the entry, and the size and BLAKE2b hash of each of its files
+    CACHE/KIND/KEY/...         its files
+
+An entry is never out of date, so several runs may share a cache. It is built under another name and renamed, so it
+exists completely or not at all. Reading it hashes every byte, and a damaged entry is removed and made again. The hashes
+detect accidents of any kind and size, not attacks: whoever can write to the cache can write hashes, too.
+
+It knows names and bytes; it knows nothing about what is in the files.
 """
 
-import hashlib
+import errno
 import json
 import os
-from collections.abc import Callable
+import re
+import shutil
+import stat
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nmt.data.sealed import discard
+from nmt.files import ABANDONED, UNFINISHED, temporary_name
 
 Log = Callable[[str], None]
+Facts = dict[str, Any]  # about an entry: whatever JSON can hold
 Entry = TypeVar("Entry")
+
+CONTENTS = "contents"
+# What the process lacks, such as memory or permission: no damage, so nothing is removed
+_NOT_DAMAGE = frozenset((errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM))
+_UNFINISHED = re.compile(f".+{UNFINISHED.pattern}")  # whatever the folder was going to be called
+_CHUNK = 1 << 20  # bytes hashed at once
 
 
 def cache_key(made_from: Any) -> str:
-    """A name for what is made from this, which JSON can hold."""
-    return hashlib.blake2b(json.dumps(made_from).encode(), digest_size=16).hexdigest()
+    """The name of an entry that is made from this, which JSON can hold."""
+    return blake2b(json.dumps(made_from).encode(), digest_size=16).hexdigest()
 
 
-def reused(path: Path, read: Callable[[Path], Entry], log: Log) -> Entry | None:
-    """The cache entry as `read` returns it; None if there is none.
+def reused(path: Path, read: Callable[[Path, Facts], Entry], log: Log) -> Entry | None:
+    """What `read` makes of the entry at `path` and its facts, or None if there is no entry.
 
-    A damaged entry, for which `read` raises ValueError, is removed so that it can be made again.
+    An entry that is damaged, that another process is removing, or for which `read` raises ValueError, is reported and
+    removed. Raises OSError if the cache cannot be used.
     """
     if not os.path.lexists(path):
         return None
     try:
-        return read(path)
-    except ValueError as error:
+        return read(path, checked_facts(path))
+    except (ValueError, FileNotFoundError) as error:
         log(f"{path}: damaged, or of another version, and rebuilt ({error})")
         discard(path)
         return None
+
+
+def checked_facts(path: Path) -> Facts:
+    """The facts about the entry at `path`, all files of which are checked, on all cores.
+
+    Raises ValueError that says what is damaged, and OSError if the entry cannot be read for another reason.
+    """
+    try:
+        _check_regular(path / CONTENTS)
+        digest, _, body = (path / CONTENTS).read_bytes().partition(b"\n")
+        if digest != _hash(body).encode():
+            raise ValueError(f"{CONTENTS} is not as it was written")
+        contents = json.loads(body)
+        if contents["key"] != path.name:
+            raise ValueError(f"the entry is {contents['key']}")
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            list(pool.map(partial(_check_file, path), *zip(*contents["files"], strict=True)))
+    except OSError as error:
+        if error.errno in _NOT_DAMAGE:
+            raise
+        missing = isinstance(error, FileNotFoundError)
+        name = Path(error.filename or path).name
+        raise ValueError(f"there is no {name}" if missing else f"{name}: {error.strerror or error}") from None
+    facts: Facts = contents["facts"]
+    return facts
+
+
+@contextmanager
+def built(path: Path) -> Iterator[tuple[Path, Facts]]:
+    """An empty folder and empty facts to fill, which become the entry at `path` if the block ends without an exception.
+
+    Several processes may build the same entry: the first one to finish wins, and the others' are equal anyway.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_abandoned(path.parent)
+    folder = temporary_name(path)
+    folder.mkdir()
+    facts: Facts = {}
+    try:
+        yield folder, facts
+        files = sorted(folder.iterdir())
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            digests = list(pool.map(_hash_file, files))
+        described = [(file.name, file.stat().st_size, digest) for file, digest in zip(files, digests, strict=True)]
+        body = json.dumps({"key": path.name, "facts": facts, "files": described}).encode()
+        (folder / CONTENTS).write_bytes(_hash(body).encode() + b"\n" + body)
+        try:
+            folder.rename(path)
+        except OSError:
+            if not path.is_dir():
+                raise
+            shutil.rmtree(folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def discard(path: Path) -> None:
+    """Remove an entry, or whatever is in its place; raises OSError.
+
+    It is renamed first, so that it disappears at once, and whoever has its files open can go on reading.
+    """
+    aside = temporary_name(path)
+    try:
+        path.rename(aside)
+    except FileNotFoundError:  # another process was faster
+        return
+    if aside.is_dir() and not aside.is_symlink():
+        shutil.rmtree(aside)
+    else:
+        aside.unlink()
+
+
+def _hash(content: bytes) -> str:
+    return blake2b(content, digest_size=20).hexdigest()
+
+
+def _hash_file(path: Path) -> str:
+    checksum, buffer = blake2b(digest_size=20), bytearray(_CHUNK)
+    with open(path, "rb", buffering=0) as file:
+        while count := file.readinto(buffer):
+            checksum.update(memoryview(buffer)[:count])
+    return checksum.hexdigest()
+
+
+def _check_regular(path: Path) -> int:
+    """The size of a file. Raises ValueError for a folder, a pipe or a device, which are not even opened."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError(f"{path.name} is not a file")
+    return status.st_size
+
+
+def _check_file(folder: Path, name: str, size: int, digest: str) -> None:
+    """Raise ValueError unless a file has this size and this hash."""
+    if (there := _check_regular(folder / name)) != size:
+        raise ValueError(f"{name} has {there:,} bytes instead of {size:,}")
+    if _hash_file(folder / name) != digest:
+        raise ValueError(f"{name} is not as it was written")
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Remove what killed processes left: unfinished folders to which nothing was written for a day."""
+    for folder in parent.iterdir():
+        if not _UNFINISHED.fullmatch(folder.name) or folder.is_symlink():
+            continue
+        try:
+            newest = max(path.stat().st_mtime for path in (folder, *folder.iterdir()))
+        except OSError:
+            continue  # its process has just finished it
+        if newest < time.time() - ABANDONED:
+            shutil.rmtree(folder, ignore_errors=True)

@@ -23,7 +23,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Any
 
-from nmt.errors import Checking, UserError, caught, checked, counted, first_of, nothing_at
+from nmt.errors import UserError, collected, counted, first_of, nothing_at, refuse
 
 LONGEST_LINE = 1 << 22  # bytes without the line end: a million characters of any kind
 LARGEST_TEXT = 1 << 26  # bytes of a document, which is read at once
@@ -107,7 +107,7 @@ def text_of(stream: IO[bytes], *, name: str) -> str:
 
 
 def read_pairs(
-    source: Path, target: Path, *, expected: tuple[str, str] | tuple[None, None] = (None, None)
+    source: Path, target: Path, *, expected: tuple[str | None, str | None] = (None, None)
 ) -> Iterator[tuple[str, str]]:
     """Yield line i of `source` with line i of `target`; `expected` are their hashes, as in `read_lines`.
 
@@ -131,20 +131,20 @@ def check_corpora(pairs: Iterable[tuple[Path, Path]], *, expected: Mapping[Path,
             as expected, or has a line that is too long or not valid UTF-8 (only the first one), and for each pair of
             files with different numbers of lines.
     """
-    return checked(_checking_corpora(list(pairs), expected or {}))
-
-
-def _checking_corpora(pairs: Sequence[tuple[Path, Path]], expected: Mapping[Path, str]) -> Checking[list[int]]:
-    counts: dict[Path, int | None] = {}
-    for path in dict.fromkeys(path for pair in pairs for path in pair):
-        counts[path] = yield from caught(partial(_count_lines, path, expected[path] if expected else None), None)
-        if counts[path] == 0:
-            yield f"{path}: the file is empty; a corpus needs at least one line"
-    for source, target in pairs:
-        source_count, target_count = counts[source], counts[target]
+    files = list(pairs)
+    counts: dict[Path, int] = {}
+    problems: list[str] = []
+    for path in dict.fromkeys(path for pair in files for path in pair):
+        with collected(problems):
+            counts[path] = _count_lines(path, expected[path] if expected else None)
+            if counts[path] == 0:
+                problems.append(f"{path}: the file is empty; a corpus needs at least one line")
+    for source, target in files:
+        source_count, target_count = counts.get(source), counts.get(target)
         if source_count and target_count and source_count != target_count:
-            yield _unequal(source, source_count, target, target_count)
-    return [counts[source] or 0 for source, _ in pairs]
+            problems.append(_unequal(source, source_count, target, target_count))
+    refuse(problems)
+    return [counts[source] for source, _ in files]
 
 
 def digests(paths: Iterable[Path]) -> dict[Path, str]:
@@ -155,14 +155,14 @@ def digests(paths: Iterable[Path]) -> dict[Path, str]:
     Raises:
         UserError: with one message for each file that cannot be read, or can be read only once, such as a pipe.
     """
-    return checked(_hashing(list(dict.fromkeys(paths))))
-
-
-def _hashing(paths: Sequence[Path]) -> Checking[dict[Path, str]]:
+    every = list(dict.fromkeys(paths))
     hashes: dict[Path, str] = {}
-    with ThreadPoolExecutor(min(len(paths), os.cpu_count() or 1) or 1) as pool:
-        for path, future in [(path, pool.submit(_digest, path)) for path in paths]:
-            hashes[path] = yield from caught(future.result, "")
+    problems: list[str] = []
+    with ThreadPoolExecutor(min(len(every), os.cpu_count() or 1) or 1) as pool:
+        for path, future in [(path, pool.submit(_digest, path)) for path in every]:
+            with collected(problems):
+                hashes[path] = future.result()
+    refuse(problems)
     return hashes
 
 
@@ -380,5 +380,4 @@ def excerpt(text: str) -> str:
 
 def refuse_malformed(path: Path | str, problems: Sequence[str]) -> None:
     """Raise UserError with the problems of a file's lines, or the first of many, if there are any."""
-    if problems:
-        raise UserError(*first_of(problems, _MOST_MESSAGES, before=f"{path}: ", after=" lines are malformed"))
+    refuse(first_of(problems, _MOST_MESSAGES, before=f"{path}: ", after=" lines are malformed"))

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from nmt.config.schema import BatchOrder, Config, Shuffle, SortBy
 from nmt.data.batch import Indices
-from nmt.data.binarised import PairedIds
 from nmt.data.mixing import mixed_rows
+from nmt.data.store import PairedIds
 
 Lengths = npt.NDArray[np.integer]
 

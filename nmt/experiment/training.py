@@ -4,7 +4,7 @@ The warnings of `doubts` come first; nothing of a former run is removed before t
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -17,11 +17,11 @@ from tqdm import tqdm
 from nmt.config import Config, dump_config
 from nmt.data.cache import Log
 from nmt.data.mixing import mixture
-from nmt.data.preparation import Prepared, prepare
+from nmt.data.prepare import Prepared, prepare
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError, counted
 from nmt.experiment.candidates import build_candidates
-from nmt.experiment.doubts import doubts_of_corpora, doubts_of_start, doubts_of_updates
+from nmt.experiment.doubts import doubts_of_references, doubts_of_start, doubts_of_updates
 from nmt.experiment.logs import logging_to
 from nmt.experiment.request import Request
 from nmt.experiment.validation import build_validation
@@ -218,13 +218,13 @@ def _prepare(request: Request, log: Log) -> Prepared:
     is_new = request.origin is None or request.config.training.vocabulary == "new"
     vocabularies = None if request.origin is None or is_new else request.origin.vocabularies
     prepared = prepare(request.config, cache=request.cache, log=log, vocabularies=vocabularies)
-    _warn(log, doubts_of_corpora(request.config, prepared))
+    _warn(log, doubts_of_references(request.config, prepared.vocabularies.target))
     for line in mixture(request.config.data.train, prepared.train.sizes):
         log(line)
     return prepared
 
 
-def _warn(log: Log, warnings: Iterator[str]) -> None:
+def _warn(log: Log, warnings: Sequence[str]) -> None:
     for warning in warnings:
         log(f"warning: {warning}")
 

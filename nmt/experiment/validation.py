@@ -13,9 +13,9 @@ from nmt.config import Config
 from nmt.config.schema import ParallelFiles
 from nmt.data.batch import Indices
 from nmt.data.batching import read_batch
-from nmt.data.binarised import PairedIds
 from nmt.data.corpus import read_lines
-from nmt.data.preparation import Prepared
+from nmt.data.prepare import Prepared
+from nmt.data.store import PairedIds
 from nmt.data.subwords import Subwords
 from nmt.decoding.forced import forced_decoding
 from nmt.decoding.text.segments import longest_segment

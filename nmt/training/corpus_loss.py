@@ -12,8 +12,8 @@ import numpy as np
 import torch
 
 from nmt.data.batch import Batch, Indices
-from nmt.data.binarised import PairedIds
 from nmt.data.planning import plan_batches
+from nmt.data.store import PairedIds
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.stepwise import LARGEST_AREA, stepwise_log_probability
 from nmt.ops.loss import perplexity

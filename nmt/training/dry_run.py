@@ -13,7 +13,7 @@ from nmt.data.batch import Indices
 from nmt.data.batching import batches
 from nmt.data.mixing import changes_by_epoch, mixture
 from nmt.data.planning import padding_share, plan_epoch
-from nmt.data.preparation import Prepared
+from nmt.data.prepare import Prepared
 from nmt.errors import counted
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.computing import computing

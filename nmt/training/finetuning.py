@@ -15,8 +15,8 @@ from nmt.config.allowed import dotted
 from nmt.config.problems import in_words
 from nmt.config.schema import MODELS, TRAINED_SUBWORDS, SubwordsConfig, existing_models
 from nmt.config.yaml_text import KeyPath
+from nmt.data.prepare import named_subwords
 from nmt.data.segmentation import WORD_START
-from nmt.data.subword_models import named_subwords
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, load_model, model_path

@@ -27,8 +27,8 @@ from torch import Tensor
 from nmt.config import Config
 from nmt.config.schema import ScheduledSampling
 from nmt.data.batch import Batch
-from nmt.data.binarised import PairedIds
 from nmt.data.planning import plan_epoch
+from nmt.data.store import PairedIds
 from nmt.errors import counted
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.chunks import CHUNK

@@ -17,8 +17,8 @@ from tqdm import tqdm
 
 from nmt.data.batch import Batch, Candidates, Indices
 from nmt.data.batching import batches, read_batch
-from nmt.data.binarised import PairedIds
 from nmt.data.planning import padding_share, plan_epoch
+from nmt.data.store import PairedIds
 from nmt.data.subwords import Vocabularies
 from nmt.errors import counted
 from nmt.jobs.stopping import Interrupted, StopRequest

@@ -109,20 +109,16 @@ def test_a_dry_run_tells_how_much_is_aligned(tmp_path: Path, guided: Path, train
 
 
 @pytest.mark.parametrize(
-    ("name", "lines", "told"),
-    [
-        ("train.align.gz", TRAINING_PAIRS, "data.train: {}training.guided_alignment has no effect"),
-        ("valid.align", 12, "data.valid: {}there is no guided loss to measure"),
-    ],
+    ("name", "lines", "corpus_name"),
+    [("train.align.gz", TRAINING_PAIRS, "training corpus"), ("valid.align", 12, "validation corpus")],
 )
 def test_alignments_without_a_link(
-    tmp_path: Path, guided: Path, train: Train, capsys: Capture, name: str, lines: int, told: str
+    tmp_path: Path, guided: Path, train: Train, capsys: Capture, name: str, lines: int, corpus_name: str
 ) -> None:
     (tmp_path / name).write_text("\n" * lines)
     assert train(guided, tmp_path / "run", "--dry-run") == 0
     (warning,) = [line for line in capsys.readouterr().err.splitlines() if "the alignments have no link" in line]
-    expected = told.format("the alignments have no link for any pair that is kept: ")
-    assert warning == f"warning: {expected}; align the text again"
+    assert warning.startswith(f"warning: {corpus_name}: the alignments have no link for any pair that is kept; ")
 
 
 def test_alignments_of_a_watched_corpus_without_a_link(
@@ -133,7 +129,7 @@ def test_alignments_of_a_watched_corpus_without_a_link(
     files = {"source": corpus / "valid.en", "target": corpus / "valid.de", "alignments": tmp_path / "old.align"}
     watched = ", ".join(f"{key}: {path}" for key, path in {"name": "old", **files}.items())
     assert train(guided, tmp_path / "run", f"data.watch=[{{{watched}}}]", "--dry-run") == 0
-    assert "warning: data.watch: old: the alignments have no link for any pair" in capsys.readouterr().err
+    assert "warning: watched corpus old: the alignments have no link for any pair" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["train.align.gz", "valid.align"])

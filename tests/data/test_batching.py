@@ -10,12 +10,12 @@ import torch
 from nmt.config.schema import Config, DataConfig, SubwordSampling, SubwordsConfig, TrainingConfig
 from nmt.data.batch import Batch, make_batch, pad_with_end
 from nmt.data.batching import batches, read_batch
-from nmt.data.binarised import Filters, PairedIds
-from nmt.data.binarising import binarise
 from nmt.data.corpus import read_lines, read_pairs
 from nmt.data.planning import padding_share, plan_batches, share_rows, unfilled
+from nmt.data.store import Filters, PairedIds
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.symbols import BEGIN, END, PAD
+from tests.conftest import written_ids
 
 
 def lengths(pairs: int, seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
@@ -293,7 +293,7 @@ def vocabularies() -> Vocabularies:
 @pytest.fixture(scope="module")
 def ids(vocabularies: Vocabularies, tmp_path_factory: pytest.TempPathFactory) -> PairedIds:
     folder = tmp_path_factory.mktemp("corpus") / "ids"
-    return binarise(TEXT, folder, vocabularies=vocabularies, filters=Filters(), with_text=True)
+    return written_ids(TEXT, folder, vocabularies=vocabularies, filters=Filters(), with_text=True)
 
 
 def equal(left: Batch, right: Batch) -> bool:
@@ -397,7 +397,7 @@ def test_parts_that_fill_no_batch_are_told(
     """20 pairs, whose longer sides have 9 pieces on average: 6 of them have 60 tokens with their end marks."""
     subwords = Subwords.train(["abc"] * 9, settings=SubwordsConfig(type="char", size=8))
     pairs = [("a" * 5, "b"), ("a", "b" * 11)] * 10  # a piece more at the beginning of a word
-    corpus = binarise(pairs, tmp_path / "ids", vocabularies=Vocabularies(subwords, subwords), filters=None)
+    corpus = written_ids(pairs, tmp_path / "ids", vocabularies=Vocabularies(subwords, subwords), filters=None)
     files = {"source": "a", "target": "b"}
     data = {"source_language": "a", "target_language": "b", "train": [{**files, "weight": weight}], "valid": files}
     told = unfilled(corpus, Config.model_validate({"name": "x", "data": data, "training": training}))
@@ -414,7 +414,7 @@ def test_sampled_sentences_are_at_most_twice_as_long_as_the_longest(tmp_path: Pa
     joint = Subwords.train(words * 9, settings=SubwordsConfig(type="bpe", size=27))
     both = Vocabularies(joint, joint)
     text = [(word, word) for word in words]
-    ids = binarise(text, tmp_path / "ids", vocabularies=both, filters=None, with_text=True)
+    ids = written_ids(text, tmp_path / "ids", vocabularies=both, filters=None, with_text=True)
     assert ids.source_lengths.tolist() == [2, 2]
     (batch,) = batches(ids, [np.arange(2)], sampling=SubwordSampling(alpha=1.0), vocabularies=both, seed=0)
     assert [len(sampled) for sampled in joint.sample(words, sampling=SubwordSampling(alpha=1.0), seed=1)] == [9, 9]
@@ -426,7 +426,7 @@ def test_little_padding_on_real_sentences(shared_data: Path, tmp_path: Path) -> 
     lines = [line for path in (source, target) for line in read_lines(path)]
     joint = Subwords.train(lines, settings=SubwordsConfig(type="bpe", size=8000))
     pairs = read_pairs(source, target)
-    ids = binarise(pairs, tmp_path / "ids", vocabularies=Vocabularies(joint, joint), filters=Filters(100))
+    ids = written_ids(pairs, tmp_path / "ids", vocabularies=Vocabularies(joint, joint), filters=Filters(100))
     assert len(ids) == 29_000
     for batch_by, batch_size in (("sentences", 80), ("tokens", 2000)):
         both = ids.source_lengths, ids.target_lengths
@@ -444,7 +444,7 @@ def aligned(tmp_path: Path) -> PairedIds:
     pairs = [("ab c", "b a"), ("c", "abc"), ("a", "c")]
     lines = ["0-0 1-0 0-1", "", "0-0"]
     both = Vocabularies(subwords, subwords)
-    return binarise(pairs, tmp_path / "ids", vocabularies=both, filters=None, alignments=lines)
+    return written_ids(pairs, tmp_path / "ids", vocabularies=both, filters=None, alignments=lines)
 
 
 def dense(batch: Batch) -> np.ndarray:

@@ -1,26 +1,26 @@
 """A cache with damage of any kind: training has the data it would have had, and says in a line what is rebuilt."""
 
 import errno
-import hashlib
-import json
 import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from nmt.config.schema import Config
-from nmt.data import binarised, binarising, cache, checked_corpora
-from nmt.data import sealed as sealed_module
-from nmt.data.binarised import PairedIds
-from nmt.data.preparation import Prepared, prepare
-from nmt.data.sealed import discard, read_sealed, write_sealed
+from nmt.data import cache
+from nmt.data import prepare as preparation
+from nmt.data.cache import Facts, built, checked_facts, discard, reused
+from nmt.data.prepare import Prepared, prepare
 from nmt.errors import UserError
-from tests.conftest import data_section
+from tests.conftest import ROOT, data_section
 
 ENGLISH = ["a small dog runs", "two men walk along the river", "the dogs run", "snow", "men and dogs"] * 8
 GERMAN = ["ein Hund läuft", "zwei Männer gehen am Fluss", "die Hunde laufen", "Schnee", "Männer und Hunde"] * 8
@@ -45,12 +45,6 @@ def content(prepared: Prepared) -> list[Any]:
     models = [subwords.model for subwords in prepared.vocabularies]
     names = (train.folder, valid.folder, prepared.valid_digests, train.report, valid.report)
     return [models, rows, [train.text(row) for row in range(len(train))], names]
-
-
-@pytest.fixture(autouse=True)
-def _without_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No power fails here."""
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 @pytest.fixture(scope="module")
@@ -108,21 +102,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
     "a pipe": of_another_kind(os.mkfifo),
     "a link to itself": of_another_kind(lambda path: path.symlink_to(path.name)),
 }
-FILES = [
-    "ids/*/source.ids",
-    "ids/*/target.ids",
-    "ids/*/source.offsets",
-    "ids/*/target.text",
-    "ids/*/source.text_offsets",
-    "ids/*/meta.json",
-    "ids/*/meta.json.seal",
-    "subwords/*.model",
-    "subwords/*.model.seal",
-    "checked/*.json",
-    "checked/*.json.seal",
-    "faults/*.json",
-    "faults/*.json.seal",
-]
+FILES = ["ids/*/source.values", "ids/*/target_text.offsets", "ids/*/contents", "subwords/*/model", "corpora/*/contents"]
 WARNINGS = [  # of the corpus above
     "warning: data.train: 35 of 40 pairs (87.5%) repeat another one; ",
     "warning: data.valid: 3 of 3 pairs (100.0%) are training pairs, too, ",
@@ -133,16 +113,12 @@ WARNINGS = [  # of the corpus above
 @pytest.mark.parametrize("pattern", FILES)
 def test_damage_is_said_and_mended(made: tuple[Path, list[Any]], folder: Path, pattern: str, damage: str) -> None:
     path = sorted((folder / "cache").glob(pattern))[0]
-    entry = path.parent if pattern.startswith("ids") else path.with_name(path.name.removesuffix(".seal"))
     DAMAGES[damage](path)
     log: list[str] = []
     assert content(run(folder, log)) == made[1]
-    said = [line for line in log if "rebuilt" in line]
-    if damage == "missing" and path == entry:
-        assert said == []  # as if it had never been there
-    else:
-        (line,) = said
-        assert line.startswith(f"{entry}: damaged, or of another version, and rebuilt (")
+    (line,) = [line for line in log if "rebuilt" in line]
+    assert line.startswith(f"{path.parent}: damaged, or of another version, and rebuilt (")
+    assert path.name in line
     assert all(any(line.startswith(warning) for line in log) for warning in WARNINGS)
     log.clear()
     assert content(run(folder, log)) == made[1]
@@ -153,9 +129,7 @@ def test_damage_is_said_and_mended(made: tuple[Path, list[Any]], folder: Path, p
 
 
 @pytest.mark.parametrize("damage", ["missing", "a folder", "a pipe", "a link to itself", "empty"])
-def test_a_whole_folder_of_ids_may_be_gone_or_something_else(
-    made: tuple[Path, list[Any]], folder: Path, damage: str
-) -> None:
+def test_a_whole_entry_may_be_gone_or_something_else(made: tuple[Path, list[Any]], folder: Path, damage: str) -> None:
     path = sorted((folder / "cache" / "ids").iterdir())[0]
     shutil.rmtree(path)
     path.touch()
@@ -163,102 +137,37 @@ def test_a_whole_folder_of_ids_may_be_gone_or_something_else(
     assert content(run(folder)) == made[1]
 
 
-NOT_OURS = {
-    "null": b"null",
-    "a number": b"7",
-    "text": b'"text"',
-    "a list": b"[1, 2, 3]",
-    "a list of a text": b'["2"]',
-    "a list of true": b"[true]",
-    "a list of a number and a text": b'[1, "2"]',
-    "an object": b"{}",
-    "an object of null": b'{"format": null, "report": null, "files": null, "pieces": null, "id_type": null}',
-    "nested deeply": b"[" * 100_000 + b"]" * 100_000,
-    "a number of 5,000 digits": b"9" * 5000,
-    "cut off": b'{"format": 2',
-    "no UTF-8": b'"\xff"',
-}
-
-
-@pytest.mark.parametrize("wrong", NOT_OURS)
-@pytest.mark.parametrize("pattern", ["ids/*/meta.json", "checked/*.json", "faults/*.json", "subwords/*.model"])
-def test_other_content_with_a_right_seal(made: tuple[Path, list[Any]], folder: Path, pattern: str, wrong: str) -> None:
-    path = sorted((folder / "cache").glob(pattern))[0]
-    write_sealed(path, NOT_OURS[wrong])
+def test_an_entry_in_the_place_of_another_one(made: tuple[Path, list[Any]], folder: Path) -> None:
+    first, second = sorted((folder / "cache" / "ids").iterdir())
+    shutil.rmtree(first)
+    shutil.copytree(second, first)
     log: list[str] = []
     assert content(run(folder, log)) == made[1]
-    assert sum("rebuilt" in line for line in log) == 1
+    assert sum(f"rebuilt (the entry is {second.name})" in line for line in log) == 1
 
 
-def resealed(folder: Path, name: str, values: Any) -> None:
-    """Write other values into a file of ids, with a seal that is right."""
-    data = np.asarray(values).tobytes()
-    (folder / name).write_bytes(data)
-    meta = json.loads(read_sealed(folder / "meta.json"))
-    meta["files"][name] = [len(data), hashlib.blake2b(data, digest_size=20).hexdigest()]
-    write_sealed(folder / "meta.json", json.dumps(meta).encode())
+def test_an_intact_file_that_cannot_be_read_is_made_again(tmp_path: Path) -> None:
+    """Such as a subword model of another version."""
 
+    def refused(folder: Path, facts: Facts) -> None:
+        assert facts == {"number": 7}
+        raise ValueError("of another kind")
 
-@pytest.mark.parametrize(
-    ("name", "type_", "change", "said"),
-    [
-        ("source.ids", "<u2", lambda ids: np.where(ids == ids[-1], 60, ids), "piece 60 of a vocabulary of 60"),
-        ("target.ids", "<u2", lambda ids: np.full_like(ids, 65535), "piece 65535 of a vocabulary of 60"),
-        ("source.ids", "<u2", lambda ids: ids[:-1], "the rows do not fill their files"),
-        ("source.offsets", "<i8", lambda offsets: offsets * 0, "the rows do not fill their files"),
-        ("source.offsets", "<i8", lambda offsets: offsets[:-1], "the rows do not fill their files"),
-        ("target.offsets", "<i8", lambda offsets: offsets + 1, "the rows do not fill their files"),
-        ("target.offsets", "<i8", lambda offsets: offsets[[0, 2, 1, *range(3, len(offsets))]], "not in order"),
-        ("target.text_offsets", "<i8", lambda offsets: np.where(offsets == offsets[1], -9, offsets), "not in order"),
-    ],
-)
-def test_ids_and_rows_that_cannot_be(
-    made: tuple[Path, list[Any]],
-    folder: Path,
-    name: str,
-    type_: str,
-    change: Callable[[Any], Any],
-    said: str,
-) -> None:
-    (train,) = (path.parent for path in (folder / "cache").glob("ids/*/source.text"))
-    resealed(train, name, change(np.fromfile(train / name, dtype=type_)))
-    with pytest.raises(ValueError, match=said):
-        PairedIds(train)
+    with built(tmp_path / "entry") as (_, facts):
+        facts["number"] = 7
     log: list[str] = []
-    assert content(run(folder, log)) == made[1]
-    assert sum(said in line for line in log) == 1
-
-
-def test_a_model_with_another_text_of_one_piece_is_not_used(made: tuple[Path, list[Any]], folder: Path) -> None:
-    """It would load, and train on other words."""
-    (path,) = (folder / "cache" / "subwords").glob("*.model")
-    model = path.read_bytes()
-    assert b"dog" in model
-    path.write_bytes(model.replace(b"dog", b"cat"))
-    assert content(run(folder)) == made[1]
-
-
-def test_the_cache_of_an_earlier_version_is_made_anew(
-    made: tuple[Path, list[Any]], folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its ids keep their name, by which a run knows its data."""
-    shutil.rmtree(folder / "cache")
-    for module in (binarised, binarising):
-        monkeypatch.setattr(module, "FORMAT", 1)
-    run(folder)
-    monkeypatch.undo()
-    log: list[str] = []
-    assert content(run(folder, log)) == made[1]
-    assert sum("of format 1, not 2" in line for line in log) == 2
+    assert reused(tmp_path / "entry", refused, log.append) is None
+    assert log == [f"{tmp_path / 'entry'}: damaged, or of another version, and rebuilt (of another kind)"]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_two_that_find_the_same_damage(
     made: tuple[Path, list[Any]], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The other has mended it already when this one removes it; both have the data, and so has the next."""
-    (ids,) = (path.parent for path in (folder / "cache").glob("ids/*/source.text"))
-    flipped(ids / "source.ids")
-    (model,) = (folder / "cache" / "subwords").glob("*.model")
+    (ids,) = (path.parent for path in (folder / "cache").glob("ids/*/source_text.values"))
+    flipped(ids / "source.values")
+    (model,) = (folder / "cache" / "subwords").glob("*/model")
     flipped(model)
     others: list[Prepared] = []
 
@@ -270,7 +179,7 @@ def test_two_that_find_the_same_damage(
     monkeypatch.setattr(cache, "discard", discard_later)
     assert content(run(folder)) == made[1]
     assert [content(other) for other in others] == [made[1]]
-    flipped(ids / "target.ids")
+    flipped(ids / "target.values")
     monkeypatch.setattr(cache, "discard", discard_later)
     assert content(run(folder)) == made[1]
     assert content(others[1]) == made[1]
@@ -291,7 +200,7 @@ def change_before(pass_: str, path: Path, monkeypatch: pytest.MonkeyPatch, kept:
         "train": ("read_pairs", 3),
         "encode": ("read_pairs", 4 + is_valid),
     }[pass_]
-    original, calls = getattr(checked_corpora, name), 0
+    original, calls = getattr(preparation, name), 0
 
     def read(*arguments: Any, **keywords: Any) -> Any:
         nonlocal calls
@@ -300,7 +209,7 @@ def change_before(pass_: str, path: Path, monkeypatch: pytest.MonkeyPatch, kept:
             os.replace(kept, path)
         return original(*arguments, **keywords)
 
-    monkeypatch.setattr(checked_corpora, name, read)
+    monkeypatch.setattr(preparation, name, read)
 
 
 @pytest.mark.parametrize(("name", "more"), [("train.en", 0), ("train.de", 1), ("valid.en", 1), ("valid.de", 0)])
@@ -353,8 +262,106 @@ def test_what_the_process_lacks_is_no_damage(
     def refused(path: Path) -> Any:
         raise OSError(number, os.strerror(number), str(path))
 
-    for module in (sealed_module, binarised):
-        monkeypatch.setattr(module, "opened", refused)
+    monkeypatch.setattr(cache, "_hash_file", refused)
     with pytest.raises(UserError, match=re.escape(os.strerror(number))):
         run(folder)
     assert {path: path.read_bytes() for path in (folder / "cache").rglob("*") if path.is_file()} == before
+
+
+# ------------------------------------------------------------------------------------------- builds that are cut short
+
+
+def build(path: Path, *names: str) -> None:
+    with built(path) as (folder, _):
+        for name in names:
+            (folder / name).write_text(name)
+
+
+def test_a_place_that_is_taken_by_a_file_stays_it(tmp_path: Path) -> None:
+    (tmp_path / "entry").write_text("somebody's")
+    with pytest.raises(OSError, match="entry"):
+        build(tmp_path / "entry", "file")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["entry"]
+    assert (tmp_path / "entry").read_text() == "somebody's"
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_an_exception_leaves_nothing(tmp_path: Path, is_gone: bool) -> None:
+    def interrupted() -> None:
+        with built(tmp_path / "entry") as (folder, _):
+            (folder / "file").write_text("half")
+            if is_gone:
+                shutil.rmtree(folder)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_builders_of_one_entry(tmp_path: Path) -> None:
+    with built(tmp_path / "entry") as (folder, _):
+        (folder / "file").write_text("slow")
+        build(tmp_path / "entry", "file")  # the other one is faster
+    assert checked_facts(tmp_path / "entry") == {}
+    assert (tmp_path / "entry" / "file").read_text() == "file"
+    assert [path.name for path in tmp_path.iterdir()] == ["entry"]
+
+
+@pytest.mark.parametrize("other", ["a file", "a folder", "a link to a folder", "a link to itself"])
+def test_what_is_discarded_is_gone(tmp_path: Path, other: str) -> None:
+    place, elsewhere = tmp_path / "cache" / "entry", tmp_path / "elsewhere"
+    place.parent.mkdir()
+    filled_folder(elsewhere)
+    if other == "a file":
+        place.touch()
+    elif other == "a folder":
+        filled_folder(place)
+    else:
+        place.symlink_to(elsewhere if other == "a link to a folder" else place.name)
+    discard(place)
+    discard(place)  # as another process does
+    assert list(place.parent.iterdir()) == []
+    assert (elsewhere / "inside").exists()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from nmt.data.cache import built
+
+with built(Path(sys.argv[1])) as (folder, facts):
+    (folder / "file").write_text("half")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_build_leaves_nothing_that_counts(tmp_path: Path) -> None:
+    entry = tmp_path / "entry"
+    killed = subprocess.run([sys.executable, "-c", KILLED, entry], cwd=ROOT, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    assert left != entry
+    build(entry, "file")
+    assert left.exists()  # its process could still be alive
+    yesterday = time.time() - 25 * 3600
+    for path in (*left.iterdir(), left):
+        os.utime(path, (yesterday, yesterday))
+    build(tmp_path / "other", "file")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["entry", "other"]
+
+
+def test_only_folders_of_ours_that_are_abandoned_are_removed(tmp_path: Path) -> None:
+    ours, recent = (tmp_path / f"{name}.{'0' * 32}.partial" for name in ("old", "recent"))
+    theirs = tmp_path / "their.partial"
+    for folder in (ours, theirs, recent):
+        folder.mkdir()
+        os.utime(folder, (0, 0))
+    (recent / "file").touch()
+    os.utime(recent, (0, 0))
+    file, link = tmp_path / f"file.{'0' * 32}.partial", tmp_path / f"link.{'0' * 32}.partial"
+    file.touch()
+    os.utime(file, (0, 0))
+    link.symlink_to(theirs)
+    build(tmp_path / "entry", "file")
+    assert set(tmp_path.iterdir()) == {theirs, recent, file, link, tmp_path / "entry"}

@@ -25,7 +25,7 @@ from nmt.config.schema import SubwordSampling
 from nmt.config.yaml_text import write_yaml
 from nmt.data.corpus import check_corpora, read_lines, read_pairs
 from nmt.data.dictionary import read_dictionary
-from nmt.data.preparation import prepare
+from nmt.data.prepare import prepare
 from nmt.data.subwords import Subwords
 from nmt.data.word_vectors import WordVectors, read_vectors
 from nmt.decoding.shortlist import load_shortlist

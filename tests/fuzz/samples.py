@@ -21,7 +21,7 @@ from nmt.cli.translate import main as translate
 from nmt.config import load_config
 from nmt.config.schema import Config, SubwordsConfig
 from nmt.config.yaml_text import write_yaml
-from nmt.data.preparation import prepare
+from nmt.data.prepare import prepare
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.decoding.shortlist import save_shortlist, train_shortlist
 from nmt.jobs import parts as parts_module

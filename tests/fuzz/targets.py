@@ -71,12 +71,6 @@ def _as_seeds(files: Callable[[], Any]) -> Seeds:
     return [f"{name}\n".encode() + content for name, content in files()]
 
 
-def _cache_file(name: str, content: bytes) -> SearchStrategy[bytes]:
-    if name.endswith(".json"):
-        return json_texts(content.decode()).map(lambda text: text.encode("utf-8", "replace"))
-    return damaged(content)
-
-
 def _model(seeds: Seeds) -> SearchStrategy[bytes]:
     def configurations(valid: str) -> SearchStrategy[str]:
         return settings(valid, _keys()).map(lambda text: text.decode("utf-8", "replace"))
@@ -205,7 +199,7 @@ TARGETS = {
             "cache",
             readers.prepare_cache,
             lambda: _as_seeds(samples.cache_files),
-            lambda seeds: named({name: _cache_file(name, content) for name, content in _by_name(seeds).items()}),
+            lambda seeds: named({name: damaged(content) for name, content in _by_name(seeds).items()}),
             40,
             True,
         ),

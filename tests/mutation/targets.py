@@ -10,7 +10,7 @@ OBJECTIVES = tuple(
     for name in ("scheduled_sampling", "word_replacement", "moving_average", "minimum_risk", "update")
 )
 ORIGINS = tuple(f"tests/training/test_{name}.py" for name in ("averaging", "finetuning", "new_vocabulary"))
-CACHE = tuple(f"tests/data/test_{name}.py" for name in ("sealed", "binarised", "damaged_cache", "preparation"))
+CACHE = tuple(f"tests/data/test_{name}.py" for name in ("store", "damaged_cache", "lint", "prepare"))
 
 # file → the test file that is its own, whose tests are run first, and all that have to do with it
 TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -60,12 +60,9 @@ TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
     "nmt/tensor_file.py": ("tests/test_tensor_file.py", FILES),
     "nmt/files.py": ("tests/test_files.py", FILES),
     "nmt/data/alignments.py": ("tests/data/test_alignments.py", CACHE),
-    "nmt/data/binarised.py": ("tests/data/test_binarised.py", CACHE),
-    "nmt/data/binarising.py": ("tests/data/test_binarised.py", CACHE),
-    "nmt/data/cache.py": ("tests/data/test_preparation.py", CACHE),
-    "nmt/data/checked_corpora.py": ("tests/data/test_preparation.py", CACHE),
+    "nmt/data/cache.py": ("tests/data/test_damaged_cache.py", CACHE),
+    "nmt/data/lint.py": ("tests/data/test_lint.py", CACHE),
     "nmt/data/mixing.py": ("tests/data/test_mixing.py", ("tests/data/test_mixing.py", *CACHE)),
-    "nmt/data/preparation.py": ("tests/data/test_preparation.py", CACHE),
-    "nmt/data/subword_models.py": ("tests/data/test_preparation.py", CACHE),
-    "nmt/data/sealed.py": ("tests/data/test_sealed.py", CACHE),
+    "nmt/data/prepare.py": ("tests/data/test_prepare.py", CACHE),
+    "nmt/data/store.py": ("tests/data/test_store.py", CACHE),
 }

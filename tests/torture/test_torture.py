@@ -61,7 +61,12 @@ def test_damage_changes_a_file(tmp_path: Path, kind: str) -> None:
 
 
 def test_moments_are_told_by_the_names_of_files(tmp_path: Path) -> None:
-    names = ["run/.lock", ".cache/ids/ab.partial/source.ids", "run/state.safetensors.7.partial", "run/best.safetensors"]
+    names = [
+        "run/.lock",
+        ".cache/ids/ab.partial/source.values",
+        "run/state.safetensors.7.partial",
+        "run/best.safetensors",
+    ]
     operations = [Operation("write", str(tmp_path / name)) for name in names]
     operations.insert(3, Operation("fsync", str(tmp_path)))  # of the folder, after the state
     assert moments("training", operations) == {

@@ -9,14 +9,14 @@ import torch
 
 from nmt.config.schema import Config
 from nmt.data.batch import Batch, Candidates, make_candidates
-from nmt.data.binarised import Filters
-from nmt.data.binarising import binarise
-from nmt.data.preparation import Prepared
+from nmt.data.prepare import Prepared
+from nmt.data.store import Filters
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.ops import computing
 from nmt.training.dry_run import describe, parameters, resident
 from nmt.training.finetuning import freeze
+from tests.conftest import written_ids
 
 MODEL = {"embedding_size": 5, "encoder": {"hidden_size": 3}, "decoder": {"type": "luong", "hidden_size": 7}}
 
@@ -41,8 +41,8 @@ def prepared(tmp_path: Path, config: Config) -> Prepared:
     filters = Filters(max_length=7, max_length_ratio=2.5)
     return Prepared(
         both,
-        binarise(pairs, tmp_path / "train", vocabularies=both, filters=filters),
-        binarise(pairs[4:6], tmp_path / "valid", vocabularies=both, filters=None),
+        written_ids(pairs, tmp_path / "train", vocabularies=both, filters=filters),
+        written_ids(pairs[4:6], tmp_path / "valid", vocabularies=both, filters=None),
     )
 
 
@@ -129,7 +129,7 @@ def test_what_comes_before_an_update_is_computed_as_in_training(
 
 
 def test_fewer_pairs_than_samples(tmp_path: Path, config: Config, prepared: Prepared, model: Seq2Seq) -> None:
-    two = binarise([("a", "b"), ("b", "a")], tmp_path / "two", vocabularies=prepared.vocabularies, filters=None)
+    two = written_ids([("a", "b"), ("b", "a")], tmp_path / "two", vocabularies=prepared.vocabularies, filters=None)
     lines = list(describe(config, prepared._replace(train=two), model))
     assert [line for line in lines if line.startswith("sample")] == ["sample 1", "sample 2"]
 

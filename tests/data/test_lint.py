@@ -1,18 +1,20 @@
 """Typical faults of parallel text: what is counted, from how many on there is a warning, and how the cure works."""
 
+import json
 import re
 import subprocess
 import sys
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from nmt.data.corpus import read_lines, read_pairs
-from nmt.data.faults import NUMBERS, Corpus, Counts, Side, count_faults, fault_warnings
+from nmt.data.lint import CorpusCounts, Counts, FileCounts, count_faults, fault_warnings, tag_warning
 
 Pairs = list[tuple[str, str]]
+KEYS = ["data.train.0", "data.valid", "data.watch.0"]
 PATHS = [(Path(f"{name}.en"), Path(f"{name}.de")) for name in ("train", "valid", "watch")]
 
 
@@ -23,8 +25,9 @@ def pairs(count: int, *, first: int = 0) -> Pairs:
 
 def warnings(*corpora: Pairs, train: int = 1) -> list[str]:
     """What is said about corpora; the numbers are those that the cache keeps."""
-    counts = Counts.of_numbers(count_faults(corpora, train=train).numbers())
-    return fault_warnings(counts, PATHS[: len(corpora)], train=train)
+    counts = Counts.of_facts(json.loads(json.dumps(count_faults(corpora, train=train).facts())))
+    keys = KEYS if train == 1 else ["data.train.0", "data.train.1", "data.valid"]
+    return fault_warnings(counts, PATHS[: len(corpora)], keys[: len(corpora)], train=train)
 
 
 def test_all_counts() -> None:
@@ -43,19 +46,32 @@ def test_all_counts() -> None:
     counts = count_faults([train, valid], train=1)
     assert counts == Counts(
         repeated=2,
-        known=1,
         corpora=[
-            Corpus(9, 7, 1, 0, Side(escaped=2, first_escaped=2, tokenized=1, returns=1), Side(2, 2, 2, 0, 0, 1)),
-            Corpus(4, 3, 1, 0, Side(), Side(tokenized=1, raw=1)),
+            CorpusCounts(
+                FileCounts(tokenized=1, returns=1, escaped=2, first_escaped=2),
+                FileCounts(tokenized=2, escaped=2, first_escaped=2, tabbed=1, first_tabbed=8),
+                lines=9,
+                pairs=7,
+                identical=1,
+                first_identical=4,
+            ),
+            CorpusCounts(
+                FileCounts(),
+                FileCounts(tokenized=1, raw=1),
+                lines=4,
+                pairs=3,
+                identical=1,
+                first_identical=1,
+                known=1,
+            ),
         ],
     )
-    assert len(counts.numbers()) == 2 + 2 * NUMBERS
-    assert Counts.of_numbers(counts.numbers()) == counts
 
 
-def test_the_same_pair_in_two_corpora_is_repeated_and_that_of_a_watched_one_is_not_known() -> None:
+def test_the_same_pair_in_two_training_corpora_is_repeated_and_in_a_watched_one_known() -> None:
     counts = count_faults([pairs(3), pairs(3), pairs(5, first=9), pairs(2)], train=2)
-    assert (counts.repeated, counts.known) == (3, 0)
+    assert counts.repeated == 3
+    assert [corpus.known for corpus in counts.corpora] == [0, 0, 0, 2]
 
 
 def test_memory_is_that_of_hashes() -> None:
@@ -70,52 +86,64 @@ def test_memory_is_that_of_hashes() -> None:
 
 
 def test_no_warning_without_a_fault() -> None:
-    assert warnings(pairs(200), pairs(20, first=200), pairs(20)) == []
+    assert warnings(pairs(200), pairs(20, first=200), pairs(20, first=300)) == []
     assert warnings([("", "")], [("", "")]) == []
 
 
-@pytest.mark.parametrize(("repeated", "count"), [(19, 0), (20, 1)])
-def test_repeated_pairs(repeated: int, count: int) -> None:
-    said = warnings([*pairs(100 - repeated), *pairs(repeated)], pairs(5, first=200))
-    expected = (
-        "data.train: 20 of 100 pairs (20.0%) repeat another one; give each pair once, and a weight to a corpus that "
-        "is to count for more"
-    )
-    assert said == [expected][:count]
+def repeated(count: int) -> list[Pairs]:
+    return [[*pairs(100 - count), *pairs(count)], pairs(5, first=200)]
 
 
-@pytest.mark.parametrize(("known", "count"), [(1, 0), (2, 1)])
-def test_validation_pairs_that_are_training_pairs(known: int, count: int) -> None:
-    said = warnings(pairs(500), pairs(200, first=500 - known))
-    expected = (
-        "data.valid: 2 of 200 pairs (1.0%) are training pairs, too, so that validation does not measure what the "
-        "model makes of other text; take them out of one of the two"
-    )
-    assert said == [expected][:count]
+def known(count: int) -> list[Pairs]:
+    return [pairs(500), pairs(200, first=500 - count)]
 
 
-@pytest.mark.parametrize(("identical", "count"), [(19, 0), (20, 1)])
-@pytest.mark.parametrize("corpus", [0, 1])
-def test_lines_that_are_the_same_on_both_sides(corpus: int, identical: int, count: int) -> None:
-    other, faulty = pairs(7), [*pairs(100 - identical, first=7), *((f"x{n}", f"x{n}") for n in range(identical))]
-    said = warnings(*((faulty, other) if corpus == 0 else (other, faulty)))
-    source, target = PATHS[corpus]
-    expected = (
-        f"{source} and {target}: 20 of 100 pairs (20.0%) have the same text on both sides, which was not translated, "
-        "or is of the same language twice; a model learns from them to copy"
-    )
-    assert said == [expected][:count]
+def identical(count: int) -> list[Pairs]:
+    return [pairs(7), [*pairs(100 - count, first=7), *((f"x{n}", f"x{n}") for n in range(count))]]
 
 
-@pytest.mark.parametrize(("tabbed", "count"), [(49, 0), (50, 1)])
-def test_tables(tabbed: int, count: int) -> None:
-    table = [(f"a dog {number}\tein Hund", f"ein Hund {number}") for number in range(tabbed)]
-    said = warnings([*table, *pairs(100 - tabbed, first=tabbed)], pairs(5, first=200))
-    expected = (
-        "train.en: 50 of 100 lines (50.0%) have a tab, as in a table with both languages, and what a tab separates is "
-        "one text to a model; give one of the columns, as cut -f1 FILE > NEW writes it"
-    )
-    assert said == [expected][:count]
+def tabbed(count: int) -> list[Pairs]:
+    table = [(f"a dog {number}\tein Hund", f"ein Hund {number}") for number in range(count)]
+    return [[*pairs(100 - count, first=count), *table], pairs(5, first=200)]
+
+
+def escaped(count: int) -> list[Pairs]:
+    return [sources(200, escaped=count), sources(50, first=200)]
+
+
+@pytest.mark.parametrize(
+    ("fault", "enough", "message"),
+    [
+        (repeated, 20, "data.train: 20 of 100 pairs (20.0%) repeat another one; "),
+        (known, 2, "data.valid: 2 of 200 pairs (1.0%) are training pairs, too, "),
+        (
+            identical,
+            20,
+            "valid.en and valid.de: 20 of 100 pairs (20.0%) have the same text on both sides (the first is line 81), ",
+        ),
+        (tabbed, 50, "train.en: 50 of 100 lines (50.0%) have a tab (the first is line 51), "),
+        (escaped, 2, "train.en: 2 of 200 lines (1.0%) have HTML entities such as &quot; (the first is line 199), "),
+    ],
+)
+def test_a_warning_begins_at_a_share_of_lines_or_pairs(
+    fault: Callable[[int], list[Pairs]], enough: int, message: str
+) -> None:
+    assert warnings(*fault(enough - 1)) == []
+    (warning,) = warnings(*fault(enough))
+    assert warning.startswith(message)
+
+
+@pytest.mark.parametrize(("tagged", "count"), [(9, 0), (10, 1)])
+def test_a_tag_that_is_in_the_text_already(tmp_path: Path, tagged: int, count: int) -> None:
+    lines = ["<BT>s are other words"] * (1000 - tagged) + ["<BT> a dog"] * tagged
+    (tmp_path / "source").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    warning = tag_warning(tmp_path / "source", "<BT>")
+    assert (warning is not None) == bool(count)
+    if warning:
+        start = (
+            f"{tmp_path / 'source'}: 10 of 1,000 lines (1.0%) begin with the tag of the corpus (the first is line 991)"
+        )
+        assert warning.startswith(start)
 
 
 def exchanged(corpus: Pairs) -> Pairs:
@@ -157,7 +185,7 @@ def test_how_alike_exchanged_sides_are(crossed: int, straight: int, count: int, 
     words = [f"{others}{n}" for n in range(crossed)] + [f"x{n}" for n in range(40)]
     other = [(word, f"y{n}")[:: -1 if side else 1] for n, word in enumerate(words[:40])]
     more = [(f"{mine}{n}", f"z{n}")[:: -1 if side else 1] for n in range(straight)]
-    swapped = count_faults([first, [*other, *more]], train=1).corpora[1].swapped
+    swapped = count_faults([first, [*other, *more]], train=1).corpora[1].is_swapped
     words_of_side = 40 + straight
     assert swapped == (crossed / words_of_side > max(2 * straight / words_of_side, 0.1)) == bool(count)
 
@@ -189,46 +217,12 @@ def named(said: Sequence[str]) -> list[str]:
     return [line.split(":")[0] for line in said if "HTML entities" in line]
 
 
-@pytest.mark.parametrize(("escaped", "count"), [(1, 0), (2, 1)])
-def test_entities(escaped: int, count: int) -> None:
-    said = warnings(sources(200, escaped=escaped), sources(50, first=200))
-    expected = (
-        "train.en: 2 of 200 lines (1.0%) have HTML entities such as &quot; (the first is line 199), which belong only "
-        "in text that Moses has tokenized, in training and validation alike"
-    )
-    assert [line.partition("; this puts")[0] for line in said] == [expected][:count]
-
-
-@pytest.mark.parametrize(
-    ("train", "valid", "files"),
-    [
-        (True, True, []),
-        (True, False, ["train.en", "valid.en"]),
-        (False, True, ["train.en", "valid.en"]),
-        (False, False, ["train.en", "valid.en"]),
-    ],
-)
-def test_entities_of_tokenized_text(train: bool, valid: bool, files: list[str]) -> None:
-    said = warnings(sources(50, escaped=9, tokenized=train), sources(50, escaped=9, tokenized=valid, first=50))
-    assert named(said) == files
-
-
-def test_entities_of_text_of_which_a_part_is_tokenized() -> None:
-    """All training files have to be, and a watched one for itself."""
-    tokenized, raw, valid = (sources(50, escaped=9, tokenized=how, first=n) for n, how in ((0, 1), (50, 0), (100, 1)))
-    assert named(warnings(tokenized, raw, valid, train=2)) == ["train.en", "valid.en", "watch.en"]
-    assert named(warnings(tokenized, valid, raw)) == ["watch.en"]
-
-
-@pytest.mark.parametrize("others", [[], [("term", "Begriff")] * 50, [("it&apos;s", "es")] * 50])
-def test_a_list_of_terms_is_neither_raw_nor_tokenized(others: Pairs) -> None:
-    tokenized, valid = sources(50, escaped=9, tokenized=True), sources(50, escaped=9, tokenized=True, first=50)
-    assert named(warnings(tokenized, others, valid, train=2)) == []
-    raw, valid = sources(50, escaped=9), sources(50, escaped=9, first=50)
-    files = (
-        ["train.en", "watch.en"] if not others[:1] or "&" not in others[0][0] else ["train.en", "valid.en", "watch.en"]
-    )
-    assert named(warnings(raw, others, valid, train=2)) == files
+def test_entities_of_tokenized_text_are_meant() -> None:
+    """Each file tells for itself, and a list of terms without punctuation tells nothing."""
+    raw, tokenized = sources(50, escaped=9), sources(50, escaped=9, tokenized=True, first=50)
+    terms = [("it&apos;s", f"es {number}") for number in range(50)]
+    assert [named(warnings(file, pairs(5))) for file in (raw, tokenized, terms)] == [["train.en"], [], []]
+    assert named(warnings(tokenized, raw, terms)) == ["valid.en"]
 
 
 @pytest.mark.parametrize("mark", [".", "?", "!", "。", "！", "？", "।", "؟"])
@@ -240,16 +234,6 @@ def test_every_script_has_its_full_stop(mark: str, behind: str) -> None:
     )
     assert (tokenized.tokenized, tokenized.raw) == (int(mark not in "?!"), 0)
     assert (raw.tokenized, raw.raw) == (0, 1)
-
-
-def test_which_files_are_raw_and_which_tokenized() -> None:
-    """A fifth of the lines is enough, and the majority tells."""
-    for name in ("raw", "tokenized"):
-        few, enough = (Side(**{name: count}) for count in (19, 20))
-        assert (getattr(few, f"is_{name}")(100), getattr(enough, f"is_{name}")(100)) == (False, True)
-    for raw, tokenized in ((30, 40), (40, 30), (30, 30)):
-        side = Side(raw=raw, tokenized=tokenized)
-        assert (side.is_raw(100), side.is_tokenized(100)) == (raw >= tokenized, tokenized > raw)
 
 
 def test_the_cure_keeps_the_lines(tmp_path: Path) -> None:
@@ -275,9 +259,9 @@ def test_real_corpora_have_no_fault(shared_data: Path, corpus: str) -> None:
         tuple(shared_data / corpus / f"{part}{middle}.{side}.gz" for side in ("en", "de")) for part in ("train", "val")
     ]
     counts = count_faults((read_pairs(*files) for files in paths), train=1)
-    assert fault_warnings(counts, PATHS[:2], train=1) == []
+    assert fault_warnings(counts, PATHS[:2], KEYS[:2], train=1) == []
     train, valid = paths
     counts = count_faults((read_pairs(*files) for files in (train, valid[::-1])), train=1)
-    assert [warning.partition(":")[0] for warning in fault_warnings(counts, PATHS[:2], train=1)] == [
+    assert [warning.partition(":")[0] for warning in fault_warnings(counts, PATHS[:2], KEYS[:2], train=1)] == [
         "valid.en and valid.de look swapped"
     ]

@@ -13,9 +13,9 @@ import pytest
 import sentencepiece
 
 from nmt.config.schema import Config, SubwordsConfig
-from nmt.data import checked_corpora, preparation, subword_models
+from nmt.data import prepare as preparation
 from nmt.data.corpus import digests, read_lines, read_pairs
-from nmt.data.preparation import Prepared, prepare
+from nmt.data.prepare import Prepared, prepare
 from nmt.data.subwords import Subwords, Vocabularies
 from nmt.errors import UserError
 from tests.conftest import data_section
@@ -84,9 +84,8 @@ def test_train_is_filtered_and_valid_is_not(folder: Path) -> None:
 def test_a_second_preparation_reuses_everything(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(folder)
     before = written(folder)
-    monkeypatch.delattr(preparation, "binarise")  # neither may be called
-    for name in ("check_corpora", "count_faults"):
-        monkeypatch.delattr(checked_corpora, name)
+    for name in ("write_ids", "check_corpora", "count_faults"):  # none may be called
+        monkeypatch.delattr(preparation, name)
     monkeypatch.delattr(Subwords, "train")
     log: list[str] = []
     second = run(folder, log)
@@ -117,12 +116,10 @@ def test_entries_are_named_by_what_they_are_made_from(folder: Path) -> None:
     model = digest(prepared.vocabularies.source.model)
     ids = [key(1, [train], [model] * 2, [50, None], False), key(1, [valid], [model] * 2, None, False)]
     assert [prepared.train.folder.name, prepared.valid.folder.name] == ids
-    assert {path.relative_to(folder / "cache").as_posix() for path in written(folder) if path.suffix != ".seal"} == {
-        f"checked/{key(1, [train, valid])}.json",
-        f"faults/{key(2, 1, [train, valid])}.json",
-        f"subwords/{key(1, made_by, [train])}.model",
-        *(f"ids/{name}/{file}" for name in ids for file in ("meta.json", "source.ids", "source.offsets")),
-        *(f"ids/{name}/{file}" for name in ids for file in ("target.ids", "target.offsets")),
+    assert {path.relative_to(folder / "cache").parent.as_posix() for path in written(folder)} == {
+        f"corpora/{key(2, 1, [train, valid])}",
+        f"subwords/{key(1, made_by, [train])}",
+        *(f"ids/{name}" for name in ids),
     }
     joint = prepared.vocabularies.source
     words = Subwords.train(SOURCE, settings=SubwordsConfig(type="word", size=20))
@@ -133,24 +130,14 @@ def test_entries_are_named_by_what_they_are_made_from(folder: Path) -> None:
     assert prepared.train.folder.name == key(1, [train], models, filters, False, rule)
 
 
-def test_warnings_are_told_at_every_start(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From counts in the cache, and of a cache without them, as earlier versions left it."""
+def test_warnings_are_logged_at_every_start(folder: Path) -> None:
     for side in ("en", "de"):
         shutil.copy(folder / f"train.{side}", folder / f"valid.{side}")
-    first: list[str] = []
-    run(folder, first)
     known = "warning: data.valid: 5 of 5 pairs (100.0%) are training pairs, too, "
-    assert [line for line in first if line.startswith("warning: ")] == [first[0]]
-    assert first[0].startswith(known)
-    shutil.rmtree(folder / "cache" / "faults")
-    log: list[str] = []
-    run(folder, log)
-    assert log[0] == first[0]
-    assert [line.rsplit(" ", 1)[1] for line in log[1:]] == ["reused"] * 3
-    monkeypatch.delattr(checked_corpora, "count_faults")  # which may not be called
-    again: list[str] = []
-    run(folder, again)
-    assert again == log
+    for _ in range(2):
+        log: list[str] = []
+        run(folder, log)
+        assert [line.startswith(known) for line in log] == [True, False, False, False]
 
 
 def test_counts_depend_on_what_is_trained_on(folder: Path) -> None:
@@ -164,7 +151,7 @@ def test_counts_depend_on_what_is_trained_on(folder: Path) -> None:
     watch = {"source": str(folder / "watch.en"), "target": str(folder / "watch.de")}
     run(folder, data__train=[files["train"]], data__valid=files["valid"], data__watch=[{"name": "w", **watch}])
     run(folder, data__train=[files["train"], files["valid"]], data__valid=watch)
-    assert len({path.name for path in (folder / "cache" / "faults").glob("*.json")}) == 2
+    assert len({path.name for path in (folder / "cache" / "corpora").iterdir()}) == 2
 
 
 @pytest.mark.parametrize("blank", ["valid", "watch"])
@@ -250,7 +237,7 @@ def test_a_joint_model_sees_both_sides(folder: Path) -> None:
 
 
 def test_large_corpora_train_subwords_on_evenly_spread_pairs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(subword_models, "_TRAINING_LINES", 6)  # of the 12 lines: every second pair
+    monkeypatch.setattr(preparation, "_TRAINING_LINES", 6)  # of the 12 lines: every second pair
     log: list[str] = []
     joint = run(folder, log, subwords__size=40).vocabularies.source
     assert "trained on one line in 2" in log[0]
@@ -265,7 +252,7 @@ def test_given_vocabularies_are_used_as_they_are(folder: Path) -> None:
     again = prepare(
         config(folder, subwords__size=8000), cache=folder / "cache", log=log.append, vocabularies=vocabularies
     )
-    assert again.vocabularies is vocabularies
+    assert again.vocabularies == vocabularies
     assert not (folder / "cache" / "subwords").exists()
     assert len(log) == 2
 
@@ -364,37 +351,15 @@ def test_a_joiner_that_no_word_has_and_words_without_one(folder: Path) -> None:
     assert warnings[0].endswith("subwords.joiner: '@@' joins them")
 
 
-def test_damaged_cache_entries_are_made_again(folder: Path) -> None:
-    first = run(folder)
-    for path in (first.train.folder / "source.ids", *(folder / "cache" / "subwords").glob("*.model")):
-        path.write_bytes(path.read_bytes()[:-5])
-    log: list[str] = []
-    again = run(folder, log)
-    assert ["rebuilt" in line for line in log] == [True, False, True, False, False]
-    assert ["reused" in line for line in log] == [False, False, False, False, True]
-    assert again.vocabularies.source.model == first.vocabularies.source.model
-    assert again.train.report == first.train.report
-
-
-@pytest.mark.parametrize("changes", [{"subwords__size": 61}, {"subwords__sampling": {"alpha": 0.1}}])
-def test_ids_of_others_are_not_used(folder: Path, changes: dict[str, Any]) -> None:
-    first, others = run(folder).train, run(folder, **changes).train
-    shutil.rmtree(first.folder)
-    shutil.copytree(others.folder, first.folder)
-    log: list[str] = []
-    assert run(folder, log).train.report == first.report
-    assert [line.rsplit("(", 1)[1] for line in log if "rebuilt" in line] == ["made with other vocabularies)"]
-
-
 def test_a_side_that_changes_while_its_model_is_trained(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def changed(path: Path, *, expected: str | None = None) -> Iterator[str]:
         path.write_text("".join(f"{line}!\n" for line in SOURCE), encoding="utf-8")
         return read_lines(path, expected=expected)
 
-    monkeypatch.setattr(checked_corpora, "read_lines", changed)
+    monkeypatch.setattr(preparation, "read_lines", changed)
     with pytest.raises(UserError, match=r"train\.en: was changed while it was being read"):
         run(folder, subwords__joint=False, subwords__size=40)
-    assert not list((folder / "cache").rglob("*.model"))
+    assert not list((folder / "cache").rglob("model"))
 
 
 def test_a_corpus_that_changes_while_it_is_encoded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -404,7 +369,7 @@ def test_a_corpus_that_changes_while_it_is_encoded(folder: Path, monkeypatch: py
         source.write_text("".join(f"{line}!\n" for line in SOURCE), encoding="utf-8")
         return read_pairs(source, target, **expected)
 
-    monkeypatch.setattr(checked_corpora, "read_pairs", changed)
+    monkeypatch.setattr(preparation, "read_pairs", changed)
     with pytest.raises(UserError, match=r"train\.en: was changed while it was being read"):
         run(folder)
 
@@ -413,7 +378,7 @@ def test_a_file_that_could_not_be_read_for_a_moment(folder: Path, monkeypatch: p
     def refused(paths: Iterator[Path]) -> None:
         raise UserError(f"{next(paths)}: cannot be read")
 
-    monkeypatch.setattr(checked_corpora, "digests", refused)
+    monkeypatch.setattr(preparation, "digests", refused)
     with pytest.raises(UserError, match=r"train\.en: cannot be read"):
         run(folder)
 
@@ -547,14 +512,14 @@ def test_alignments_that_are_missing_are_named_with_the_other_files(folder: Path
 def test_alignments_that_change_while_they_are_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changes = with_alignments(folder, LINKS)
     shutil.rmtree(run(folder, **changes).train.folder)
-    real = checked_corpora.digests
+    real = preparation.digests
 
     def changed_afterwards(paths: Iterator[Path]) -> dict[Path, str]:
         hashes = real(paths)
         (folder / "train.align").write_text("".join(f"{line} \n" for line in LINKS), encoding="utf-8")
         return hashes
 
-    monkeypatch.setattr(checked_corpora, "digests", changed_afterwards)
+    monkeypatch.setattr(preparation, "digests", changed_afterwards)
     with pytest.raises(UserError, match=r"train\.align: was changed while it was being read"):
         run(folder, **changes)
 

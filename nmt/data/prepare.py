@@ -1,0 +1,402 @@
+"""From the configured files to subword models and token ids, each made once and reused from the cache.
+
+Corpora are hashed, and checked line by line unless that was done for these bytes before. They are read several times;
+each time their bytes must have the same hash, so nothing in the cache is ever made from any others. Reports and
+warnings about a corpus appear at every start, also when it is in the cache.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from itertools import chain, islice, repeat
+from pathlib import Path
+from typing import NamedTuple
+
+from nmt.config.schema import (
+    TRAINED_SUBWORDS,
+    VOCABULARIES,
+    Config,
+    ParallelFiles,
+    SubwordsConfig,
+    TrainingFiles,
+    changed,
+    existing_models,
+)
+from nmt.data.alignments import check_alignments
+from nmt.data.cache import Log, built, cache_key, reused
+from nmt.data.corpus import check_corpora, digests, read_lines, read_pairs
+from nmt.data.lint import Counts, count_faults, fault_warnings, tag_warning
+from nmt.data.store import Filters, PairedIds, write_ids
+from nmt.data.subwords import Subwords, Vocabularies
+from nmt.errors import UserError, collected, counted, refuse
+from nmt.pharaoh import links_of_line, pharaoh
+
+# Parts of the cache keys
+_CHECKS = 2  # which lines and links are refused, and what is counted of the others
+_RECIPE = 1  # of training subword models
+_ENCODING = 1  # how text becomes ids
+_WORDS = "one unknown piece for each unknown word"  # how text becomes ids in a word model
+_TAGS = "a tag alone is an empty source"  # likewise, of corpora with tags
+
+_TRAINING_LINES = 1_000_000  # subword models are trained on at most about this many lines, evenly spread
+_USUAL_JOINER = "@@"
+_MANY_CUT = 0.05  # of a vocabulary; in that of an uncut text there are none but typing errors
+
+
+class Watched(NamedTuple):
+    """A further validation corpus."""
+
+    name: str
+    ids: PairedIds
+    digests: tuple[str, str]  # of the files
+
+
+class Prepared(NamedTuple):
+    """All the data of one training run."""
+
+    vocabularies: Vocabularies
+    train: PairedIds
+    valid: PairedIds
+    valid_digests: tuple[str, str] | tuple[None, None] = (None, None)  # of the files, for reading their text again
+    watched: Sequence[Watched] = ()
+
+
+def prepare(config: Config, *, cache: Path, log: Log, vocabularies: Vocabularies | None = None) -> Prepared:
+    """Check the corpora, train or load the subword models and encode the corpora, reusing whatever the cache has.
+
+    `vocabularies`, if given, replace the subword models, as for fine-tuning; they must have the tags of the corpora,
+    unless training.vocabulary is extended. Models that are trained or named get them. `log` receives a line for each
+    result, and for each fault of the corpora that can hardly be meant.
+
+    Raises:
+        UserError: with all problems of the corpora; or of the subword models; or when no pair is left.
+    """
+    try:
+        return _prepared(config, cache, log, vocabularies)
+    except OSError as error:
+        raise UserError(
+            f"{error.filename or cache}: the data cache cannot be used ({error.strerror or error}); fix this, or give "
+            "another data.cache_folder"
+        ) from None
+
+
+def _prepared(config: Config, cache: Path, log: Log, vocabularies: Vocabularies | None) -> Prepared:
+    train, (valid, *watched) = _checked_corpora(config, cache, log)
+    may_grow = vocabularies is None or config.training.vocabulary == "extended"
+    vocabularies = vocabularies or existing_vocabularies(config.subwords, log)
+    if vocabularies is None:
+        vocabularies = _trained_vocabularies(config.subwords, train, cache, log)
+    vocabularies = _with_tags(vocabularies, config.data.train, may_grow=may_grow, log=log)
+    _check_sampling(config.subwords, vocabularies)
+    filters = Filters(config.data.max_length, config.data.max_length_ratio)
+
+    def held_out(name: str, corpus: _Corpus) -> PairedIds:
+        return _encoded(name, [corpus], vocabularies, None, False, cache, log)
+
+    with_text = config.subwords.sampling is not None
+    return Prepared(
+        vocabularies,
+        _encoded("training corpus", train, vocabularies, filters, with_text, cache, log),
+        held_out("validation corpus", valid),
+        valid.digests,
+        [
+            Watched(files.name, held_out(f"watched corpus {files.name}", corpus), corpus.digests)
+            for files, corpus in zip(config.data.watch, watched, strict=True)
+        ],
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------- corpora
+
+
+class _Corpus(NamedTuple):
+    """One pair of checked files: paths and hashes, each in the order source, target; perhaps with alignments."""
+
+    paths: tuple[Path, Path]
+    digests: tuple[str, str]
+    lines: int
+    alignments: tuple[Path, str] | None  # path and hash
+    tag: str | None = None  # what is put in front of every source that is not blank
+
+    @property
+    def hashes(self) -> tuple[str, ...]:
+        """Those of all files."""
+        return self.digests if self.alignments is None else (*self.digests, self.alignments[1])
+
+    def alignment_lines(self) -> Iterator[str]:
+        """One line a pair, empty where there are no alignments; with a tag, the source's words count from 1."""
+        if self.alignments is None:
+            return repeat("", self.lines)
+        path, digest = self.alignments
+        lines = read_lines(path, expected=digest)
+        return lines if self.tag is None else map(_behind_tag, lines)
+
+    def rows(self, sides: Sequence[int]) -> Iterator[tuple[str, ...]]:
+        """The lines of both sides, or of one of them (0 or 1), as they are in the files."""
+        if len(sides) == 2:
+            return read_pairs(*self.paths, expected=self.digests)
+        return ((line,) for line in read_lines(self.paths[sides[0]], expected=self.digests[sides[0]]))
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """The pairs of lines to encode, with the tag."""
+        pairs = read_pairs(*self.paths, expected=self.digests)
+        if self.tag is None:
+            return pairs
+        return ((f"{self.tag} {source}" if source.strip() else source, target) for source, target in pairs)
+
+
+def _behind_tag(line: str) -> str:
+    """The links of a line to the words of a source that has got a tag in front."""
+    return pharaoh((source + 1, target) for source, target in links_of_line(line, place="an alignment"))
+
+
+def _checked_corpora(config: Config, cache: Path, log: Log) -> tuple[list[_Corpus], list[_Corpus]]:
+    """The corpora to train on, and those to validate with; with warnings about their faults.
+
+    Raises UserError with all problems of the files, and for corpora that validate with nothing; a training corpus
+    without a pair is refused later.
+    """
+    data = config.data
+    count = len(data.train)
+    files: list[ParallelFiles] = [*data.train, data.valid, *data.watch]
+    keys = [f"data.train.{index}" for index in range(count)]
+    keys += ["data.valid", *(f"data.watch.{index}" for index in range(len(data.watch)))]
+    hashes = _hashes(files)
+    pairs = [(pair.source, pair.target) for pair in files]
+
+    made_from = [[hashes[path] for path in _paths(pair)] for pair in files]
+    entry = cache / "corpora" / cache_key([_CHECKS, count, made_from])
+    counts = reused(entry, lambda _, facts: Counts.of_facts(facts), log)
+    if counts is None:
+        _check_lines(files, hashes)
+        texts = (read_pairs(*pair, expected=(hashes[pair[0]], hashes[pair[1]])) for pair in pairs)
+        counts = count_faults(texts, train=count)
+        with built(entry) as (_, facts):
+            facts.update(counts.facts())
+
+    for warning in fault_warnings(counts, pairs, keys, train=count):
+        log(f"warning: {warning}")
+    for training in data.train:
+        if training.tag is not None and (doubled := tag_warning(training.source, training.tag)):
+            log(f"warning: {doubled}")
+    problems = []
+    for key, (source, target), corpus in zip(keys[count:], pairs[count:], counts.corpora[count:], strict=True):
+        if corpus.pairs == 0:
+            problems.append(
+                f"{key}: {source} and {target} have no pair with text on both sides, of "
+                f"{counted(corpus.lines, 'pair')}, so that there is nothing to measure; give sentences with their "
+                "translations"
+            )
+    refuse(problems)
+    corpora = [
+        _Corpus(
+            (pair.source, pair.target),
+            (hashes[pair.source], hashes[pair.target]),
+            corpus.lines,
+            (pair.alignments, hashes[pair.alignments]) if pair.alignments else None,
+            pair.tag if isinstance(pair, TrainingFiles) else None,
+        )
+        for pair, corpus in zip(files, counts.corpora, strict=True)
+    ]
+    return corpora[:count], corpora[count:]
+
+
+def _paths(files: ParallelFiles) -> list[Path]:
+    return [files.source, files.target, *([files.alignments] if files.alignments else [])]
+
+
+def _hashes(files: Sequence[ParallelFiles]) -> dict[Path, str]:
+    """The hashes of all files. Raises UserError with every problem of every file, not only of those unreadable."""
+    try:
+        return digests(chain.from_iterable(map(_paths, files)))
+    except UserError as error:
+        _check_lines(files, {}, error.messages)
+        raise
+
+
+def _check_lines(files: Sequence[ParallelFiles], hashes: dict[Path, str], known: Sequence[str] = ()) -> None:
+    """Read every line of all files, which must have these hashes, if any; raises UserError with all problems."""
+    problems = list(known)
+    with collected(problems):
+        check_corpora([(pair.source, pair.target) for pair in files], expected=hashes)
+    for pair in files:
+        if pair.alignments is not None:
+            with collected(problems):
+                check_alignments((pair.source, pair.target), pair.alignments, expected=hashes)
+    refuse(problems)
+
+
+# ------------------------------------------------------------------------------------------------------ subword models
+
+
+def existing_vocabularies(settings: SubwordsConfig, log: Log) -> Vocabularies | None:
+    """Load the models or vocabularies that the configuration names; None if it names none. Raises UserError."""
+    models: list[Subwords] = []
+    problems: list[str] = []
+    for key, path in existing_models(settings).items():
+        try:
+            models.append(named_subwords(settings, key, path))
+            log(f"subwords: {models[-1].size:,} pieces, {key} {path}")
+        except UserError as error:
+            problems.extend(f"subwords.{key}: {message}" for message in error.messages)
+    refuse(problems)
+    if not models:
+        return None
+    _check_joiner(settings, models, log)
+    return Vocabularies(models[0], models[-1])
+
+
+def named_subwords(settings: SubwordsConfig, key: str, path: Path) -> Subwords:
+    """The model, or the vocabulary as a model, at the `path` that the key `key` names. Raises UserError."""
+    if key in VOCABULARIES:
+        return Subwords.of_vocabulary(path, joiner=settings.joiner or "")
+    return Subwords.from_file(path)
+
+
+def _check_joiner(settings: SubwordsConfig, models: Sequence[Subwords], log: Log) -> None:
+    """Whether words end with the joiner: raise UserError where none does, and warn where they seem to need one."""
+    mark = settings.joiner or _USUAL_JOINER
+    cut = [sum(piece.endswith(mark) for piece in model.pieces(range(model.size))) for model in models]
+    if settings.joiner is not None and not any(cut):
+        raise UserError(
+            f"subwords.joiner: no word of {' or '.join(map(str, existing_models(settings).values()))} ends with "
+            f"{mark!r}; remove it if the text was not cut beforehand"
+        )
+    for model, count in zip(models, cut, strict=True):
+        if settings.joiner is None and model.is_listed and count > _MANY_CUT * model.size:
+            log(
+                f"warning: {count:,} of {model.size:,} words end with {mark!r}, as subword-nmt cuts words, and "
+                f"translations will be cut likewise; subwords.joiner: {mark!r} joins them"
+            )
+
+
+def _trained_vocabularies(settings: SubwordsConfig, corpora: Sequence[_Corpus], cache: Path, log: Log) -> Vocabularies:
+    """Train a joint model, or one for each side; or take them from the cache. Raises UserError for too little text."""
+    if settings.joint:
+        joint = _trained_on(settings, corpora, (0, 1), "joint", cache, log)
+        return Vocabularies(joint, joint)
+    return Vocabularies(
+        _trained_on(settings, corpora, (0,), "source", cache, log),
+        _trained_on(settings, corpora, (1,), "target", cache, log),
+    )
+
+
+def _trained_on(
+    settings: SubwordsConfig, corpora: Sequence[_Corpus], sides: Sequence[int], name: str, cache: Path, log: Log
+) -> Subwords:
+    used = settings.model_dump(include=set(TRAINED_SUBWORDS))
+    key = cache_key([_RECIPE, used, [[corpus.digests[side] for side in sides] for corpus in corpora]])
+    entry = cache / "subwords" / key
+    known = reused(entry, lambda folder, _: Subwords((folder / "model").read_bytes()), log)
+    if known is not None:
+        log(f"subwords: {name} {settings.type}, {known.size:,} pieces, reused")
+        return known
+    began = time.monotonic()
+    stride = -(-sum(corpus.lines for corpus in corpora) * len(sides) // _TRAINING_LINES)
+    rows = chain.from_iterable(corpus.rows(sides) for corpus in corpora)
+    subwords = Subwords.train(
+        chain.from_iterable(islice(rows, 0, None, stride)),
+        settings=settings,
+        corpus="this corpus" if len(sides) == 2 else f"the {name} side of this corpus",
+    )
+    with built(entry) as (folder, _):
+        (folder / "model").write_bytes(subwords.model)
+    lines = "every line" if stride == 1 else f"one line in {stride}"
+    seconds = time.monotonic() - began
+    log(f"subwords: {name} {settings.type}, {subwords.size:,} pieces, trained on {lines} in {seconds:.1f} s")
+    return subwords
+
+
+def _with_tags(vocabularies: Vocabularies, train: Sequence[TrainingFiles], *, may_grow: bool, log: Log) -> Vocabularies:
+    """The vocabularies with the tags of the corpora among the source pieces.
+
+    Raises UserError for a tag that cannot be one, or that normalization makes another one of, such as <bt> of <BT>; or,
+    unless they `may_grow`, that is none of their pieces.
+    """
+    source, is_joint = vocabularies.source, vocabularies.target is vocabularies.source
+    problems: list[str] = []
+    places: dict[str, str] = {}  # of the first corpus with a tag
+    for index, files in enumerate(train):
+        if files.tag is not None:
+            places.setdefault(files.tag, f"data.train.{index}.tag")
+    known: dict[tuple[int, ...], str] = {}  # tags by their pieces
+    for tag, place in places.items():
+        try:
+            grown = source.with_symbols([tag])
+        except ValueError as error:
+            problems.append(f"{place}: {error}")
+            continue
+        if (same := known.setdefault(tuple(grown.encode(tag)), tag)) != tag:
+            problems.append(f"{place}: {tag} and {same} are the same piece of the source vocabulary; choose another")
+        elif grown is not source and not may_grow:
+            problems.append(
+                f"{place}: {tag} is no symbol of the source vocabulary of the model to start from; "
+                "training.vocabulary: extended adds it"
+            )
+        elif grown is not source:
+            log(f"subwords: {tag} added to the {'joint' if is_joint else 'source'} pieces")
+            source = grown
+    refuse(problems)
+    return Vocabularies(source, source if is_joint else vocabularies.target)
+
+
+def _check_sampling(settings: SubwordsConfig, vocabularies: Vocabularies) -> None:
+    """Raise UserError where the models cannot be sampled as the configuration says."""
+    if settings.sampling is None:
+        return
+    for subwords in vocabularies:
+        try:
+            subwords.sample(["a"], sampling=settings.sampling, seed=0)
+        except ValueError as error:
+            raise UserError(f"subwords.sampling: {error}; set it to null") from None
+    if changed(settings.sampling, "nbest_size") and all(subwords.of_merges for subwords in vocabularies):
+        raise UserError(
+            f"subwords.sampling.nbest_size: {settings.sampling.nbest_size} has no effect on a subword model of type "
+            "bpe, which is sampled by alpha alone; remove it"
+        )
+
+
+# ----------------------------------------------------------------------------------------------------------------- ids
+
+
+def _encoded(
+    name: str,
+    corpora: Sequence[_Corpus],
+    vocabularies: Vocabularies,
+    filters: Filters | None,
+    with_text: bool,
+    cache: Path,
+    log: Log,
+) -> PairedIds:
+    """The token ids of corpora, one after the other."""
+    models = [blake2b(subwords.model, digest_size=20).hexdigest() for subwords in vocabularies]
+    words = [_WORDS] if any(subwords.of_words for subwords in vocabularies) else []
+    tags = [corpus.tag for corpus in corpora]
+    tagged = [_TAGS, tags] if any(tags) else []
+    key = cache_key([_ENCODING, [corpus.hashes for corpus in corpora], models, filters, with_text, *words, *tagged])
+    entry = cache / "ids" / key
+    ids, how = reused(entry, PairedIds, log), "reused"
+    if ids is None:
+        began = time.monotonic()
+        is_aligned = any(corpus.alignments for corpus in corpora)
+        lines = chain.from_iterable(corpus.alignment_lines() for corpus in corpora) if is_aligned else None
+        with built(entry) as (folder, facts):
+            facts.update(
+                write_ids(
+                    folder,
+                    chain.from_iterable(corpus.pairs() for corpus in corpora),
+                    vocabularies=vocabularies,
+                    filters=filters,
+                    with_text=with_text,
+                    alignments=lines,
+                    corpora=[corpus.lines for corpus in corpora],
+                    blank=[vocabularies.source.encode(f"{tag} ") for tag in dict.fromkeys(tags) if tag is not None],
+                )
+            )
+            ids = PairedIds(folder, facts)  # before other processes, which remove a damaged entry, see it
+        ids.folder = entry
+        how = f"encoded in {time.monotonic() - began:.1f} s"
+    log(f"{name}: {'; '.join(ids.report.lines())}; {how}")
+    if ids.report.aligned == 0:
+        log(f"warning: {name}: the alignments have no link for any pair that is kept; align the text again")
+    return ids

@@ -1,0 +1,332 @@
+"""Token ids of a parallel corpus in memory-mapped files: larger than memory, and opened at once.
+
+Rows of different lengths are two flat little-endian arrays: NAME.values, and NAME.offsets (int64), where row i is
+`values[offsets[i]:offsets[i + 1]]`. A corpus has `source` and `target` (uint16, or uint32 for more than 65,536 pieces),
+with text also `source_text` and `target_text` (UTF-8), with alignments also `links` (float32: of each link between
+pieces its target piece, its source piece and its share, see `alignments.py`).
+
+It knows these files, pairs of lines, and subword models; it knows no configuration, and the cache checks the files.
+"""
+
+import mmap
+import os
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import cached_property
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.data.alignments import piece_links
+from nmt.data.cache import Facts
+from nmt.data.subwords import Vocabularies
+from nmt.data.words import words_of_parts
+from nmt.errors import UserError, counted
+from nmt.pharaoh import links_of_line
+from nmt.symbols import UNKNOWN
+
+_LINK_VALUES = 3  # of a link: numbers that float32 holds exactly, for no line has 2²⁴ pieces, and a share
+_CHUNK = 2048  # pairs that each core encodes at once
+_CHUNK_CHARACTERS = 1 << 22  # or about this many characters, if that is fewer pairs
+_READS_KEPT = 16  # rows read before memory is given back; a row may map 2 MiB of either file
+Texts = list[tuple[str, ...]]  # the lines of each side
+
+
+class Filters(NamedTuple):
+    """Which pairs are dropped, in addition to those with an empty side; None: that filter is off."""
+
+    max_length: int | None = None  # pieces on either side
+    max_length_ratio: float | None = None  # pieces of the longer side / pieces of the shorter side
+
+
+class CorpusReport(NamedTuple):
+    """What became of the pairs of a corpus; a dropped pair counts once, for the first reason in this order."""
+
+    read: int = 0
+    kept: int = 0
+    empty: int = 0
+    overlong: int = 0
+    unbalanced: int = 0
+    source_pieces: int = 0
+    target_pieces: int = 0
+    source_unknown: int = 0
+    target_unknown: int = 0
+    max_length: int | None = None  # the filters, as in Filters
+    max_length_ratio: float | None = None
+    aligned: int | None = None  # target pieces with a link; None: there are no alignments
+
+    @property
+    def left_out(self) -> str:
+        """How many pairs each filter dropped; "" when none did."""
+        pieces = "piece" if self.max_length == 1 else "pieces"
+        reasons = (
+            (self.empty, "empty on one side"),
+            (self.overlong, f"longer than data.max_length = {self.max_length} {pieces}"),
+            (self.unbalanced, f"over data.max_length_ratio = {self.max_length_ratio}"),
+        )
+        return ", ".join(f"{count:,} {reason}" for count, reason in reasons if count)
+
+    def lines(self) -> list[str]:
+        """The report as text: a line for the pairs, one for the pieces of each side, and one for alignments."""
+        left_out = f" ({100 * self.kept / self.read:.2f}%; left out: {self.left_out})" if self.left_out else ""
+        lines = [f"{counted(self.read, 'pair')} read, {self.kept:,} kept{left_out}"]
+        sides = (
+            ("source", self.source_pieces, self.source_unknown),
+            ("target", self.target_pieces, self.target_unknown),
+        )
+        for side, pieces, unknown in sides:
+            lines.append(
+                f"{side}: {counted(pieces, 'piece')}, {pieces / max(self.kept, 1):.1f} a sentence, "
+                f"{unknown:,} unknown ({100 * unknown / max(pieces, 1):.2f}%)"
+            )
+        if self.aligned is not None:
+            share = 100 * self.aligned / max(self.target_pieces, 1)
+            lines.append(f"alignments: {share:.2f}% of the target pieces have a link")
+        return lines
+
+
+class PairedIds:
+    """An open corpus. Ids are read from the files on demand; only the lengths are kept in memory."""
+
+    def __init__(self, folder: Path, facts: Facts) -> None:
+        """Open what `write_ids` wrote into `folder`; `facts` is what it returned."""
+        self.folder = folder
+        self.report = CorpusReport(**facts["report"])
+        self.sizes: tuple[int, ...] = tuple(facts["sizes"])  # pairs of each of the corpora one after the other
+        rows = {name: _Rows(folder, name, item_type) for name, item_type in facts["types"].items()}
+        self._source, self._target = rows["source"], rows["target"]
+        self._source_text, self._target_text = rows.get("source_text"), rows.get("target_text")
+        self._links = rows.get("links")
+
+    def __len__(self) -> int:
+        """Number of pairs."""
+        return self.report.kept
+
+    @property
+    def has_alignments(self) -> bool:
+        """Whether `links` can be read."""
+        return self._links is not None
+
+    @cached_property
+    def source_lengths(self) -> npt.NDArray[np.int32]:
+        """Pieces in each source, (pairs,), without END."""
+        return self._source.lengths()
+
+    @cached_property
+    def target_lengths(self) -> npt.NDArray[np.int32]:
+        """Pieces in each target, (pairs,), without END."""
+        return self._target.lengths()
+
+    def source(self, row: int) -> npt.NDArray[np.integer]:
+        """Ids of a source, without special symbols."""
+        return self._source[row]
+
+    def target(self, row: int) -> npt.NDArray[np.integer]:
+        """Ids of a target, without special symbols."""
+        return self._target[row]
+
+    def text(self, row: int) -> tuple[str, str]:
+        """The two lines of a pair, of a corpus that was written with its text."""
+        assert self._source_text is not None
+        assert self._target_text is not None
+        return self._source_text[row].tobytes().decode(), self._target_text[row].tobytes().decode()
+
+    def links(self, row: int) -> npt.NDArray[np.float32]:
+        """The links between the pieces of a pair, (links, 3): target piece, source piece, share.
+
+        Only a corpus that was written with alignments has them.
+        """
+        assert self._links is not None
+        return self._links[row].reshape(-1, _LINK_VALUES)
+
+
+class _Rows:
+    """Rows of different lengths in a memory-mapped file, with their offsets in another.
+
+    Everything read from the files would count as the process's memory to the end, although the system can reclaim it at
+    any time; so it is given back now and then.
+    """
+
+    def __init__(self, folder: Path, name: str, item_type: str) -> None:
+        self._files: list[mmap.mmap] = []
+        self._values = self._mapped(folder / f"{name}.values", item_type)
+        self._offsets = self._mapped(folder / f"{name}.offsets", "<i8")
+        self._reads = 0
+
+    def _mapped(self, path: Path, item_type: str) -> npt.NDArray[Any]:
+        with open(path, "rb") as file:
+            if not os.fstat(file.fileno()).st_size:  # an empty file cannot be mapped
+                return np.empty(0, dtype=item_type)
+            self._files.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return np.frombuffer(self._files[-1], dtype=item_type)
+
+    def __getitem__(self, row: int) -> npt.NDArray[Any]:
+        self._reads += 1
+        if self._reads % _READS_KEPT == 0:
+            self._release()
+        return self._values[self._offsets[row] : self._offsets[row + 1]]
+
+    def lengths(self) -> npt.NDArray[np.int32]:
+        lengths = np.empty(len(self._offsets) - 1, dtype=np.int32)
+        np.subtract(self._offsets[1:], self._offsets[:-1], out=lengths)
+        self._release()
+        return lengths
+
+    def _release(self) -> None:
+        """Unmap what was read; arrays still in use read it again from the system's cache."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            for file in self._files:
+                file.madvise(mmap.MADV_DONTNEED)
+
+
+# ----------------------------------------------------------------------------------------------------------- writing
+
+
+def write_ids(
+    folder: Path,
+    pairs: Iterable[tuple[str, str]],
+    *,
+    vocabularies: Vocabularies,
+    filters: Filters | None,
+    with_text: bool = False,
+    alignments: Iterable[str] | None = None,
+    corpora: Sequence[int] = (),
+    blank: Sequence[list[int]] = (),
+) -> Facts:
+    """Encode pairs of lines into files of `folder`; returns the facts that `PairedIds` needs to open them.
+
+    The pairs are read once, as a stream. `filters` None keeps every pair, even empty ones; sources with the ids of one
+    of `blank`, such as those of a tag alone, count as empty. `with_text` also keeps the lines, for sampling
+    segmentations. `alignments` are lines in Pharaoh format, one a pair, whose links are between words that the pair
+    has. `corpora` says how many pairs come from each of several corpora, one after the other.
+
+    Raises:
+        UserError: no pair is left; the message says how many each filter dropped.
+    """
+    id_type = "<u2" if max(vocabularies.source.size, vocabularies.target.size) <= 1 << 16 else "<u4"
+    types = {"source": id_type, "target": id_type}
+    if with_text:
+        types |= {"source_text": "u1", "target_text": "u1"}
+    if alignments is not None:
+        types["links"] = "<f4"
+    counts: Counter[str] = Counter()
+    ends = np.cumsum(corpora or [0])[:-1]  # of all corpora but the last
+    sizes = np.zeros(len(ends) + 1, dtype=np.int64)
+    links_left = iter(alignments or ())
+    with ExitStack() as stack:
+        writers = {name: _RowsWriter(stack, folder, name, item_type) for name, item_type in types.items()}
+        for texts, ids in _encoded(pairs, vocabularies):
+            lengths = [np.array([len(row) for row in side]) for side in ids]
+            if blank:
+                lengths[0][[row for row, source in enumerate(ids[0]) if source in blank]] = 0
+            kept = _kept_rows(lengths[0], lengths[1], filters, counts)
+            np.add.at(sizes, np.searchsorted(ends, counts["read"] + kept, side="right"), 1)
+            counts.update(read=len(texts[0]), kept=len(kept))
+            for name, rows, lines in zip(("source", "target"), ids, texts, strict=True):
+                pieces = writers[name].write([rows[row] for row in kept])
+                counts.update({f"{name}_pieces": len(pieces), f"{name}_unknown": int((pieces == UNKNOWN).sum())})
+                if with_text:
+                    writers[f"{name}_text"].write([lines[row].encode() for row in kept])
+            if alignments is not None:
+                link_rows = _link_rows(texts, list(islice(links_left, len(texts[0]))), kept, vocabularies)
+                writers["links"].write(link_rows)
+                counts["aligned"] += sum(len(set(row[::_LINK_VALUES])) for row in link_rows)
+        unread = next(links_left, None)  # only at its end a file turns out to have been changed
+        assert unread is None
+    report = CorpusReport(**counts, **(filters._asdict() if filters else {}))
+    if report.kept == 0:
+        raise UserError(f"no training pair is left of {report.read:,}: {report.left_out}")
+    return {"types": types, "report": report._asdict(), "sizes": sizes.tolist()}
+
+
+def _encoded(
+    pairs: Iterable[tuple[str, str]], vocabularies: Vocabularies
+) -> Iterator[tuple[Texts, list[list[list[int]]]]]:
+    """Yield chunk after chunk of pairs, in order: for each side its texts and their ids.
+
+    Sentencepiece computes outside Python's lock: while one chunk is written, all cores encode the next ones.
+    """
+    cores, rest = os.cpu_count() or 1, iter(pairs)
+    with ThreadPoolExecutor(cores) as pool:
+        ahead: deque[tuple[Texts, list[Future[list[list[int]]]]]] = deque()
+        while True:
+            while len(ahead) <= cores and (chunk := _chunk(rest)):
+                texts = list(zip(*chunk, strict=True))
+                sides = zip(vocabularies, texts, strict=True)
+                ahead.append((texts, [pool.submit(subwords.encode_batch, side, threads=1) for subwords, side in sides]))
+            if not ahead:
+                return
+            texts, futures = ahead.popleft()
+            yield texts, [future.result() for future in futures]
+
+
+def _chunk(pairs: Iterator[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The next pairs to encode at once; only a few if their lines are huge."""
+    chunk, characters = [], 0
+    for pair in islice(pairs, _CHUNK):
+        chunk.append(pair)
+        characters += len(pair[0]) + len(pair[1])
+        if characters >= _CHUNK_CHARACTERS:
+            break
+    return chunk
+
+
+def _kept_rows(
+    source_lengths: npt.NDArray[np.int64],
+    target_lengths: npt.NDArray[np.int64],
+    filters: Filters | None,
+    counts: Counter[str],
+) -> npt.NDArray[np.int64]:
+    """The rows (kept,) that pass the filters, by their lengths (rows,); the others are counted by reason."""
+    if filters is None:
+        return np.arange(len(source_lengths))
+    shorter, longer = np.minimum(source_lengths, target_lengths), np.maximum(source_lengths, target_lengths)
+    masks = {"empty": shorter == 0}
+    if filters.max_length is not None:
+        masks["overlong"] = longer > filters.max_length
+    if filters.max_length_ratio is not None:
+        masks["unbalanced"] = longer > filters.max_length_ratio * shorter
+    left = np.ones(len(source_lengths), dtype=np.bool_)
+    for reason, mask in masks.items():
+        counts[reason] += int((left & mask).sum())
+        left &= ~mask
+    return np.flatnonzero(left)
+
+
+def _link_rows(
+    texts: Texts, lines: Sequence[str], kept: npt.NDArray[np.int64], vocabularies: Vocabularies
+) -> list[list[float]]:
+    """The links between the pieces of each kept pair, one after the other: target piece, source piece, share."""
+    rows = []
+    for row in kept:
+        sides = zip(texts, vocabularies, strict=True)
+        # Words of the text as it is, whether or not it was cut before.
+        source, target = (words_of_parts(side[row], subwords.spans(side[row])) for side, subwords in sides)
+        links = piece_links(links_of_line(lines[row], place="an alignment"), source, target)
+        rows.append(list(chain.from_iterable(links)))
+    return rows
+
+
+class _RowsWriter:
+    """Writes rows of different lengths into two files, as `_Rows` reads them, until the stack closes."""
+
+    def __init__(self, stack: ExitStack, folder: Path, name: str, item_type: str) -> None:
+        self._values = stack.enter_context(open(folder / f"{name}.values", "wb"))  # noqa: SIM115
+        self._offsets = stack.enter_context(open(folder / f"{name}.offsets", "wb"))  # noqa: SIM115
+        self._item_type = item_type
+        self._end = 0
+        self._offsets.write(np.zeros(1, dtype="<i8").tobytes())
+
+    def write(self, rows: Sequence[Sequence[float]]) -> npt.NDArray[Any]:
+        """Append the rows; returns their values in one array."""
+        offsets = self._end + np.cumsum([len(row) for row in rows], dtype="<i8")
+        values = np.fromiter(chain.from_iterable(rows), dtype=self._item_type)
+        self._end += len(values)
+        self._values.write(values.tobytes())
+        self._offsets.write(offsets.tobytes())
+        return values
