@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "nmt"
 
 LAYERS = (  # from the bottom up; a name stands for a folder or a single module of nmt/
-    ("errors", "examples", "files", "other_names", "symbols"),
-    ("config", "devices", "pharaoh", "tensor_file"),
+    ("errors", "examples", "files", "other_names", "signals", "symbols"),
+    ("config", "devices", "pharaoh", "processes", "tensor_file"),
     ("jobs",),
     ("data", "evaluation", "ops"),
     ("models",),

@@ -42,7 +42,7 @@ ALLOWED = {
     ("nmt/decoding/text/sentences.py", "importlib.util"): {"find_spec"},  # whether sentencex is there
     ("nmt/evaluation/comet_scores.py", "importlib.util"): {"find_spec"},  # whether COMET is there
     ("nmt/training/board.py", "socket"): {"gethostname"},  # the host's name is part of a TensorBoard file's name
-    ("nmt/jobs/torchrun.py", "socket"): {"create_connection", "gaierror", "timeout"},  # to the first process
+    ("nmt/processes.py", "socket"): {"create_connection", "gaierror", "timeout"},  # to the first process
     # nmt-serve listens; nothing of it connects.
     ("nmt/serving/api.py", "asyncio"): {
         "FIRST_COMPLETED", "Future", "TimeoutError", "ensure_future", "to_thread", "wait", "wait_for", "wrap_future",

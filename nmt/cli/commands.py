@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from nmt import __version__
+from nmt import __version__, signals
 from nmt.cli.common import run
 from nmt.cli.parsers import average as average_options
 from nmt.cli.parsers import evaluate as evaluate_options
@@ -20,7 +20,6 @@ from nmt.cli.parsers import train as train_options
 from nmt.cli.parsers import translate as translate_options
 from nmt.cli.parsers.parser import Parser, say
 from nmt.errors import UserError, nearest
-from nmt.jobs import stopping
 
 Main = Callable[[Sequence[str] | None], int]
 
@@ -103,7 +102,7 @@ def prepared(program: str, arguments: Sequence[str] | None = None) -> Callable[[
     def check() -> None:
         COMMANDS[program].parser().parse_args(arguments)
 
-    if stopping.is_heard() and (code := run(program, check, several=True)):
+    if signals.reports() and (code := run(program, check, several=True)):
         return lambda: code
     return partial(COMMANDS[program].load(), arguments)
 

@@ -8,9 +8,9 @@ import sys
 import time
 from collections.abc import Callable
 
+from nmt import signals
 from nmt.cli.outputs import abandon_standard_output
 from nmt.errors import ToldElsewhere, UserError
-from nmt.jobs import stopping
 
 TELLING = 5.0  # seconds that another process gets to tell a mistake
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # characters, except line ends
@@ -25,11 +25,11 @@ def run(program: str, body: Callable[[], int | None], *, several: bool = False) 
     """
     if sys.stderr is None:  # closed; `print` would write errors to standard output
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the end of the process
-    stopping.forget()
+    signals.begin()
     try:
-        with stopping.handled(stopping.raising(program)):
+        with signals.raised(program):
             if not several and (size := os.environ.get("WORLD_SIZE", "1")) != "1":
-                told = UserError if stopping.is_heard() else ToldElsewhere
+                told = UserError if signals.reports() else ToldElsewhere
                 way_out = "start it without torchrun, or unset WORLD_SIZE"
                 raise told(f"WORLD_SIZE is {size}, but {program} is one process; {way_out}")
             code = body() or 0
@@ -52,7 +52,7 @@ def run(program: str, body: Callable[[], int | None], *, several: bool = False) 
         print(f"{program}: error: {error.filename}: {error.strerror}; give a shorter name", file=sys.stderr)
         return 2
     except KeyboardInterrupt as stop:
-        return stopping.tell(program, stop)
+        return signals.report(program, stop)
 
 
 def describe(program: str, error: UserError) -> str:

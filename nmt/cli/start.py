@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 
-from nmt.jobs import stopping
+from nmt import signals
 
 
 def _start(program: str) -> int:
@@ -14,7 +14,7 @@ def _start(program: str) -> int:
 
         return prepared(program)
 
-    return stopping.started(program, load)
+    return signals.started(program, load)
 
 
 train = partial(_start, "nmt-train")
@@ -35,4 +35,4 @@ def nmt() -> int:
 
         return prepared_of_any(sys.argv[1:])
 
-    return stopping.started("nmt", load)
+    return signals.started("nmt", load)

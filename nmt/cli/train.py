@@ -23,10 +23,9 @@ from nmt.config import json_schema
 from nmt.errors import Checking, ToldElsewhere, UserError, caught, checked
 from nmt.experiment.request import Request, read_request
 from nmt.experiment.training import dry_run, run
-from nmt.jobs.stopping import Interrupted, is_heard
-from nmt.jobs.team import told_by_the_first
 from nmt.models.combinations import FAMILIES
-from nmt.training.distributed import LostProcess
+from nmt.processes import LostProcess, reported_by_the_first
+from nmt.signals import Interrupted, reports
 from nmt.training.optim import steering_metrics
 
 LEAST_MINUTES, MOST_MINUTES = 0.1, 10_000
@@ -38,11 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _command(arguments: Sequence[str] | None) -> int | None:
-    with told_by_the_first():
+    with reported_by_the_first():
         options = parser().parse_args(arguments)
     if options.print_schema:
         schema = json_schema({**FAMILIES, "metric": steering_metrics()})
-        if is_heard():
+        if reports():
             say(f"{json.dumps(schema, indent=2, ensure_ascii=False)}\n")
         return None
     try:
@@ -51,13 +50,13 @@ def _command(arguments: Sequence[str] | None) -> int | None:
         request = checked(_request(options))
         if not options.dry_run:
             run(request)
-        elif is_heard():
+        elif reports():
             for line in dry_run(request, log=partial(print, file=sys.stderr)):
                 write_text(STANDARD, f"{line}\n")
     except Interrupted as interruption:
         return interruption.exit_code
     except UserError as error:
-        if is_heard() or isinstance(error, LostProcess):
+        if reports() or isinstance(error, LostProcess):
             raise
         raise ToldElsewhere(*error.messages) from error
     return None

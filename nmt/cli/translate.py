@@ -8,6 +8,7 @@ if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl
 
     raise SystemExit(start.translate())
 
+import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -37,8 +38,8 @@ from nmt.errors import UserError, checked, counted
 from nmt.jobs.in_parts import translate_in_parts
 from nmt.jobs.resuming import Job, remove_idle
 from nmt.jobs.shards import merge
-from nmt.jobs.team import Team, told_by_the_first
 from nmt.ops.memory import enough_memory
+from nmt.processes import Processes, joined, reported_by_the_first
 
 MEMORY = "lower --beam-size or --n-best, or shorten the longest lines of the input"
 
@@ -51,21 +52,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _translate(arguments: Sequence[str] | None) -> int:
-    with told_by_the_first():
+    with reported_by_the_first():
         options = parser().parse_args(arguments)
-    team = Team.of_torchrun(PROGRAM)
+    with joined(program=PROGRAM) as (processes, _):
+        return _translate_as_one(options, processes)
+
+
+def _translate_as_one(options: argparse.Namespace, team: Processes) -> int:
+    """Translate as one of the processes."""
     if options.merge:
-        outputs = team.together("options", lambda: checked(read_merge(options, parser(), processes=team.size)))
+        outputs = team.together(lambda: checked(read_merge(options, parser(), processes=team.size)))
         shards = counted(merge(outputs, main=MAIN), "shard")
         print(f"{PROGRAM}: {outputs[MAIN]}: merged {shards}; their files may be deleted", file=sys.stderr)
         return 0
-    request = team.together("options", lambda: checked(read_request(options, team)))
+    request = team.together(lambda: checked(read_request(options, team)))
     if request.format != "text":
         return _translate_document(request, request.format)
     long = LongLines()
     block: Block | None = None
     if request.shard is not None:
-        block = team.together("shard", lambda: block_of(request, _load(request, long)))
+        block = team.together(lambda: block_of(request, _load(request, long)))
         if request.lines and block.lines == 0 and team.is_first:
             why = f"{request.source} can be divided into {block.pieces} at most, with these --batch-tokens"
             print(f"{PROGRAM}: warning: shard {request.shard} is empty: {why}", file=sys.stderr)
@@ -73,7 +79,7 @@ def _translate(arguments: Sequence[str] | None) -> int:
     if request.parts is None:
         _translate_in_one_piece(request, block, long)
     else:
-        job = team.together("facts", partial(_job, request, request.parts, block))
+        job = team.together(partial(_job, request, request.parts, block))
         load, write = partial(_load_for_chunks, request, block, long), partial(_write_part, request, block)
         tell = partial(long.tell, PROGRAM, lines=job.lines)
         code = translate_in_parts(job, team, load=load, write=write, note=long.taken, tell=tell)

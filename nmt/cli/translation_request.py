@@ -39,7 +39,7 @@ from nmt.documents.formats import FORMATS, Format, is_markdown, likely_format
 from nmt.errors import Checking, caught, checked, counted, nothing_at
 from nmt.jobs.records import State, file_states
 from nmt.jobs.shards import Shard, record_of
-from nmt.jobs.team import Team
+from nmt.processes import Processes
 
 _FIRST_LINES = 10  # of a text, by which a document is told
 BESIDE = {"prefix": "prefixes", "constraints": "constraints"}  # options whose files have one line per input line
@@ -73,7 +73,7 @@ class Request:
         return file_states({str(path): str(path) for path in (self.source, *self.beside.values())})
 
 
-def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
+def read_request(options: argparse.Namespace, team: Processes) -> Checking[Request]:
     """Check the arguments of one process of the team, and count the lines."""
     values = vars(options)
     shard = yield from read_shard(values)
@@ -102,7 +102,7 @@ def read_request(options: argparse.Namespace, team: Team) -> Checking[Request]:
     glossary = yield from _read_glossary(options, team)
     warn = _warn if team.is_first else _nowhere
     split_sentences = yield from _read_split_sentences(options.split_sentences, warn)
-    models = yield from read_models(values, team.device)
+    models = yield from read_models(values, team.own_device)
     yield from missing({"--model PATH": (options.model, "a model file, or the folder of a run")})
 
     if form not in FORMATS:
@@ -178,7 +178,7 @@ def _read_twice(values: Options) -> Checking[None]:
             first = first or name
 
 
-def _of_lines_alone(options: argparse.Namespace, team: Team) -> Checking[None]:
+def _of_lines_alone(options: argparse.Namespace, team: Processes) -> Checking[None]:
     """Yield which of the options do not go with a document that is read as a whole."""
     if team.size > 1:
         yield f"--format {options.format} is one whole document, for one process; start it without torchrun"
@@ -189,7 +189,7 @@ def _of_lines_alone(options: argparse.Namespace, team: Team) -> Checking[None]:
             yield f"{option_name(name)} goes with --format text alone; --format {options.format} is one whole document"
 
 
-def _read_glossary(options: argparse.Namespace, team: Team) -> Checking[Glossary | None]:
+def _read_glossary(options: argparse.Namespace, team: Processes) -> Checking[Glossary | None]:
     if options.glossary is None:
         if options.glossary_case:
             yield "--glossary-case has an effect only with --glossary FILE"

@@ -17,7 +17,7 @@ from nmt.config.yaml_text import write_yaml
 from nmt.errors import Checking, UserError, checked
 from nmt.experiment.request import Request, read_request
 from nmt.experiment.training import Trained, run
-from nmt.jobs.stopping import Interrupted
+from nmt.signals import Interrupted
 
 _one_at_a_time = Lock()
 

@@ -27,7 +27,7 @@ from nmt.errors import Checking, UserError, caught, checked, nothing_at
 from nmt.evaluation.metrics import check_tokenizer
 from nmt.examples import data, examples
 from nmt.models.combinations import model_problems
-from nmt.training.distributed import PATIENCE
+from nmt.processes import PATIENCE
 from nmt.training.finetuning import Origin, inherited, load_origin
 from nmt.training.optim import steering_metrics
 from nmt.training.pretrained import embedding_problems

@@ -25,12 +25,11 @@ from nmt.experiment.doubts import doubts_of_references, doubts_of_start, doubts_
 from nmt.experiment.logs import logging_to
 from nmt.experiment.request import Request
 from nmt.experiment.validation import build_validation
-from nmt.jobs.stopping import Interrupted, handled, leaving, telling
-from nmt.jobs.torchrun import job
 from nmt.models.model_file import LONGEST_SOURCE, ModelFile, load_model, longest_trained, save_model
 from nmt.models.seq2seq import Seq2Seq, build_model
 from nmt.ops.memory import enough_memory
-from nmt.training.distributed import Processes, joined
+from nmt.processes import Processes, joined, started_by
+from nmt.signals import Interrupted, handled, leaving, reporting
 from nmt.training.dry_run import describe, parameters
 from nmt.training.finetuning import freeze, parts
 from nmt.training.new_vocabulary import vocabulary_report, with_vocabularies
@@ -90,34 +89,42 @@ def _run_as_one(request: Request) -> Trained | Interrupted:
     program = request.program or "nmt.train"
     with joined(request.device, program=program, patience=request.patience) as (processes, device):
         request = replace(request, device=device)
-        if not processes.is_first:
-            processes.wait_until_prepared()
-            with RunFolder.follow(request.output) as folder:
-                return _train(request, folder, lambda _: None, processes)
-        with (
-            RunFolder.open(
-                request.output,
-                request.config,
-                resume=request.resume,
-                overwrite=request.overwrite,
-                config_file=request.config_path,
-                origin=request.origin and request.origin.path,
-                job=job(),
-            ) as folder,
-            logging_to(folder.log_path) as log,
-        ):
-            for warning in folder.warnings:
-                log(f"warning: {warning}")
-            prepared = pretrained = None
-            if processes.size > 1 or request.overwrite:
-                prepared = _prepare(request, log)
-                if folder.replaces:  # all that the new run needs, before the former one is gone
-                    pretrained = read_pretrained(request.config.model, prepared.vocabularies)
-                    _model(request, prepared, pretrained)  # which may not fit into the memory
-                if (replaced := folder.overwrite()) is not None:
-                    log(replaced)
-                processes.tell_prepared()
-            return _train(request, folder, log, processes, prepared, pretrained)
+        trained = _train_as_first(request, processes) if processes.is_first else _train_as_another(request, processes)
+        processes.wait()  # a process that leaves early takes its connections with it
+        return trained
+
+
+def _train_as_another(request: Request, processes: Processes) -> Trained | Interrupted:
+    processes.wait_until_prepared()
+    with RunFolder.follow(request.output) as folder:
+        return _train(request, folder, lambda _: None, processes)
+
+
+def _train_as_first(request: Request, processes: Processes) -> Trained | Interrupted:
+    with (
+        RunFolder.open(
+            request.output,
+            request.config,
+            resume=request.resume,
+            overwrite=request.overwrite,
+            config_file=request.config_path,
+            origin=request.origin and request.origin.path,
+            job=started_by(),
+        ) as folder,
+        logging_to(folder.log_path) as log,
+    ):
+        for warning in folder.warnings:
+            log(f"warning: {warning}")
+        prepared = pretrained = None
+        if processes.size > 1 or request.overwrite:
+            prepared = _prepare(request, log)
+            if folder.replaces:  # all that the new run needs, before the former one is gone
+                pretrained = read_pretrained(request.config.model, prepared.vocabularies)
+                _model(request, prepared, pretrained)  # which may not fit into the memory
+            if (replaced := folder.overwrite()) is not None:
+                log(replaced)
+            processes.tell_prepared()
+        return _train(request, folder, log, processes, prepared, pretrained)
 
 
 @contextmanager
@@ -200,7 +207,7 @@ def _train(
         with nullcontext() if request.program is None else handled(leaving(request.program)):
             trainer.train()
     except Interrupted as interruption:
-        with telling():
+        with reporting():
             log(f"{interruption}; the state is saved, continue with --resume")
         return interruption
     finished, minutes = progress.finished or "", progress.seconds / 60

@@ -24,9 +24,9 @@ from nmt.decoding.writing import Translation
 from nmt.evaluation.metrics import METRICS, corpus_scores
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.memory import enough_memory
+from nmt.processes import ALONE, Processes
 from nmt.symbols import END, PIECES
 from nmt.training.corpus_loss import Validate, Validation, corpus_loss, plan_validation
-from nmt.training.distributed import ALONE, Processes
 from nmt.training.optim import watched_metric
 from nmt.training.samples import Sample, chosen
 

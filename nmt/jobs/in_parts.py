@@ -14,12 +14,11 @@ from typing import Any, TypeVar
 from tqdm import tqdm
 
 from nmt.errors import UserError
-from nmt.jobs import torchrun
 from nmt.jobs.parts import CHUNKS, MOST_CHUNKS, MOST_LINES, Parts
 from nmt.jobs.records import changes
 from nmt.jobs.resuming import Job, follow_parts, open_parts
-from nmt.jobs.stopping import Interrupted, StopRequest, handled, leaving, telling
-from nmt.jobs.team import Team
+from nmt.processes import Processes, started_by
+from nmt.signals import Interrupted, StopRequest, handled, leaving, reporting
 
 ATTEMPTS = 3  # at joining parts that are as they were written
 PAUSE = 3.0  # seconds between two looks at the progress of other processes
@@ -31,7 +30,7 @@ Write = Callable[[Iterable[Translated], Mapping[str, str], int], int]  # …, fi
 
 def translate_in_parts(
     job: Job,
-    team: Team,
+    team: Processes,
     *,
     load: Callable[[], Translate[Translated]],
     write: Write[Translated],
@@ -50,11 +49,11 @@ def translate_in_parts(
             if not team.is_first:
                 return None
             usual = usual_chunk(job.lines, processes=team.size)
-            return stack.enter_context(open_parts(job, usual_chunk=usual, started_by=torchrun.job()))
+            return stack.enter_context(open_parts(job, usual_chunk=usual, started_by=started_by()))
 
-        opened = team.together("folder", open_as_first)
+        opened = team.together(open_as_first)
         try:
-            parts = team.together("follow", lambda: opened or stack.enter_context(follow_parts(job, rank=team.rank)))
+            parts = team.together(lambda: opened or stack.enter_context(follow_parts(job, rank=team.rank)))
             if parts.is_joined:
                 if team.is_first:
                     _remove(job, parts)
@@ -62,7 +61,7 @@ def translate_in_parts(
             _warn(job, parts.damages)
             if team.is_first and (done := len(parts.done())):
                 print(f"{job.program}: resuming: {done} of {parts.chunks} chunks are finished", file=sys.stderr)
-            translate = team.together("model", load)
+            translate = team.together(load)
         except (UserError, KeyboardInterrupt):
             if opened is not None and not opened.done():
                 _remove(job, opened)
@@ -74,7 +73,7 @@ def translate_in_parts(
         except Interrupted as interruption:
             if team.is_first:
                 by = f"process 0 of {team.size} " if team.size > 1 else ""
-                with suppress(OSError), telling():  # the terminal may be gone
+                with suppress(OSError), reporting():  # the terminal may be gone
                     print(f"{job.program}: {by}{interruption}; {_kept(parts)}", file=sys.stderr)
             return interruption.exit_code
         except _Changed as error:  # the user has to look at what is kept
@@ -97,7 +96,7 @@ def usual_chunk(lines: int, *, processes: int) -> int:
 
 def _work(
     job: Job,
-    team: Team,
+    team: Processes,
     parts: Parts,
     translate: Translate[Translated],
     write: Write[Translated],

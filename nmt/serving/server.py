@@ -15,8 +15,8 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 
+from nmt import signals
 from nmt.errors import UserError
-from nmt.jobs import stopping
 from nmt.serving.api import Service
 
 BACKLOG = 2048  # connections that wait to be accepted
@@ -80,7 +80,7 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, service: Service, program: str) -> None:
         super().__init__(config)
         self._service = service
-        self._leave = stopping.leaving(program)
+        self._leave = signals.leaving(program)
         self._program = program
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from nmt.errors import UserError
 from nmt.models.model_file import load_model
-from nmt.training.distributed import Processes
+from nmt.processes import Processes
 
 
 class WeightedMean:

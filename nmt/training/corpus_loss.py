@@ -17,7 +17,7 @@ from nmt.data.store import PairedIds
 from nmt.models.seq2seq import Seq2Seq
 from nmt.models.stepwise import LARGEST_AREA, stepwise_log_probability
 from nmt.ops.loss import perplexity
-from nmt.training.distributed import ALONE, Processes
+from nmt.processes import ALONE, Processes
 from nmt.training.divergence import Diverged
 from nmt.training.objective import batch_loss
 from nmt.training.samples import Sample

@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 from nmt.config.schema import Divergence, TrainingConfig
 from nmt.data.batch import Batch
 from nmt.errors import UserError, counted
-from nmt.training.distributed import ALONE, Processes
+from nmt.processes import ALONE, Processes
 from nmt.training.progress import Progress
 
 

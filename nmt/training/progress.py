@@ -12,7 +12,7 @@ from nmt.config.schema import EarlyStopping, Interval, TrainingConfig
 from nmt.data.batch import Batch
 from nmt.errors import UserError, counted
 from nmt.ops.loss import perplexity
-from nmt.training.distributed import Processes
+from nmt.processes import Processes
 from nmt.training.gradient_norms import Counts
 from nmt.training.optim import higher_is_better, improves, retains, watched_metric
 from nmt.training.update import UpdateResult

@@ -19,8 +19,8 @@ from nmt.files import linked_atomically, written_atomically
 from nmt.models.model_file import load_model
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.products import onednn_is_exact
+from nmt.processes import Processes
 from nmt.training.checkpoint import State, random_state, read_state, restore, seed_process, write_state
-from nmt.training.distributed import Processes
 from nmt.training.divergence import Diverged, not_finite
 from nmt.training.moving_average import MovingAverage
 from nmt.training.optim import Schedule

@@ -21,9 +21,9 @@ from nmt.data.planning import padding_share, plan_epoch
 from nmt.data.store import PairedIds
 from nmt.data.subwords import Vocabularies
 from nmt.errors import counted
-from nmt.jobs.stopping import Interrupted, StopRequest
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.computing import computing
+from nmt.signals import Interrupted, StopRequest
 from nmt.training.averaging import average_weights, whole_checkpoints, with_weights
 from nmt.training.corpus_loss import Validate, Validation
 from nmt.training.divergence import Diverged, beyond_start, bound, place

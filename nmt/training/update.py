@@ -18,7 +18,7 @@ from nmt.data.batch import Batch
 from nmt.models.seq2seq import Seq2Seq
 from nmt.ops.computing import Computing, computing, native_bfloat16
 from nmt.ops.memory import out_of_memory
-from nmt.training.distributed import ALONE, Processes
+from nmt.processes import ALONE, Processes
 from nmt.training.objective import BatchLoss, training_loss
 from nmt.training.optim import RATE_FACTOR
 

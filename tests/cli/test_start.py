@@ -21,7 +21,7 @@ from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scoring import score
 from nmt.decoding.shortlist import train_shortlist
 from nmt.evaluation import comparison, metrics
-from nmt.training.distributed import PATIENCE
+from nmt.processes import PATIENCE
 from tests.random_model import save_random_model, text
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt import signals
 from nmt.cli.common import run
-from nmt.jobs import stopping
 from tests.conftest import ROOT
 
 MODULES = {
@@ -108,7 +108,7 @@ def test_a_closed_terminal(tmp_path: Path) -> None:
 import os, signal
 from nmt.cli.common import run
 from nmt.cli.outputs import opened_for_writing
-from nmt.jobs.stopping import started
+from nmt.signals import started
 
 def body():
     with opened_for_writing({str(tmp_path / "out")!r}) as file:
@@ -141,14 +141,14 @@ def test_nothing_heavy_is_imported_before_signals_are_handled() -> None:
 def test_only_the_first_process_of_a_machine_tells(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stopping.forget()
+    signals.begin()
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setenv("LOCAL_RANK", "1")
-    assert stopping.tell("nmt-any", stopping.Stopped(signal.SIGTERM)) == 143
+    assert signals.report("nmt-any", signals.Stopped(signal.SIGTERM)) == 143
     assert capsys.readouterr().err == ""
     monkeypatch.setenv("LOCAL_RANK", "0")
-    assert stopping.tell("nmt-any", KeyboardInterrupt()) == 130
-    assert stopping.tell("nmt-any", KeyboardInterrupt()) == 130
+    assert signals.report("nmt-any", KeyboardInterrupt()) == 130
+    assert signals.report("nmt-any", KeyboardInterrupt()) == 130
     assert capsys.readouterr().err == "nmt-any: interrupted\n"
 
 
@@ -158,8 +158,8 @@ def test_only_the_first_process_of_a_machine_tells(
 def test_a_signal_while_python_calls_what_may_not_raise(raised: str, code: int, errors: str) -> None:
     """As a finalizer; there Python would show a traceback, and go on as if nothing had come."""
     program = f"""
-from nmt.jobs.stopping import Stopped, started
-from nmt.jobs.stopping import Interrupted
+from nmt.signals import Stopped, started
+from nmt.signals import Interrupted
 
 class Finalized:
     def __del__(self):

@@ -27,9 +27,9 @@ from nmt.config.schema import Config
 from nmt.data.subwords import Subwords
 from nmt.decoding.reading import Reader
 from nmt.errors import checked
-from nmt.jobs.team import Team
 from nmt.models.model_file import ModelFile, save_model
 from nmt.models.seq2seq import build_model
+from nmt.processes import Processes
 
 TEXT = ["A dog runs across the green field.", "Two men are reading.", "Is the boy playing with a ball?"]
 HOSTILE = (
@@ -433,7 +433,7 @@ def test_the_first_of_several_processes_warns_of_line_ends(capsys, model: Path, 
     given = ["--model", model, "--input", source, "--output", source.with_name("output.txt"), "--device", "cpu"]
     options = parser().parse_args([str(word) for word in given])
     for rank, told in ((0, 1), (1, 0)):
-        checked(read_request(options, Team(rank, 2)))
+        checked(read_request(options, Processes(rank, 2)))
         assert capsys.readouterr().err.count("1 carriage return inside of 1 line") == told
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from nmt.cli.common import TELLING
 from nmt.cli.parts_request import facts_of
@@ -22,12 +21,10 @@ from nmt.cli.translate import main
 from nmt.decoding import translator
 from nmt.decoding.reading import Reader
 from nmt.decoding.translator import Translator
-from nmt.errors import UserError
 from nmt.evaluation import alignment_plot
 from nmt.jobs.parts import PROCESSES, Parts
 from nmt.jobs.records import JOB, JOINED
 from nmt.jobs.resuming import Job, open_parts
-from nmt.jobs.team import Team
 from nmt.models.model_file import rebuild
 from nmt.models.seq2seq import Seq2Seq
 from tests.random_model import save_random_model, text
@@ -678,30 +675,6 @@ def test_every_option_decides_unless_it_is_known_not_to(tmp_path: Path) -> None:
     assert facts(new_flag=True) != plain
     assert facts(precision="float32") == plain != facts(precision="int8")
     assert facts(alignments="here") == facts(alignments="there") != plain
-
-
-def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen: list[torch.device] = []
-    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setenv("LOCAL_RANK", "1")
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
-    team, cuda = Team(5, 6), torch.device("cuda")
-    assert team.device(cuda) == torch.device("cuda", 1)
-    assert chosen == [torch.device("cuda", 1)]
-    assert team.device(torch.device("cpu")) == torch.device("cpu")
-    assert Team().device(cuda) == cuda
-    too_few = "^torchrun: 3 processes on a machine with 2 GPUs; give --device cpu, or fewer$"
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
-    with pytest.raises(UserError, match=too_few):
-        team.device(cuda)
-    monkeypatch.delenv("LOCAL_WORLD_SIZE")  # another launcher
-    monkeypatch.setenv("LOCAL_RANK", "2")
-    with pytest.raises(UserError, match=too_few):
-        team.device(cuda)
-    monkeypatch.delenv("LOCAL_RANK")
-    with pytest.raises(UserError, match=r"^LOCAL_RANK is not set: start the processes with torchrun"):
-        team.device(cuda)
 
 
 def test_processes_that_nobody_started(

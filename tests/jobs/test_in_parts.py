@@ -11,7 +11,7 @@ from nmt.errors import UserError
 from nmt.jobs.in_parts import translate_in_parts, usual_chunk
 from nmt.jobs.records import file_states
 from nmt.jobs.resuming import Job
-from nmt.jobs.team import Team
+from nmt.processes import Processes
 
 LINES = 7
 
@@ -32,7 +32,7 @@ def write(numbers: Iterable[int], files: Mapping[str, str], first: int) -> int:
 
 
 def run(job: Job, translate: Callable[[int, int], Iterable[int]]) -> int:
-    return translate_in_parts(job, Team(), load=lambda: translate, write=write)
+    return translate_in_parts(job, Processes(), load=lambda: translate, write=write)
 
 
 def test_a_job_writes_all_outputs_and_leaves_nothing_else(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_what_is_noted_with_the_chunks_is_told_once(tmp_path: Path) -> None:
 
     def noting(job: Job) -> int:
         note = lambda: 10 ** len(done)  # noqa: E731
-        return translate_in_parts(job, Team(), load=lambda: translate, write=write, note=note, tell=told.append)
+        return translate_in_parts(job, Processes(), load=lambda: translate, write=write, note=note, tell=told.append)
 
     assert noting(make_job(tmp_path)) == 143
     assert told == []

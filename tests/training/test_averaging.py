@@ -9,8 +9,8 @@ from nmt.config.schema import Config
 from nmt.errors import UserError
 from nmt.models.model_file import ModelFile, load_model, rebuild, save_model
 from nmt.models.seq2seq import build_model
+from nmt.processes import ALONE
 from nmt.training.averaging import WeightedMean, average_weights, whole_checkpoints, with_weights
-from nmt.training.distributed import ALONE
 
 EMBEDDING = "source_embedding.weight"
 

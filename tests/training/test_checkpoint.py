@@ -13,9 +13,9 @@ from torch import nn
 
 from nmt.config.schema import TrainingConfig
 from nmt.errors import DamagedFile, UserError
+from nmt.processes import ALONE
 from nmt.tensor_file import read_tensors
 from nmt.training.checkpoint import KIND, random_state, read_state, restore, seed_process, write_state
-from nmt.training.distributed import ALONE
 from nmt.training.optim import build_optimizer, build_schedule
 from nmt.training.progress import Progress, Scored
 from tests.hostile_files import rewrite

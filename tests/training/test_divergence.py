@@ -8,7 +8,7 @@ import torch
 
 from nmt.config.schema import Divergence, TrainingConfig
 from nmt.data.batch import make_batch
-from nmt.training.distributed import Processes
+from nmt.processes import Processes
 from nmt.training.divergence import beyond_start, bound, not_finite, place
 from nmt.training.optim import Adam
 from nmt.training.progress import Progress, Scored

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nmt.config.schema import TrainingConfig
-from nmt.training.distributed import ALONE, Processes
+from nmt.processes import ALONE, Processes
 from nmt.training.optim import build_schedule
 from nmt.training.progress import Progress, Scored, Window
 from nmt.training.update import UpdateResult

@@ -14,9 +14,9 @@ from nmt.config import Config
 from nmt.config.allowed import stand_in, whole_schema
 from nmt.config.schema import MovingAverageConfig, PlateauSchedule
 from nmt.errors import DamagedFile, UserError
+from nmt.processes import ALONE, Processes
 from nmt.tensor_file import write_tensors
 from nmt.training.checkpoint import read_state, seed_process
-from nmt.training.distributed import ALONE, Processes
 from nmt.training.divergence import Diverged
 from nmt.training.optim import SGD, build_schedule
 from nmt.training.progress import Progress, Scored, Window

@@ -1,7 +1,9 @@
-"""Ctrl-C, SIGTERM and a closed terminal: whenever they come, a command ends with one line and the signal's exit code.
+"""Ctrl-C, SIGTERM, and a closed terminal: whenever they come, a command ends with one line and the signal's exit code.
 
-After the first signal a command cleans up, if it has anything to clean up; the next one ends the process at once, so
-that no signal can interrupt the handling of another. A job that has something to save asks a StopRequest now and then.
+The first signal raises Stopped, a KeyboardInterrupt, so that open files are closed; the next one ends the process at
+once. Before a command has begun, the first one does. A training, which has to save something first, asks a StopRequest
+between updates. Signals that the process ignores, as nohup asks, stay ignored.
+
 Nothing heavy is imported here, since signals have to be handled during the other imports, which take seconds.
 """
 
@@ -20,7 +22,9 @@ Handler = Callable[[int, FrameType | None], None]
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal has arrived."""
+    """A signal ends the command. Whoever has saved something on the way out says so in `saved`."""
+
+    saved = ""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -28,7 +32,7 @@ class Stopped(KeyboardInterrupt):
 
 
 class Interrupted(BaseException):
-    """A job was asked to stop, and its state is saved. No Exception, so that no library catches it."""
+    """A training was asked to stop, and its state is saved. Subclasses BaseException so libraries don't swallow it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}")
@@ -89,34 +93,34 @@ class StopRequest:
             former(number, frame)
 
 
-class _Told:
-    """Whether the user was told why the command ends, and whether the process is already ending."""
+class _Ending:
+    """Whether the user was told why the command ends, and whether the process is already leaving."""
 
-    yet = leaving = False
+    reported = leaving = False
 
 
-def forget() -> None:
-    """Begin a command, about which nothing was told yet."""
-    _Told.yet = False
+def begin() -> None:
+    """Begin a command, about whose end nothing was reported yet."""
+    _Ending.reported = False
 
 
 @contextmanager
-def telling() -> Iterator[None]:
-    """Tell the user in the block why the command ends: no signal interrupts it, or tells more afterwards."""
+def reporting() -> Iterator[None]:
+    """Tell the user in the block why the command ends: no signal interrupts it, or reports more afterwards."""
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, WORDS)
     try:
-        _Told.yet = True
+        _Ending.reported = True
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
-def tell(program: str, stop: BaseException) -> int:
-    """Say that a signal ends the command, unless that was said already; returns the exit code."""
-    number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
-    if not _Told.yet and is_heard():
-        with telling(), suppress(OSError):  # a closed terminal
-            print(_line(program, number), file=sys.stderr)
+def report(program: str, stop: KeyboardInterrupt) -> int:
+    """Say that a signal ends the command, unless that was reported already; returns the exit code."""
+    number, saved = (stop.number, stop.saved) if isinstance(stop, Stopped) else (signal.SIGINT, "")
+    if not _Ending.reported and reports():
+        with reporting(), suppress(OSError):  # a closed terminal
+            print(_line(program, number) + (saved and f"; {saved}"), file=sys.stderr)
     return 128 + number
 
 
@@ -125,29 +129,13 @@ def leaving(program: str) -> Handler:
 
     def handle(number: int, frame: FrameType | None) -> None:
         del frame
-        if _Told.leaving:
+        if _Ending.leaving:
             return  # the interrupted handler goes on
-        _Told.leaving = True
-        if not _Told.yet and is_heard():
+        _Ending.leaving = True
+        if not _Ending.reported and reports():
             with suppress(OSError, ValueError, AttributeError):  # no print: it may have been interrupted
                 os.write(sys.__stderr__.fileno(), f"{_line(program, number)}\n".encode())  # type: ignore[union-attr]
         os._exit(128 + number)
-
-    return handle
-
-
-def raising(program: str) -> Handler:
-    """A handler that raises Stopped, so that open files are closed; the next signal ends the process at once.
-
-    So does the first one if the user was told already that the command ends: nothing important is left to close.
-    """
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        leave = leaving(program)
-        if _Told.yet:
-            leave(number, frame)
-        _install(leave)
-        raise Stopped(number)
 
     return handle
 
@@ -163,6 +151,24 @@ def handled(handler: Handler) -> Iterator[None]:
             signal.signal(number, before)
 
 
+@contextmanager
+def raised(program: str) -> Iterator[None]:
+    """In the block the first signal raises Stopped, and the next one ends the process at once.
+
+    So does the first one if the end of the command was reported already: nothing important is left to close.
+    """
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        leave = leaving(program)
+        if _Ending.reported:
+            leave(number, frame)
+        _install(leave)
+        raise Stopped(number)
+
+    with handled(handle):
+        yield
+
+
 def started(program: str, load: Callable[[], Callable[[], int]]) -> int:
     """Run the command that `load` imports and return its exit code; an unhandled signal ends the process at once.
 
@@ -174,12 +180,18 @@ def started(program: str, load: Callable[[], Callable[[], int]]) -> int:
         code = load()()
     finally:
         _install(signal.SIG_IGN)  # all is done; Python's shutdown takes a moment
-    if _Told.yet:
+    if _Ending.reported:
         for stream in filter(None, (sys.stdout, sys.stderr)):
             with suppress(OSError, ValueError):
                 stream.flush()
         os._exit(code)
     return code
+
+
+def reports() -> bool:
+    """Whether this process says what all would say: of several on a machine, only the first does."""
+    rank = os.environ.get("LOCAL_RANK", os.environ.get("RANK", "0"))
+    return os.environ.get("WORLD_SIZE", "1") == "1" or rank == "0"
 
 
 def _unraisable(program: str) -> Callable[["sys.UnraisableHookArgs"], None]:
@@ -213,9 +225,3 @@ def _install(handler: "Handler | signal.Handlers") -> dict[int, "Handler | int |
 def _line(program: str, number: int) -> str:
     begin = "\n" if sys.__stderr__ is not None and not sys.__stderr__.closed and sys.__stderr__.isatty() else ""
     return f"{begin}{program}: {WORDS[signal.Signals(number)]}"  # on a terminal below ^C or a progress bar
-
-
-def is_heard() -> bool:
-    """Whether this process tells the user what all would tell: of several on a machine, only the first does."""
-    rank = os.environ.get("LOCAL_RANK", os.environ.get("RANK", "0"))
-    return os.environ.get("WORLD_SIZE", "1") == "1" or rank == "0"
