@@ -30,10 +30,9 @@ LARGEST_TEXT = 1 << 26  # bytes of a document, which is read at once
 
 GZIP_MAGIC = b"\x1f\x8b"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_NUL = 4  # of so many bytes, more than one is 0: in UTF-16, every second one of Latin letters
 _HIGHEST = 8  # of the larger bytes in UTF-16 of Latin, Greek, Cyrillic, Hebrew, Arabic: no text has such characters
 _FEWEST, _LOOKED_AT = 4, 1000  # characters and bytes at the beginning of a text, to tell UTF-16
-_RETURNS = "if they are line ends, as on old Macs, tr '\\r' '\\n' < FILE > NEW converts them"
+_RETURNS = "carriage returns, the line ends of old Macs, are converted by tr '\\r' '\\n' < FILE > NEW"
 _MOST_MESSAGES = 100  # a file of another kind has a mistake in every line
 _EXCERPT = 40  # characters
 _CHUNK = 1 << 20  # bytes read at once when not reading by lines
@@ -62,11 +61,10 @@ def lines_of(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
     Raises:
         UserError: a line is too long or not valid UTF-8, or the first looks like UTF-16; messages call it `name`.
     """
-    plain = True  # only ASCII so far
     beginning = b""
     for number, line in enumerate(stream, start=1):
         if len(line) > LONGEST_LINE and len(line.removesuffix(b"\n")) > LONGEST_LINE:
-            raise UserError(_too_long(name, number, line))
+            raise UserError(_too_long(name, number))
         if len(beginning) < _LOOKED_AT:
             beginning += line[:_LOOKED_AT]
             _check_utf16(name, beginning)
@@ -75,8 +73,7 @@ def lines_of(stream: Iterable[bytes], *, name: str) -> Iterator[str]:
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise UserError(_invalid_utf8(name, number, line, error, plain=plain)) from None
-        plain = plain and text.isascii()
+            raise UserError(_invalid_utf8(name, number, line, error.start)) from None
         yield text.removesuffix("\n").removesuffix("\r")
 
 
@@ -101,9 +98,7 @@ def text_of(stream: IO[bytes], *, name: str) -> str:
     except UnicodeDecodeError as error:
         number = content.count(b"\n", 0, error.start) + 1
         start = content.rfind(b"\n", 0, error.start) + 1
-        within = UnicodeDecodeError("utf-8", content[start:], error.start - start, error.end - start, error.reason)
-        plain = content[:start].isascii()
-        raise UserError(_invalid_utf8(name, number, content[start:], within, plain=plain)) from None
+        raise UserError(_invalid_utf8(name, number, content[start:], error.start - start)) from None
 
 
 def read_pairs(
@@ -245,7 +240,7 @@ def _count_lines(path: Path, expected: str | None) -> int:
                     _check_utf16(str(path), chunk)
                 decoder.decode(chunk)
                 if begun + (len(chunk) if first < 0 else first) > LONGEST_LINE:
-                    raise UserError(_too_long(str(path), lines + 1, chunk))
+                    raise UserError(_too_long(str(path), lines + 1))
                 lines += chunk.count(b"\n")
                 begun = begun + len(chunk) if first < 0 else len(chunk) - chunk.rfind(b"\n") - 1
             decoder.decode(b"", final=True)
@@ -254,67 +249,32 @@ def _count_lines(path: Path, expected: str | None) -> int:
     return lines + (begun > 0)
 
 
-def _too_long(name: str, number: int, part: bytes) -> str:
-    """The message about a line that is too long, of which this is a `part`."""
-    hint = f"; {_RETURNS}" if _has_old_ends(part) else ""
+def _too_long(name: str, number: int) -> str:
     return (
         f"{name}, line {number}: has more than {LONGEST_LINE:,} bytes, the most that a line may have; give text with "
-        f"one sentence per line{hint}"
+        f"one sentence per line; {_RETURNS}"
     )
 
 
-def _invalid_utf8(name: str, number: int, line: bytes, error: UnicodeDecodeError, *, plain: bool) -> str:
-    """The message about a line that is not UTF-8, with a way out; `plain`: the lines before it are all ASCII."""
-    column = len(line[: error.start].decode("utf-8")) + 1
-    message = f"{name}, line {number}: not valid UTF-8 (byte 0x{line[error.start]:02x} at column {column})"
-    if number == 1 and line.startswith(_UTF16_MARKS):
-        return f"{message}; the file looks like UTF-16, which is converted by {_iconv('UTF-16')}"
-    if line.count(0) > len(line) // _NUL:  # of Latin letters, the first or the second byte
-        first, second = line[::2].count(0), line[1::2].count(0)  # the larger bytes are those that are mostly 0
-        hint = _iconv(f"UTF-16{'BE' if number == 1 and first > second else 'LE'}")
-        if number > 1 or first == second:  # other lines look alike in both orders
-            hint += " or with UTF-16BE, whichever gives words"
-        return f"{message}; the file looks like UTF-16, which is converted by {hint}"
-    if plain and _is_windows(line, error):
-        return (
-            f"{message}; if it is Windows-1252, as old Western European text is, {_iconv('WINDOWS-1252')} converts it"
-        )
-    return message
+def _invalid_utf8(name: str, number: int, line: bytes, at: int) -> str:
+    """The message about a line that is not UTF-8 from the byte `at` on, with the most frequent way out."""
+    column = len(line[:at].decode("utf-8")) + 1
+    return (
+        f"{name}, line {number}: not valid UTF-8 (byte 0x{line[at]:02x} at column {column}); if it is Windows-1252, as "
+        "old Western European text is, iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW converts it"
+    )
 
 
 def _check_utf16(name: str, beginning: bytes) -> None:
-    """Raise UserError if a text that begins so is UTF-16 without a mark, which may be valid UTF-8, too."""
-    if beginning.startswith((*_UTF16_MARKS, codecs.BOM_UTF8)):
-        return
-    first, second = (_is_high(beginning[start:_LOOKED_AT:2]) for start in (0, 1))
-    if first != second:
-        raise UserError(
-            f"{name}, line 1: every second byte is {_HIGHEST} or less; the file looks like UTF-16, which is converted "
-            f"by {_iconv('UTF-16BE' if first else 'UTF-16LE')}"
-        )
-
-
-def _is_high(half: bytes) -> bool:
-    """Whether every second byte of a text may be the larger one of a character of UTF-16."""
-    return len(half) >= _FEWEST and sum(byte <= _HIGHEST for byte in half) > 0.9 * len(half)
-
-
-def _is_windows(line: bytes, error: UnicodeDecodeError) -> bool:
-    """Whether a line may be Windows-1252; not if it has other characters in UTF-8, or was cut off inside of one, or if
-    most of its letters are none of ASCII, as in other languages."""
-    if error.reason == "unexpected end of data" or not line.decode("utf-8", "ignore").isascii():
-        return False
-    if sum(byte >= 0x80 for byte in line) > sum(byte < 0x80 and chr(byte).isalpha() for byte in line):
-        return False
-    try:
-        line.decode("cp1252")
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _iconv(encoding: str) -> str:
-    return f"iconv -f {encoding} -t UTF-8 FILE > NEW"
+    """Raise UserError if a text that begins so is UTF-16, which may be valid UTF-8, too."""
+    encoding = "UTF-16"
+    if not beginning.startswith(_UTF16_MARKS):
+        halves = [beginning[start:_LOOKED_AT:2] for start in (0, 1)]
+        small = [sum(byte <= _HIGHEST for byte in half) > 0.9 * len(half) for half in halves]
+        if len(halves[1]) < _FEWEST or small[0] == small[1] or beginning.startswith(codecs.BOM_UTF8):
+            return
+        encoding = "UTF-16BE" if small[0] else "UTF-16LE"
+    raise UserError(f"{name}: looks like UTF-16, which iconv -f {encoding} -t UTF-8 FILE > NEW converts")
 
 
 def returns_inside(line: str) -> int:
@@ -332,23 +292,11 @@ def old_line_ends(name: str, returns: int, *, lines: int) -> str | None:
     )
 
 
-def _has_old_ends(part: bytes) -> bool:
-    """Whether a part of a text has no fewer carriage returns without a line feed than line feeds."""
-    feeds, alone = part.count(b"\n"), part.count(b"\r") - part.count(b"\r\n")
-    return 0 < alone >= feeds
-
-
 def _unequal(source: Path, source_count: int, target: Path, target_count: int) -> str:
-    message = (
-        f"{source} has {counted(source_count, 'line')}, but {target} has {target_count:,}; "
-        "line i of one file must be the translation of line i of the other"
+    return (
+        f"{source} has {counted(source_count, 'line')}, but {target} has {target_count:,}; line i of one file must be "
+        f"the translation of line i of the other, and a line ends at a line feed; {_RETURNS}"
     )
-    for path in (source, target):
-        if path.is_file():  # a pipe cannot be read again
-            with _opened(path, None) as file:
-                if _has_old_ends(file.read(_CHUNK)):
-                    message += f"; {path} has carriage returns inside of lines: {_RETURNS}"
-    return message
 
 
 def _unreadable(path: Path, error: OSError) -> str:

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -24,9 +25,6 @@ from nmt.data.corpus import (
 )
 from nmt.errors import UserError, counted
 
-WINDOWS = (
-    "; if it is Windows-1252, as old Western European text is, iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW converts it"
-)
 STRANGE = [
     "a\u2028b",
     "nul\x00nul",
@@ -50,33 +48,20 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_only_the_newline_byte_ends_a_line(folder: Path) -> None:
-    file = write(folder / "text", "\n".join(STRANGE) + "\n")
-    assert list(read_lines(file)) == STRANGE
-    assert check_corpora([(file, file)]) == [len(STRANGE)]
-
-
-def test_a_last_line_without_its_end_counts(folder: Path) -> None:
-    file = write(folder / "text", "one\ntwo")
-    assert list(read_lines(file)) == ["one", "two"]
-    assert check_corpora([(file, file)]) == [2]
-
-
-def test_windows_line_ends_and_the_byte_order_mark_are_dropped_once(folder: Path) -> None:
-    file = write(folder / "text", b"\xef\xbb\xbfone\r\ntwo\r\r\n\r\n")
-    assert list(read_lines(file)) == ["one", "two\r", ""]
-
-
-def test_gzip_is_told_by_the_content_not_by_the_name(folder: Path) -> None:
-    packed = write(folder / "packed.txt", gzip.compress(b"one\n") + gzip.compress(b"two\n"))  # two members, as `cat`
-    plain = write(folder / "plain.gz", "one\ntwo\n")
-    assert list(read_lines(packed)) == list(read_lines(plain)) == ["one", "two"]
-    assert check_corpora([(packed, plain)]) == [2]
-
-
-def test_a_line_of_many_words_stays_one_line(folder: Path) -> None:
-    words = "word " * 10_000
-    assert list(read_lines(write(folder / "text", f"{words}\nnext\n"))) == [words, "next"]
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        ("\n".join(STRANGE) + "\n", STRANGE),  # only the newline byte ends a line
+        ("one\ntwo", ["one", "two"]),
+        (b"\xef\xbb\xbfone\r\ntwo\r\r\n\r\n", ["one", "two\r", ""]),  # without the byte order mark
+        (gzip.compress(b"one\n") + gzip.compress(b"two\n"), ["one", "two"]),  # told by the content, not by the name
+        ("word " * 10_000 + "\nnext\n", ["word " * 10_000, "next"]),
+    ],
+)
+def test_which_bytes_make_a_line(folder: Path, content: bytes | str, lines: list[str]) -> None:
+    file = write(folder / "text", content)
+    assert list(read_lines(file)) == lines
+    assert check_corpora([(file, file)]) == [len(lines)]
 
 
 def test_a_pipe_can_be_read(folder: Path) -> None:
@@ -98,23 +83,22 @@ def test_reading_streams(folder: Path) -> None:
 def test_invalid_utf8_names_line_byte_and_column(folder: Path, packed: bool) -> None:
     content = "gut\nschön\n".encode() + b"sch\xf6n\nend\n"
     file = write(folder / "latin1", gzip.compress(content) if packed else content)
-    expected = f"{file}, line 3: not valid UTF-8 (byte 0xf6 at column 4)"
-    for read in (lambda: list(read_lines(file)), lambda: check_corpora([(file, file)])):
-        with pytest.raises(UserError) as error:
-            read()
-        assert error.value.messages == (expected,)
+    message = refusal(file)
+    assert message.startswith(f"{file}, line 3: not valid UTF-8 (byte 0xf6 at column 4); if it is Windows-1252, ")
 
 
-def test_the_column_counts_characters(folder: Path) -> None:
-    file = write(folder / "text", "äöü".encode() + b"\x80\n")
-    with pytest.raises(UserError, match=r"line 1: .*byte 0x80 at column 4"):
-        list(read_lines(file))
-
-
-def test_utf8_cut_off_at_the_end_of_the_file_is_found(folder: Path) -> None:
-    file = write(folder / "text", b"one\ntwo \xc3")
-    with pytest.raises(UserError, match=r"line 2: not valid UTF-8 \(byte 0xc3 at column 5\)"):
-        check_corpora([(file, file)])
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        ("äöü".encode() + b"\x80\n", "line 1: not valid UTF-8 (byte 0x80 at column 4)"),
+        (b"one\ntwo \xc3", "line 2: not valid UTF-8 (byte 0xc3 at column 5)"),  # cut off at the end of the file
+    ],
+)
+def test_the_column_counts_characters(folder: Path, content: bytes, place: str) -> None:
+    file = write(folder / "text", content)
+    assert refusal(file).startswith(f"{file}, {place}")
+    with pytest.raises(UserError, match=re.escape(place)):
+        read_text(file)
 
 
 def refusal(path: Path) -> str:
@@ -128,44 +112,17 @@ def refusal(path: Path) -> str:
     return message
 
 
-@pytest.mark.parametrize("text", ["zwölf\neins\n", "“zwölf”\n", "Āzwölf\n", "on\nzwölf\n"])
-@pytest.mark.parametrize("encoding", ["UTF-16", "UTF-16LE", "UTF-16BE"])
-def test_utf16_is_named(folder: Path, encoding: str, text: str) -> None:
-    file = write(folder / "text", text.encode(encoding))
-    assert refusal(file).endswith(
-        f"; the file looks like UTF-16, which is converted by iconv -f {encoding} -t UTF-8 FILE > NEW"
-    )
-
-
-@pytest.mark.parametrize("encoding", ["UTF-16LE", "UTF-16BE"])
-def test_utf16_behind_utf8_is_named(folder: Path, encoding: str) -> None:
-    """There the line before ends in the middle of a character, or not."""
-    file = write(folder / "text", b"one\n" * 300 + "zwölf\n".encode(encoding))
-    assert refusal(file).endswith(
-        "; the file looks like UTF-16, which is converted by iconv -f UTF-16LE -t UTF-8 FILE > NEW or with UTF-16BE, "
-        "whichever gives words"
-    )
-
-
 @pytest.mark.parametrize(
     "text",
-    [
-        "two dogs\nrun\n",
-        "Привет мир\nпривет\n",
-        "שלום עולם\n",
-        "He said “no” to them all.\r\nyes",
-        "\n\nHi!\nA dog.\n",
-        "1\n00:00:01,000 -->\n",
-    ],
+    ["zwölf\neins\n", "two dogs\nrun\n", "Привет мир\nпривет\n", "שלום עולם\n", "\n\nHi!\nA dog.\n"],
 )
-@pytest.mark.parametrize("encoding", ["UTF-16LE", "UTF-16BE"])
-def test_utf16_that_is_valid_utf8_is_named(folder: Path, encoding: str, text: str) -> None:
+@pytest.mark.parametrize("encoding", ["UTF-16", "UTF-16LE", "UTF-16BE"])
+def test_utf16_is_named(folder: Path, encoding: str, text: str) -> None:
+    """Much of it is valid UTF-8, too."""
     file = write(folder / "text", text.encode(encoding))
-    assert refusal(file) == (
-        f"{file}, line 1: every second byte is 8 or less; the file looks like UTF-16, which is converted by "
-        f"iconv -f {encoding} -t UTF-8 FILE > NEW"
-    )
-    with pytest.raises(UserError, match="looks like UTF-16"):
+    message = f"{file}: looks like UTF-16, which iconv -f {encoding} -t UTF-8 FILE > NEW converts"
+    assert refusal(file) == message
+    with pytest.raises(UserError, match=re.escape(message)):
         read_text(file)
 
 
@@ -179,47 +136,6 @@ def test_what_is_no_utf16(folder: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "is_windows"),
-    [
-        (b"one\nsch\xf6n\nsch\xf6n\n", True),
-        (b"one\n\x93two\x94\n", True),
-        (b"one\ntwo \x81\xe9\n", False),  # 0x81 is none of its characters
-        ("gut\nschön\n".encode() + b"sch\xf6n\n", False),  # other lines are UTF-8
-        ("schön ".encode() + b"sch\xf6n\n", False),
-        ("one\nschön".encode()[:-2], False),  # cut off inside of a character
-        ("Я и ты в 2016 г. и он , а мы 5 x".encode("koi8-r"), False),
-        ("ο Νίκος 12 3 abc".encode("cp1253"), False),
-        ("Python 3 入門, 第二版".encode("euc-jp"), False),
-        ("à É".encode("cp1252"), False),  # of letters as few as that nobody can tell
-        ("où? à Évry".encode("cp1252"), True),
-    ],
-)
-def test_windows_1252_is_suspected_where_it_may_be(folder: Path, content: bytes, is_windows: bool) -> None:
-    assert refusal(write(folder / "text", content)).endswith(WINDOWS) == is_windows
-    with pytest.raises(UserError) as error:
-        read_text(folder / "text")
-    assert str(error.value).endswith(WINDOWS) == is_windows
-
-
-RETURNS = "if they are line ends, as on old Macs, tr '\\r' '\\n' < FILE > NEW converts them"
-
-
-def test_unequal_files_of_which_one_has_old_line_ends(folder: Path) -> None:
-    source, target = write(folder / "source", "a\rb\rc\r"), write(folder / "target", "a\r\nb\r\nc\r\n")
-    for read in (lambda: check_corpora([(source, target)]), lambda: list(read_pairs(source, target))):
-        with pytest.raises(UserError) as error:
-            read()
-        assert str(error.value) == (
-            f"{source} has 1 line, but {target} has 3; line i of one file must be the translation of line i of the "
-            f"other; {source} has carriage returns inside of lines: {RETURNS}"
-        )
-
-
-def test_a_line_too_long_with_old_line_ends(folder: Path) -> None:
-    assert refusal(write(folder / "text", "some words\r" * 400_000)).endswith(f"per line; {RETURNS}")
-
-
-@pytest.mark.parametrize(
     ("text", "returns"), [("a\rb\rc\r", 2), ("a\r\rb\n", 2), ("a\rb\rc\nd\n", 2), ("a\rb\nc\n", 1), ("a\r\r\nb\r\n", 0)]
 )
 def test_carriage_returns_that_seem_to_be_line_ends(folder: Path, text: str, returns: int) -> None:
@@ -229,9 +145,9 @@ def test_carriage_returns_that_seem_to_be_line_ends(folder: Path, text: str, ret
     if returns < len(lines):
         assert said is None
     else:
-        inside = counted(len(lines), "line")
-        assert (
-            said == f"text: has 2 carriage returns inside of {inside}, and a line ends at a line feed alone; {RETURNS}"
+        assert said is not None
+        assert said.startswith(
+            f"text: has 2 carriage returns inside of {counted(len(lines), 'line')}, and a line ends "
         )
 
 
@@ -273,13 +189,14 @@ def test_every_problem_of_every_file_is_reported_at_once(folder: Path) -> None:
     missing = folder / "missing"
     with pytest.raises(UserError) as error:
         check_corpora([(good, missing), (folder / "sub", empty), (latin1, good), (good, short), (good, missing)])
-    assert list(error.value.messages) == [
+    expected = [
         f"{missing}: no such file",
         f"{folder / 'sub'}: is a folder, not a file",
         f"{empty}: the file is empty; a corpus needs at least one line",
-        f"{latin1}, line 1: not valid UTF-8 (byte 0xe9 at column 1){WINDOWS}",
+        f"{latin1}, line 1: not valid UTF-8 (byte 0xe9 at column 1)",
         f"{good} has 2 lines, but {short} has 1; line i of one file must be the translation of line i of the other",
     ]
+    assert [message[: len(start)] for message, start in zip(error.value.messages, expected, strict=True)] == expected
 
 
 def test_an_empty_gzip_file_is_empty(folder: Path) -> None:
@@ -333,16 +250,9 @@ def test_a_line_has_so_many_bytes_and_no_more(folder: Path, read: Callable[[Path
     longer = write(folder / "longer", b"one\n" + b"a" * (LONGEST_LINE + 1) + end)
     with pytest.raises(UserError) as error:
         read(longer)
-    assert str(error.value) == (
-        f"{longer}, line 2: has more than 4,194,304 bytes, the most that a line may have; give text with one sentence "
-        "per line"
+    assert str(error.value).startswith(
+        f"{longer}, line 2: has more than 4,194,304 bytes, the most that a line may have"
     )
-
-
-def test_a_million_characters_of_any_kind_are_a_line(folder: Path) -> None:
-    file = write(folder / "text", "😀" * 1_000_000)
-    assert check_corpora([(file, file)]) == [1]
-    assert [len(line) for line in read_lines(file)] == [1_000_000]
 
 
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
