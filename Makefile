@@ -85,7 +85,7 @@ mutants: $(READY) ## Make small mistakes in the core of the program for an hour,
 soak: $(READY) ## Train and translate (a pipe and a file) for half an hour: memory and speed must not drift
 	$(BIN)/python benchmarks/soak.py --minutes 30
 
-table: $(READY) ## Train every row of the attention table for hours and write docs/attention_table.md; resumes where it stopped
+table: $(READY) ## Train every row of the attention table for hours and write research/attention_table.md; resumes where it stopped
 	$(BIN)/python -m benchmarks.attention_table
 
 data: $(READY) ## Download Multi30k English-German, raw and tokenized, into data/multi30k

@@ -1,4 +1,4 @@
-"""docs/attention_table.md from the results so far: the table, BLEU by length, and the published order next to ours.
+"""research/attention_table.md from the results so far: the table, BLEU by length, and the published order next to ours.
 
 Pure text: it knows results, not folders. A row is shown once both of its tasks are done with at least one seed; missing
 rows are listed.
@@ -174,7 +174,7 @@ def _main_table(scored: Mapping[str, Scored]) -> str:
     spread = " With several seeds: mean ± standard deviation." if several else " One seed per row."
     signatures = {result.signature for row in scored.values() for result in (*row.multi30k, *row.synthetic)}
     notes = f"""Minutes (with validation) and target tokens per second are those of training on Multi30k, whatever else
-the machine was doing. For careful measurements of speed, see [performance.md](performance.md).{spread}
+the machine was doing. For careful measurements of speed, see [performance.md](../docs/performance.md).{spread}
 {_input_feeding(scored)}
 BLEU: {" · ".join(f"`{signature}`" for signature in sorted(signatures))}.
 Multi30k was trained on: {_where(result for row in scored.values() for result in row.multi30k)}.

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Train every attention by one recipe, and write docs/attention_table.md: Luong et al.'s Table 4 with more rows.
+"""Train every attention by one recipe, and write research/attention_table.md: Luong et al.'s Table 4 with more rows.
 
     make data
     python -m benchmarks.attention_table --threads 1
 
 takes hours. It can be stopped at any time and continues where it was when started again; finished rows are not repeated
 unless the recipe, the corpora or the row has changed. Each row is trained by nmt-train and scored by nmt-eval, once on
-Multi30k (configs/attention_table.yaml) and once on the synthetic corpus (configs/attention_synthetic.yaml), where its
-alignments are compared with the gold ones. --recipe long trains twice as long and some rows with three seeds, and has a
-report of its own. --compare tests finished rows against one another.
+Multi30k (attention_table.yaml in configs/research) and once on the synthetic corpus (attention_synthetic.yaml), where
+its alignments are compared with the gold ones. --recipe long trains twice as long and some rows with three seeds, and
+has a report of its own. --compare tests finished rows against one another.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--results", type=Path, help="folder of their results, under version control (default: the recipe's)"
     )
-    parser.add_argument("--document", type=Path, metavar="FILE", help="the report (default: the recipe's, in docs)")
+    parser.add_argument("--document", type=Path, metavar="FILE", help="the report (default: the recipe's, in research)")
     return parser
 
 
@@ -88,7 +88,7 @@ def _body(options: argparse.Namespace) -> int:
         raise UserError(*problems)
     rows, runs = chosen(options.rows), options.runs.resolve()
     results = (options.results or RESULTS.with_name(RESULTS.name + recipe.suffix)).resolve()
-    document = options.document or ROOT / "docs" / f"attention_table{recipe.suffix}.md"
+    document = options.document or ROOT / "research" / f"attention_table{recipe.suffix}.md"
     make_synthetic_corpus(recipe.synthetic)
     if options.compare is not None:
         print_differences(recipe.multi30k, finished(kept(recipe, runs, results)), options.compare)

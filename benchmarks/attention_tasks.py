@@ -68,13 +68,13 @@ class Task(NamedTuple):
 _MULTI30K, _SYNTHETIC = ROOT / "data" / "multi30k" / "tok", ROOT / "data" / "synthetic"
 MULTI30K = Task(
     "multi30k",
-    ROOT / "configs" / "attention_table.yaml",
+    ROOT / "configs" / "research" / "attention_table.yaml",
     _MULTI30K / "test_2016_flickr.lc.norm.tok.en",
     _MULTI30K / "test_2016_flickr.lc.norm.tok.de",
 )
 SYNTHETIC = Task(
     "synthetic",
-    ROOT / "configs" / "attention_synthetic.yaml",
+    ROOT / "configs" / "research" / "attention_synthetic.yaml",
     _SYNTHETIC / "test.en",
     _SYNTHETIC / "test.de",
     _SYNTHETIC / "test.align",

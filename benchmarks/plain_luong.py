@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Luong's decoder again, without the toolkit, trained by the recipe of configs/attention_synthetic.yaml.
+"""Luong's decoder again, without the toolkit, trained by the recipe of configs/research/attention_synthetic.yaml.
 
     python scripts/make_synthetic_corpus.py --output data/synthetic
     python benchmarks/plain_luong.py --score general
     python benchmarks/plain_luong.py --score dot --no-input-feeding --range 0.2
 
-If a model in docs/attention_table.md learns worse than expected, is it the model or our code? This is a second opinion
-on training: layers, loss, gradients and optimizer are PyTorch's, batches and subwords are made here, and nothing is
+If a model in research/attention_table.md learns worse than expected, is it the model or our code? This is a second
+opinion on training: layers, loss, gradients and optimizer are PyTorch's, batches and subwords are made here, and nothing is
 imported from nmt. It knows the global scope with dot and general. It uses every pair, as all of the synthetic corpus
 are shorter than the recipe's max_length.
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Where local-p looks: its predicted positions p_t over training, next to its attention and to gold alignments.
 
-    nmt-train --config configs/attention_synthetic.yaml --output runs/local-p --set model.attention.scope=local-p \\
+    nmt-train --config configs/research/attention_synthetic.yaml --output runs/local-p \\
+        --set model.attention.scope=local-p \\
         --set model.attention.score=general --set model.attention.position_logit=unscaled \\
         --set model.decoder.type=luong --set 'training.validate_every=47 updates' --set training.keep_last=40
     python -m benchmarks.predicted_positions general=runs/local-p --source data/synthetic/valid.en \\

@@ -34,7 +34,7 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.linkcode"]
 
 # The source is the whole repository, so that links between documents are what they are on GitHub.
 root_doc = "README"
-include_patterns = ["*.md", "data/README.md", "docs/*.md", "docs/api/*.rst", "notebooks/*"]
+include_patterns = ["*.md", "data/README.md", "research/*.md", "docs/*.md", "docs/api/*.rst", "notebooks/*"]
 exclude_patterns = ["**/.*", ".venv", "build", "runs", "data/*/**", "nmt", "tests", "notebooks/runs"]
 CHAPTERS = {
     "Learn": [
@@ -57,9 +57,10 @@ CHAPTERS = {
     ],
     "Look up": ["docs/configuration", "docs/api/index", "data/README", "CHANGELOG"],
     "Results": [
-        "docs/results",
-        "docs/attention_table",
-        "docs/attention_table_long",
+        "research/README",
+        "research/results",
+        "research/attention_table",
+        "research/attention_table_long",
         "docs/performance",
         "docs/reliability",
         "docs/security",

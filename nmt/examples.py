@@ -12,9 +12,11 @@ _FOLDERS = (_PACKAGE / "configs", _PACKAGE.parent / "configs")  # installed; in 
 
 
 def examples() -> dict[str, Path]:
-    """The files of the examples by name, in the order of names; none if they were not installed."""
+    """The files of the examples by name: the starters, then those of research/; none if they were not installed."""
     folder = next((folder for folder in _FOLDERS if (folder / "schema.json").is_file()), None)
-    return {} if folder is None else {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+    if folder is None:
+        return {}
+    return {path.stem: path for pattern in ("*.yaml", "research/*.yaml") for path in sorted(folder.glob(pattern))}
 
 
 def description(path: Path) -> str:

@@ -30,6 +30,7 @@ from tests.conftest import ROOT
 DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "data/README.md", "notebooks/README.md")),
     *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("research/*.md")),
 ]
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 SHOWN = 20  # lines of a command that fails
@@ -48,7 +49,7 @@ ELSEWHERE = {
     "endless": (r": (tensorboard|jupyter lab) ", "serves a person's browser until it is stopped"),
     "slurm": (r"sbatch ", "needs Slurm"),
     "docker": (r"docker ", "needs Docker"),
-    "multi30k": (r"multi30k|(benchmarks\.|configs/)attention_table", "needs Multi30k, and minutes to hours"),
+    "multi30k": (r"multi30k|(benchmarks\.|configs/research/)attention_table", "needs Multi30k, and minutes to hours"),
     "wmt": (r"wmt_news10k", "needs the files of WMT that data/README.md names"),
     "measures": (r"benchmarks[/.]", "measures for minutes to hours"),
     "scale": (r"examples/(ray_data|spark)", "needs the extra scale"),

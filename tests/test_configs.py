@@ -13,7 +13,8 @@ from nmt.config import dump_config, load_config, parse_config
 from nmt.models.combinations import model_problems
 
 ROOT = Path(__file__).resolve().parent.parent
-CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
+CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
+PATHS = {path.stem: path for path in CONFIGS}
 
 NOUNS = {"dog": "Hund", "cat": "Kater", "man": "Mann", "boy": "Junge", "bird": "Vogel", "horse": "Hengst"}
 
@@ -326,7 +327,7 @@ def test_header_gives_command_data_and_result(path: Path) -> None:
     for word in ("# Command:", "# Data:", "# Result:"):
         assert word in text, f"the header lacks {word!r}"
     command, result = (text.partition(word)[2] for word in ("# Command:", "# Result:"))
-    assert f"configs/{path.name}" in command or "make" in command
+    assert path.relative_to(ROOT).as_posix() in command or "make" in command
     if "not trained here" in result:
         assert "# Published:" in text
         assert "# What differs from " in text
@@ -351,7 +352,7 @@ def test_what_a_header_says_to_set_is_accepted(path: Path, values: list[str]) ->
 
 def test_the_family_of_bahdanau() -> None:
     """RNNsearch and RNNencdec, from sentences of up to 50 and up to 30 words."""
-    path = ROOT / "configs" / "bahdanau2014_wmt14_en_fr.yaml"
+    path = PATHS["bahdanau2014_wmt14_en_fr"]
     lines = [values for values in settings_in(header(path)) if values[0].startswith("name=")]
     family = {config.name: config for config in (load_config(path, values) for values in lines)}
     assert {
@@ -373,7 +374,7 @@ def test_the_family_of_bahdanau() -> None:
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_numbers(name: str) -> None:
-    config = load_config(ROOT / "configs" / f"{name}.yaml")
+    config = load_config(PATHS[name])
     numbers = {}
     for key in NUMBERS[name]:
         value: Any = config

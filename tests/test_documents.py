@@ -52,7 +52,7 @@ def command_lines() -> Iterator[tuple[str, str]]:
                 (path.name, command_line)
                 for command_line in re.findall(rf"(?:^|\| |\.venv/bin/)((?:{ours}) [^>]*)", line)
             )
-    for path in (ROOT / "configs").glob("*.yaml"):
+    for path in (ROOT / "configs").rglob("*.yaml"):
         text = re.sub(r"\\\n[# ]*", " ", path.read_text(encoding="utf-8"))
         for line in re.findall(rf"^#(?: Command:)? *((?:{ours}) -.*)$", text, re.MULTILINE):
             yield path.name, line
@@ -180,13 +180,13 @@ def test_promises_name_tests_that_exist() -> None:
 
 
 def test_results_are_where_configurations_say() -> None:
-    """Each "Result:" names a document or says that there is none; the README's figures are those of docs/results.md,
-    whose records each have a configuration, a signature, a seed, and minutes."""
-    for path in (ROOT / "configs").glob("*.yaml"):
+    """Each "Result:" names a document or says that there is none; the README's figures are those of
+    research/results.md, whose records each have a configuration, a signature, a seed, and minutes."""
+    for path in (ROOT / "configs").rglob("*.yaml"):
         (result,) = re.findall(r"^# Result: +(.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-        document = re.search(r"docs/[\w-]+\.md", result)
+        document = re.search(r"(?:docs|research)/[\w-]+\.md", result)
         assert result == "not trained here." or (document and (ROOT / document.group()).is_file()), path.name
-    results = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    results = (ROOT / "research" / "results.md").read_text(encoding="utf-8")
     for line in re.findall(r"^\| `multi30k_\w+` \| test_\w+ \|.*$", README, re.MULTILINE):
         assert line in results
     records = {}
@@ -195,7 +195,7 @@ def test_results_are_where_configurations_say() -> None:
         _, configuration, here, _, signature, seed, minutes = (cell.strip() for cell in line.strip("|").split("|"))
         name = configuration.strip("`")
         records[name] = re.findall(r"\*\*(\d+\.\d+)\*\*", here), minutes
-        assert (ROOT / "configs" / f"{name}.yaml").is_file(), line
+        assert list((ROOT / "configs").rglob(f"{name}.yaml")), line
         assert records[name][0], line
         assert re.search(rf"^- {signature}: .*\bversion:[\d.]+`", results, re.MULTILINE), line
         assert int(seed) > 0, line

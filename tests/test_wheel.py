@@ -34,7 +34,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_has_the_package_and_the_examples_and_nothing_else(wheel: Path) -> None:
     files = [path for path in (ROOT / "nmt").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     expected = {path.relative_to(ROOT).as_posix() for path in files}
-    expected |= {f"nmt/configs/{path.name}" for path in (ROOT / "configs").iterdir()}
+    expected |= {f"nmt/{path.relative_to(ROOT)}" for path in (ROOT / "configs").rglob("*.*")}
     assert {
         "nmt/py.typed",
         "nmt/serving/page/index.html",

@@ -133,7 +133,8 @@ def _configuration(path: Path) -> _Source:
     example = examples().get(str(path))
     if example is None or (path.exists() and not path.is_dir()):
         return _Source(path=path, folder=path.parent, is_example=False)
-    return _Source(path=example, folder=Path.cwd() / "configs", is_example=True)
+    folder = Path("configs", "research") if example.parent.name == "research" else Path("configs")
+    return _Source(path=example, folder=Path.cwd() / folder, is_example=True)
 
 
 def _tokenizer_problem(config: Config) -> Iterator[Problem]:

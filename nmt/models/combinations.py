@@ -262,7 +262,7 @@ def start_warnings(model: ModelConfig, training: TrainingConfig) -> Iterator[str
             f"score: general with input feeding, {units}, and weights drawn from [-{limit}, {limit}] may learn "
             f"slowly or not at all: with fewer than about {FEW_UNITS} units, attention may settle on one place, and "
             "be ignored. Set model.attention.score: scaled_general, model.initialisation.range: 0.2, or "
-            "model.decoder.input_feeding: false (see docs/results.md, on the initialization of small models)"
+            "model.decoder.input_feeding: false (see research/results.md, on the initialization of small models)"
         )
     is_scaled = model.attention.scope == "local-p" and model.attention.position_logit == "scaled"
     if is_scaled and training.optimizer.name == "sgd":

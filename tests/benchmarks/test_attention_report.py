@@ -139,11 +139,11 @@ def test_input_feeding_is_compared_with_the_seeds_that_both_have() -> None:
 
 
 def test_the_document_is_of_the_results_that_there_are() -> None:
-    """docs/attention_table.md has the table of what benchmarks/results has, row for row."""
+    """research/attention_table.md has the table of what benchmarks/results has, row for row."""
     results = [Result(**json.loads(path.read_text(encoding="utf-8"))) for path in RESULTS.glob("*.json")]
     text = document(results)
     table = text[text.index("| score | scope |") : text.index("## BLEU by source length")]
-    page = (ROOT / "docs" / "attention_table.md").read_text(encoding="utf-8")
+    page = (ROOT / "research" / "attention_table.md").read_text(encoding="utf-8")
     assert table in page
     bleu = {result.row: result.bleu for result in results if result.task == "multi30k"}
     for order in ORDERS:

@@ -41,7 +41,7 @@ from nmt.models.seq2seq import build_model
 from nmt.training.objective import batch_loss
 from tests.conftest import ROOT, make_synthetic_corpus
 
-RECIPE = ROOT / "configs" / "attention_synthetic.yaml"
+RECIPE = ROOT / "configs" / "research" / "attention_synthetic.yaml"
 NAMES = {  # of parameters, theirs to ours; the rest below
     "target_embedding.weight": "own_target_embedding.weight",
     "general.weight": "decoder.attention.score.layer.weight",
