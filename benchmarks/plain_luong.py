@@ -6,9 +6,9 @@
     python benchmarks/plain_luong.py --score dot --no-input-feeding --range 0.2
 
 If a model in research/attention_table.md learns worse than expected, is it the model or our code? This is a second
-opinion on training: layers, loss, gradients and optimizer are PyTorch's, batches and subwords are made here, and nothing is
-imported from nmt. It knows the global scope with dot and general. It uses every pair, as all of the synthetic corpus
-are shorter than the recipe's max_length.
+opinion on training: layers, loss, gradients and optimizer are PyTorch's, batches and subwords are made here, and
+nothing is imported from nmt. It knows the global scope with dot and general. It uses every pair, as all of the
+synthetic corpus are shorter than the recipe's max_length.
 
 The line for each epoch has the validation perplexity per subword piece, and the number of validation sentences in which
 every piece is the most probable one after the preceding pieces of the reference.
