@@ -13,14 +13,14 @@ lines is any of these. The file is UTF-8, plain or gzip.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec  # type: ignore[attr-defined]
 
 from nmt.data.corpus import excerpt, read_lines
 from nmt.data.segmentation import DAMAGED, WORD_START
-from nmt.errors import UserError
+from nmt.errors import UserError, refuse
 from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
 
 MOST_WORDS = 1_000_000  # as many as subwords.size allows
@@ -55,9 +55,10 @@ def read_vocabulary(path: Path) -> list[str]:
             problems.append(f"{path}, line {number}: {error}")
             if len(problems) == _MOST_MESSAGES:
                 raise UserError(*problems, f"{path}: the lines behind them were not read") from None
-    problems += _special_problems(path, lines)
-    if problems:
-        raise UserError(*problems)
+    places = [lines.get(symbol) for symbol in _FIRST]
+    if any(places) and places != [1, 2, 3]:
+        problems.append(f"{path}: {', '.join(_FIRST)} must be the first three lines, in this order, or no lines at all")
+    refuse(problems)
     words = [word for word in lines if word not in _FIRST]
     if not words:
         raise UserError(f"{path}: has no words; expected a vocabulary with one word a line")
@@ -109,15 +110,3 @@ def _word(line: str, fields: list[str], columns: int) -> str:
     if len(word) > LONGEST_WORD:
         raise ValueError(f"{excerpt(word)} has {len(word):,} characters, and a word at most {LONGEST_WORD:,}")
     return word
-
-
-def _special_problems(path: Path, lines: dict[str, int]) -> Iterator[str]:
-    """Special symbols in the wrong place; none at all is as good as all in the first lines."""
-    if not any(symbol in lines for symbol in _FIRST):
-        return
-    rule = f"the first three lines are {', '.join(_FIRST)}, or no line is any of them"
-    for place, symbol in enumerate(_FIRST, start=1):
-        if symbol not in lines:
-            yield f"{path}: {symbol} is missing; {rule}"
-        elif lines[symbol] != place:
-            yield f"{path}, line {lines[symbol]}: {symbol} belongs in line {place}; {rule}"

@@ -2,17 +2,15 @@
 
 import gzip
 import random
-from itertools import islice
 from pathlib import Path
 
 import pytest
 import sentencepiece
 
 from nmt.config.schema import SubwordsConfig
-from nmt.data.corpus import read_lines
 from nmt.data.segmentation import WORD_START, read_model
 from nmt.data.subwords import Subwords
-from nmt.data.vocabulary import LONGEST_WORD, MOST_WORDS, joiner_of, read_vocabulary, word_model
+from nmt.data.vocabulary import LONGEST_WORD, joiner_of, read_vocabulary, word_model
 from nmt.errors import UserError
 from nmt.symbols import BEGIN, END, PAD, PIECES, UNKNOWN
 
@@ -58,37 +56,27 @@ def test_what_is_read(tmp_path: Path, content: str, words: list[str]) -> None:
 
 
 SPACE = ", which has white space in it; expected one word a line, or a word and its count"
-RULE = "; the first three lines are <unk>, <s>, </s>, or no line is any of them"
+FIRST = ": <unk>, <s>, </s> must be the first three lines, in this order, or no lines at all"
 
 
 @pytest.mark.parametrize(
     ("content", "messages"),
     [
-        ("", [": has no words; expected a vocabulary with one word a line"]),
         (SPECIAL, [": has no words; expected a vocabulary with one word a line"]),
         ("a\nb\na\nb\n", [", line 3: 'a' stands in line 1 already", ", line 4: 'b' stands in line 2 already"]),
         ("the 3\n\ndog 2\n \n", [", line 2: is empty; expected a word", ", line 4: is empty; expected a word"]),
-        ("<s>\n</s>\n<unk>\nthe\n", [
-            f", line 3: <unk> belongs in line 1{RULE}",
-            f", line 1: <s> belongs in line 2{RULE}",
-            f", line 2: </s> belongs in line 3{RULE}",
-        ]),
-        ("the\n<unk>\ndog\n", [
-            f", line 2: <unk> belongs in line 1{RULE}", f": <s> is missing{RULE}", f": </s> is missing{RULE}"
-        ]),
+        ("<s>\n</s>\n<unk>\nthe\n", [FIRST]),
+        ("the\n<unk>\ndog\n", [FIRST]),
         (SPECIAL + "the\n<s>\n", [", line 5: '<s>' stands in line 2 already"]),
-        ("the dog runs\nthe\n", [f", line 1: given 'the dog runs'{SPACE}"]),
         ("the\nthe 3\n", [f", line 2: given 'the 3'{SPACE}"]),
         ("the 3\ndog\n", [", line 2: given 'dog'; expected a word and its count, as in line 1"]),
-        ("the 3\ndog x\n", [", line 2: given 'dog x'; expected a word and its count, as in line 1"]),
         ("the 3\ndog -1\n", [", line 2: given 'dog -1'; expected a word and its count, as in line 1"]),
-        ("a\nb\xa0c\n", [f", line 2: given 'b\\xa0c'{SPACE}"]),
         ("a\nb\u2028c\n", [f", line 2: given 'b\\u2028c'{SPACE}"]),
         ("a\nb\0c\n", [", line 2: 'b\\x00c' has a null character"]),
         ("a\n" + "x" * 1001, [f", line 2: '{'x' * 40}...' has 1,001 characters, and a word at most 1,000"]),
     ],
     ids=ascii,
-)  # fmt: skip
+)
 def test_what_is_refused(tmp_path: Path, content: str | bytes, messages: list[str]) -> None:
     path = written(tmp_path, content)
     with pytest.raises(UserError) as error:
@@ -112,7 +100,6 @@ def test_an_endless_file_is_read_no_further_than_its_most_words(
     assert len(read_vocabulary(written(tmp_path, SPECIAL + "a\nb\nc\nd\ne\n"))) == 5
     with pytest.raises(UserError, match=r"vocab\.en: has more than 5 words, the most that a vocabulary may have"):
         read_vocabulary(written(tmp_path, SPECIAL + "a\nb\nc\nd\ne\nf\n\xff"))
-    assert MOST_WORDS == 1_000_000
 
 
 # ---------------------------------------------------------------------------------------------------------------- text
@@ -134,21 +121,7 @@ def test_a_word_is_what_the_file_has_and_nothing_like_it(word: str) -> None:
     subwords = made(word)
     assert subwords.encode(word) == [END + 1]
     assert subwords.decode([END + 1]) == word
-    others = [
-        f"{word}x",
-        f"x{word}",
-        f"{word}\0",
-        word.swapcase(),
-        "fi",
-        "A",
-        "é",
-        "a",
-        "b",
-        "x",
-        "</s>",
-        "<unk>",
-        "⁇ ",
-    ]
+    others = [f"{word}x", f"x{word}", f"{word}\0", word.swapcase(), *("fi", "A", "é", "a", "</s>", "<unk>", "⁇ ")]
     for other in set(map(str.strip, others)) - {word}:
         assert subwords.encode(other) == [UNKNOWN], other
 
@@ -161,19 +134,6 @@ def test_white_space_is_between_words_only() -> None:
     assert subwords.decode([BEGIN, 4, 5, UNKNOWN, UNKNOWN, 4, END, PAD]) == "a b ⁇ ⁇ a"
     assert subwords.decode_marked([UNKNOWN, 4, UNKNOWN], "\ud800") == "\ud800 a \ud800"
     assert subwords.text_parts([UNKNOWN, 4, UNKNOWN]) == ["⁇", " a", " ⁇"]
-
-
-def test_real_text_there_and_back(shared_data: Path) -> None:
-    """Every word of the corpus's training text, so that nothing is unknown; one word was left out."""
-    path = shared_data / "multi30k" / "tok" / "train.lc.norm.tok.de.gz"
-    lines = list(islice(read_lines(path), 3000))
-    words = sorted({word for line in lines for word in line.split()} - {"hund"})
-    subwords = made(*words)
-    ids = {word: len(PIECES) + place for place, word in enumerate(words)}
-    for line, encoded in zip(lines, subwords.encode_batch(lines), strict=True):
-        assert encoded == [ids.get(word, UNKNOWN) for word in line.split()]
-        assert subwords.decode(encoded) == " ".join("⁇" if word == "hund" else word for word in line.split())
-        assert [line[start:stop] for start, stop in subwords.spans(line)] == line.split()
 
 
 def test_sentencepiece_alone_reads_the_model() -> None:
