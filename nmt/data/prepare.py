@@ -161,14 +161,19 @@ def _checked_corpora(config: Config, cache: Path, log: Log) -> tuple[list[_Corpu
     files: list[ParallelFiles] = [*data.train, data.valid, *data.watch]
     keys = [f"data.train.{index}" for index in range(count)]
     keys += ["data.valid", *(f"data.watch.{index}" for index in range(len(data.watch)))]
-    hashes = _hashes(files)
+    problems: list[str] = []
+    hashes: dict[Path, str] = {}
+    with collected(problems):
+        hashes = digests(chain.from_iterable(map(_paths, files)))
+    if problems:
+        _check_lines(files, {}, problems)  # raises every problem of every file, not only of those unreadable
     pairs = [(pair.source, pair.target) for pair in files]
 
     made_from = [[hashes[path] for path in _paths(pair)] for pair in files]
     entry = cache / "corpora" / cache_key([_CHECKS, count, made_from])
     counts = reused(entry, lambda _, facts: Counts.of_facts(facts), log)
     if counts is None:
-        _check_lines(files, hashes)
+        _check_lines(files, hashes, problems)
         texts = (read_pairs(*pair, expected=(hashes[pair[0]], hashes[pair[1]])) for pair in pairs)
         counts = count_faults(texts, train=count)
         with built(entry) as (_, facts):
@@ -179,7 +184,6 @@ def _checked_corpora(config: Config, cache: Path, log: Log) -> tuple[list[_Corpu
     for training in data.train:
         if training.tag is not None and (doubled := tag_warning(training.source, training.tag)):
             log(f"warning: {doubled}")
-    problems = []
     for key, (source, target), corpus in zip(keys[count:], pairs[count:], counts.corpora[count:], strict=True):
         if corpus.pairs == 0:
             problems.append(
@@ -205,18 +209,8 @@ def _paths(files: ParallelFiles) -> list[Path]:
     return [files.source, files.target, *([files.alignments] if files.alignments else [])]
 
 
-def _hashes(files: Sequence[ParallelFiles]) -> dict[Path, str]:
-    """The hashes of all files. Raises UserError with every problem of every file, not only of those unreadable."""
-    try:
-        return digests(chain.from_iterable(map(_paths, files)))
-    except UserError as error:
-        _check_lines(files, {}, error.messages)
-        raise
-
-
-def _check_lines(files: Sequence[ParallelFiles], hashes: dict[Path, str], known: Sequence[str] = ()) -> None:
-    """Read every line of all files, which must have these hashes, if any; raises UserError with all problems."""
-    problems = list(known)
+def _check_lines(files: Sequence[ParallelFiles], hashes: dict[Path, str], problems: list[str]) -> None:
+    """Read every line of all files, which must have these hashes, if any; raises UserError with all problems so far."""
     with collected(problems):
         check_corpora([(pair.source, pair.target) for pair in files], expected=hashes)
     for pair in files:
