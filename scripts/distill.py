@@ -28,8 +28,7 @@ from nmt.cli.parsers.parser import Parser
 from nmt.config.schema import SentenceMetric, Tokenizer
 from nmt.data.corpus import excerpt, read_lines
 from nmt.errors import Checking, UserError, checked
-from nmt.evaluation.metrics import TOKENIZERS, check_tokenizer
-from nmt.evaluation.sentence_scores import SentenceScore, sentence_score
+from nmt.evaluation.metrics import TOKENIZERS, SentenceScore, check_tokenizer, sentence_score
 
 PROGRAM = "distill.py"
 BETWEEN = " ||| "

@@ -16,7 +16,7 @@ from nmt.cli.outputs import STANDARD, Files, check_outputs, check_writable, open
 from nmt.cli.parsers.parser import option_name
 from nmt.decoding.text.alignment import SoftAlignment
 from nmt.errors import Checking, UserError, caught
-from nmt.evaluation.alignment_plot import Fonts, check_plots, plot_alignment
+from nmt.evaluation.alignment_plot import MISSING, check_plots, plot_alignment, usual_fonts
 from nmt.pharaoh import pharaoh
 from nmt.symbols import END, PIECES
 
@@ -24,7 +24,7 @@ DECIMALS = 4  # of a weight in JSON
 FILES = ("alignments", "soft_alignments")
 ALIGNMENTS = (*FILES, "plot_alignments")  # the options that ask for alignments
 
-_told: dict[Path, set[str]] = {}  # scripts that the user was warned about, by the folder of the pictures
+_warned: set[Path] = set()  # folders of pictures with characters that no font has
 
 WriteAlignments = Callable[[Sequence[SoftAlignment]], None]
 
@@ -93,12 +93,12 @@ def _check_folder(folder: Path, *, taken: Files) -> None:
 
 @contextmanager
 def _plots(folder: Path, program: str, first: int) -> Iterator[WriteAlignments]:
-    """A function that draws the first of the alignments; at the end it warns once of scripts without a font."""
+    """A function that draws the first of the alignments; it warns once of characters that no font has."""
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise UserError(f"--plot-alignments {folder}: cannot be made ({error.strerror})") from None
-    fonts = Fonts()
+    fonts = usual_fonts()
     numbers = count(first + 1)
 
     def draw(alignments: Sequence[SoftAlignment]) -> None:
@@ -107,17 +107,12 @@ def _plots(folder: Path, program: str, first: int) -> Iterator[WriteAlignments]:
             labels, target_words = _with_end(alignment.source_words), alignment.target_words
             if alignment.source_words and target_words:
                 with opened_for_writing(str(folder / f"{number:06}.png")) as file:
-                    plot_alignment(labels, target_words, alignment.weights.numpy(), file, fonts=fonts)
+                    lacking = plot_alignment(labels, target_words, alignment.weights.numpy(), file, fonts=fonts)
+                if lacking and folder.resolve() not in _warned:
+                    _warned.add(folder.resolve())
+                    print(f"{program}: warning: {MISSING}", file=sys.stderr)
 
     yield draw
-    told = _told.setdefault(folder.resolve(), set())
-    if scripts := sorted(set(fonts.missing_scripts()) - told):
-        told.update(scripts)
-        print(
-            f"{program}: warning: no installed font has glyphs for some characters of {', '.join(scripts)}; in the "
-            "pictures boxes stand for them",
-            file=sys.stderr,
-        )
 
 
 def _with_end(source_words: list[str]) -> list[str]:

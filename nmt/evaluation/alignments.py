@@ -9,7 +9,6 @@ import heapq
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from nmt.errors import counted
 from nmt.pharaoh import Gold, Link, Links
 
 _NEIGHBORS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
@@ -40,16 +39,6 @@ def alignment_scores(predicted: Sequence[Links], gold: Sequence[Gold]) -> Alignm
         predicted_sure / all_sure if all_sure else None,
         1 - (predicted_sure + predicted_possible) / total if total else None,
     )
-
-
-def table(scores: AlignmentScores, *, sentences: int) -> str:
-    """The scores as a table: measure, value to four decimals, which way is better; the number of sentences last."""
-    rows = [("precision", scores.precision, "higher"), ("recall", scores.recall, "higher")]
-    rows.append(("AER", scores.error_rate, "lower"))
-    lines = ["measure    value   better"]
-    for name, value, better in rows:
-        lines.append(f"{name:<9}  {'–' if value is None else f'{value:.4f}':<6}  {better}")
-    return "\n".join([*lines, counted(sentences, "sentence")])
 
 
 # ------------------------------------------------------------------------------------------------------ symmetrization

@@ -15,15 +15,13 @@ import os
 import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from sacrebleu.metrics.base import Score, Signature
-
 from nmt.errors import UserError
-from nmt.evaluation.metrics import METRICS, TOKENIZERS, USUAL, Metric, Watched
+from nmt.evaluation.comet_scores import SentenceMean
+from nmt.evaluation.metrics import METRICS, TOKENIZERS, USUAL, Counted, counted
 
 Method = Literal["bootstrap", "randomization"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -160,14 +158,6 @@ class Comparison:
         return names if len(names) < len(scores) else frozenset()
 
 
-@dataclass(frozen=True, kw_only=True)
-class SentenceScores:
-    """A metric that is computed elsewhere, and whose corpus score is the mean of the sentences' scores; as COMET."""
-
-    measure: Measure
-    scores: Mapping[str, Sequence[float]]  # for each system, by its name, a score for each sentence
-
-
 def compare(
     systems: Mapping[str, Sequence[str]],
     references: Sequence[Sequence[str]],
@@ -176,22 +166,20 @@ def compare(
     metrics: Sequence[str] = USUAL,
     tokenize: str = TOKENIZERS[0],
     lowercase: bool = False,
-    others: Mapping[str, SentenceScores] | None = None,
+    comet: SentenceMean | None = None,
     methods: Sequence[Method] = (),
     intervals: bool = False,
     resamples: int = RESAMPLES,
     trials: int = TRIALS,
     runs: Mapping[str, Sequence[str]] | None = None,
-    watched: Watched = nullcontext,
 ) -> Comparison:
     """Score systems against the same references; hypothesis i and line i of each reference are of the same sentence.
 
     `systems`: the detokenized translations by the name of the system; the first system is the baseline. `metrics`:
-    keys of METRICS, with `tokenize` and `lowercase` as in `metrics.corpus_scores`. `others`: metrics by name that were
-    computed elsewhere. `methods`: how to test each system against the baseline. `intervals`: have them without the
-    bootstrap, too, which makes them anyway. `resamples` and `trials`: how many, of the bootstrap and of approximate
-    randomization. `runs`: names of systems that are seeds of one, by its name, two or more. Each sentence of
-    TER is computed inside of `watched()`.
+    keys of METRICS, with `tokenize` and `lowercase` as in `metrics.corpus_scores`; `comet`: one more, called comet.
+    `methods`: how to test each system against the baseline. `intervals`: have them without the bootstrap, too, which
+    makes them anyway. `resamples` and `trials`: how many, of the bootstrap and of approximate randomization. `runs`:
+    names of systems that are seeds of one, by its name, two or more.
 
     Raises UserError when the tokenizer is unavailable, or SACREBLEU_SEED is needed and no seed; ValueError when there
     are no systems, references, or sentences, when line counts differ, when a single system is to be tested.
@@ -203,49 +191,38 @@ def compare(
         raise ValueError("a single system cannot be tested against another")
     seed = resampling_seed() if methods or intervals else None
     samples = {"bootstrap": resamples, "randomization": trials}
-    built = {name: METRICS[name].build(tokenize, lowercase, watched) for name in metrics}  # before any takes minutes
-    counted = {name: _counted(METRICS[name], metric, systems, references) for name, metric in built.items()}
-    for name, other in (others or {}).items():
-        columns = {one: [[score, 1.0] for score in other.scores[one]] for one in systems}
-        counted[name] = _Counted(other.measure, _Mean(other.measure.title), columns)
-    tests = {
-        method: {name: metric.tested(method, samples[method]) for name, metric in counted.items()} for method in methods
+    built: dict[str, Any] = {name: METRICS[name].build(tokenize, lowercase) for name in metrics}
+    if comet is not None:
+        built["comet"] = comet
+    columns = {
+        metric: {name: counted(one, lines, references) for name, lines in systems.items()}
+        for metric, one in built.items()
     }
+    tests = {
+        method: {metric: _tested(column, method, samples[method]) for metric, column in columns.items()}
+        for method in methods
+    }
+    bounds: dict[str, Mapping[str, Interval]] = {}
     if "bootstrap" in tests:
-        bounds = {name: test.intervals for name, test in tests["bootstrap"].items()}
-    else:
-        bounds = {name: metric.intervals(resamples) for name, metric in counted.items()} if intervals else {}
+        bounds = {metric: test.intervals for metric, test in tests["bootstrap"].items()}
+    elif intervals:
+        bounds = {metric: _intervals(column, resamples) for metric, column in columns.items()}
     scored = []
     for name, hypotheses in systems.items():
         scores = {
-            metric: SystemScore(score=column.score(name), interval=bounds[metric][name] if bounds else None)
-            for metric, column in counted.items()
+            metric: SystemScore(score=column[name].score, interval=bounds[metric][name] if bounds else None)
+            for metric, column in columns.items()
         }
         scored.append(System(name=name, hypotheses=hypotheses, scores=scores))
-    baseline, *rivals = systems
-    significance = [
-        Significance(
-            method=method,
-            baseline=baseline,
-            samples=samples[method],
-            seed=seed,
-            signatures={name: test.signature for name, test in tested.items()},
-            p_values={
-                rival: {
-                    name: None if counted[name].are_equal(baseline, rival) else test.p_values[rival]
-                    for name, test in tested.items()
-                }
-                for rival in rivals
-            },
-        )
-        for method, tested in tests.items()
-    ]
     return Comparison(
-        measures={name: metric.measure for name, metric in counted.items()},
+        measures={metric: _measure(metric, one) for metric, one in built.items()},
         systems=tuple(scored),
         references=tuple(references),
         source=source,
-        significance=tuple(significance),
+        significance=tuple(
+            _significance(method, tested, columns, samples=samples[method], seed=seed)
+            for method, tested in tests.items()
+        ),
         runs=tuple(_over_seeds(runs or {}, scored)),
     )
 
@@ -260,53 +237,19 @@ def resampling_seed() -> int | None:
     return int(text)
 
 
+def _measure(name: str, metric: Any) -> Measure:
+    if name not in METRICS:
+        return Measure(title=metric.title, better="higher", signature=str(metric.get_signature()))
+    title, better, *_ = METRICS[name]
+    return Measure(title=title, better=better, signature=str(metric.get_signature()))
+
+
 class _Tested(NamedTuple):
     """What a test says about a metric, by system: all have intervals (only of the bootstrap), rivals have p-values."""
 
     intervals: Mapping[str, Interval]
     p_values: Mapping[str, float]
     signature: str
-
-
-class _Counted(NamedTuple):
-    """A metric as sacreBLEU has it, and by system the statistics of each sentence, whose sums it makes scores of."""
-
-    measure: Measure
-    metric: Any
-    statistics: Mapping[str, Sequence[Sequence[float]]]
-
-    def score(self, name: str) -> float:
-        return float(self.metric._aggregate_and_compute(self.statistics[name]).score)
-
-    def are_equal(self, name: str, other: str) -> bool:
-        """Whether no sentence makes a difference between two systems: both count the same in each, or have 0 in all."""
-        same = all(map(operator.eq, self.statistics[name], self.statistics[other]))
-        return same or self.score(name) == self.score(other) == 0
-
-    def tested(self, method: Method, samples: int) -> _Tested:
-        from sacrebleu.significance import PairedTest  # only here: it needs NumPy, and the everyday scores do not
-
-        lines: Any = [*self.statistics.items()]
-        metric: Any = _Precounted(self.metric)
-        test = PairedTest(lines, {self.measure.title: metric}, None, test_type=_CODES[method], n_samples=samples)
-        signatures, columns = test()
-        (signature,), (results,) = signatures.values(), (columns[name] for name in signatures)
-        named: dict[str, Any] = dict(zip(self.statistics, results, strict=True))
-        return _Tested(
-            intervals={name: Interval(float(result.mean), float(result.ci)) for name, result in named.items()}
-            if method == "bootstrap"
-            else {},
-            p_values={name: float(result.p_value) for name, result in [*named.items()][1:]},
-            signature=str(signature),
-        )
-
-    def intervals(self, resamples: int) -> Mapping[str, Interval]:
-        """The same intervals without a test: the baseline of a bootstrap has one, so every system is that in turn."""
-        bounds: dict[str, Interval] = {}
-        for name, lines in self.statistics.items():
-            alone = self._replace(statistics={name: lines})
-            bounds |= alone.tested("bootstrap", resamples).intervals
-        return bounds
 
 
 class _Precounted:
@@ -322,28 +265,56 @@ class _Precounted:
         return getattr(self._metric, name)
 
 
-class _Mean:
-    """The mean of the sentences' scores as a metric of sacreBLEU: the statistics of a sentence are its score and 1."""
+def _tested(column: Mapping[str, Counted], method: Method, samples: int) -> _Tested:
+    from sacrebleu.significance import PairedTest  # only here: it needs NumPy, and the everyday scores do not
 
-    def __init__(self, title: str) -> None:
-        self._title = title
-
-    def _compute_score_from_stats(self, sums: Sequence[float]) -> Score:
-        return Score(self._title, float(sums[0]) / float(sums[1]))
-
-    def _aggregate_and_compute(self, statistics: Sequence[Sequence[float]]) -> Score:
-        return self._compute_score_from_stats([math.fsum(column) for column in zip(*statistics, strict=True)])
-
-    def get_signature(self) -> Signature:
-        return Signature({"num_refs": 1})
+    lines: Any = [(name, one.statistics) for name, one in column.items()]
+    metric: Any = _Precounted(next(iter(column.values())).metric)
+    signatures, results = PairedTest(lines, {"": metric}, None, test_type=_CODES[method], n_samples=samples)()
+    ((title, signature),) = signatures.items()
+    named: dict[str, Any] = dict(zip(column, results[title], strict=True))
+    intervals = {}
+    if method == "bootstrap":
+        intervals = {name: Interval(float(result.mean), float(result.ci)) for name, result in named.items()}
+    return _Tested(intervals, {name: float(result.p_value) for name, result in [*named.items()][1:]}, str(signature))
 
 
-def _counted(
-    metric: Metric, built: Any, systems: Mapping[str, Sequence[str]], references: Sequence[Sequence[str]]
-) -> _Counted:
-    counts = {name: built._extract_corpus_statistics(lines, references) for name, lines in systems.items()}
-    measure = Measure(title=metric.title, better=metric.better, signature=str(built.get_signature()))
-    return _Counted(measure, built, counts)
+def _intervals(column: Mapping[str, Counted], resamples: int) -> dict[str, Interval]:
+    """The bootstrap's intervals without a test: its baseline has one, so every system is that in turn."""
+    return {name: _tested({name: one}, "bootstrap", resamples).intervals[name] for name, one in column.items()}
+
+
+def _significance(
+    method: Method,
+    tested: Mapping[str, _Tested],
+    columns: Mapping[str, Mapping[str, Counted]],
+    *,
+    samples: int,
+    seed: int | None,
+) -> Significance:
+    baseline, *rivals = next(iter(columns.values()))
+    p_values: dict[str, dict[str, float | None]] = {rival: {} for rival in rivals}
+    for metric, test in tested.items():
+        for rival in rivals:
+            equal = _are_equal(columns[metric][baseline], columns[metric][rival])
+            p_values[rival][metric] = None if equal else test.p_values[rival]
+    return Significance(
+        method=method,
+        baseline=baseline,
+        samples=samples,
+        seed=seed,
+        signatures={metric: test.signature for metric, test in tested.items()},
+        p_values=p_values,
+    )
+
+
+def _are_equal(one: Counted, other: Counted) -> bool:
+    """Whether no sentence makes a difference between two systems: both count the same in each, or have 0 in all.
+
+    sacreBLEU's p would be the smallest possible one.
+    """
+    same = all(map(operator.eq, one.statistics, other.statistics))
+    return same or one.score == other.score == 0
 
 
 def _over_seeds(members: Mapping[str, Sequence[str]], systems: Sequence[System]) -> Iterator[Runs]:
@@ -374,8 +345,3 @@ def mean_difference(baseline: Sequence[float], scores: Sequence[float]) -> MeanD
         shares = map(sum, combinations(both, few))
         p = sum(abs((total - share) / many - share / few) >= seen for share in shares) / ways
     return MeanDifference(value, error, p)
-
-
-def smallest_p(baseline: int, runs: int) -> float:
-    """The smallest p that the permutation test can have with so many runs of two systems."""
-    return (2 if baseline == runs else 1) / math.comb(baseline + runs, baseline)

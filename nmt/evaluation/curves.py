@@ -4,14 +4,13 @@ It knows measurements; it reads no files. matplotlib, an optional dependency, is
 state is left alone.
 """
 
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from nmt.evaluation.alignment_plot import Fonts
+from nmt.evaluation.alignment_plot import saved, usual_fonts
 from nmt.evaluation.measurements import Record
 from nmt.evaluation.metrics import METRICS
 from nmt.evaluation.tables import shown
@@ -74,10 +73,7 @@ def plot_curves(runs: Mapping[str, Sequence[Record]], file: IO[bytes], *, form: 
         axes.set_xlabel(title)
     figure.align_ylabels()
     _name(figure, lines, list(runs))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a box stands for it
-        warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
-        figure.savefig(file, format=form, metadata={"Date": None} if form == "svg" else None)
+    saved(figure, file, format=form, metadata={"Date": None} if form == "svg" else None)
 
 
 def _points(records: Sequence[Record], split: str, by: str, name: str) -> "tuple[Numbers, Numbers]":
@@ -103,23 +99,16 @@ def _thinned(*sides: "Numbers") -> "list[Numbers]":
 def _name(figure: Any, lines: Sequence[Any], names: Sequence[str]) -> None:
     """The legend at the top, in which a name may have any characters."""
     texts = [shown(name if len(name) <= _LONGEST else f"…{name[-_LONGEST + 1 :]}") for name in names]
-    fonts = Fonts()
-    fonts.cover(texts)
     # matplotlib would leave out what begins with "_", and take a dollar sign for the start of a formula.
     legend = figure.legend(lines, ["run"] * len(lines), loc="upper left", frameon=False, labelspacing=0.3)
     for text, name in zip(legend.get_texts(), texts, strict=True):
-        text.set(text=name, parse_math=False, fontfamily=fonts.families, fontsize=9)
+        text.set(text=name, parse_math=False, fontfamily=usual_fonts(), fontsize=9)
 
 
 def names(folders: Sequence[Path]) -> list[str]:
-    """A name for each of the folders, which are absolute: its last part, and as many before it as tell them apart."""
-    parts = [folder.parts for folder in folders]
-    told = []
-    for mine in parts:
-        others = [theirs for theirs in parts if theirs != mine]
-        length = next(
-            (length for length in range(1, len(mine)) if all(theirs[-length:] != mine[-length:] for theirs in others)),
-            len(mine),
-        )
-        told.append("/".join(mine[-length:]))
-    return told
+    """A name for each of the folders, which are absolute: as many of its last parts as tell all of them apart."""
+    for length in range(1, max(len(folder.parts) for folder in folders)):
+        short = ["/".join(folder.parts[-length:]) for folder in folders]
+        if len({*short}) == len(folders):
+            return short
+    return [str(folder) for folder in folders]

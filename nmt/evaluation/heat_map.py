@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nmt.evaluation.alignment_plot import Fonts, font_files, shortened
+from nmt.evaluation.alignment_plot import Fonts, shortened
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -35,14 +35,6 @@ class Picture(NamedTuple):
     png: bytes
     width: int
     height: int
-
-
-def usual_fonts() -> Fonts | None:
-    """The fonts of the labels; None where matplotlib, which renders them, is not installed."""
-    try:
-        return Fonts()
-    except ImportError:
-        return None
 
 
 def heat_map(
@@ -83,15 +75,13 @@ def _labels(pieces: Sequence[str], fonts: Fonts | None) -> "list[tuple[Pixels, i
 
 
 def _rendered(texts: Sequence[str], fonts: Fonts) -> "list[tuple[Pixels, int]]":
-    from matplotlib.font_manager import get_font
+    from matplotlib.font_manager import FontProperties, findfont, get_font
 
-    fonts.cover(texts)
-    font = get_font(font_files(fonts.families))
+    font = get_font([findfont(FontProperties(family=[family])) for family in fonts])
     font.set_size(POINTS, DOTS)
     labels = []
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a box stands for it
-        warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
+        warnings.simplefilter("ignore")  # a box stands for what no font has
         for text in texts:
             font.set_text(text, 0.0)
             font.draw_glyphs_to_bitmap(antialiased=True)

@@ -1,22 +1,23 @@
-"""Corpus scores of detokenized translations by sacreBLEU: BLEU, chrF2, chrF2++ and TER, from 0 to 100, with signatures.
+"""Scores of detokenized translations by sacreBLEU: BLEU, chrF2, chrF2++ and TER, from 0 to 100, with signatures.
 
-It knows two lists of sentences and sacreBLEU, but no files, models or subwords. Nothing is computed here: statistics,
-their sums and scores all come from sacreBLEU (Post, 2018, "A Call for Clarity in Reporting BLEU Scores"), so this
-toolkit reports the number that the `sacrebleu` command gives for the same signature.
+It knows sentences and sacreBLEU, but no files, models or subwords. Statistics, their sums and scores all come from
+sacreBLEU (Post, 2018, "A Call for Clarity in Reporting BLEU Scores"), so this toolkit reports the number that the
+`sacrebleu` command gives for the same signature. What a sentence, a group of sentences, a corpus, or a bootstrap
+sample scores is computed from the same statistics: see `Counted`.
 """
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from nmt.config.problems import unknown_choice
-from nmt.config.schema import Tokenizer
-from nmt.errors import UserError
+from nmt.config.schema import SentenceMetric, Tokenizer
+from nmt.errors import UserError, refuse
 
 TOKENIZERS: tuple[str, ...] = get_args(Tokenizer)
-Watched = Callable[[], AbstractContextManager[object]]  # a new block for each sentence
+SentenceScore = Callable[[str, str], float]
+"""The score, from 0 to 100, of a translation against its reference, both detokenized."""
 
 
 class Score(NamedTuple):
@@ -24,6 +25,15 @@ class Score(NamedTuple):
 
     score: float
     signature: str
+
+
+class Metric(NamedTuple):
+    """One metric: its printed name, which way is better, and how to build it from (tokenize, lowercase)."""
+
+    title: str
+    better: Literal["higher", "lower"]
+    steers: bool  # whether training measures it at every validation, so that it may choose models, rates and the end
+    build: Callable[[str, bool], BLEU | CHRF | TER]
 
 
 def _bleu(tokenize: str, lowercase: bool, name: str = "tokenize") -> BLEU:
@@ -34,49 +44,24 @@ def _bleu(tokenize: str, lowercase: bool, name: str = "tokenize") -> BLEU:
         # force: sacreBLEU's notice about tokenized text would repeat those of text_warnings.py.
         return BLEU(tokenize=tokenize, lowercase=lowercase, force=True)
     except Exception as error:  # tokenizers raise all kinds: RuntimeError, URLError, LockException
-        if tokenize == "ja-mecab":
-            raise UserError(
-                f"{name}: 'ja-mecab' needs MeCab with the IPA dictionary: pip install 'sacrebleu[ja]'"
-            ) from error
-        if tokenize == "flores200":
-            raise UserError(
-                f"{name}: 'flores200' needs a sentencepiece model that sacreBLEU downloads once into models/ under "
-                f"$SACREBLEU (default ~/.sacrebleu), but that failed: {error}"
-            ) from error
-        raise
-
-
-class _WatchedTER(TER):
-    """sacreBLEU's TER, which here computes each sentence inside of `watched()`."""
-
-    def __init__(self, watched: Watched) -> None:
-        super().__init__()
-        self._watched = watched
-
-    def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[float]:
-        with self._watched():
-            return super()._compute_segment_statistics(hypothesis, ref_kwargs)
-
-
-class Metric(NamedTuple):
-    """One metric: its printed name, which way is better, and how to build it from (tokenize, lowercase, watched)."""
-
-    title: str
-    better: Literal["higher", "lower"]
-    steers: bool  # whether training measures it at every validation, so that it may choose models, rates and the end
-    build: Callable[[str, bool, Watched], BLEU | CHRF | TER]
+        needs = {
+            "ja-mecab": "MeCab with the IPA dictionary: pip install 'sacrebleu[ja]'",
+            "flores200": "a sentencepiece model that sacreBLEU downloads once into models/ under $SACREBLEU (default "
+            f"~/.sacrebleu), but that failed: {error}",
+        }
+        if tokenize not in needs:
+            raise
+        raise UserError(f"{name}: {tokenize!r} needs {needs[tokenize]}") from error
 
 
 # All other settings are sacreBLEU's defaults. chrF counts characters, chrF++ words and pairs of words too, and TER
 # splits at spaces, so only BLEU has a tokenizer. TER always ignores case, as published TER does, and its signature says
 # case:lc.
 METRICS = {
-    "bleu": Metric("BLEU", "higher", True, lambda tokenize, lowercase, watched: _bleu(tokenize, lowercase)),
-    "chrf": Metric("chrF2", "higher", False, lambda tokenize, lowercase, watched: CHRF(lowercase=lowercase)),
-    "chrf++": Metric(
-        "chrF2++", "higher", False, lambda tokenize, lowercase, watched: CHRF(word_order=2, lowercase=lowercase)
-    ),
-    "ter": Metric("TER", "lower", False, lambda tokenize, lowercase, watched: _WatchedTER(watched)),
+    "bleu": Metric("BLEU", "higher", True, _bleu),
+    "chrf": Metric("chrF2", "higher", False, lambda tokenize, lowercase: CHRF(lowercase=lowercase)),
+    "chrf++": Metric("chrF2++", "higher", False, lambda tokenize, lowercase: CHRF(word_order=2, lowercase=lowercase)),
+    "ter": Metric("TER", "lower", False, lambda tokenize, lowercase: TER()),
 }
 USUAL = ("bleu", "chrf", "ter")  # unless others are asked for
 
@@ -84,15 +69,9 @@ USUAL = ("bleu", "chrf", "ter")  # unless others are asked for
 def chosen_metrics(names: str) -> list[str]:
     """The keys of METRICS in a list such as "bleu,chrf". Raises UserError for unknown or repeated names."""
     chosen = [name.strip().lower() for name in names.split(",")]
-    problems = []
-    for name in dict.fromkeys(chosen):
-        if name not in METRICS:
-            elsewhere = "; the scores of COMET are read with --comet FILE" if name == "comet" else ""
-            problems.append(f"--metrics: {unknown_choice(name, list(METRICS))}{elsewhere}")
-        elif chosen.count(name) > 1:
-            problems.append(f"--metrics: {name} is given more than once")
-    if problems:
-        raise UserError(*problems)
+    problems = [f"--metrics: {unknown_choice(name, list(METRICS))}" for name in chosen if name not in METRICS]
+    problems += [f"--metrics: {name} is given more than once" for name in METRICS if chosen.count(name) > 1]
+    refuse(problems)
     return chosen
 
 
@@ -117,13 +96,11 @@ def corpus_scores(
     tokenize: str = TOKENIZERS[0],
     lowercase: bool = False,
     metrics: Sequence[str] = USUAL,
-    watched: Watched = nullcontext,
 ) -> dict[str, Score]:
     """Score a corpus: hypothesis i against the single reference i, both detokenized text.
 
     `tokenize` is BLEU's tokenizer, one of TOKENIZERS. `metrics` are keys of METRICS; the result has the same keys in
-    the same order. Each sentence of TER, which may take minutes, is computed inside of `watched()`.
-    Higher is better for BLEU and chrF, lower for TER (edits per 100 reference words).
+    the same order. Higher is better for BLEU and chrF, lower for TER (edits per 100 reference words).
 
     Raises UserError when the tokenizer is unknown or unavailable, ValueError when there are no sentences or the two
     lists differ in length.
@@ -131,7 +108,53 @@ def corpus_scores(
     if not hypotheses or len(hypotheses) != len(references):
         raise ValueError(f"{len(hypotheses)} hypotheses and {len(references)} references cannot be scored")
     scores = {}
-    for name, metric in [(name, METRICS[name].build(tokenize, lowercase, watched)) for name in metrics]:
-        score = metric.corpus_score(hypotheses, [references]).score
+    for name, metric in [(name, METRICS[name].build(tokenize, lowercase)) for name in metrics]:
+        score = counted(metric, hypotheses, [references]).score
         scores[name] = Score(score, str(metric.get_signature()))
     return scores
+
+
+def sentence_score(metric: SentenceMetric, *, tokenize: Tokenizer, lowercase: bool) -> SentenceScore:
+    """The score that `sacrebleu --sentence-level` gives a line.
+
+    bleu: BLEU of one sentence, with the settings that sacreBLEU has for it: a precision of 0 counts as 1/2, 1/4, … of
+    one match (smoothing exp), and n-grams that are longer than the translation do not count (effective order).
+    chrf: chrF2, which `tokenize` does not change. The mean of sentence scores is not the score of a corpus.
+    """
+    scorer = METRICS[metric].build(tokenize, lowercase)
+    return lambda translation, reference: counted(scorer, [translation], [[reference]]).sentences(1)[0]
+
+
+class Counted(NamedTuple):
+    """A metric's statistics of each sentence of one system; every score is computed from sums of them."""
+
+    metric: Any  # as sacreBLEU's
+    statistics: Sequence[Sequence[float]]
+
+    @property
+    def score(self) -> float:
+        """The score of all sentences."""
+        return float(self.metric._aggregate_and_compute(self.statistics).score)
+
+    def of(self, indices: Iterable[int]) -> float:
+        """The score of these sentences as a corpus."""
+        return self._replace(statistics=[self.statistics[index] for index in indices]).score
+
+    def sentences(self, most: int) -> list[float]:
+        """The score of each sentence by itself, of at most so many."""
+        compute = _sentence_bleu if isinstance(self.metric, BLEU) else self.metric._compute_score_from_stats
+        return [float(compute(row).score) for row in self.statistics[:most]]
+
+
+def counted(metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Counted:
+    """Count the statistics of hypotheses; `references`: one list or several, with a line for each hypothesis."""
+    return Counted(metric, metric._extract_corpus_statistics(hypotheses, references))
+
+
+def _sentence_bleu(statistics: Sequence[Any]) -> Any:
+    """BLEU of the n-gram orders that the sentence is long enough for, as sacreBLEU's `sentence_bleu`."""
+    translation, reference, *counts = statistics
+    orders = len(counts) // 2
+    return BLEU.compute_bleu(
+        counts[:orders], counts[orders:], translation, reference, smooth_method="exp", effective_order=True
+    )

@@ -7,12 +7,12 @@ single character. What is neither a word nor white space is a sign. Pure functio
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
 from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
 UNKNOWN_MARKS = ("⁇", "<unk>")  # what stands in a translation for a piece that is in no vocabulary
-LARGEST_TABLE = 10**8  # pairs of places in two texts that are compared, a bit each
 
 Span = tuple[int, int]  # [start, stop) in a text
 
@@ -63,7 +63,8 @@ def words(text: str) -> list[str]:
 def differing(texts: Sequence[str], others: Sequence[str]) -> tuple[list[list[Span]], list[list[Span]]]:
     """For each text the words and signs that stand in none of the others, and for each of the others likewise.
 
-    What two sentences share is the longest common subsequence of their words and signs, as they are written.
+    What two sentences share is what Python's difflib finds: the longest common run of words and signs, and so on to
+    both sides of it.
     """
     places = [[spans(text) for text in side] for side in (texts, others)]
     ours, theirs = (
@@ -73,9 +74,9 @@ def differing(texts: Sequence[str], others: Sequence[str]) -> tuple[list[list[Sp
     shared: list[list[set[int]]] = [[set() for _ in texts], [set() for _ in others]]
     for one, of_one in zip(ours, shared[0], strict=True):
         for other, of_other in zip(theirs, shared[1], strict=True):
-            for first, second in common_subsequence(one, other):
-                of_one.add(first)
-                of_other.add(second)
+            for first, second, size in SequenceMatcher(None, one, other).get_matching_blocks():
+                of_one.update(range(first, first + size))
+                of_other.update(range(second, second + size))
     left, right = (
         [
             [span for place, span in enumerate(line) if place not in same]
@@ -84,49 +85,6 @@ def differing(texts: Sequence[str], others: Sequence[str]) -> tuple[list[list[Sp
         for lines, same_places in zip(places, shared, strict=True)
     )
     return left, right
-
-
-def common_subsequence(one: Sequence[str], other: Sequence[str]) -> list[tuple[int, int]]:
-    """The places in both of a longest common subsequence; of equally long ones, that which begins first in `one`.
-
-    length[i][j] = length[i + 1][j + 1] + 1 if one[i] = other[j], else max(length[i + 1][j], length[i][j + 1]).
-
-    A row of lengths is a number whose bits say where length[i][j] > length[i][j + 1], the last j first, so that a long
-    sentence takes few steps (Hyyrö, "Bit-Parallel LCS-length Computation Revisited", 2004). They take a bit for each
-    pair of places; where more than LARGEST_TABLE are left between a common beginning and a common end, none is looked
-    for there.
-    """
-    begin, end = 0, 0
-    shorter = min(len(one), len(other))
-    while begin < shorter and one[begin] == other[begin]:
-        begin += 1
-    while end < shorter - begin and one[-1 - end] == other[-1 - end]:
-        end += 1
-    rows, columns = one[begin : len(one) - end], other[begin : len(other) - end]
-    if len(rows) * len(columns) > LARGEST_TABLE:
-        rows = columns = ()
-    bits: dict[str, int] = {}  # where each token stands
-    for place, token in enumerate(reversed(columns)):
-        bits[token] = bits.get(token, 0) | 1 << place
-    every = (1 << len(columns)) - 1
-    flat, longer = every, []  # where lengths do not grow, and where they do, by row
-    for token in reversed(rows):
-        here = flat & bits.get(token, 0)
-        flat = (flat + here | flat - here) & every
-        longer.append(every - flat)
-    longer.reverse()
-    pairs = [(place, place) for place in range(begin)]
-    i = j = 0
-    while i < len(rows) and j < len(columns):
-        if rows[i] == columns[j]:
-            pairs.append((begin + i, begin + j))
-            i, j = i + 1, j + 1
-        elif longer[i] >> (len(columns) - 1 - j) & 1:
-            i += 1
-        else:
-            j += 1
-    pairs += [(len(one) - place, len(other) - place) for place in range(end, 0, -1)]
-    return pairs
 
 
 def repetition(sentence_words: Sequence[str]) -> Share:

@@ -12,17 +12,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
-from nmt.evaluation.metrics import METRICS, USUAL
+from nmt.evaluation.metrics import METRICS, USUAL, is_too_short
 
 SUSPICIOUS_SHARE = 0.2  # of the lines
 OTHER_FORM = 0.02  # of the lines, with characters that another normalization of Unicode makes; 0.8% of WMT news at most
 LONG_WORDS = 200  # in both lines of a pair
+PATIENCE = 30.0  # seconds of TER
 SEGMENTED = re.compile("\N{LOWER ONE EIGHTH BLOCK}|@@(?:\\s|$)")  # marks of sentencepiece and subword-nmt
 TOKENIZED = re.compile(r"\S [.,](?:\s|$)|&(?:apos|quot|amp|lt|gt|#\d+);|@-@")  # Moses: "word ." and its escapes
+UNTOKENIZED = re.compile(r"\w(?:[.,!?](?:\s|$)|[。、,!?])")
 # Hiragana, Han; Thai, Lao, Tibetan, Burmese, Khmer; and katakana, of which a whole word counts as one letter
 _SIGNS, _KATAKANA = "\u3040-\u309f\u3400-\u9fff\uf900-\ufaff\u0e00-\u109f\u1780-\u17ff", "\u30a0-\u30ff"
 UNSPACED = re.compile(f"[{_SIGNS}]|[{_KATAKANA}]+")
-CHARACTERS = re.compile(f"[{_SIGNS}{_KATAKANA}]")
 SPACES = re.compile(rf"(?<=[{_SIGNS}{_KATAKANA}])\s+(?=[{_SIGNS}{_KATAKANA}])")  # between two of these
 HANGUL = re.compile("[\uac00-\ud7a3]")  # Korean, which has spaces, also between words in Han
 LETTERS = re.compile(r"[^\W\d_]")
@@ -31,7 +32,6 @@ FEWEST = 4  # of these in a line, on average: shorter ones may be single words
 BY_SPACES = ("13a", "intl", "none")  # tokenizers for which words are what spaces separate
 AGAIN = ("13a", "intl", "flores200")  # those to which tokenized text is another text, not only by its entities
 NORMALIZING = "flores200"  # the tokenizer with which BLEU normalizes text itself, as NFKC
-UNTOKENIZED = re.compile(r"\w(?:[.,!?](?:\s|$)|[。、,!?])")
 
 
 def text_warnings(
@@ -49,8 +49,7 @@ def text_warnings(
     warnings = []
     for name, lines in [*systems.items(), *references.items()]:
         warnings += format_warnings(name, lines, tokenize if "bleu" in metrics else None)
-        empty = sum(not line.strip() for line in lines)
-        if empty:
+        if empty := sum(not line.strip() for line in lines):
             warnings.append(f"{empty} of {len(lines)} {name} {'is' if empty == 1 else 'are'} empty")
     cased = not lowercase and not {"bleu", "chrf", "chrf++"}.isdisjoint(metrics)
     for name, lines in systems.items():
@@ -67,91 +66,14 @@ def text_warnings(
     return [*dict.fromkeys(warnings)]
 
 
-def normalized_warning(name: str, lines: Sequence[str], written: Sequence[str], tokenize: str) -> list[str]:
-    """Warn about references `lines` that a model cannot write: what becomes of each is in `written`.
-
-    Neither capitals, which have an option of their own, nor the number of spaces count.
-    """
-    pairs = enumerate(zip(lines, written, strict=True), start=1)
-    others = [(number, *words) for number, both in pairs if (words := _first_other_word(*both)) is not None]
-    if not others or len(others) < OTHER_FORM * len(lines):
-        return []
-    number, there, here = others[0]
-    counting = _counting_forms(tokenize, USUAL)[0]
-    message = (
-        f"{len(others) / len(lines):.0%} of the {name} have characters that the model cannot write, as its subword "
-        f"model normalizes them (line {number}: {here!r} instead of {there!r}): {counting} counts them as errors, "
-        "however good the translation; set subwords.normalisation to identity for a new subword model, or normalize "
-        "the text"
-    )
-    return [message]
-
-
-def _counting_forms(tokenize: str, metrics: Sequence[str]) -> list[str]:
-    """The titles of those among the metrics to which characters in another form of Unicode are other characters."""
-    return [METRICS[name].title for name in metrics if name != "bleu" or tokenize != NORMALIZING]
-
-
-def _other_form_warning(
-    name: str, lines: Sequence[str], reference: str, right: Sequence[str], counting: Sequence[str]
+def too_short_warnings(
+    systems: Mapping[str, Sequence[str]], references: Mapping[str, Sequence[str]], *, tokenize: str
 ) -> list[str]:
-    """Warn about lines that differ in fewer characters from the reference's once both are normalized.
-
-    `counting`: the metrics to which that matters.
-    """
-    if not counting:
-        return []
-    pairs = enumerate(zip(lines, right, strict=True), start=1)
-    others = [
-        number
-        for number, both in pairs
-        if (normal := (_nfkc(both[0]), _nfkc(both[1]))) != both and _not_in_common(*normal) < _not_in_common(*both)
-    ]
-    if not others or len(others) < OTHER_FORM * len(lines):
-        return []
-    counts = f"{' and '.join(counting)} {'counts' if len(counting) == 1 else 'count'}"
-    message = (
-        f"{len(others) / len(lines):.0%} of the {name} have characters that the {reference} have in another form of "
-        f"Unicode (the first is line {others[0]}), such as accents in one code with the letter or in two, or wide "
-        f"digits, which {counts} as errors; normalize both in the same way, as nmt-train's subwords.normalisation does "
-        "for what a model writes"
-    )
-    return [message]
-
-
-def _nfkc(text: str) -> str:
-    return text if unicodedata.is_normalized("NFKC", text) else unicodedata.normalize("NFKC", text)
-
-
-def _not_in_common(first: str, second: str) -> int:
-    """How many characters of two lines the other one lacks, in whatever order and without spaces."""
-    here, there = (Counter("".join(text.split())) for text in (first, second))
-    return sum((here - there).values()) + sum((there - here).values())
-
-
-def _first_other_word(first: str, second: str) -> tuple[str, str] | None:
-    """The first words in which two lines differ, apart from capitals; None if there are none."""
-    words = zip_longest(first.split(), second.split(), fillvalue="")
-    return next((both for both in words if both[0].casefold() != both[1].casefold()), None)
-
-
-def _slow_lines(hypotheses: Sequence[str], references: Sequence[str]) -> list[str]:
-    """Warn about pairs of lines for which sacreBLEU's TER takes half a minute or more in total.
-
-    On one core it took 6 s for two lines of 200 words, one minute for 800 words, two for 3,000 words against 200.
-    """
-    pairs = [tuple(map(_words, pair)) for pair in zip(hypotheses, references, strict=True)]
-    long = {number: words for number, words in enumerate(pairs, start=1) if min(words) >= LONG_WORDS}
-    seconds = sum(6.0 * (math.prod(words) / LONG_WORDS**2) ** 0.8 for words in long.values())
-    if seconds < 30.0:
-        return []
-    which = f"line {min(long)} has" if len(long) == 1 else f"{len(long):,} lines have up to"
-    longest = max(map(max, long.values()))
-    message = (
-        f"{which} {longest:,} words: TER, which looks for phrases that were moved, may take minutes on such lines; "
-        "--metrics bleu,chrf leaves it out"
-    )
-    return [message]
+    """Warn about text without a line of the four words that BLEU counts together."""
+    if not all(is_too_short(lines, tokenize=tokenize) for lines in references.values()):
+        return []  # or it is the system that is too short
+    short = [name for name, lines in systems.items() if is_too_short(lines, tokenize=tokenize)]
+    return [f"no line of the {name} or the references has four words: BLEU is 0 by definition" for name in short]
 
 
 def format_warnings(
@@ -179,8 +101,11 @@ def format_warnings(
             f"{tokenized:.0%} of the {name} look tokenized (such as 'word .', '&apos;' or '@-@') and {option} "
             f"{tokenize} tokenizes again: BLEU is not comparable; detokenize the text, or set {option} to none"
         )
-    if (warning := _unspaced_warning(name, lines, tokenize, option)) is not None:
-        warnings.append(warning)
+    if tokenize in BY_SPACES and (unspaced := _unspaced(lines)) >= SUSPICIOUS_SHARE:
+        warnings.append(
+            f"{unspaced:.0%} of the {name} have no spaces between words, so BLEU is near 0 however good the "
+            f"translation; set {option} to zh for Chinese, ja-mecab for Japanese, flores200 or char for others"
+        )
     elif tokenize == "none" and tokenized < SUSPICIOUS_SHARE <= untokenized:
         warnings.append(
             f"{untokenized:.0%} of the {name} look untokenized (such as 'word.') and {option} none leaves them so: "
@@ -189,29 +114,93 @@ def format_warnings(
     return warnings
 
 
-def _unspaced_warning(name: str, lines: Sequence[str], tokenize: str | None, option: str) -> str | None:
-    """The message about text in which BLEU's tokenizer finds no words; None where it does."""
-    if tokenize not in BY_SPACES:
-        return None
-    unspaced = [line for line in lines if _is_mostly_unspaced(line)]
-    share = len(unspaced) / max(len(lines), 1)
+def normalized_warning(name: str, lines: Sequence[str], written: Sequence[str], tokenize: str) -> list[str]:
+    """Warn about references `lines` that a model cannot write: what becomes of each is in `written`.
+
+    Neither capitals, which have an option of their own, nor the number of spaces count.
+    """
+    pairs = enumerate(zip(lines, written, strict=True), start=1)
+    others = [(number, *words) for number, both in pairs if (words := _first_other_word(*both)) is not None]
+    if not others or len(others) < OTHER_FORM * len(lines):
+        return []
+    number, there, here = others[0]
+    message = (
+        f"{len(others) / len(lines):.0%} of the {name} have characters that the model cannot write, as its subword "
+        f"model normalizes them (line {number}: {here!r} instead of {there!r}): "
+        f"{_counting_forms(tokenize, USUAL)[0]} counts them as errors; set subwords.normalisation to identity for a "
+        "new subword model, or normalize the text"
+    )
+    return [message]
+
+
+def _counting_forms(tokenize: str, metrics: Sequence[str]) -> list[str]:
+    """The titles of those among the metrics to which characters in another form of Unicode are other characters."""
+    return [METRICS[name].title for name in metrics if name != "bleu" or tokenize != NORMALIZING]
+
+
+def _other_form_warning(
+    name: str, lines: Sequence[str], reference: str, right: Sequence[str], counting: Sequence[str]
+) -> list[str]:
+    """Warn about lines that differ in fewer characters from the reference's once both are normalized.
+
+    `counting`: the metrics to which that matters.
+    """
+    others = []
+    for number, both in enumerate(zip(lines, right, strict=True), start=1):
+        normal = unicodedata.normalize("NFKC", both[0]), unicodedata.normalize("NFKC", both[1])
+        if normal != both and _not_in_common(*normal) < _not_in_common(*both):
+            others.append(number)
+    if not counting or not others or len(others) < OTHER_FORM * len(lines):
+        return []
+    message = (
+        f"{len(others) / len(lines):.0%} of the {name} have characters that the {reference} have in another form of "
+        f"Unicode (the first is line {others[0]}), such as accents in one code with the letter or in two, which "
+        f"{' and '.join(counting)} count as errors; normalize both in the same way"
+    )
+    return [message]
+
+
+def _not_in_common(first: str, second: str) -> int:
+    """How many characters of two lines the other one lacks, in whatever order and without spaces."""
+    here, there = (Counter("".join(text.split())) for text in (first, second))
+    return sum((here - there).values()) + sum((there - here).values())
+
+
+def _first_other_word(first: str, second: str) -> tuple[str, str] | None:
+    """The first words in which two lines differ, apart from capitals; None if there are none."""
+    words = zip_longest(first.split(), second.split(), fillvalue="")
+    return next((both for both in words if both[0].casefold() != both[1].casefold()), None)
+
+
+def _slow_lines(hypotheses: Sequence[str], references: Sequence[str]) -> list[str]:
+    """Warn about pairs of lines for which sacreBLEU's TER takes half a minute or more in total.
+
+    On one core it took 6 s for two lines of 200 words, one minute for 800 words, two for 3,000 words against 200.
+    """
+    pairs = [(_words(one), _words(other)) for one, other in zip(hypotheses, references, strict=True)]
+    long = {number: words for number, words in enumerate(pairs, start=1) if min(words) >= LONG_WORDS}
+    seconds = sum(6.0 * (math.prod(words) / LONG_WORDS**2) ** 0.8 for words in long.values())
+    if seconds < PATIENCE:
+        return []
+    which = f"line {min(long)} has" if len(long) == 1 else f"{len(long):,} lines have up to"
+    longest = max(map(max, long.values()))
+    return [f"{which} {longest:,} words, on which TER may take minutes; --metrics bleu,chrf leaves it out"]
+
+
+def _unspaced(lines: Sequence[str]) -> float:
+    """Share of the lines that have no spaces between words, 0 to 1; 0 if those lines may be single words.
+
+    Such a line is mostly in a script without spaces between words, of which a letter says as much as three.
+    """
+    unspaced = []
+    for line in lines:
+        signs = 0 if line.isascii() or HANGUL.search(line) else sum(map(len, UNSPACED.findall(line)))
+        if signs and 3 * signs > len(LETTERS.findall(line)):
+            unspaced.append(line)
     letters, spaces = (sum(len(mark.findall(line)) for line in unspaced) for mark in (UNSPACED, SPACES))
-    if share < SUSPICIOUS_SHARE or letters < FEWEST * len(unspaced) or spaces * MOST > letters:
-        return None
-    return (
-        f"{share:.0%} of the {name} have no spaces between words, so that {option} {tokenize} takes whole clauses for "
-        f"words and BLEU is near 0, however good the translation; set {option} to zh for Chinese, to ja-mecab for "
-        "Japanese, and to flores200 or char for others"
-    )
-
-
-def _is_mostly_unspaced(line: str) -> bool:
-    """Whether most of a line is in a script without spaces between words, of which a letter says as much as three."""
-    return (
-        not line.isascii()
-        and not HANGUL.search(line)
-        and 3 * len(CHARACTERS.findall(line)) > len(LETTERS.findall(line))
-    )
+    if letters < FEWEST * len(unspaced) or spaces * MOST > letters:
+        return 0.0
+    return len(unspaced) / max(len(lines), 1)
 
 
 def _share(mark: re.Pattern[str], lines: Sequence[str]) -> float:

@@ -16,7 +16,7 @@ from nmt.decoding.options import TranslationOptions
 from nmt.decoding.scorer import Scorer
 from nmt.decoding.text.segments import Segment
 from nmt.errors import UserError
-from nmt.evaluation.sentence_scores import sentence_score
+from nmt.evaluation.metrics import sentence_score
 from nmt.models.seq2seq import Seq2Seq
 from nmt.training.divergence import Diverged
 from nmt.training.trainer import MakeCandidates

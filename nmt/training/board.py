@@ -23,8 +23,7 @@ from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-
 from tensorboard.summary.writer.record_writer import RecordWriter  # type: ignore[import-untyped]
 
 from nmt.config.schema import TrainingConfig
-from nmt.evaluation.alignment_plot import Fonts
-from nmt.evaluation.heat_map import usual_fonts
+from nmt.evaluation.alignment_plot import Fonts, usual_fonts
 from nmt.training import summaries
 from nmt.training.gradient_norms import Counts
 from nmt.training.progress import Progress
@@ -114,7 +113,10 @@ class Board:
 
     @cached_property
     def _fonts(self) -> Fonts | None:
-        return usual_fonts()
+        try:
+            return usual_fonts()
+        except ImportError:  # matplotlib, which writes the labels of pictures
+            return None
 
     def _add_values(self, step: int, values: summaries.Values, *, at: float | None = None) -> None:
         self._add(Event(wall_time=at or time.time(), step=step, summary=Summary(value=values)))

@@ -158,7 +158,7 @@ def test_a_model_without_attention(
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_pictures(name: str, files: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    monkeypatch.setattr(alignment_plot, "_other_families", lambda: iter(()))
+    monkeypatch.setattr(alignment_plot, "FONTS", ("DejaVu Sans",))
     program, arguments = PROGRAMS[name]
     (files / "src").write_text("today 猫 she\n\ntoday she 猫\n", encoding="utf-8")
     arguments = [*arguments, "--output", "out", "--plot-alignments", "pictures"]
@@ -168,7 +168,7 @@ def test_pictures(name: str, files: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
     warnings = [line for line in capsys.readouterr().err.splitlines() if "perplexity" not in line]
     (warning,) = warnings
-    assert warning.startswith(f"nmt-{name}: warning: no installed font has glyphs for some characters of CJK; in the")
+    assert warning.startswith(f"nmt-{name}: warning: no installed font has glyphs for some characters")
     assert program(arguments) == 0  # into a folder that is there
 
 

@@ -13,7 +13,7 @@ import torch
 from nmt.config.schema import Config
 from nmt.data.batch import Batch, make_batch
 from nmt.data.subwords import Vocabularies
-from nmt.evaluation.sentence_scores import sentence_score
+from nmt.evaluation.metrics import sentence_score
 from nmt.experiment.candidates import build_candidates
 from nmt.models.model_file import load_model, rebuild
 from nmt.models.seq2seq import Seq2Seq

@@ -182,11 +182,11 @@ def test_missing_glyphs_are_told_once(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(alignment_plot, "_other_families", lambda: iter(()))
+    monkeypatch.setattr(alignment_plot, "FONTS", ("DejaVu Sans",))
     command.source.write_text("猫 dog\n猫 men\n猫 ξ boy\n", encoding="utf-8")
     assert command.run("--chunk-lines", 1, "--plot-alignments", tmp_path / "pictures") == 0
     (warning,) = capsys.readouterr().err.splitlines()
-    assert "no installed font has glyphs for some characters of CJK; in the" in warning
+    assert "no installed font has glyphs for some characters" in warning
 
 
 def test_gzip_and_nothing(command: Command) -> None:

@@ -10,16 +10,15 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from nmt.errors import UserError
-from nmt.evaluation import alignment_plot
-from nmt.evaluation.alignment_plot import USUAL_FONT, Fonts, check_plots, plot_alignment
+from nmt.evaluation.alignment_plot import check_plots, plot_alignment, usual_fonts
 
 SOURCE, TARGET = ["the", "house", "$5$"], ["Haus", "da"]
 WEIGHTS = np.array([[0.1, 0.7, 0.2], [0.6, 0.0, 0.4]])
 
 
-def drawn(source: list[str], target: list[str], weights: np.ndarray, fonts: Fonts | None = None) -> Image.Image:
+def drawn(source: list[str], target: list[str], weights: np.ndarray) -> Image.Image:
     file = io.BytesIO()
-    plot_alignment(source, target, weights, file, fonts=fonts or Fonts())
+    plot_alignment(source, target, weights, file, fonts=usual_fonts())
     file.seek(0)
     image = Image.open(file)
     assert image.format == "PNG"
@@ -59,47 +58,13 @@ def test_long_and_unprintable_words(figures: list[Figure]) -> None:
     assert labels(figures[0].axes[0].xaxis) == ["x" * 23 + "…", "a\ufffdb", "ab", ""]
 
 
-def test_characters_without_a_glyph_are_named_and_make_no_noise(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(alignment_plot, "_other_families", lambda: iter(()))
-    fonts = Fonts()
-    drawn(["猫", "Кот", "ねこ"], ["cat", "고양이"], np.zeros((2, 3)), fonts)
-    assert fonts.families == [USUAL_FONT]
-    assert fonts.missing == set("猫ねこ고양이")
-    assert fonts.missing_scripts() == ["CJK", "HANGUL", "HIRAGANA"]
-    assert capsys.readouterr() == ("", "")
-
-
-def test_other_fonts_are_looked_into_once_and_only_when_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    has = {USUAL_FONT: "abc", "First": "xy", "Second": "z", "Third": "猫"}
-    asked: list[str] = []
-
-    def characters(family: str) -> list[int]:
-        asked.append(family)
-        return [ord(character) for character in has[family]]
-
-    monkeypatch.setattr(alignment_plot, "_other_families", lambda: iter(["First", "Second", "Third"]))
-    monkeypatch.setattr(alignment_plot, "_characters", characters)
-    fonts = Fonts()
-    fonts.cover(["abc"])
-    assert asked == [USUAL_FONT]
-    fonts.cover(["z"])
-    assert (fonts.families, asked) == ([USUAL_FONT, "Second"], [USUAL_FONT, "First", "Second"])
-    fonts.cover(["x", "?"])
-    assert fonts.families == [USUAL_FONT, "Second", "First"]
-    assert (fonts.missing, len(asked)) == ({"?"}, 4)
-    fonts.cover(["?", "猫"])
-    assert fonts.families == [USUAL_FONT, "Second", "First", "Third"]
-    assert len(asked) == 4
-
-
-def test_the_installed_fonts_can_be_read() -> None:
-    fonts = Fonts()
-    fonts.cover(["Größe", "猫", "\U00012345"])
-    assert not fonts.missing & set("Größe")
-    assert all(list(alignment_plot._characters(family)) for family in fonts.families)
-    assert not any(family.startswith("Last Resort") for family in fonts.families)
+def test_characters_without_a_glyph_are_reported_and_make_no_noise(recwarn: pytest.WarningsRecorder) -> None:
+    """DejaVu Sans has Cyrillic letters, and no Han."""
+    assert usual_fonts()[0] == "DejaVu Sans"
+    for source, is_missing in (("Größe Кот", False), ("猫", True)):
+        file = io.BytesIO()
+        assert plot_alignment([source], ["cat"], np.zeros((1, 1)), file, fonts=["DejaVu Sans"]) == is_missing
+    assert not recwarn
 
 
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:

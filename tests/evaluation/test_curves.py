@@ -100,9 +100,9 @@ def test_thirty_runs_have_styles_of_their_own(figures: list[Figure]) -> None:
     ("folders", "expected"),
     [
         (["/runs/a", "/runs/b"], ["a", "b"]),
-        (["/x/a", "/y/a", "/y/b"], ["x/a", "y/a", "b"]),
+        (["/x/a", "/y/a", "/y/b"], ["x/a", "y/a", "y/b"]),
         (["/x/y/a", "/z/y/a"], ["x/y/a", "z/y/a"]),
-        (["/runs/a", "/runs/a"], ["a", "a"]),
+        (["/runs/a", "/runs/a"], ["/runs/a", "/runs/a"]),
     ],
 )
 def test_names_tell_the_folders_apart(folders: list[str], expected: list[str]) -> None:

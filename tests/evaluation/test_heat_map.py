@@ -1,14 +1,14 @@
 """Small heat maps: the cells by hand, the labels beside them, with and without matplotlib."""
 
 import io
-import sys
 import warnings
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from nmt.evaluation.heat_map import CELL, heat_map, usual_fonts
+from nmt.evaluation.alignment_plot import usual_fonts
+from nmt.evaluation.heat_map import CELL, heat_map
 
 SOURCE, TARGET = ["▁the", "▁house", "</s>"], ["▁Haus", "▁da"]
 WEIGHTS = np.array([[0.0, 0.5, 1.0], [1.5, -0.5, 0.75]])
@@ -63,8 +63,3 @@ def test_any_piece_is_drawn_without_a_warning(piece: str) -> None:
         warnings.simplefilter("error")
         drawn = pixels([piece, "a"], [piece], np.ones((1, 2)), labels=True)
     assert max(drawn.shape) < 500
-
-
-def test_without_matplotlib_there_are_no_labels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert usual_fonts() is None

@@ -1,55 +1,29 @@
 """Our scores are sacreBLEU's; what cannot be scored is refused with a helpful message."""
 
-from contextlib import nullcontext
-
 import pytest
 import sacrebleu
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from nmt.errors import UserError
-from nmt.evaluation.metrics import METRICS, TOKENIZERS, check_tokenizer, corpus_scores
+from nmt.evaluation.metrics import METRICS, TOKENIZERS, check_tokenizer, corpus_scores, counted, sentence_score
 
 HYPOTHESES = ["the cat sat on a mat.", "Dogs don't bark, they sing.", "yes"]
 REFERENCES = ["The cat sat on the mat.", "Dogs don't sing, they bark.", "no"]
 
 
-def test_scores_are_those_of_sacrebleu() -> None:
-    scores = corpus_scores(HYPOTHESES, REFERENCES)
-
-    assert list(scores) == ["bleu", "chrf", "ter"]
-    assert scores["bleu"].score == sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES]).score
-    assert scores["chrf"].score == sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES]).score
-    assert scores["ter"].score == sacrebleu.corpus_ter(HYPOTHESES, [REFERENCES]).score
-
-
-def test_signatures_name_every_choice() -> None:
-    version = sacrebleu.__version__
-    scores = corpus_scores(HYPOTHESES, REFERENCES)
-
-    assert scores["bleu"].signature == f"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:{version}"
-    assert scores["chrf"].signature == f"nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:{version}"
-    assert scores["ter"].signature == f"nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|version:{version}"
-
-
-def test_a_perfect_translation_has_100_and_no_edits() -> None:
-    scores = corpus_scores(REFERENCES, REFERENCES)
-
-    assert scores["bleu"].score == pytest.approx(100)
-    assert scores["chrf"].score == pytest.approx(100)
-    assert scores["ter"].score == 0
+def test_scores_and_signatures_are_those_of_sacrebleu() -> None:
+    scores = corpus_scores(HYPOTHESES, REFERENCES, metrics=("bleu", "chrf", "chrf++", "ter"))
+    theirs = {"bleu": BLEU(), "chrf": CHRF(), "chrf++": CHRF(word_order=2), "ter": TER()}
+    assert list(scores) == list(theirs)
+    for name, metric in theirs.items():
+        expected = metric.corpus_score(HYPOTHESES, [REFERENCES])
+        assert scores[name] == (expected.score, str(metric.get_signature()))
+        assert METRICS[name].title == expected.name
 
 
 def test_ter_counts_edits_per_100_reference_words() -> None:
     # One word of four replaced.
     assert corpus_scores(["a b c d"], ["a b x d"], metrics=("ter",))["ter"].score == pytest.approx(25)
-
-
-def test_every_sentence_of_ter_is_announced_and_nothing_else_changes() -> None:
-    begun: list[int] = []
-    scores = corpus_scores(HYPOTHESES, REFERENCES, watched=lambda: nullcontext(begun.append(1)))
-    assert len(begun) == len(HYPOTHESES)
-    plain = TER()
-    assert scores["ter"] == (plain.corpus_score(HYPOTHESES, [REFERENCES]).score, str(plain.get_signature()))
 
 
 def test_chrf_is_the_f2_of_character_grams() -> None:
@@ -76,31 +50,12 @@ def test_each_tokeniser_reaches_bleu_and_its_signature(tokenize: str) -> None:
     assert f"|tok:{tokenize}|" in score.signature
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_one_metric_alone_has_the_score_it_has_among_others(name: str) -> None:
-    among = corpus_scores(HYPOTHESES, REFERENCES, metrics=tuple(METRICS))
-    assert corpus_scores(HYPOTHESES, REFERENCES, metrics=(name,)) == {name: among[name]}
-
-
-def test_chrf_with_words_is_named_and_signed_as_sacrebleu_does() -> None:
-    (score,) = corpus_scores(HYPOTHESES, REFERENCES, metrics=("chrf++",)).values()
-    words = CHRF(word_order=2)
-    assert score.score == words.corpus_score(HYPOTHESES, [REFERENCES]).score
-    assert "|nc:6|nw:2|" in score.signature
-    assert METRICS["chrf++"].title == words.corpus_score(HYPOTHESES, [REFERENCES]).name
-
-
 def test_tokenised_text_is_scored_without_a_notice_of_sacrebleu(caplog: pytest.LogCaptureFixture) -> None:
     lines = ["a tokenised line ."] * 101
 
     corpus_scores(lines, lines)
 
     assert not caplog.records
-
-
-def test_an_unknown_tokeniser_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UserError, match=r"given 'ja-mecb'; nearest: ja-mecab; allowed: .*flores200"):
-        check_tokenizer("ja-mecb")
 
 
 def test_japanese_without_mecab_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,3 +86,51 @@ def test_the_message_names_what_was_given() -> None:
         check_tokenizer("13b")
     with pytest.raises(UserError, match=r"^training\.validation\.tokenize: given '13b'"):
         check_tokenizer("13b", "training.validation.tokenize")
+
+
+# ------------------------------------------------------------------------------------------------- groups and sentences
+
+LINES = ["The cat sat on a mat.", "Yes", "Dogs don't bark, they sing.", ""]
+RIGHT = [
+    ["The cat sat on the mat.", "No", "Dogs don't sing, they bark.", "Nothing."],
+    ["A cat sat.", "Yes, sure", "Dogs bark.", "No."],
+]
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf"])
+@pytest.mark.parametrize("references", [RIGHT[:1], RIGHT])
+def test_scores_of_groups_and_sentences_are_those_of_sacrebleu(name: str, references: list[list[str]]) -> None:
+    scored = counted(METRICS[name].build("13a", False), LINES, references)
+    corpus = {"bleu": sacrebleu.corpus_bleu, "chrf": sacrebleu.corpus_chrf}[name]
+    for places in ([0, 2, 3], [1], [3]):
+        chosen = [[lines[place] for place in places] for lines in (LINES, *references)]
+        assert scored.of(places) == pytest.approx(corpus(chosen[0], chosen[1:]).score, abs=1e-9)
+    sentence = {"bleu": sacrebleu.sentence_bleu, "chrf": sacrebleu.sentence_chrf}[name]
+    expected = [sentence(hypothesis, list(lines)).score for hypothesis, *lines in zip(LINES, *references, strict=True)]
+    assert scored.sentences(4) == pytest.approx(expected, abs=1e-9)
+    assert scored.sentences(1) == pytest.approx(expected[:1], abs=1e-9)
+
+
+REFERENCE = "Der Hund sieht den Kater im Garten."
+OTHER = "der hund SIEHT den kater im garten ."
+
+
+@pytest.mark.parametrize("translation", ["Der Hund sieht den Kater.", "Ein Hund", "Hund", "", REFERENCE, OTHER])
+def test_the_score_of_a_sentence_is_that_of_sacrebleu(translation: str) -> None:
+    bleu = sentence_score("bleu", tokenize="13a", lowercase=False)
+    assert bleu(translation, REFERENCE) == sacrebleu.sentence_bleu(translation, [REFERENCE]).score
+    chrf = sentence_score("chrf", tokenize="13a", lowercase=False)
+    assert chrf(translation, REFERENCE) == sacrebleu.sentence_chrf(translation, [REFERENCE]).score
+
+
+def test_a_translation_without_long_matches_by_hand() -> None:
+    """Of "Ein Hund" one word of two matches and no pair of one, which counts as 1/2; the translation has two words of
+    eight, as the period is one."""
+    computed = sentence_score("bleu", tokenize="13a", lowercase=False)("Ein Hund", REFERENCE)
+    assert computed == pytest.approx(100 * 2.718281828459045 ** (1 - 8 / 2) * (1 / 2 * 1 / 2) ** 0.5)
+
+
+def test_tokens_and_case_of_sentences_are_as_they_are_asked_for() -> None:
+    assert sentence_score("bleu", tokenize="13a", lowercase=True)(OTHER, REFERENCE) == pytest.approx(100)
+    assert sentence_score("bleu", tokenize="none", lowercase=True)(OTHER, REFERENCE) < 90
+    assert sentence_score("chrf", tokenize="none", lowercase=True)(OTHER, REFERENCE) == pytest.approx(100)

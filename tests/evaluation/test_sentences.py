@@ -1,14 +1,9 @@
 """What is said of single sentences, by tables that a person can check."""
 
-import random
-from functools import cache
-from itertools import pairwise
-
 import pytest
 
 from nmt.evaluation.sentences import (
     Share,
-    common_subsequence,
     differing,
     frequencies,
     rarest,
@@ -40,53 +35,6 @@ from nmt.evaluation.sentences import (
 def test_words_and_signs(text: str, tokens: list[str], expected: list[str]) -> None:
     assert [text[start:stop] for start, stop in spans(text)] == tokens
     assert words(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "pairs"),
-    [
-        ("abc", "abc", [(0, 0), (1, 1), (2, 2)]),
-        ("abc", "xyz", []),
-        ("", "abc", []),
-        ("abcd", "acd", [(0, 0), (2, 1), (3, 2)]),
-        ("xaby", "azb", [(1, 0), (2, 2)]),
-        ("aa", "a", [(0, 0)]),
-        ("ab", "ba", [(0, 1)]),  # of two equally long ones, that which begins first in the first
-    ],
-)
-def test_common_subsequence(one: str, other: str, pairs: list[tuple[int, int]]) -> None:
-    assert common_subsequence(one, other) == pairs
-
-
-def test_common_subsequences_are_longest() -> None:
-    """Against the recursion that defines them."""
-
-    @cache
-    def length(one: str, other: str) -> int:
-        if not one or not other:
-            return 0
-        if one[0] == other[0]:
-            return 1 + length(one[1:], other[1:])
-        return max(length(one[1:], other), length(one, other[1:]))
-
-    generator = random.Random(5)
-    for _ in range(300):
-        one, other = ("".join(generator.choices("abc", k=generator.randrange(8))) for _ in range(2))
-        pairs = common_subsequence(one, other)
-        assert len(pairs) == length(one, other)
-        assert all(one[first] == other[second] for first, second in pairs)
-        assert all(a < c and b < d for (a, b), (c, d) in pairwise(pairs))
-
-
-def test_a_comparison_that_would_fill_the_memory_is_none() -> None:
-    """10,001 tokens in both take more than 10⁸ bits; what both begin and end with does not count."""
-    for size, is_compared in ((10_000, True), (10_001, False)):
-        one, other = "x" + "ab" * size, "y" + "bc" * size
-        one, other = (f"((({text[:size]})" for text in (one, other))
-        pairs = common_subsequence(one, other)
-        assert pairs[:3] == [(0, 0), (1, 1), (2, 2)]
-        assert pairs[-1] == (size + 3, size + 3)
-        assert (len(pairs) > 4) == is_compared
 
 
 def test_words_that_differ() -> None:

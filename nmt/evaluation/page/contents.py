@@ -4,28 +4,39 @@ It knows the outcome of a comparison, attention that is packed already, and alig
 files and no HTML.
 """
 
+import base64
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from nmt.errors import counted
-from nmt.evaluation import buckets, sentences
+from nmt.evaluation import metrics, sentences
 from nmt.evaluation.alignments import AlignmentScores
 from nmt.evaluation.comparison import Comparison
-from nmt.evaluation.metrics import METRICS
-from nmt.evaluation.page.texts import in_browser, shown
-from nmt.evaluation.sentences import Share
+from nmt.evaluation.metrics import METRICS, Counted
+from nmt.evaluation.sentences import Share, Span
 from nmt.symbols import END, PIECES
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
 LISTED = 10_000  # sentences that the list has, the first ones
 LONGEST_WORD = 40  # characters of a rare word
+MOST_WORDS, MOST_CHARACTERS = 200, 2000  # of a text that are shown
 METRICS_BY_GROUP = ("bleu", "chrf")
+LENGTHS = 6  # groups of sentences of similar length
+FREQUENCIES = (0, 1, 2, 5, 10, 100, 1000)  # where the groups of rare words begin
+
+Attention = Mapping[str, Sequence[str | None]]
+"""For systems with a model, by name, the `packed` weights of each translation, or None."""
+
+_ZEROS = re.compile(rb"\0{1,255}")
+_SPACE = re.compile(r"\s")
+_UNFIT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")  # control characters, halves of surrogate pairs, …
 
 
 class Row(NamedTuple):
@@ -38,11 +49,10 @@ class Row(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Sentences that are alike, and their scores by metric and system."""
+    """Sentences that are alike."""
 
     label: str
-    size: int
-    scores: dict[str, list[float]]
+    indices: list[int]
 
 
 class Grouping(NamedTuple):
@@ -62,6 +72,7 @@ class Contents:
     letters: list[str]  # of the systems
     titles: dict[str, str]  # of METRICS_BY_GROUP
     groupings: list[Grouping]
+    scored: dict[str, list[Counted]]  # by metric, for each system
     habits: list[Row]
     notes: list[str]
     data: dict[str, Any]  # for script.js
@@ -72,83 +83,36 @@ def contents(
     *,
     tokenize: str,
     lowercase: bool,
-    attention: Mapping[str, Sequence[str | None]] | None = None,
+    attention: Attention | None = None,
     alignments: Mapping[str, AlignmentScores] | None = None,
     training: Iterable[str] | None = None,
 ) -> Contents:
     """The report of a comparison; `tokenize` and `lowercase` as it was made with.
 
-    `attention`: for systems with a model, by name, the `packed` weights of each translation, or None. `alignments`: for
-    such systems the scores of their alignments of the references. `training`: lines of the target language in which
-    the words of the references are counted, instead of in the references themselves.
+    `alignments`: for systems with attention the scores of their alignments of the references. `training`: lines of the
+    target language in which the words of the references are counted, instead of in the references themselves.
     """
-    counted = _counted(comparison, tokenize=tokenize, lowercase=lowercase, training=training)
+    words = _count_words(comparison, training)
+    scored = {}
+    for name in METRICS_BY_GROUP:
+        metric = METRICS[name].build(tokenize, lowercase)
+        scored[name] = [metrics.counted(metric, one.hypotheses, comparison.references) for one in comparison.systems]
+    groupings = _groupings(words, comparison)
+    habits = _habits(words, comparison, scored["bleu"])
+    if alignments:
+        rates = [alignments[one.name].error_rate if one.name in alignments else None for one in comparison.systems]
+        about = "Links of the attention of a model made to write the reference, against gold alignments, in percent."
+        percents = [None if rate is None else 100 * rate for rate in rates]
+        habits.append(Row("Alignment error rate", about, percents, None))
     return Contents(
         comparison=comparison,
         letters=[letter(index) for index in range(len(comparison.systems))],
         titles={name: METRICS[name].title for name in METRICS_BY_GROUP},
-        groupings=_groupings(counted),
-        habits=[*_habits(counted), *_alignment_errors(alignments or {}, [one.name for one in comparison.systems])],
+        groupings=groupings,
+        scored=scored,
+        habits=habits,
         notes=_notes(comparison, attention or {}),
-        data=_data(counted, attention or {}),
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Counted:
-    """What is counted once, for tables and list: the words of the first reference and of each system's translations,
-    line by line, and the statistics of metrics."""
-
-    comparison: Comparison
-    words: list[list[str]]
-    written: list[list[list[str]]]
-    frequencies: dict[str, int]
-    in_training: bool  # where the frequencies were counted, instead of in the references
-    rarest: list[tuple[str, int] | None]
-    lengths: list[int]  # of sources, if there are any, else of references
-    by_length: list[buckets.Bucket]
-    by_frequency: list[buckets.Bucket]
-    scored: dict[str, list[buckets.Scored]]  # by metric, for each system
-    repeated: list[list[Share]]
-    unknown: list[list[Share]]
-
-    @property
-    def side(self) -> str:
-        """Whose lengths they are."""
-        return "reference" if self.comparison.source is None else "source"
-
-    @property
-    def ratios(self) -> "list[npt.NDArray[np.int64]]":
-        """For each system (lines, 2): the tokens of a translation and of its closest reference, as BLEU has them."""
-        return [of_system.statistics[:, :2] for of_system in self.scored["bleu"]]
-
-
-def _counted(comparison: Comparison, *, tokenize: str, lowercase: bool, training: Iterable[str] | None) -> _Counted:
-    references = comparison.references[0]
-    words = [sentences.words(line) for line in references]
-    written = [[sentences.words(line) for line in candidate.hypotheses] for candidate in comparison.systems]
-    counted_in = references if training is None else training
-    frequencies = sentences.frequencies(counted_in, chain.from_iterable(chain(words, *written)))
-    rarest = [sentences.rarest(line, frequencies) for line in words]
-    measured = words if comparison.source is None else [sentences.words(line) for line in comparison.source]
-    lengths = [len(line) for line in measured]
-    metrics = {name: METRICS[name].build(tokenize, lowercase, nullcontext) for name in METRICS_BY_GROUP}
-    return _Counted(
-        comparison=comparison,
-        words=words,
-        written=written,
-        frequencies=frequencies,
-        in_training=training is not None,
-        rarest=rarest,
-        lengths=lengths,
-        by_length=buckets.by_length(lengths),
-        by_frequency=buckets.by_frequency([None if word is None else word[1] for word in rarest]),
-        scored={
-            name: [buckets.Scored(metric, one.hypotheses, comparison.references) for one in comparison.systems]
-            for name, metric in metrics.items()
-        },
-        repeated=[[sentences.repetition(line) for line in lines] for lines in written],
-        unknown=[[sentences.unknown(line) for line in candidate.hypotheses] for candidate in comparison.systems],
+        data=_data(words, comparison, scored, groupings, attention or {}),
     )
 
 
@@ -157,175 +121,131 @@ def letter(index: int) -> str:
     return chr(ord("A") + index) if index < 26 else str(index + 1)
 
 
-def _groupings(counted: _Counted) -> list[Grouping]:
-    text = "training text" if counted.in_training else "references"
+@dataclass(frozen=True, kw_only=True)
+class _Words:
+    """The words of the first reference and of each system's translations, line by line, and how rare they are."""
+
+    references: list[list[str]]
+    written: list[list[list[str]]]
+    frequencies: dict[str, int]
+    in_training: bool  # where the frequencies were counted, instead of in the references
+    rarest: list[tuple[str, int] | None]
+    side: str  # whose lengths they are
+    lengths: list[int]
+
+
+def _count_words(comparison: Comparison, training: Iterable[str] | None) -> _Words:
+    references = [sentences.words(line) for line in comparison.references[0]]
+    written = [[sentences.words(line) for line in candidate.hypotheses] for candidate in comparison.systems]
+    counted_in = comparison.references[0] if training is None else training
+    frequencies = sentences.frequencies(counted_in, chain.from_iterable(chain(references, *written)))
+    measured = references if comparison.source is None else [sentences.words(line) for line in comparison.source]
+    return _Words(
+        references=references,
+        written=written,
+        frequencies=frequencies,
+        in_training=training is not None,
+        rarest=[sentences.rarest(line, frequencies) for line in references],
+        side="reference" if comparison.source is None else "source",
+        lengths=[len(line) for line in measured],
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------- the tables
+
+
+def _groupings(words: _Words, comparison: Comparison) -> list[Grouping]:
+    text = "training text" if words.in_training else "references"
     return [
-        _grouping(
-            f"By {counted.side} length",
-            f"Words of the {counted.side}; punctuation is not counted.",
+        Grouping(
+            f"By {words.side} length",
+            f"Words of the {words.side}; punctuation is not counted.",
             "words",
-            counted.by_length,
-            counted.scored,
+            by_length(words.lengths),
         ),
-        _grouping(
+        Grouping(
             "By the rarest word of the reference",
             f"How often the rarest word of the reference occurs in the {text}; case is ignored.",
             "occurrences",
-            counted.by_frequency,
-            counted.scored,
+            by_frequency([None if word is None else word[1] for word in words.rarest]),
         ),
     ]
 
 
-def _grouping(
-    title: str, about: str, unit: str, groups: Sequence[buckets.Bucket], scored: Mapping[str, Sequence[buckets.Scored]]
-) -> Grouping:
-    return Grouping(
-        title,
-        about,
-        unit,
-        [
-            Group(
-                bucket.label,
-                len(bucket.indices),
-                {name: [candidate.of(bucket.indices) for candidate in systems] for name, systems in scored.items()},
-            )
-            for bucket in groups
-        ],
-    )
+def by_length(lengths: Sequence[int], *, groups: int = LENGTHS) -> list[Group]:
+    """About equally many sentences in each of at most so many groups, shortest first; equal lengths stay together."""
+    ordered = sorted(lengths)
+    begins = sorted({ordered[len(ordered) * group // groups] for group in range(groups)})
+    return _ranges(lengths, [*begins, ordered[-1] + 1])
 
 
-def _habits(counted: _Counted) -> list[Row]:
+def by_frequency(counts: Sequence[int | None]) -> list[Group]:
+    """Groups by how often a word occurs: never, once, 2 to 4 times, 5 to 9, 10 to 99, …; none for None."""
+    known = [-1 if count is None else count for count in counts]
+    often = [index for index, count in enumerate(known) if count >= FREQUENCIES[-1]]
+    return _ranges(known, FREQUENCIES) + [Group(f"{FREQUENCIES[-1]:,} or more", often)] * bool(often)
+
+
+def _ranges(values: Sequence[int], edges: Sequence[int]) -> list[Group]:
+    """The places of the values in [edge, next edge), for each edge but the last; only those where something is."""
+    groups = []
+    for begin, end in pairwise(edges):
+        label = f"{begin:,}" if end == begin + 1 else f"{begin:,}–{end - 1:,}"
+        groups.append(Group(label, [index for index, value in enumerate(values) if begin <= value < end]))
+    return [group for group in groups if group.indices]
+
+
+def _habits(words: _Words, comparison: Comparison, bleu: Sequence[Counted]) -> list[Row]:
     """What the systems make longer, repeat, or do not know, and the same of the references."""
-    references = counted.comparison.references[0]
+    lines = [*(one.hypotheses for one in comparison.systems), comparison.references[0]]
+    in_words = [*words.written, words.references]
+    ratios: list[float | None] = []
+    for one in bleu:
+        translation, reference, *_ = np.sum(one.statistics, axis=0).tolist()
+        ratios.append(_ratio(translation, reference))
     rows = [
         Row(
             "Length ratio",
             "Tokens of the translations, as BLEU counts them, for each token of the closest references.",
-            [_ratio(*ratio.sum(axis=0).tolist()) for ratio in counted.ratios],
+            ratios,
             1.0,
         ),
-        Row(
+        _percents(
             "Repetition",
             "Pairs of neighboring words that are one word twice, or that the sentence already had, in percent.",
-            [_percent(shares) for shares in counted.repeated],
-            _percent(map(sentences.repetition, counted.words)),
+            [map(sentences.repetition, text) for text in in_words],
         ),
-        Row(
+        _percents(
             "Unknown words",
             "Words with a mark for what the vocabulary lacks (⁇ or <unk>), in percent.",
-            [_percent(shares) for shares in counted.unknown],
-            _percent(map(sentences.unknown, references)),
+            [map(sentences.unknown, text) for text in lines],
         ),
     ]
-    if counted.in_training:
-        *values, reference = (
-            _percent(sentences.unseen(line, counted.frequencies) for line in lines)
-            for lines in (*counted.written, counted.words)
-        )
-        rows.append(Row("New words", "Words that never occur in the training text, in percent.", values, reference))
+    if words.in_training:
+        new = [[sentences.unseen(line, words.frequencies) for line in text] for text in in_words]
+        rows.append(_percents("New words", "Words that never occur in the training text, in percent.", new))
     return rows
 
 
-def _data(counted: _Counted, attention: Mapping[str, Sequence[str | None]]) -> dict[str, Any]:
-    """What script.js makes the list of sentences from."""
-    comparison = counted.comparison
-    source = comparison.source
-    references = [*zip(*(_split(lines) for lines in comparison.references), strict=True)]
-    translations = [_split(one.hypotheses) for one in comparison.systems]
-    return {
-        "end": PIECES[END],
-        "metrics": [{"title": METRICS[name].title, "key": name} for name in METRICS_BY_GROUP],
-        "source": None if source is None else _texts(source[:LISTED]),
-        **_marked(comparison),
-        "sentences": comparison.sentences,
-        "lengths": counted.lengths[:LISTED],
-        "lengthOf": counted.side,
-        "rarest": [None if word is None else [word[0][:LONGEST_WORD], word[1]] for word in counted.rarest[:LISTED]],
-        "groupings": [_places(made, len(counted.lengths)) for made in (counted.by_length, counted.by_frequency)],
-        "differ": [any(one != first for one in others) for first, *others in zip(*translations, strict=True)],
-        "systems": [
-            {
-                "letter": letter(index),
-                "name": shown(candidate.name).text,
-                "scores": {
-                    name: [round(score, 1) for score in counted.scored[name][index].sentences(LISTED)]
-                    for name in METRICS_BY_GROUP
-                },
-                "ratios": [_ratio(*ratio) for ratio in counted.ratios[index][:LISTED].tolist()],
-                "repeated": [share.part for share in counted.repeated[index][:LISTED]],
-                "unknown": [share.part for share in counted.unknown[index][:LISTED]],
-                "right": [line in right for line, right in zip(translations[index], references, strict=True)],
-                "attention": list(attention.get(candidate.name, ()))[:LISTED] or None,
-            }
-            for index, candidate in enumerate(comparison.systems)
-        ],
-    }
+def _percents(title: str, about: str, texts: Sequence[Iterable[Share]]) -> Row:
+    """A row of shares of all sentences of each system, and last of the references."""
+    rates = [sentences.total(shares).rate for shares in texts]
+    *values, reference = (None if rate is None else 100 * rate for rate in rates)
+    return Row(title, about, values, reference)
 
 
-def _split(lines: Sequence[str]) -> list[list[str]]:
-    """The words of the lines that are listed, whole and with punctuation: what a translation is compared by."""
-    return [line.split() for line in lines[:LISTED]]
-
-
-def _places(groups: Sequence[buckets.Bucket], count: int) -> dict[str, Any]:
-    """The labels of the groups, and the group of each sentence, -1 for none."""
-    places = [-1] * count
-    for place, bucket in enumerate(groups):
-        for index in bucket.indices:
-            places[index] = place
-    return {"labels": [bucket.label for bucket in groups], "of": places[:LISTED]}
-
-
-def _alignment_errors(alignments: Mapping[str, AlignmentScores], names: Sequence[str]) -> list[Row]:
-    if not alignments:
-        return []
-    rates = [alignments[name].error_rate if name in alignments else None for name in names]
-    about = (
-        "Links of the attention of a model that is made to write the reference, against gold alignments, in percent."
-    )
-    return [Row("Alignment error rate", about, [None if rate is None else 100 * rate for rate in rates], None)]
-
-
-def _ratio(translation: int, reference: int) -> float | None:
+def _ratio(translation: float, reference: float) -> float | None:
     return round(translation / reference, 3) if reference else None
 
 
-def _percent(shares: Iterable[Share]) -> float | None:
-    rate = sentences.total(shares).rate
-    return None if rate is None else 100 * rate
-
-
-def _texts(lines: Sequence[str]) -> dict[str, Any]:
-    """Texts to be shown; by place, how many characters were omitted."""
-    cut = [shown(line) for line in lines]
-    omitted = {str(place): text.omitted for place, text in enumerate(cut) if text.omitted}
-    return {"texts": [text.text for text in cut], "omitted": omitted}
-
-
-def _marked(comparison: Comparison) -> dict[str, Any]:
-    """The references, with the words that no system wrote marked, and the translations, with those of no reference."""
-    sides = [[_texts(lines[:LISTED]) for lines in comparison.references]]
-    sides.append([_texts(candidate.hypotheses[:LISTED]) for candidate in comparison.systems])
-    for column in chain(*sides):
-        column["marks"] = []
-    for place in range(min(comparison.sentences, LISTED)):
-        lines = [[column["texts"][place] for column in side] for side in sides]
-        for side, texts, marked in zip(sides, lines, sentences.differing(lines[0], lines[1]), strict=True):
-            for column, text, marks in zip(side, texts, marked, strict=True):
-                column["marks"].append(in_browser(text, marks))
-    return {"references": sides[0], "translations": sides[1]}
-
-
-def _notes(comparison: Comparison, attention: Mapping[str, Sequence[str | None]]) -> list[str]:
+def _notes(comparison: Comparison, attention: Attention) -> list[str]:
     notes = []
     if comparison.sentences > LISTED:
         notes.append(
             f"The list has the first {LISTED:,} of {comparison.sentences:,} sentences; scores and tables are of all."
         )
     for candidate in comparison.systems:
-        without = sum(one is None for one in attention.get(candidate.name, ())[:LISTED])
-        if without:
+        if without := sum(one is None for one in attention.get(candidate.name, ())[:LISTED]):
             notes.append(
                 f"{counted(without, 'translation')} of {candidate.name} {'is' if without == 1 else 'are'} shown "
                 "without attention: blank, too long, or beyond what fits on a page."
@@ -333,3 +253,111 @@ def _notes(comparison: Comparison, attention: Mapping[str, Sequence[str | None]]
     if len(comparison.references) > 1:
         notes.append("Lengths and rare words are those of the first reference.")
     return notes
+
+
+# --------------------------------------------------------------------------------------------------- data for script.js
+
+
+def _data(
+    words: _Words,
+    comparison: Comparison,
+    scored: Mapping[str, Sequence[Counted]],
+    groupings: Sequence[Grouping],
+    attention: Attention,
+) -> dict[str, Any]:
+    """What script.js makes the list of sentences from. Lines are compared whole, by what stands between spaces."""
+    references = [*zip(*([line.split() for line in text[:LISTED]] for text in comparison.references), strict=True)]
+    translations = [[line.split() for line in one.hypotheses[:LISTED]] for one in comparison.systems]
+    systems = []
+    for index, candidate in enumerate(comparison.systems):
+        lines = candidate.hypotheses[:LISTED]
+        scores = {name: [round(score, 1) for score in scored[name][index].sentences(LISTED)] for name in scored}
+        systems.append(
+            {
+                "letter": letter(index),
+                "name": shown(candidate.name).text,
+                "scores": scores,
+                "ratios": [_ratio(*row[:2]) for row in scored["bleu"][index].statistics[:LISTED]],
+                "repeated": [sentences.repetition(line).part for line in words.written[index][:LISTED]],
+                "unknown": [sentences.unknown(line).part for line in lines],
+                "right": [line in right for line, right in zip(translations[index], references, strict=True)],
+                "attention": list(attention.get(candidate.name, ()))[:LISTED] or None,
+            }
+        )
+    return {
+        "end": PIECES[END],
+        "metrics": [{"title": METRICS[name].title, "key": name} for name in METRICS_BY_GROUP],
+        "source": None if comparison.source is None else _texts(comparison.source),
+        **_marked(comparison),
+        "sentences": comparison.sentences,
+        "lengths": words.lengths[:LISTED],
+        "lengthOf": words.side,
+        "rarest": [None if word is None else [word[0][:LONGEST_WORD], word[1]] for word in words.rarest[:LISTED]],
+        "groupings": [_places(grouping.groups, len(words.lengths)) for grouping in groupings],
+        "differ": [any(one != first for one in others) for first, *others in zip(*translations, strict=True)],
+        "systems": systems,
+    }
+
+
+def _places(groups: Sequence[Group], count: int) -> dict[str, Any]:
+    """The labels of the groups, and the group of each sentence, -1 for none."""
+    places = [-1] * count
+    for place, group in enumerate(groups):
+        for index in group.indices:
+            places[index] = place
+    return {"labels": [group.label for group in groups], "of": places[:LISTED]}
+
+
+def _texts(lines: Sequence[str]) -> dict[str, Any]:
+    """The first texts, fit to be shown; by place, how many characters were omitted; and places for marks."""
+    cut = [shown(line) for line in lines[:LISTED]]
+    omitted = {str(place): text.omitted for place, text in enumerate(cut) if text.omitted}
+    return {"texts": [text.text for text in cut], "omitted": omitted, "marks": []}
+
+
+def _marked(comparison: Comparison) -> dict[str, Any]:
+    """The references, with the words that no system wrote marked, and the translations, with those of no reference."""
+    references = [_texts(lines) for lines in comparison.references]
+    translations = [_texts(candidate.hypotheses) for candidate in comparison.systems]
+    for place in range(min(comparison.sentences, LISTED)):
+        texts = [[column["texts"][place] for column in side] for side in (references, translations)]
+        missing, extra = sentences.differing(*texts)
+        for column, marks in zip([*references, *translations], [*missing, *extra], strict=True):
+            column["marks"].append(in_browser(column["texts"][place], marks))
+    return {"references": references, "translations": translations}
+
+
+class Shown(NamedTuple):
+    """A text to be shown."""
+
+    text: str
+    omitted: int  # characters at its end that are not
+
+
+def shown(text: str) -> Shown:
+    """The text on one line, its first words if there are many; words stay what stands between white space."""
+    fit = _UNFIT.sub("\N{REPLACEMENT CHARACTER}", _SPACE.sub(" ", text[: MOST_CHARACTERS + 1])).rstrip()
+    end = min(len(fit), MOST_CHARACTERS)
+    for number, word in enumerate(re.finditer(r"[^ ]+", fit)):
+        if number == MOST_WORDS:
+            end = min(end, word.start())
+            break
+    if end < len(fit):
+        fit = fit[:end].rstrip()
+    return Shown(fit, len(text.rstrip()) - len(fit))
+
+
+def in_browser(text: str, spans: Sequence[Span]) -> list[int]:
+    """The begins and ends of spans in the units in which JavaScript counts: characters beyond U+FFFF are two."""
+    places = [place for span in spans for place in span]
+    if text.isascii() or max(text) <= "\uffff":
+        return places
+    return [place + sum(character > "\uffff" for character in text[:place]) for place in places]
+
+
+def packed(weights: "npt.ArrayLike") -> str:
+    """`weights` (target words, source words + 1), from 0 to 1, row by row, in base64: w as the byte round(255 w); after
+    a byte 0 the number of zeros that it stands for, 1 to 255. Attention is sharp, so most weights are zeros; script.js
+    unpacks them."""
+    rounded = np.rint(np.clip(np.asarray(weights, dtype=np.float64), 0.0, 1.0) * 255).astype(np.uint8)
+    return base64.b64encode(_ZEROS.sub(lambda run: bytes([0, len(run[0])]), rounded.tobytes())).decode("ascii")

@@ -8,14 +8,15 @@ import base64
 import hashlib
 import json
 import math
+from itertools import chain
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from nmt import __version__
 from nmt.errors import counted
-from nmt.evaluation.page.contents import Contents
-from nmt.evaluation.tables import equation_of_p, meaning_of_differences, meaning_of_p
+from nmt.evaluation.page.contents import Contents, Group
+from nmt.evaluation.tables import equation_of_p, has_intervals, legend
 from nmt.symbols import END, PIECES
 
 FOLDER = Path(__file__).parent
@@ -30,33 +31,21 @@ def page(contents: Contents) -> str:
     environment.policies["json.dumps_function"] = _dumps
     common, style, script = (path.read_text(encoding="utf-8") for path in (COMMON, STYLE, SCRIPT))
     style = f"{common}{style}"
-    scores = [
-        score
-        for grouping in contents.groupings
-        for group in grouping.groups
-        for of_metric in group.scores.values()
-        for score in of_metric
-    ]
     comparison = contents.comparison
+    bars = [[_bars(contents, group) for group in grouping.groups] for grouping in contents.groupings]
+    highest = max((score for groups in bars for by_metric in groups for score in chain(*by_metric.values())), default=0)
     text = environment.get_template("report.html").render(
-        comparison=comparison,
-        letters=contents.letters,
-        titles=contents.titles,
-        groupings=contents.groupings,
-        habits=contents.habits,
-        notes=contents.notes,
+        **{
+            name: getattr(contents, name)
+            for name in ("comparison", "letters", "titles", "groupings", "habits", "notes")
+        },
         data=contents.data,
+        bars=bars,
         best={name: () if comparison.runs else comparison.best(name) for name in comparison.measures},
         best_means={name: comparison.best_mean(name) for name in comparison.measures},
-        intervals=any(score.interval for candidate in comparison.systems for score in candidate.scores.values()),
-        scale=min(100, 10 * math.ceil((max(scores, default=0) + 0.1) / 10)),
+        scale=min(100, 10 * math.ceil((highest + 0.1) / 10)),
         title=f"Translation report: {', '.join(candidate.name for candidate in comparison.systems)}",
-        meaning=" ".join(
-            [
-                *meaning_of_p(comparison.significance, baseline=contents.letters[0]),
-                *meaning_of_differences(comparison.runs),
-            ]
-        ),
+        legend=legend(comparison) if len(comparison.systems) > 1 or has_intervals(comparison) else "",
         equation_of_p=equation_of_p,
         policy=policy(style, script),
         style=style,
@@ -66,6 +55,11 @@ def page(contents: Contents) -> str:
         counted=counted,
     )
     return text.encode("utf-8", "replace").decode("utf-8")  # a name may hold half of a surrogate pair
+
+
+def _bars(contents: Contents, group: Group) -> dict[str, list[float]]:
+    """The scores of a group by metric, for each system."""
+    return {name: [one.of(group.indices) for one in systems] for name, systems in contents.scored.items()}
 
 
 def policy(style: str, script: str) -> str:

@@ -72,7 +72,7 @@ function write(parent, text, marks, className, named) {
 function paragraph(column, index, className, named) {
   const made = make("p", "text");
   made.dir = "auto";
-  write(made, column.texts[index], column.marks ? column.marks[index] : [], className, named);
+  write(made, column.texts[index], column.marks[index] || [], className, named);
   const omitted = column.omitted[index];
   const parts = [made];
   if (!column.texts[index]) made.append(make("span", "facts", "(empty)"));
@@ -82,7 +82,7 @@ function paragraph(column, index, className, named) {
 
 const attended = (number, index) => Boolean(systems[number].attention && systems[number].attention[index]);
 
-// The weights as rows of numbers from 0 to 1; attention.py has packed them.
+// The weights as rows of numbers from 0 to 1; contents.py has packed them.
 function weightsOf(number, index) {
   const columns = wordsOf(source.texts[index]).length + 1;
   const bytes = atob(systems[number].attention[index]);

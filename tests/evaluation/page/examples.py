@@ -1,7 +1,7 @@
 """A small comparison that a person can check, with attention set by hand; and sentences that try to break the page."""
 
 from nmt.evaluation.comparison import Comparison, compare
-from nmt.evaluation.page.attention import packed
+from nmt.evaluation.page.contents import packed
 
 SOURCE = ["the dog runs", "a cat sleeps", "the big old house", "yes"]
 REFERENCE = ["der Hund rennt", "eine Katze schläft", "das große alte Haus", "ja"]

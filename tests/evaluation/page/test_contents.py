@@ -2,19 +2,30 @@
 
 import base64
 import hashlib
-import html
 import json
 import re
 from html.parser import HTMLParser
 from typing import Any
 
+import numpy as np
 import pytest
 
 from nmt.evaluation.alignments import AlignmentScores
 from nmt.evaluation.comparison import Comparison, compare
 from nmt.evaluation.page import contents as contents_module
-from nmt.evaluation.page.contents import Contents, contents, letter
-from nmt.evaluation.page.render import counted, page
+from nmt.evaluation.page.contents import (
+    MOST_CHARACTERS,
+    MOST_WORDS,
+    Contents,
+    Group,
+    by_frequency,
+    by_length,
+    contents,
+    in_browser,
+    packed,
+    shown,
+)
+from nmt.evaluation.page.render import page
 from tests.evaluation.page import examples
 
 
@@ -24,20 +35,10 @@ def made(comparison: Comparison, **more: Any) -> Contents:
 
 def test_systems_that_are_identical_have_no_p_and_no_star() -> None:
     text = page(made(compare({"a": examples.GOOD, "b": examples.GOOD}, [examples.REFERENCE], methods=("bootstrap",))))
-    assert "<small>p: – (nothing to test)</small>" in text
+    assert "<small>p: –</small>" in text
     assert "(best)" not in text
-    assert "marks the best score" not in text
-    assert "marks the best score" in page(made(examples.small()))
-
-
-def test_p_is_explained() -> None:
-    methods = ("bootstrap", "randomization")
-    text = page(made(compare({"a": examples.GOOD, "b": examples.BAD}, [examples.REFERENCE], methods=methods)))
-    said = html.unescape(text.partition("<details>")[0])
-    assert "p: how probable a difference from A at least as large would be" in said
-    assert "seed 12345. p (boot.): by paired bootstrap resampling with 1,000 resamples. It is one-sided" in said
-    assert "p (rand.): by paired approximate randomization with 10,000 trials, so that about one" in said
-    assert "how probable" not in page(made(compare({"a": examples.GOOD}, [examples.REFERENCE])))
+    assert "p (boot.): 1,000 resamples, one-sided, seed 12345, significant below 0.025" in text
+    assert "★ best; baseline: good.txt" in page(made(examples.small()))
 
 
 def test_the_best_mean_has_the_star_where_there_are_runs() -> None:
@@ -47,21 +48,18 @@ def test_the_best_mean_has_the_star_where_there_are_runs() -> None:
     text = page(made(compare(systems, [examples.REFERENCE], metrics=("chrf",), runs=runs)))
     rows = re.findall(r'<tr><th scope="row">.*?</tr>', text.partition("<details>")[0], re.DOTALL)
     assert [("(best)" in row, "★" in row) for row in rows] == [(False, False)] * 5 + [(True, False)]
-    assert "★ marks the best mean." in text
     assert re.search(r"<small>diff. [+-]\d+\.\d\d ± \d+\.\d\d, p = (0\.3333|0\.6667|1\.0000)</small>", rows[-1])
     assert "<small>" not in rows[-2].partition("<td")[2]
-    assert "p (perm.): the share of all ways to divide the runs" in text
-    assert "marks the best score" not in text
+    assert "p (perm.): permutation test" in text
 
 
 def test_groups_and_habits() -> None:
     report = made(examples.small())
-    by_length, by_frequency = report.groupings
-    assert [(group.label, group.size) for group in by_length.groups] == [("1–2", 1), ("3", 2), ("4", 1)]
-    assert by_length.title == "By source length"
-    assert by_length.groups[0].scores["chrf"] == pytest.approx([100.0, 0.0])
-    assert [(group.label, group.size) for group in by_frequency.groups] == [("1", 4)]
-    assert "in the references" in by_frequency.about
+    lengths, rarity = report.groupings
+    assert lengths.groups == [("1–2", [3]), ("3", [0, 1]), ("4", [2])]
+    assert lengths.title == "By source length"
+    assert rarity.groups == [("1", [0, 1, 2, 3])]
+    assert "in the references" in rarity.about
     rows = {row.title: (row.values, row.reference) for row in report.habits}
     assert rows["Length ratio"] == ([pytest.approx(10 / 11, abs=1e-3), pytest.approx(12 / 11, abs=1e-3)], 1.0)
     assert rows["Repetition"] == ([0.0, pytest.approx(100 / 7)], 0.0)  # "eine eine", of 2 + 2 + 3 + 0 pairs
@@ -75,7 +73,7 @@ def test_training_text_and_gold_alignments() -> None:
     scores = AlignmentScores(None, None, 0.25)
     report = made(examples.small(), training=["der Hund", "der große Hund ist alt"], alignments={"bad.txt": scores})
     assert "in the training text" in report.groupings[1].about
-    assert [(group.label, group.size) for group in report.groupings[1].groups] == [("0", 4)]
+    assert report.groupings[1].groups == [("0", [0, 1, 2, 3])]
     rows = {row.title: (row.values, row.reference) for row in report.habits}
     assert rows["Alignment error rate"] == ([None, 25.0], None)
     # All but der, Hund, große of 10 and 11 words, and of the 11 of the reference
@@ -93,7 +91,7 @@ def test_data_of_the_list() -> None:
     data = made(examples.small(), attention=examples.attention()).data
     assert data["lengths"] == [3, 3, 4, 1]
     assert data["references"][0]["marks"] == [[], [], [], []]  # one of the two has each word
-    assert data["translations"][1]["marks"] == [[9, 14], [5, 9], [20, 21], [0, 4]]
+    assert data["translations"][1]["marks"] == [[9, 14], [0, 4], [20, 21], [0, 4]]
     assert data["groupings"][0] == {"labels": ["1–2", "3", "4"], "of": [1, 1, 2, 0]}
     assert [system["repeated"] for system in data["systems"]] == [[0, 0, 0, 0], [0, 1, 0, 0]]
     assert data["systems"][1]["unknown"] == [0, 0, 1, 0]
@@ -168,15 +166,66 @@ def test_hostile_text_stays_text_and_nothing_is_loaded() -> None:
     assert (policy or "").startswith("default-src 'none';")
 
 
+# --------------------------------------------------------------------------------------- groups, texts, and weights
+
+
 @pytest.mark.parametrize(
-    ("shown", "expected"),
+    ("lengths", "groups", "expected"),
     [
-        (letter(0), "A"),
-        (letter(25), "Z"),
-        (letter(26), "27"),
-        (counted(1, "sentence"), "1 sentence"),
-        (counted(1200, "sentence"), "1,200 sentences"),
+        ([5, 1, 2, 4, 3, 6], 3, [("1–2", [1, 2]), ("3–4", [3, 4]), ("5–6", [0, 5])]),
+        ([7, 7, 7], 3, [("7", [0, 1, 2])]),
+        ([7, 2, 7, 7], 2, [("2–6", [1]), ("7", [0, 2, 3])]),  # equal lengths stay together
+        ([0, 1200], 2, [("0–1,199", [0]), ("1,200", [1])]),
     ],
 )
-def test_small_words(shown: str, expected: str) -> None:
-    assert shown == expected
+def test_groups_by_length(lengths: list[int], groups: int, expected: list[Group]) -> None:
+    assert by_length(lengths, groups=groups) == expected
+
+
+def test_groups_by_frequency() -> None:
+    counts = [0, 1, 3, None, 4, 9, 10, 999, 1000, 5_000_000]
+    assert by_frequency(counts) == [
+        ("0", [0]),
+        ("1", [1]),
+        ("2–4", [2, 4]),
+        ("5–9", [5]),
+        ("10–99", [6]),
+        ("100–999", [7]),
+        ("1,000 or more", [8, 9]),
+    ]
+    assert by_frequency([7, None]) == [("5–9", [0])]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A  dog.", "A  dog."),
+        ("tab\there\u2028and\xa0there\x1cends  ", "tab here and there ends"),
+        ("\x00\ud800\x9f", "\N{REPLACEMENT CHARACTER}" * 3),
+        ("", ""),
+    ],
+)
+def test_texts_fit_to_be_shown(text: str, expected: str) -> None:
+    assert shown(text) == (expected, 0)
+
+
+def test_long_texts_are_cut() -> None:
+    line = " ".join(f"w{number:04}" for number in range(10_000))
+    text, omitted = shown(line)
+    assert text.split() == line.split()[:MOST_WORDS]
+    assert len(text) + omitted == len(line)
+    assert shown("x" * 1_000_000) == ("x" * MOST_CHARACTERS, 1_000_000 - MOST_CHARACTERS)
+    assert shown("x" * MOST_CHARACTERS) == ("x" * MOST_CHARACTERS, 0)
+
+
+def test_places_as_javascript_counts_them() -> None:
+    text = "a 😀 b𝔘"
+    assert in_browser(text, [(0, 1), (2, 3), (4, 5), (5, 6)]) == [0, 1, 2, 4, 5, 6, 6, 8]
+    assert in_browser("aö狗", [(1, 2), (2, 3)]) == [1, 2, 2, 3]
+
+
+def test_packed_weights() -> None:
+    assert base64.b64decode(packed([[0.0, 1.0, 0.0], [0.0, 0.2, 0.001]])) == bytes([0, 1, 255, 0, 2, 51, 0, 1])
+    assert base64.b64decode(packed(np.zeros((3, 200)))) == bytes([0, 255, 0, 255, 0, 90])
+    assert base64.b64decode(packed([[1.0000001, -1e-9]])) == bytes([255, 0, 1])
+    assert packed(np.zeros((0, 4))) == ""

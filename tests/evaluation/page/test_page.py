@@ -13,8 +13,7 @@ import pytest
 from nmt.evaluation.comparison import Comparison, compare
 from nmt.evaluation.metrics import METRICS
 from nmt.evaluation.page import contents as contents_module
-from nmt.evaluation.page.attention import packed
-from nmt.evaluation.page.contents import contents
+from nmt.evaluation.page.contents import contents, packed
 from nmt.evaluation.page.render import page
 from tests.evaluation.page import examples
 from tests.serving.browser import CHROMIUM, DRIVER, Browser
