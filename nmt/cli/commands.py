@@ -9,10 +9,9 @@ from functools import partial
 from typing import NamedTuple
 
 from nmt import __version__, signals
+from nmt.cli import align, curves, evaluate, score
 from nmt.cli.common import run
 from nmt.cli.parsers import average as average_options
-from nmt.cli.parsers import evaluate as evaluate_options
-from nmt.cli.parsers import score as score_options
 from nmt.cli.parsers import serve as serve_options
 from nmt.cli.parsers import shortlist as shortlist_options
 from nmt.cli.parsers import synthetic as synthetic_options
@@ -44,18 +43,6 @@ def _load_translate() -> Main:
     return main
 
 
-def _load_evaluate() -> Main:
-    from nmt.cli.evaluate import main
-
-    return main
-
-
-def _load_score() -> Main:
-    from nmt.cli.score import main
-
-    return main
-
-
 def _load_serve() -> Main:
     from nmt.cli.serve import main
 
@@ -83,8 +70,10 @@ def _load_synthetic() -> Main:
 COMMANDS = {
     "nmt-train": Command(train_options.parser, _load_train, "train a model from one configuration file"),
     "nmt-translate": Command(translate_options.parser, _load_translate, "translate text, line by line"),
-    "nmt-eval": Command(evaluate_options.parser, _load_evaluate, "score translations, or word alignments"),
-    "nmt-score": Command(score_options.parser, _load_score, "give the probability of translations"),
+    "nmt-eval": Command(evaluate.parser, lambda: evaluate.main, "score translations, and compare systems"),
+    "nmt-align": Command(align.parser, lambda: align.main, "score word alignments, or combine two directions"),
+    "nmt-curves": Command(curves.parser, lambda: curves.main, "draw the learning curves of trainings"),
+    "nmt-score": Command(score.parser, lambda: score.main, "give the probability of translations"),
     "nmt-serve": Command(serve_options.parser, _load_serve, "answer requests over HTTP, and show a page"),
     "nmt-shortlist": Command(
         shortlist_options.parser, _load_shortlist, "learn which words may translate which, for faster translation"

@@ -1,91 +1,171 @@
-"""nmt-eval: score files of translations, or translate with models and score; or score word alignments; or draw
-learning curves.
+"""nmt-eval: score files of translations, or translate with models and score; compare systems; write a page.
 
 Wiring only: files → sentences → (translators) → `compare` → table, JSON, page. All mistakes are reported at once,
 before a model is loaded; and what the models cannot do, before one of them translates.
 """
 
-if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl-C works during them
-    from nmt.cli import start
-
-    raise SystemExit(start.evaluate())
-
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tqdm import tqdm
-
 from nmt.cli.common import run
-from nmt.cli.evaluate_alignments import (
-    ABOUT_ALIGNMENTS,
-    evaluate_alignments,
-    read_alignments_request,
-)
-from nmt.cli.evaluate_curves import draw_curves, read_curves_request
-from nmt.cli.evaluate_report import ReportRequest, check_attention, misplaced_links, read_report_request
-from nmt.cli.models import read_models
-from nmt.cli.options import SEARCH, number_in, read_alignment_step, read_how
 from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
-from nmt.cli.parsers.evaluate import PROGRAM, TOO_LOW, parser
-from nmt.cli.parsers.parser import option_name
-from nmt.cli.significance import Resampling, read_resampling
-from nmt.cli.slow_sentences import sentences_watched
-from nmt.cli.systems import GIVEN_BY, Systems, read_sentences, read_systems, unequal_counts
-from nmt.config.schema import AlignmentStep
-from nmt.errors import Checking, caught, checked, counted
-from nmt.evaluation.comet_scores import check_comet, load_comet
-from nmt.evaluation.comparison import Comparison, SentenceScores, compare
-from nmt.evaluation.metrics import TOKENIZERS, check_tokenizer, chosen_metrics, is_too_short
-from nmt.evaluation.tables import json_object, shown, table
-from nmt.evaluation.text_warnings import text_warnings
-from nmt.ops.memory import enough_memory
+from nmt.cli.parsers.parser import Parser, option_name
+from nmt.cli.parsers.shared import (
+    add_alignment_step_option,
+    add_device_option,
+    add_model_option,
+    add_search_options,
+    add_speed_options,
+    add_unknown_word_options,
+)
+from nmt.errors import collected, counted, refuse, run_checks
 
 if TYPE_CHECKING:
-    import torch
-
+    from nmt.cli.report_page import ReportRequest
+    from nmt.cli.systems import Candidate
     from nmt.decoding.options import TranslationOptions
     from nmt.decoding.translator import Translator
+    from nmt.evaluation.comparison import Comparison
 
+PROGRAM = "nmt-eval"
+TOO_LOW = 3  # the exit code when --fail-below says so
 MEMORY = "lower --beam-size, or shorten the longest lines of --source"
 SAMPLES = "lower --resamples or --trials, or test fewer lines"
-TOKENIZE = TOKENIZERS[0]
-TRANSLATING = (*SEARCH, "replace_unknown", "dictionary", "ensemble", "precision", "shortlist", "output")
-# The options that have an effect only with one of others, by argparse's names; "model" is any system that translates
-NEEDED = {
-    **dict.fromkeys(TRANSLATING, ("model",)),
-    "source": ("model", "comet", "report"),
-    "device": ("model", "comet", "attention_model"),
-    "alignment_step": ("model", "attention_model"),  # and, as `read_alignment_step` says, for some purpose
-    "training_text": ("report",),
-    "attention_model": ("report",),
-    "gold_alignments": ("report", "alignments"),
-}
+NO_TEST = "none"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
-    """What to score, how, and where the scores go."""
+def parser() -> Parser:
+    made = Parser(
+        PROGRAM,
+        description="Score translations with BLEU, chrF2, chrF2++, TER, and COMET, with signatures, and compare "
+        "systems: by sacreBLEU, on the 0 to 100 scale. nmt-align scores word alignments.",
+        epilog="Files are UTF-8 text, one detokenized sentence a line, plain or .gz. Exit codes: 0; 2 for a mistake in "
+        f"the options or files; {TOO_LOW} if BLEU is less than --fail-below.",
+    )
+    scored = made.add_argument_group("what is scored: --hypotheses, or --model with --source, or --runs")
+    scored.add_argument(
+        "--hypotheses",
+        nargs="+",
+        action="extend",
+        metavar="FILE",
+        help="translations to score. Several files are systems that are compared with the first one, the baseline; "
+        "NAME=FILE gives a system a name",
+    )
+    add_model_option(
+        scored,
+        "what translates --source. --model NAME=PATH --model NAME=PATH compares models with different names; those "
+        "with the same name work together, as those without names do",
+    )
+    scored.add_argument(
+        "--runs",
+        nargs="+",
+        action="append",
+        metavar="PATH",
+        help="seeds of one system, two or more, for the mean and the standard deviation of their scores: files of "
+        "translations, or model files or run folders that translate --source. NAME=PATH as the first gives the system "
+        "a name; --runs again adds another system, whose mean is tested against that of the first",
+    )
+    scored.add_argument(
+        "--source",
+        type=Path,
+        metavar="FILE",
+        help="text to translate with --model or --runs; what --comet reads, and what --report shows",
+    )
+    scored.add_argument(
+        "--reference",
+        nargs="+",
+        action="extend",
+        type=Path,
+        metavar="FILE",
+        help="the right translations, line by line; required. Several files are several right translations of each "
+        "line",
+    )
+    _add_scoring_options(made)
+    page = made.add_argument_group("a page to look at")
+    page.add_argument(
+        "--report",
+        metavar="FILE",
+        help="write an HTML page that opens without a network: scores with intervals, by length and by rare words, "
+        "where systems differ most, and every sentence, with --source and the attention of the models if given",
+    )
+    page.add_argument(
+        "--training-text",
+        type=Path,
+        metavar="FILE",
+        help="for --report: text of the target language, usually that of training, in which the words of the reference "
+        "are counted to tell how rare they are (default: the reference itself)",
+    )
+    page.add_argument(
+        "--attention-model",
+        type=Path,
+        metavar="PATH",
+        help="for --report: the model whose attention is shown for translations that come from files (those that a "
+        "model makes here show its own): what it looks at in --source when it is made to write them",
+    )
+    page.add_argument(
+        "--gold-alignments",
+        type=Path,
+        metavar="FILE",
+        help="for --report: the right alignments of --source and --reference, with which the attention of the models "
+        "is compared: s-t is a sure link, spt (or s?t) a possible one, counted from 0",
+    )
+    translation = made.add_argument_group("translation, with --model")
+    add_search_options(translation)
+    add_unknown_word_options(translation)
+    add_alignment_step_option(translation)
+    add_device_option(translation)
+    add_speed_options(translation)
+    translation.add_argument("--output", metavar="FILE", help="save the translations")
+    return made
 
-    systems: Systems
-    references: Mapping[Path, Sequence[str]]
-    source: Sequence[str]  # empty if there is none
-    source_path: Path | None
-    how: Mapping[str, Any]  # what the translators are told
-    alignment_step: AlignmentStep  # for the page
-    metrics: Sequence[str]
-    scoring: Mapping[str, Any]  # BLEU's tokenizer, and whether case is ignored
-    resampling: Resampling
-    comet: Path | None
-    device: "torch.device | None"  # for COMET
-    fail_below: float | None
-    output: str | None
-    json: str | None
-    report: ReportRequest | None
+
+def _add_scoring_options(made: Parser) -> None:
+    scoring = made.add_argument_group("scoring")
+    scoring.add_argument(
+        "--metrics",
+        metavar="NAMES",
+        help="what to compute, with commas between: bleu, chrf, chrf++, ter (default: bleu,chrf,ter). TER takes "
+        "minutes for a line of a thousand words; bleu,chrf leaves it out",
+    )
+    scoring.add_argument(
+        "--tokenize",
+        metavar="NAME",
+        help="BLEU's tokenizer: 13a, none, intl, char, zh, ja-mecab, flores200 (default: 13a)",
+    )
+    scoring.add_argument("--lowercase", action="store_true", help="ignore case in BLEU and chrF; TER always does")
+    scoring.add_argument(
+        "--comet",
+        type=Path,
+        metavar="FILE",
+        help="compute COMET, too, with this model file, such as checkpoints/model.ckpt in the folder of a download; "
+        "nothing is downloaded here. It needs --source and unbabel-comet: pip install 'nmt-toolkit[comet]'",
+    )
+    scoring.add_argument("--json", metavar="FILE", help="write the scores as JSON too; -: instead of the table")
+    scoring.add_argument(
+        "--fail-below",
+        metavar="BLEU",
+        help=f"end with the exit code {TOO_LOW} if a system has less BLEU (the mean, with --runs)",
+    )
+    chance = made.add_argument_group("chance: what a difference of scores is worth")
+    chance.add_argument(
+        "--significance",
+        metavar="METHODS",
+        help="how systems are tested against the first one, with commas between: bootstrap, randomization, the paired "
+        "tests of sacreBLEU, with its seed; none (default: bootstrap)",
+    )
+    chance.add_argument(
+        "--intervals",
+        action="store_true",
+        help="show the bootstrap's mean and the half-width of its 95%% range, as the test by bootstrap does",
+    )
+    chance.add_argument("--resamples", metavar="N", help="of the bootstrap, at least 40 (default: 1,000)")
+    chance.add_argument("--trials", metavar="N", help="of approximate randomization, at least 20 (default: 10,000)")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -94,239 +174,271 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _command(arguments: Sequence[str] | None) -> int:
-    options = parser().parse_args(arguments)
-    if options.curves is not None:
-        draw_curves(checked(read_curves_request(options, unwanted=_options_besides(options, "curves", "output"))))
-        return 0
-    scores_systems = options.report is not None or any(getattr(options, name) for name in GIVEN_BY)
-    alone = set(ABOUT_ALIGNMENTS) - ({"gold_alignments"} if scores_systems else set())
-    if any(getattr(options, name) is not None for name in alone):
-        unwanted = _options_besides(options, *ABOUT_ALIGNMENTS, "output", "json")
-        evaluate_alignments(checked(read_alignments_request(options, unwanted=unwanted)))
-        return 0
-    return _evaluate(checked(_read_request(options)))
+    return _evaluate(_read_request(parser().parse_args(arguments)))
 
 
-def _read_request(options: argparse.Namespace) -> Checking[Request]:
-    systems = yield from read_systems(options)
-    yield from _contradictions(options, systems)
-    how = yield from read_how(vars(options))
-    step = yield from read_alignment_step(vars(options), users=("replace_unknown", "report"))
+# ---------------------------------------------------------------------------------------------------------- the request
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What to score, how, and where the scores go."""
+
+    candidates: Sequence["Candidate"]
+    references: Mapping[Path, Sequence[str]]
+    source: Sequence[str]  # empty if there is none
+    how: "TranslationOptions | None"  # without models: None
+    scoring: Mapping[str, Any]  # arguments of `compare`
+    comet: Path | None
+    on_gpu: bool  # COMET
+    fail_below: float | None
+    output: str | None
+    json: str | None
+    report: "ReportRequest | None"
+
+
+def _read_request(options: argparse.Namespace) -> Request:
+    from nmt.cli.models import read_models
+    from nmt.cli.options import read_alignment_step, read_how
+    from nmt.cli.report_page import check_places, read_report_request
+    from nmt.cli.systems import read_sentences, read_systems
+    from nmt.evaluation.comet_scores import check_comet
+
+    problems: list[str] = []
+    candidates = read_systems(options, problems)
+    has_models = any(one.models is not None for one in candidates)
+    problems += _contradictions(options, candidates)
+    how = run_checks(read_how(vars(options)), problems)
+    step = run_checks(read_alignment_step(vars(options), users=("replace_unknown", "report")), problems)
     if "replace_unknown" in how:
         how["alignment_step"] = step
-    metrics = yield from _read_metrics(options)
-    fail_below = yield from _read_fail_below(options.fail_below)
-    resampling = yield from read_resampling(options, systems)
+    scoring = _read_scoring(options, candidates, problems)
+    device = None
     if options.comet is not None:
-        yield from caught(partial(check_comet, options.comet), None)
-    computing = {**vars(options), "model": None, "ensemble": None}
-    if options.comet is not None and options.device is None:
-        computing["device"] = "auto"
-    device = (yield from read_models(computing)).device
-    source = yield from read_sentences("--source", options.source)
-    references = yield from _read_references(options.reference or ())
-    others = [*systems.files, ("--source", options.source), ("--dictionary", options.dictionary)]
-    others += [("--comet", options.comet), *(("--reference", path) for path in references)]
-    report = yield from read_report_request(options, systems)
-    others += report.files if report is not None else []
+        with collected(problems):
+            check_comet(options.comet)
+        computing = {"model": None, "ensemble": None, "device": options.device or "auto"}
+        device = run_checks(read_models(computing), problems).device
+    source = read_sentences("--source", options.source, problems)
+    references = {path: read_sentences("--reference", path, problems) for path in options.reference or ()}
+    for path, lines in references.items():
+        if lines and not any(line.strip() for line in lines):
+            problems.append(f"--reference {path}: all lines are empty, so there is nothing to compare with")
+    report = None
+    if options.report is not None:
+        report = read_report_request(options, candidates, step, problems)
+    read = [file for candidate in candidates for file in candidate.files]
+    read += [("--source", options.source), ("--dictionary", options.dictionary), ("--comet", options.comet)]
+    read += [*(("--reference", path) for path in references), *(report.files if report is not None else [])]
     outputs = {"standard output": STANDARD, "--output": options.output, "--json": options.json}
     outputs["--report"] = None if options.report == STANDARD else options.report
-    yield from check_outputs(outputs, others=others)
-    files = [(one.option, one.path, one.lines) for one in systems.candidates if one.models is None]
-    files += [("--source", options.source, source), *(("--reference", *both) for both in references.items())]
-    counts = [(option, path, len(lines)) for option, path, lines in files if lines]
-    if report is not None and report.gold_path is not None and report.gold:
-        counts.append(("--gold-alignments", report.gold_path, len(report.gold)))
-        yield from misplaced_links(report, source, next(iter(references.values()), []))
-    yield from unequal_counts(counts)
+    run_checks(check_outputs(outputs, others=read), problems)
+    counts = [(f"{one.option} {one.path}", len(one.lines)) for one in candidates if one.models is None]
+    counts += [(f"--source {options.source}", len(source))]
+    counts += [(f"--reference {path}", len(lines)) for path, lines in references.items()]
+    if report is not None:
+        counts.append((f"--gold-alignments {report.gold_path}", len(report.gold)))
+        check_places(report, source, next(iter(references.values()), []), problems)
+    problems += _unequal_counts([one for one in counts if one[1]])
+    refuse(problems)
+    translating = None
+    if has_models:
+        from nmt.decoding.options import TranslationOptions  # only here: scoring needs no PyTorch
+
+        translating = TranslationOptions(**how)
     return Request(
-        systems=systems,
+        candidates=candidates,
         references=references,
         source=source,
-        source_path=options.source,
-        how=how,
-        alignment_step=step,
-        metrics=metrics,
-        scoring={"tokenize": options.tokenize or TOKENIZE, "lowercase": options.lowercase},
-        resampling=resampling,
+        how=translating,
+        scoring=scoring,
         comet=options.comet,
-        device=device,
-        fail_below=fail_below,
+        on_gpu=device is not None and device.type == "cuda",
+        fail_below=None if options.fail_below is None else float(options.fail_below),
         output=options.output,
         json=options.json,
         report=report,
     )
 
 
-def _read_metrics(options: argparse.Namespace) -> Checking[list[str]]:
-    """Read which metrics to compute, and whether the options about some of them have an effect."""
-    metrics = yield from caught(partial(chosen_metrics, options.metrics), list[str]())
-    if options.tokenize is not None:
-        yield from caught(partial(check_tokenizer, options.tokenize), None)
-    if metrics and "bleu" not in metrics:
-        left_out = f"BLEU, which --metrics {options.metrics} leaves out"
-        if options.fail_below is not None:
-            yield f"--fail-below is about {left_out}"
-        if options.tokenize is not None and options.report is None:  # whose groups have BLEU and chrF2 always
-            yield f"--tokenize has an effect only on {left_out}"
-    if options.lowercase and metrics == ["ter"] and options.report is None:
-        yield "--lowercase has no effect on TER, which ignores case always"
-    return metrics
+def _contradictions(options: argparse.Namespace, candidates: Sequence["Candidate"]) -> list[str]:
+    from nmt.cli.options import SEARCH
 
-
-def _read_references(paths: Sequence[Path]) -> Checking[dict[Path, list[str]]]:
-    references = {}
-    for path in paths:
-        if path in references:
-            yield f"--reference {path} is given more than once"
-        references[path] = yield from read_sentences("--reference", path)
-        if references[path] and not any(line.strip() for line in references[path]):
-            yield f"--reference {path}: all lines are empty, so there is nothing to compare with"
-    return references
-
-
-def _read_fail_below(text: str | None) -> Checking[float | None]:
-    if text is None:
-        return None
-    number = number_in(text)
-    if number is None or not 0 <= number <= 100:
-        yield f"--fail-below {text}: allowed: a BLEU score, a number from 0 to 100"
-    return number
-
-
-def _contradictions(options: argparse.Namespace, systems: Systems) -> Iterator[str]:
+    problems = []
+    has_models = any(one.models is not None for one in candidates)
     if not options.reference:
-        yield "--reference FILE is missing"
-    if systems.have_models and not options.hypotheses and not options.source:
-        yield f"{'--model' if options.model else '--runs'} needs --source FILE, the text to translate"
+        problems.append("--reference FILE is missing")
+    if has_models and not options.source:
+        problems.append(f"{'--model' if options.model else '--runs'} needs --source FILE, the text to translate")
     if options.comet is not None and not options.source:
-        yield "--comet needs --source FILE, the text that was translated"
+        problems.append("--comet needs --source FILE, the text that was translated")
     if options.output == STANDARD:
-        yield "--output -: standard output has the scores; give a file, or use nmt-translate"
-    elif options.output is not None and len(systems.candidates) > 1:
-        yield "--output has an effect only with one system: save the translations of several with nmt-translate"
-    for name, needed in NEEDED.items():
-        has = [systems.have_models if one == "model" else getattr(options, one) is not None for one in needed]
-        if getattr(options, name) is not None and not any(has):
-            yield f"{option_name(name)} has an effect only with {', or with '.join(map(option_name, needed))}"
+        problems.append("--output -: standard output has the scores; give a file, or use nmt-translate")
+    elif options.output is not None and len(candidates) > 1:
+        problems.append("--output has an effect only with one system: save translations with nmt-translate")
+    given = {"--model": has_models, "--report": options.report, "--comet": options.comet}
+    given["--attention-model"] = options.attention_model
+    translating = (*SEARCH, "replace_unknown", "dictionary", "ensemble", "precision", "shortlist", "output")
+    needed = {
+        **dict.fromkeys(translating, ("--model",)),
+        "source": ("--model", "--comet", "--report"),
+        "device": ("--model", "--comet", "--attention-model"),
+        "alignment_step": ("--model", "--attention-model"),
+        **dict.fromkeys(("training_text", "attention_model", "gold_alignments"), ("--report",)),
+    }
+    for name, users in needed.items():
+        if getattr(options, name) is not None and not any(given[user] for user in users):
+            problems.append(f"{option_name(name)} has an effect only with {' or '.join(users)}")
+    return problems
 
 
-def _options_besides(options: argparse.Namespace, *names: str) -> list[str]:
-    """The options whose values are not the usual ones, but for those that argparse has under these names."""
-    usual = vars(parser().parse_args([]))
-    changed = (name for name, value in vars(options).items() if value != usual[name])
-    return [option_name(name) for name in changed if name not in names]
+def _read_scoring(
+    options: argparse.Namespace, candidates: Sequence["Candidate"], problems: list[str]
+) -> dict[str, Any]:
+    """The arguments of `compare`. Systems are tested against the first one by the bootstrap, unless told otherwise."""
+    from nmt.cli.options import number_in, read_count
+    from nmt.config.problems import unknown_choice
+    from nmt.evaluation import comparison
+    from nmt.evaluation.metrics import TOKENIZERS, USUAL, check_tokenizer, chosen_metrics
+
+    scoring: dict[str, Any] = {"tokenize": options.tokenize or TOKENIZERS[0], "lowercase": options.lowercase}
+    scoring["metrics"] = USUAL
+    if options.metrics is not None:
+        with collected(problems):
+            scoring["metrics"] = chosen_metrics(options.metrics)
+    with collected(problems):
+        check_tokenizer(scoring["tokenize"])
+    if options.fail_below is not None:
+        if not 0 <= (number_in(options.fail_below) or 0) <= 100 or number_in(options.fail_below) is None:
+            problems.append(f"--fail-below {options.fail_below}: allowed: a BLEU score, a number from 0 to 100")
+        if "bleu" not in scoring["metrics"]:
+            problems.append(f"--fail-below is about BLEU, which --metrics {options.metrics} leaves out")
+    is_tested = len(candidates) > 1 and not options.runs
+    methods = ["bootstrap"] if is_tested else []
+    if options.significance is not None:
+        methods = [name.strip().lower() for name in options.significance.split(",")]
+        methods = [] if methods == [NO_TEST] else methods
+        for name in methods:
+            if name not in comparison.METHODS:
+                problems.append(f"--significance: {unknown_choice(name, [*comparison.METHODS, NO_TEST])}")
+        if not is_tested:
+            problems.append("--significance needs several systems, and no --runs: systems are tested against the first")
+    scoring["methods"] = [method for method in comparison.METHODS if method in methods]
+    scoring["intervals"] = options.intervals or options.report is not None
+    for name, least in (("resamples", comparison.FEWEST_RESAMPLES), ("trials", comparison.FEWEST_TRIALS)):
+        number = run_checks(read_count(f"--{name}", getattr(options, name), least=least), problems)
+        scoring |= {} if number is None else {name: number}
+    if methods or scoring["intervals"]:
+        with collected(problems):
+            comparison.resampling_seed()
+    return scoring
+
+
+def _unequal_counts(files: Sequence[tuple[str, int]]) -> list[str]:
+    """What is wrong if the files do not have equally many lines."""
+    if len({count for _, count in files}) < 2:
+        return []
+    *most, last = [f"{name} has {counted(count, 'line')}" for name, count in files]
+    return [f"{', '.join(most)} and {last}: line i of all of them must be of the same sentence"]
+
+
+# ------------------------------------------------------------------------------------------------------------- the call
 
 
 def _evaluate(request: Request) -> int:
+    from nmt.cli.report_page import write_page
+    from nmt.evaluation.comet_scores import load_comet
+    from nmt.evaluation.comparison import compare
+    from nmt.evaluation.tables import json_object, table
+    from nmt.ops.memory import enough_memory
+
     with enough_memory(MEMORY):
-        translators = checked(_loaded(request))
-    comparison = _compared(request, translators)
-    numbers = json_object(comparison, **request.scoring)
-    write_report(request.json, table(comparison), numbers)
-    if request.report is not None:
-        from nmt.cli.report_page import write_page  # only here: it imports what everyday scores do not need
-
-        step = request.alignment_step
-        write_page(request.report, comparison, **request.scoring, translators=translators, alignment_step=step)
-    return TOO_LOW if _told_too_low(request, comparison) else 0
-
-
-def _compared(request: Request, translators: Mapping[str, "Translator"]) -> Comparison:
-    on_gpu = request.device is not None and request.device.type == "cuda"
-    comet = load_comet(request.comet, on_gpu=on_gpu) if request.comet is not None else None
-    systems = _translated(request, translators)
+        translators = _loaded(request)
+        comet = None
+        if request.comet is not None:
+            comet = load_comet(request.comet, request.source, on_gpu=request.on_gpu)
+        systems = {
+            one.name: one.lines if one.models is None else _translations(translators[one.name], request, one.name)
+            for one in request.candidates
+        }
     if request.output:
         write_text(request.output, "".join(f"{line}\n" for lines in systems.values() for line in lines))
-    references = [*request.references.values()]
     for warning in _warnings(request, systems):
         print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
-    others = {}
-    if comet is not None:
-        scores = {name: comet.scores(request.source, lines, references[0]) for name, lines in systems.items()}
-        others["comet"] = SentenceScores(measure=comet.measure, scores=scores)
-    total = len(systems) * len(references[0])
-    with (
-        enough_memory(SAMPLES, what=" for the samples"),
-        sentences_watched(total, tell=partial(_slow, request, systems)) as watched,
-    ):
-        return compare(
-            systems,
-            references,
-            source=request.source or None,
-            metrics=request.metrics,
-            **request.scoring,
-            **asdict(request.resampling),
-            others=others,
-            runs=request.systems.runs,
-            watched=watched,
+    runs: dict[str, list[str]] = {}
+    for one in request.candidates:
+        if one.seed_of is not None:
+            runs.setdefault(one.seed_of, []).append(one.name)
+    references = [*request.references.values()]
+    with enough_memory(SAMPLES, what=" for the samples"):
+        comparison = compare(
+            systems, references, source=request.source or None, comet=comet, runs=runs, **request.scoring
         )
+    how = {name: request.scoring[name] for name in ("tokenize", "lowercase")}
+    write_report(request.json, table(comparison), json_object(comparison, **how))
+    if request.report is not None:
+        write_page(request.report, comparison, **how, translators=translators)
+    return TOO_LOW if _is_too_low(request, comparison) else 0
 
 
-def _loaded(request: Request) -> Checking[dict[str, "Translator"]]:
+def _loaded(request: Request) -> dict[str, "Translator"]:
     """The model of each system that has one, or whose attention is shown. All are loaded and checked before the first
     translates, which may take hours: one may be damaged, or unable to do what the options ask for."""
-    candidates = request.systems.candidates
+    from nmt.cli.report_page import check_attention
+
+    problems: list[str] = []
     translators: dict[str, Translator] = {}
-    for one in candidates:
-        if one.models is not None and (translator := (yield from caught(one.models.load, None))) is not None:
-            translators[one.name] = translator
-            problems = caught(partial(translator.check, _options(request)), None)
-            name = f"{shown(one.name)}: " if len(candidates) > 1 else ""
-            yield from (f"{name}{problem}" for problem in problems)
+    for one in request.candidates:
+        if one.models is None or request.how is None:
+            continue
+        of_model: list[str] = []
+        with collected(problems):
+            translators[one.name] = one.models.load()
+            with collected(of_model):
+                translators[one.name].check(request.how)
+        name = f"{one.name}: " if len(request.candidates) > 1 else ""
+        problems += [f"{name}{problem}" for problem in of_model]
     if request.report is not None:
-        if request.report.attention_model is not None:
-            shared = yield from caught(request.report.attention_model.load, None)
-            translators |= {one.name: shared for one in candidates if one.models is None and shared is not None}
-        yield from caught(partial(check_attention, request.report, translators), None)
+        with collected(problems):
+            if request.report.attention_model is not None:
+                shared = request.report.attention_model.load()
+                translators |= {one.name: shared for one in request.candidates if one.models is None}
+            check_attention(request.report, translators)
+    refuse(problems)
     return translators
 
 
-@enough_memory(MEMORY)
-def _translated(request: Request, translators: Mapping[str, "Translator"]) -> dict[str, Sequence[str]]:
-    """The translations of each system."""
-    return {
-        one.name: one.lines if one.models is None else _translations(translators[one.name], request, one.name)
-        for one in request.systems.candidates
-    }
-
-
-def _options(request: Request) -> "TranslationOptions":
-    from nmt.decoding.options import TranslationOptions  # only here: scoring needs no PyTorch
-
-    return TranslationOptions(**request.how)
-
-
 def _translations(translator: "Translator", request: Request, name: str) -> list[str]:
-    translations = translator.translate(request.source, _options(request))
-    label = shown(name) if len(request.systems.candidates) > 1 else None
+    from tqdm import tqdm
+
+    label = name if len(request.candidates) > 1 else None
+    translations = translator.translate(request.source, request.how)
     watched = tqdm(translations, total=len(request.source), desc=label, unit=" sentences", disable=None)
     return [best.text for best, *_ in watched]
 
 
 def _warnings(request: Request, systems: Mapping[str, Sequence[str]]) -> list[str]:
-    references = {str(path): lines for path, lines in request.references.items()}
-    warnings = text_warnings(
-        _called("hypotheses", systems), _called("references", references), **request.scoring, metrics=request.metrics
-    )
-    too_short = partial(is_too_short, tokenize=request.scoring["tokenize"])
-    if "bleu" in request.metrics and all(map(too_short, references.values())):  # or it is the system that is too short
-        warnings += [
-            f"no line of the {name} or the references has four words: BLEU is 0 by definition; chrF and TER tell more"
-            for name, lines in _called("hypotheses", systems).items()
-            if too_short(lines)
-        ]
+    from nmt.evaluation.text_warnings import text_warnings, too_short_warnings
+
+    hypotheses = {
+        f"hypotheses of {name}" if len(systems) > 1 else "hypotheses": lines for name, lines in systems.items()
+    }
+    references: dict[str, Sequence[str]] = {}
+    for path, lines in request.references.items():
+        references[f"references of {path}" if len(request.references) > 1 else "references"] = lines
+    scoring = {name: request.scoring[name] for name in ("tokenize", "lowercase", "metrics")}
+    warnings = text_warnings(hypotheses, references, **scoring)
+    if "bleu" in request.scoring["metrics"]:
+        warnings += too_short_warnings(hypotheses, references, tokenize=request.scoring["tokenize"])
     if request.comet is not None and len(references) > 1:
-        warnings.append(f"COMET compares with one reference: here with {next(iter(references))}, the first")
+        warnings.append(f"COMET compares with one reference: here with {next(iter(request.references))}, the first")
+    for one, other in combinations([one.name for one in request.candidates if one.seed_of is not None], 2):
+        if systems[one] == systems[other]:
+            warnings.append(f"{one} and {other} are identical, as two seeds hardly ever are: is it the same run?")
     return warnings
 
 
-def _called(kind: str, texts: Mapping[str, Sequence[str]]) -> dict[str, Sequence[str]]:
-    """The texts by what a warning calls them."""
-    return {f"{kind} of {name}" if len(texts) > 1 else kind: lines for name, lines in texts.items()}
-
-
-def _told_too_low(request: Request, comparison: Comparison) -> bool:
+def _is_too_low(request: Request, comparison: "Comparison") -> bool:
     """Whether a system has less BLEU than --fail-below asks for, its mean if there are several runs of it."""
     if request.fail_below is None:
         return False
@@ -335,20 +447,11 @@ def _told_too_low(request: Request, comparison: Comparison) -> bool:
         bleu = {runs.name: runs.mean["bleu"] for runs in comparison.runs}
     low = {name: score for name, score in bleu.items() if round(score, 6) < request.fail_below}
     for name, score in low.items():
-        print(f"{PROGRAM}: {shown(name)}: BLEU {score:.4f} is below {request.fail_below:g}", file=sys.stderr)
+        print(f"{PROGRAM}: {name}: BLEU {score:.4f} is below {request.fail_below:g}", file=sys.stderr)
     return bool(low)
 
 
-def _slow(request: Request, systems: Mapping[str, Sequence[str]], index: int) -> str:
-    """The warning about a sentence for which TER takes long."""
-    number, line = divmod(index, len(next(iter(systems.values()))))
-    candidate = request.systems.candidates[number]
-    path = candidate.path if candidate.models is None else request.source_path
-    which = f"{shown(candidate.name)}, {path}" if len(systems) > 1 else path
-    words = len(systems[candidate.name][line].split())
-    reference = max(len(lines[line].split()) for lines in request.references.values())
-    return (
-        f"{PROGRAM}: warning: TER is still at {which}, line {line + 1} ({counted(words, 'word')}, and {reference:,} "
-        "in the reference): looking for phrases that were moved takes minutes in a long line, the more so where words "
-        "repeat; --metrics bleu,chrf leaves TER out"
-    )
+if __name__ == "__main__":
+    from nmt.cli import start
+
+    raise SystemExit(start.evaluate())

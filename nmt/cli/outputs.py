@@ -49,7 +49,7 @@ def check_output(option: str, name: str, *, others: Files) -> None:
         raise UserError(f"{shown}: would overwrite {other[0]} {other[1]}; give another name")
     if is_in_place(name):
         return
-    folder = path.resolve().parent
+    folder = Path(os.path.realpath(path)).parent
     if not folder.is_dir():
         raise UserError(f"{shown}: there is no folder {path.parent}")
     check_writable(folder, f"{shown}: the folder {path.parent}")
@@ -112,7 +112,9 @@ def _opened(name: str) -> AbstractContextManager[IO[bytes]]:
     path = Path(name)
     if name == STANDARD:
         return nullcontext(sys.stdout.buffer)
-    return open(path, "wb") if is_device(path) else written_atomically(path.resolve(), "wb")  # where a link points
+    return (
+        open(path, "wb") if is_device(path) else written_atomically(Path(os.path.realpath(path)), "wb")
+    )  # where a link points
 
 
 def abandon_standard_output() -> None:
@@ -158,4 +160,7 @@ def same_among(others: Files, path: Path) -> tuple[str, Path] | None:
 
 
 def _same(path: Path, other: Path) -> bool:
-    return path.resolve() == other.resolve() or (path.exists() and other.exists() and path.samefile(other))
+    # realpath, as resolve() raises RuntimeError for a link to itself
+    return os.path.realpath(path) == os.path.realpath(other) or (
+        path.exists() and other.exists() and path.samefile(other)
+    )

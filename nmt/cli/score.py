@@ -4,42 +4,87 @@ Wiring only: two files → pairs of lines → forced decoding → numbers, and t
 reported at once, before a model is loaded.
 """
 
-if __name__ == "__main__":  # before the imports that take seconds, so that Ctrl-C works during them
-    from nmt.cli import start
-
-    raise SystemExit(start.score())
-
 import argparse
 import json
 import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
-from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs
 from nmt.cli.common import run
-from nmt.cli.models import Models, read_models
-from nmt.cli.options import missing, read_alignment_step, read_decoding_value, read_end_links
 from nmt.cli.outputs import STANDARD, check_outputs, opened_for_writing, write_text
-from nmt.cli.parsers.score import PROGRAM, parser
-from nmt.config.schema import AlignmentStep, EndLinks
-from nmt.data.corpus import check_corpora, read_pairs
-from nmt.decoding.scoring import score
-from nmt.errors import Checking, caught, checked, counted
-from nmt.ops.loss import perplexity
-from nmt.ops.memory import enough_memory
+from nmt.cli.parsers.parser import Parser
+from nmt.cli.parsers.shared import (
+    add_alignment_options,
+    add_alignment_step_option,
+    add_device_option,
+    add_model_option,
+)
+from nmt.errors import collected, counted, refuse, run_checks
 
+if TYPE_CHECKING:
+    from nmt.cli.alignment_outputs import AlignmentOutputs
+    from nmt.cli.models import Models
+    from nmt.config.schema import AlignmentStep, EndLinks
+
+PROGRAM = "nmt-score"
 MEMORY = "shorten the longest lines, or score on another machine"
+
+
+def parser() -> Parser:
+    made = Parser(
+        PROGRAM,
+        description="Score given translations: for each pair of lines log p(target | source) in nats, summed over the "
+        "target's pieces and its end; one number a line, in order. The perplexity of all goes to standard error.",
+        epilog="Files are UTF-8 text, one sentence a line, plain or .gz. Two blank lines score 0 and count no token; a "
+        "blank target alone scores the end of the sentence, and of a blank source alone the model reads nothing. A "
+        "line of any length is scored as a whole.",
+    )
+    add_model_option(made, "what scores, required")
+    made.add_argument("--source", type=Path, metavar="FILE", help="text that was translated; required")
+    made.add_argument("--target", type=Path, metavar="FILE", help="its translations, line by line; required")
+    made.add_argument(
+        "--output", default=STANDARD, metavar="FILE", help="where scores go; -: standard output (default)"
+    )
+    made.add_argument(
+        "--json",
+        metavar="FILE",
+        help="write sentences, tokens, log_probability and perplexity as JSON, instead of the line on standard error; "
+        "-: to standard output",
+    )
+    made.add_argument(
+        "--normalise", action="store_true", help="divide each log-probability by its tokens, the end counted"
+    )
+    made.add_argument(
+        "--batch-tokens",
+        metavar="TOKENS",
+        help="sentences times the longest source of a batch; it changes speed and memory, no score (default: from the "
+        "model)",
+    )
+    add_device_option(made)
+    attention = made.add_argument_group("alignments, from the attention of the model")
+    add_alignment_options(attention)
+    add_alignment_step_option(attention)
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run nmt-score; returns the exit code: 0, or 2 after a mistake of the user."""
+    return run(PROGRAM, partial(_command, arguments))
+
+
+def _command(arguments: Sequence[str] | None) -> None:
+    _score(_read_request(parser().parse_args(arguments)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """What to score, and where the scores go."""
 
-    models: Models
+    models: "Models"
     source: Path
     target: Path
     sentences: int  # in each of the two
@@ -47,43 +92,47 @@ class Request:
     normalise: bool
     output: str
     json: str | None
-    alignments: AlignmentOutputs
-    alignment_step: AlignmentStep
-    end_links: EndLinks
+    alignments: "AlignmentOutputs"
+    alignment_step: "AlignmentStep"
+    end_links: "EndLinks"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run nmt-score; returns the exit code: 0, or 2 after a mistake of the user."""
-    return run(PROGRAM, lambda: _score(checked(_read_request(parser().parse_args(arguments)))))
+def _read_request(options: argparse.Namespace) -> Request:
+    from nmt.cli.alignment_outputs import ALIGNMENTS, AlignmentOutputs
+    from nmt.cli.models import read_models
+    from nmt.cli.options import missing, read_alignment_step, read_decoding_value, read_end_links
+    from nmt.data.corpus import check_corpora
 
-
-def _read_request(options: argparse.Namespace) -> Checking[Request]:
+    problems: list[str] = []
     needed = {
         "--model PATH": (options.model, "a model file, or the folder of a run"),
         "--source FILE": (options.source, "the text that was translated"),
         "--target FILE": (options.target, "its translation"),
     }
-    yield from missing(needed)
-    counts = [0]
-    streams = [name for name in ("source", "target") if str(vars(options)[name]) == STANDARD]
-    yield from (f"--{name} {STANDARD}: standard input is not read here; give a file" for name in streams)
-    if options.source is not None and options.target is not None and not streams:
-        counts = yield from caught(lambda: check_corpora([(options.source, options.target)]), counts)
-    models = yield from read_models(vars(options))
-    batch_tokens = yield from read_decoding_value("--batch-tokens", options.batch_tokens, key="batch_tokens")
-    read = [*models.files, ("--source", options.source), ("--target", options.target)]
+    problems += missing(needed)
+    sentences = 0
+    if Path(STANDARD) in (options.source, options.target):
+        problems.append(f"{STANDARD}: standard input is not read here; give files as --source and --target")
+    elif options.source is not None and options.target is not None:
+        with collected(problems):
+            (sentences,) = check_corpora([(options.source, options.target)])
+    models = run_checks(read_models(vars(options)), problems)
+    batch_tokens = run_checks(read_decoding_value("--batch-tokens", options.batch_tokens, key="batch_tokens"), problems)
     alignments = AlignmentOutputs(options.alignments, options.soft_alignments, options.plot_alignments)
-    step = yield from read_alignment_step(vars(options), users=ALIGNMENTS)
-    end_links = yield from read_end_links(vars(options))
+    step = run_checks(read_alignment_step(vars(options), users=ALIGNMENTS), problems)
+    end_links = run_checks(read_end_links(vars(options)), problems)
     if options.output == options.json == STANDARD:
-        yield "--json -: standard output has the scores; give a file, or --output FILE"
-    taken = yield from check_outputs({"--output": options.output, "--json": options.json}, others=read)
-    yield from alignments.check(others=taken)
+        problems.append("--json -: standard output has the scores; give a file, or --output FILE")
+    read = [*models.files, ("--source", options.source), ("--target", options.target)]
+    outputs = {"--output": options.output, "--json": options.json}
+    taken = run_checks(check_outputs(outputs, others=read), problems)
+    run_checks(alignments.check(others=taken), problems)
+    refuse(problems)
     return Request(
         models=models,
         source=options.source,
         target=options.target,
-        sentences=counts[0],
+        sentences=sentences,
         batch_tokens=batch_tokens,
         normalise=options.normalise,
         output=options.output,
@@ -94,31 +143,39 @@ def _read_request(options: argparse.Namespace) -> Checking[Request]:
     )
 
 
-@enough_memory(MEMORY)
 def _score(request: Request) -> None:
-    translator = request.models.load()
-    scores = score(
-        translator.scorer,
-        translator.vocabularies,
-        read_pairs(request.source, request.target),
-        batch_tokens=request.batch_tokens or translator.decoding.batch_tokens,
-        alignments=bool(request.alignments),
-        alignment_step=request.alignment_step,
-        end_links=request.end_links,
-    )
+    from tqdm import tqdm
+
+    from nmt.data.corpus import read_pairs
+    from nmt.decoding.scoring import score
+    from nmt.ops.memory import enough_memory
+
     log_probability, tokens = 0.0, 0
-    with opened_for_writing(request.output) as file, request.alignments.opened(program=PROGRAM) as write_alignments:
-        for scored in tqdm(scores, total=request.sentences, unit=" lines", disable=not sys.stderr.isatty()):
-            log_probability += scored.log_probability
-            tokens += scored.tokens
-            shown = scored.log_probability / max(scored.tokens, 1) if request.normalise else scored.log_probability
-            file.write(f"{shown:.4f}\n".encode())
-            write_alignments([] if scored.alignment is None else [scored.alignment])
+    with enough_memory(MEMORY):
+        translator = request.models.load()
+        scores = score(
+            translator.scorer,
+            translator.vocabularies,
+            read_pairs(request.source, request.target),
+            batch_tokens=request.batch_tokens or translator.decoding.batch_tokens,
+            alignments=bool(request.alignments),
+            alignment_step=request.alignment_step,
+            end_links=request.end_links,
+        )
+        with opened_for_writing(request.output) as file, request.alignments.opened(program=PROGRAM) as write_alignments:
+            for scored in tqdm(scores, total=request.sentences, unit=" lines", disable=not sys.stderr.isatty()):
+                log_probability += scored.log_probability
+                tokens += scored.tokens
+                divisor = max(scored.tokens, 1) if request.normalise else 1
+                file.write(f"{scored.log_probability / divisor:.4f}\n".encode())
+                write_alignments([] if scored.alignment is None else [scored.alignment])
     _report(request, tokens, log_probability)
 
 
 def _report(request: Request, tokens: int, log_probability: float) -> None:
     """Write the totals; two files of blank lines have no perplexity."""
+    from nmt.ops.loss import perplexity
+
     overall = perplexity(-log_probability / tokens) if tokens else None
     if request.json is None:
         shown = "no perplexity" if overall is None else f"perplexity {overall:.4f}"
@@ -132,3 +189,9 @@ def _report(request: Request, tokens: int, log_probability: float) -> None:
         "perplexity": None if overall is None or math.isinf(overall) else float(f"{overall:.8g}"),
     }
     write_text(request.json, f"{json.dumps(numbers, indent=2)}\n")
+
+
+if __name__ == "__main__":
+    from nmt.cli import start
+
+    raise SystemExit(start.score())

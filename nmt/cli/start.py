@@ -20,6 +20,8 @@ def _start(program: str) -> int:
 train = partial(_start, "nmt-train")
 translate = partial(_start, "nmt-translate")
 evaluate = partial(_start, "nmt-eval")
+align = partial(_start, "nmt-align")
+curves = partial(_start, "nmt-curves")
 score = partial(_start, "nmt-score")
 serve = partial(_start, "nmt-serve")
 shortlist = partial(_start, "nmt-shortlist")

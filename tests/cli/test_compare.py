@@ -1,8 +1,6 @@
 """nmt-eval with several systems, references, or runs: its table, JSON, exit code, and messages."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -92,19 +90,9 @@ def test_the_table_says_who_is_the_baseline_and_what_p_means(capsys: pytest.Capt
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["BLEU,", "higher", "is", "better", "score", "diff.", "95%", "interval", "p", "(boot.)"]
     assert [line[:5] for line in lines[1:3]] == ["  old", "* new"]
-    assert "diff.: the difference from old, the baseline." in lines
-    assert any(line.startswith("p: how probable a difference from the baseline") for line in lines)
+    assert any(line.startswith("* best; baseline: old; 95% interval") for line in lines)
     assert max(map(len, lines)) <= 80
     assert len(json.loads(Path("scores.json").read_text(encoding="utf-8"))["systems"]) == 2
-
-
-@pytest.mark.usefixtures("files")
-def test_figures_are_those_of_sacrebleus_defaults(capsys: pytest.CaptureFixture[str]) -> None:
-    """1,000 resamples and seed 12345, unless told otherwise."""
-    result = numbers(capsys, "--hypotheses", "old", "new", "--reference", "ref", "--metrics", "bleu")
-    (test,) = result["significance"]
-    assert "|bs:1000|seed:12345|" in test["signatures"]["bleu"]
-    assert test["seed"] == 12345
 
 
 def test_names_are_the_files_or_the_paths_where_those_are_alike(
@@ -134,13 +122,6 @@ def test_intervals_of_one_system(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines()[0].split("  ")[2].strip() == "95% interval"
 
 
-@pytest.mark.usefixtures("files")
-def test_several_references_without_a_comparison(capsys: pytest.CaptureFixture[str]) -> None:
-    result = numbers(capsys, "--hypotheses", "old", "--reference", "ref", "--reference", "ref2")
-    assert result["bleu"]["signature"].startswith("nrefs:2|")
-    assert list(result) == ["bleu", "chrf", "ter", "sentences", "tokenize", "lowercase"]
-
-
 def test_warnings_name_the_system(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "odd").write_text("\n\nYes\n", encoding="utf-8")
     assert main(["--hypotheses", "old", "odd", "--reference", "ref", *FEW]) == 0
@@ -163,11 +144,6 @@ def test_fail_below(capsys: pytest.CaptureFixture[str]) -> None:
     several = ["--hypotheses", "ref", "new", "odd", "--reference", "ref", "--significance", "none"]
     assert main([*several, "--fail-below", "50"]) == 3
     assert [line.split(":")[1] for line in capsys.readouterr().err.splitlines()] == [" odd"]
-
-
-def test_the_exit_code_reaches_the_shell(files: Path) -> None:
-    command = [sys.executable, "-m", "nmt.cli.evaluate", "--hypotheses", "old", "--reference", "ref", "--fail-below"]
-    assert subprocess.run([*command, "100"], cwd=files, capture_output=True).returncode == 3
 
 
 # --------------------------------------------------------------------------------------------------------------- runs
@@ -237,14 +213,6 @@ def test_models_with_names_are_compared(
     assert loaded == [(["m1"], None), (["m2", "m3"], "logits")]
     files = numbers(capsys, "--hypotheses", "a=old", "b=new", "--reference", "ref", *few[:2], *FEW)
     assert result == files
-
-
-@pytest.mark.usefixtures("files")
-def test_models_without_names_are_an_ensemble_as_ever(
-    loaded: list[tuple[list[str], str | None]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert "bleu" in numbers(capsys, "--model", "m1", "--model", "m2", *TRANSLATED)
-    assert loaded == [(["m1", "m2"], None)]
 
 
 @pytest.mark.usefixtures("files")
@@ -321,16 +289,9 @@ def test_all_line_counts_are_shown_at_once(files: Path, capsys: pytest.CaptureFi
     (files / "odd").write_text("one\n", encoding="utf-8")
     (files / "ref2").write_text("one\n" * 7, encoding="utf-8")
     assert fails(capsys, "--hypotheses", "old", "odd", "--reference", "ref", "ref2") == (
-        "nmt-eval: error: --hypotheses old has 3 lines, --hypotheses odd has 1 line, --reference ref has 3 lines, and "
+        "nmt-eval: error: --hypotheses old has 3 lines, --hypotheses odd has 1 line, --reference ref has 3 lines and "
         "--reference ref2 has 7 lines: line i of all of them must be of the same sentence\n"
     )
-
-
-def test_standard_input_is_not_read(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert fails(capsys, "--hypotheses", "-", "--reference", "-").splitlines()[1:] == [
-        "  - --hypotheses -: standard input is not read here; give a file, such as /dev/stdin",
-        "  - --reference -: standard input is not read here; give a file, such as /dev/stdin",
-    ]
 
 
 def test_a_reference_of_empty_lines(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -346,33 +307,22 @@ def test_a_reference_of_empty_lines(files: Path, capsys: pytest.CaptureFixture[s
     ("arguments", "messages"),
     [
         ("--hypotheses old ./old --reference ref", ["2 systems are called old; give them different names: NAME=PATH"]),
-        ("--hypotheses a=old a=new --reference ref", ["2 systems are called a"]),
         ("--hypotheses a=b/c --reference ref", ["--hypotheses: b/c: no such file"]),
-        ("--hypotheses old new --reference ref ref", ["--reference ref is given more than once"]),
         (
             "--hypotheses old --runs old new --reference ref",
             ["--hypotheses and --runs exclude each other", "2 systems"],
         ),
         ("--runs old --reference ref", ["--runs old: a mean and a standard deviation need two runs"]),
         ("--runs m1 m2 --reference ref", ["--runs needs --source FILE"]),
-        ("--runs a=old b=new --reference ref", ["--runs b=new: only the first run has a name before it"]),
-        ("--runs old old --reference ref", ["--runs old is given 2 times, and the seeds of a system are different"]),
-        (
-            "--runs a=old new --runs a=odd ref2 --reference ref",
-            ["--runs a=odd: another system is called a; give it a different name"],
-        ),
+        ("--runs old old --reference ref", ["2 systems are called old"]),
         (
             "--runs old new --reference ref --significance bootstrap",
-            ["--significance has no effect with --runs: seeds of a system are not tested against each other"],
+            ["--significance needs several systems, and no --runs"],
         ),
         ("--hypotheses old --reference ref --significance bootstrap", ["--significance needs several systems"]),
         (
             "--hypotheses old new --reference ref --significance bs,randomization,bs",
             ["--significance: given 'bs'; allowed: bootstrap, randomization, none"],
-        ),
-        (
-            "--hypotheses old new --reference ref --significance bootstrap,bootstrap",
-            ["--significance: bootstrap is given more than once"],
         ),
         (
             "--hypotheses old new --reference ref --resamples 39 --trials 20.5 --significance bootstrap,randomization",
@@ -382,19 +332,14 @@ def test_a_reference_of_empty_lines(files: Path, capsys: pytest.CaptureFixture[s
             ],
         ),
         (
-            "--hypotheses old --reference ref --resamples 70 --trials 70",
-            ["--resamples has an effect only with", "--trials has an effect only with --significance randomization"],
-        ),
-        (
             "--hypotheses old --reference ref --fail-below 101",
             ["--fail-below 101: allowed: a BLEU score, a number from"],
         ),
-        ("--hypotheses old --reference ref --fail-below nan", ["--fail-below nan: allowed"]),
         (
             "--hypotheses old --reference ref --fail-below 7 --metrics ter",
             ["--fail-below is about BLEU, which --metrics ter leaves out"],
         ),
-        ("--hypotheses old --reference ref --comet ref2", ["--comet needs --source FILE", "--comet ref2: there is no"]),
+        ("--hypotheses old --reference ref --comet nowhere", ["--comet needs --source FILE", "--comet nowhere"]),
         (
             "--model a=m1 --model m2 --source src --reference ref",
             ["--model: give all models a name, or none"],
@@ -406,11 +351,7 @@ def test_a_reference_of_empty_lines(files: Path, capsys: pytest.CaptureFixture[s
         ("--model a=m1 --source src --reference ref --ensemble logits", ["--ensemble has an effect only with several"]),
         (
             "--model a=m1 --model b=m2 --source src --reference ref --ensemble logits",
-            ["--ensemble has no effect: no system has several models; give --model several times without names, or"],
-        ),
-        (
-            "--runs old m1 --source src --reference ref --ensemble logits",
-            ["--ensemble has no effect: no system has several models"],
+            ["--ensemble has an effect only with several"],
         ),
         ("--hypotheses old new --reference ref --json new", ["--json new: would overwrite --hypotheses new"]),
     ],

@@ -1,4 +1,4 @@
-"""nmt-eval --curves from its arguments to the picture, the exit code and the messages."""
+"""nmt-curves from its arguments to the picture, the exit code and the messages."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from nmt.cli.evaluate import main
+from nmt.cli.curves import main
 
 Capture = pytest.CaptureFixture[str]
 
@@ -36,7 +36,7 @@ def messages(capture: Capture) -> list[str]:
 
 @pytest.mark.parametrize("name", ["curves.png", "curves.PNG"])
 def test_a_picture(name: str, capsys: Capture) -> None:
-    assert main(["--curves", "first/run", "second/run/", "--output", name]) == 0
+    assert main(["--runs", "first/run", "second/run/", "--output", name]) == 0
     assert messages(capsys) == []
     with Image.open(name) as image:
         assert image.format == "PNG"
@@ -44,7 +44,7 @@ def test_a_picture(name: str, capsys: Capture) -> None:
 
 def test_a_drawing(runs: Path, capsys: Capture) -> None:
     """The runs have the same name, so more of their folders is shown."""
-    assert main(["--curves", "first/run", str(runs / "second" / "run"), "--output", "curves.svg"]) == 0
+    assert main(["--runs", "first/run", str(runs / "second" / "run"), "--output", "curves.svg"]) == 0
     drawing = Path("curves.svg").read_text(encoding="utf-8")
     assert "<!-- first/run -->" in drawing
     assert "<!-- second/run -->" in drawing
@@ -53,10 +53,10 @@ def test_a_drawing(runs: Path, capsys: Capture) -> None:
 def test_a_damaged_line_is_told(capsys: Capture) -> None:
     with open("first/run/metrics.jsonl", "a", encoding="utf-8") as file:
         file.write("oh\n" * 5)
-    assert main(["--curves", "first/run", "--output", "curves.png"]) == 0
+    assert main(["--runs", "first/run", "--output", "curves.png"]) == 0
     (warning,) = messages(capsys)
     assert warning == (
-        f"nmt-eval: warning: {Path('first/run/metrics.jsonl')}: lines 3, 4, 5, and 2 more: no measurement; the "
+        f"nmt-curves: warning: {Path('first/run/metrics.jsonl')}: lines 3, 4, 5, and 2 more: no measurement; the "
         "others are drawn"
     )
     assert Path("curves.png").exists()
@@ -69,41 +69,43 @@ def test_all_that_is_wrong_at_once(capsys: Capture) -> None:
     Path("broken").mkdir()
     Path("broken/metrics.jsonl").write_text("oh\n", encoding="utf-8")
     Path("best.safetensors").touch()
-    folders = ["absent", "empty", "begun", "broken", "best.safetensors", "first/run", "first/../first/run"]
-    wrong = ["--output", "curves.jpg", "--reference", "r", "--lowercase", "--json", "-", "--gold-alignments", "g"]
-    assert main(["--curves", *folders, *wrong]) == 2
+    Path("loop").symlink_to("loop")
+    folders = ["absent", "empty", "begun", "broken", "best.safetensors", "loop", "first/run"]
+    assert main(["--runs", *folders, "--output", "curves.jpg"]) == 2
     assert [message.removeprefix("  - ") for message in messages(capsys)] == [
-        "nmt-eval: 11 problems:",
-        *(f"{option} has no effect on --curves; leave it out" for option in ("--reference", "--lowercase", "--json")),
-        "--gold-alignments has no effect on --curves; leave it out",
-        "--curves first/../first/run: is there twice",
+        "nmt-curves: 7 problems:",
         "--output curves.jpg: must end with .png or .svg, the formats of the picture",
-        "--curves absent: no such folder",
-        "--curves empty: is not the folder of a run: there is no metrics.jsonl in it",
+        "--runs absent: no such folder",
+        "--runs empty: is not the folder of a run: there is no metrics.jsonl in it",
         f"{Path('begun/metrics.jsonl')}: has no measurements; the run has not measured anything yet",
         f"{Path('broken/metrics.jsonl')}: has no measurements; no line of it can be read",
-        "--curves best.safetensors: is a file; give the folder of its run",
+        "--runs best.safetensors: is not a folder",
+        "--runs loop: is not a folder",
     ]
 
 
 @pytest.mark.parametrize(
     ("output", "message"),
     [
-        ([], "--curves needs --output FILE: the picture, such as curves.png"),
-        (["--output", "-"], "--output -: must end with .png or .svg, the formats of the picture"),
-        (["--output", "absent/curves.png"], "--output absent/curves.png: there is no folder absent"),
+        ("-", "--output -: must end with .png or .svg, the formats of the picture"),
+        ("absent/curves.png", "--output absent/curves.png: there is no folder absent"),
     ],
 )
-def test_no_place_for_the_picture(output: list[str], message: str, capsys: Capture) -> None:
-    assert main(["--curves", "first/run", *output]) == 2
+def test_no_place_for_the_picture(output: str, message: str, capsys: Capture) -> None:
+    assert main(["--runs", "first/run", "--output", output]) == 2
     (line,) = messages(capsys)
     assert line.endswith(message)
+
+
+def test_nothing_to_draw(capsys: Capture) -> None:
+    assert main([]) == 2
+    assert [line.split()[1] for line in messages(capsys)[1:]] == ["--runs", "--output"]
 
 
 def test_without_matplotlib(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main(["--curves", "first/run", "--output", "curves.png"]) == 2
+    assert main(["--runs", "first/run", "--output", "curves.png"]) == 2
     (line,) = messages(capsys)
     assert "pictures need matplotlib, which is not installed: pip install matplotlib" in line

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.cli import average, evaluate, score, shortlist, train, translate
+from nmt.cli import align, average, evaluate, score, shortlist, train, translate
 
 LONG = "n" * 300
 MODEL = Path(__file__).resolve().parent.parent / "compatibility" / "0.1.0" / "luong.safetensors"
@@ -13,6 +13,7 @@ MAINS: dict[str, Callable[[list[str]], int]] = {
     "nmt-train": train.main,
     "nmt-translate": translate.main,
     "nmt-eval": evaluate.main,
+    "nmt-align": align.main,
     "nmt-score": score.main,
     "nmt-shortlist": shortlist.main,
     "nmt-average": average.main,
@@ -39,8 +40,8 @@ COMMANDS = [
     "nmt-eval --hypotheses text --reference text --json LONG",
     "nmt-eval --model MODEL --source LONG --reference text",
     "nmt-eval --model MODEL --source text --reference text --output LONG",
-    "nmt-eval --alignments LONG --gold-alignments text",
-    "nmt-eval --alignments text --gold-alignments LONG",
+    "nmt-align --alignments LONG --gold-alignments text",
+    "nmt-align --alignments text --gold-alignments LONG",
     *("nmt-score --model MODEL --source LONG --target text", "nmt-score --model MODEL --source text --target LONG"),
     *("nmt-score --model LONG --source text --target text",),
     "nmt-score --model MODEL --source text --target text --alignments LONG",

@@ -151,7 +151,7 @@ def test_the_step_whose_attention_is_shown(systems: list[str]) -> None:
     [
         ("--training-text train", "--training-text has an effect only with --report"),
         ("--attention-model m", "--attention-model has an effect only with --report"),
-        ("--source src", "--source has an effect only with --model, or with --comet, or with --report"),
+        ("--source src", "--source has an effect only with --model or --comet or --report"),
         ("--report -", "--report -: standard output has the scores; give a file"),
         ("--report ref", "--report ref: would overwrite --reference ref; give another name"),
         ("--report train --training-text train", "--report train: would overwrite --training-text train"),
@@ -160,13 +160,12 @@ def test_the_step_whose_attention_is_shown(systems: list[str]) -> None:
         ("--report page.html --attention-model none --source src", "none: no such model file or run folder"),
         ("--report page.html --training-text none", "none: no such file"),
         ("--report page.html --training-text empty", "--training-text empty: the file is empty"),
-        ("--report page.html --gold-alignments gold", "--gold-alignments with --report needs a model"),
-        ("--report page.html --alignments gold", "--report has no effect on alignments; leave it out, or --alignments"),
+        ("--report page.html --gold-alignments gold", "--gold-alignments needs a model"),
         (
             "--report page.html --source src --alignment-step next",
-            "--alignment-step has an effect only with --model, or with --attention-model",
+            "--alignment-step has an effect only with --model or --attention-model",
         ),
-        ("--gold-alignments gold", "--gold-alignments has an effect only with --report, or with --alignments"),
+        ("--gold-alignments gold", "--gold-alignments has an effect only with --report"),
     ],
 )
 def test_mistakes(files: Path, capsys: pytest.CaptureFixture[str], arguments: str, expected: str) -> None:
@@ -190,7 +189,7 @@ def test_gold_alignments_of_words_that_are_not_there(files: Path, capsys: pytest
     assert main([*arguments, "--attention-model", "m", "--gold-alignments", "gold"]) == 2
     assert capsys.readouterr().err == (
         "nmt-eval: error: --gold-alignments gold, line 1: 3-1 links words that are missing; there --source has 3 "
-        "and --reference has 3, counted from 0, with spaces between; 2 lines are like this\n"
+        "and --reference has 3, counted from 0\n"
     )
 
 

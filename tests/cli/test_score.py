@@ -146,7 +146,10 @@ def test_files_that_do_not_go_together(trained: Path, files: Path, capsys: Captu
 def test_standard_input_is_not_read(trained: Path, files: Path, capsys: Capture) -> None:
     options = ["--model", trained, "--source", files / "source", "--target", "-"]
     assert main([*map(str, options)]) == 2
-    assert capsys.readouterr().err == "nmt-score: error: --target -: standard input is not read here; give a file\n"
+    assert (
+        capsys.readouterr().err
+        == "nmt-score: error: -: standard input is not read here; give files as --source and --target\n"
+    )
 
 
 @pytest.mark.usefixtures("files")

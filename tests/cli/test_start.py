@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from nmt import __version__
-from nmt.cli import start
+from nmt.cli import evaluate, start
 from nmt.cli.commands import COMMANDS, prepared_of_any
 from nmt.cli.options import SAMPLING, SEARCH
-from nmt.cli.parsers import evaluate, shared, shortlist, train
+from nmt.cli.parsers import shared, shortlist, train
 from nmt.cli.parsers.schema_keys import keys_of
 from nmt.config.schema import DecodingConfig, SamplingConfig, Section
 from nmt.decoding.options import TranslationOptions
@@ -59,7 +59,7 @@ def answer(function: str, *arguments: str) -> tuple[list[str], str]:
 
 
 VERSOIN = "--versoin: unknown; did you mean --version?"
-FUNCTIONS = ("train", "translate", "evaluate", "score", "serve", "shortlist", "average", "synthetic")
+FUNCTIONS = ("train", "translate", "evaluate", "align", "curves", "score", "serve", "shortlist", "average", "synthetic")
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -232,9 +232,12 @@ def test_nmt_lists_the_commands() -> None:
         (["tranlsate"], "tranlsate: unknown command; did you mean translate?"),
         (
             ["dance"],
-            "dance: unknown command; choose one of train, translate, eval, score, serve, shortlist, average, synthetic",
+            "dance: unknown command; choose one of train, translate, eval, align, curves, score, serve",
         ),
-        ([], "a command is missing; choose one of train, translate, eval, score, serve, shortlist, average, synthetic"),
+        (
+            [],
+            "a command is missing; choose one of train, translate, eval, align, curves, score, serve",
+        ),
     ],
 )
 def test_a_wrong_command(arguments: list[str], told: str) -> None:
@@ -272,12 +275,12 @@ def test_keys_are_read_as_pydantic_reads_them(section: type[Section], names: tup
 
 
 def test_help_shows_the_names_and_defaults_that_hold() -> None:
-    assert tuple(metrics.METRICS) == evaluate.METRICS
-    assert metrics.USUAL == evaluate.USUAL
-    assert comparison.METHODS == evaluate.METHODS
-    for name in ("FEWEST_RESAMPLES", "FEWEST_TRIALS", "RESAMPLES", "TRIALS"):
-        assert getattr(comparison, name) == getattr(evaluate, name)
-    assert metrics.TOKENIZERS == evaluate.TOKENIZERS
+    help_text = " ".join(evaluate.parser().format_help().split())
+    for names in (metrics.METRICS, metrics.TOKENIZERS, comparison.METHODS):
+        assert ", ".join(names) in help_text
+    assert f"(default: {','.join(metrics.USUAL)})" in help_text
+    for least, usual in (("FEWEST_RESAMPLES", "RESAMPLES"), ("FEWEST_TRIALS", "TRIALS")):
+        assert f"at least {getattr(comparison, least)} (default: {getattr(comparison, usual):,})" in help_text
     defaults = train_shortlist.__kwdefaults__
     assert defaults["translations"] == shortlist.TRANSLATIONS
     assert defaults["most_frequent"] == shortlist.MOST_FREQUENT

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from nmt.cli.evaluate import main as evaluate
+from nmt.cli.align import main as align
 from nmt.cli.train import main as train
 from nmt.cli.translate import main as translate
 from nmt.config import dump_config, load_config, parse_config
@@ -181,7 +181,7 @@ def prepare_constraints(folder: Path) -> OneCase:
 
 
 def prepare_pharaoh(folder: Path) -> OneCase:
-    """Alignments to score and to combine, as nmt-eval does; the other direction and the gold ones are the same file."""
+    """Alignments to score and to combine by nmt-align; the other direction and the gold ones are the same file."""
     path, output = folder / "links", folder / "output"
 
     def one_case(case: bytes) -> None:
@@ -191,7 +191,7 @@ def prepare_pharaoh(folder: Path) -> OneCase:
         for how in ("union", "grow-diag-final-and"):
             output.unlink(missing_ok=True)
             options = ["--alignments", path, "--reverse-alignments", path, "--gold-alignments", path]
-            if _exit_code(evaluate, [*options, "--symmetrise", how, "--output", output]) == 0:
+            if _exit_code(align, [*options, "--symmetrise", how, "--output", output]) == 0:
                 read_links(read_lines(output), name="what we wrote")
 
     return one_case

@@ -22,7 +22,7 @@ from typing import IO, NamedTuple, NoReturn
 
 from torch import distributed
 
-from nmt.cli import evaluate, score, shortlist, train, translate
+from nmt.cli import align, evaluate, score, shortlist, train, translate
 from tests.torture.faults import Fault, Striker
 from tests.torture.operations import Operation
 
@@ -32,6 +32,7 @@ MAINS = {
     "translate": translate.main,
     "score": score.main,
     "eval": evaluate.main,
+    "align": align.main,
     "shortlist": shortlist.main,
 }
 MODULES = {"eval": "evaluate"}  # nmt.cli.…, where it has another name

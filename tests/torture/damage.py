@@ -134,7 +134,7 @@ def damage(path: Path, kind: str, draw: random.Random) -> str:
 
 
 def evaluated(name: str, kind: str) -> Trial:
-    """A text for nmt-eval is damaged: it is refused in one message, or is another text, which cannot be known."""
+    """A text for nmt-eval or nmt-align is damaged: it is refused in one message, or another text."""
 
     def trial(scene: Scene, folder: Path, draw: random.Random) -> Outcome:
         scene.copy(folder)
@@ -142,10 +142,10 @@ def evaluated(name: str, kind: str) -> Trial:
             for copy in (output, other):
                 shutil.copy(scene.whole("translation") / output, folder / copy)
         where = damage(folder / EVALUATED[name], kind, draw)
-        words = ["--hypotheses", "out", "--reference", "reference"]
+        program, words = "eval", ["--hypotheses", "out", "--reference", "reference"]
         if name.endswith("alignments"):
-            words = ["--alignments", "out.align", "--gold-alignments", "gold"]
-        ended = call("eval", words, folder)
+            program, words = "align", ["--alignments", "out.align", "--gold-alignments", "gold"]
+        ended = call(program, words, folder)
         if not unexpected(ended, (0,)):
             return Outcome(OTHER)
         wrong = mistake(ended)

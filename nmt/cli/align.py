@@ -1,0 +1,118 @@
+"""nmt-align: combine the word alignments of two directions, compare alignments with gold ones, save and report.
+
+Wiring only: Pharaoh files → links → (symmetrization) → scores → table or JSON. It imports no PyTorch.
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from nmt.cli.common import run
+from nmt.cli.outputs import STANDARD, check_outputs, write_report, write_text
+from nmt.cli.parsers.parser import Parser
+from nmt.errors import counted, refuse, run_checks
+from nmt.evaluation.alignments import SYMMETRISATIONS, AlignmentScores, alignment_scores, symmetrised
+from nmt.pharaoh import pharaoh, read_gold, read_links
+
+PROGRAM = "nmt-align"
+Item = TypeVar("Item")
+INPUTS = ("--alignments", "--reverse-alignments", "--gold-alignments")
+
+
+def parser() -> Parser:
+    made = Parser(
+        PROGRAM,
+        description="Score word alignments with precision, recall, and alignment error rate, or combine those of two "
+        "directions.",
+        epilog="Files are in Pharaoh format, plain or .gz: a line for each pair of sentences, source-target, counted "
+        "from 0.",
+    )
+    made.add_argument(
+        "--alignments",
+        type=Path,
+        metavar="FILE",
+        help="word alignments, as nmt-translate and nmt-score write them; required",
+    )
+    made.add_argument(
+        "--gold-alignments",
+        type=Path,
+        metavar="FILE",
+        help="the right alignments: s-t is a sure link, spt (or s?t) a possible one",
+    )
+    made.add_argument(
+        "--reverse-alignments",
+        type=Path,
+        metavar="FILE",
+        help="alignments of the same sentences by a model of the other direction, as it writes them: its source is the "
+        "target here",
+    )
+    made.add_argument(
+        "--symmetrise", choices=[*SYMMETRISATIONS], metavar="HOW", help=f"how to combine: {', '.join(SYMMETRISATIONS)}"
+    )
+    made.add_argument("--output", metavar="FILE", help="save the combined alignments")
+    made.add_argument("--json", metavar="FILE", help="write the scores as JSON too; -: instead of the table")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run nmt-align; returns the exit code: 0, or 2 after a mistake of the user."""
+    return run(PROGRAM, partial(_align, arguments))
+
+
+def _align(arguments: Sequence[str] | None) -> None:
+    options = parser().parse_args(arguments)
+    problems = _contradictions(options)
+    paths = {name: getattr(options, name[2:].replace("-", "_")) for name in INPUTS}
+    outputs = {"standard output": STANDARD, "--output": options.output, "--json": options.json}
+    run_checks(check_outputs(outputs, others=list(paths.items())), problems)
+    links, reverse = (_read(name, paths[name], read_links, problems) for name in INPUTS[:2])
+    gold = _read(INPUTS[2], paths[INPUTS[2]], read_gold, problems)
+    for name, count in zip(INPUTS[1:], (len(reverse), len(gold)), strict=True):
+        if links and count and count != len(links):
+            problems.append(
+                f"--alignments {options.alignments} has {counted(len(links), 'line')} and {name} {paths[name]} has "
+                f"{count:,}: line i of each must be of the same pair of sentences"
+            )
+    refuse(problems)
+    if options.symmetrise is not None:
+        links = symmetrised(options.symmetrise, links, reverse)
+    if options.output is not None:
+        write_text(options.output, "".join(f"{pharaoh(line)}\n" for line in links))
+    if gold:
+        _report(alignment_scores(links, gold), sentences=len(gold), json=options.json)
+
+
+def _read(option: str, path: Path | None, read: Callable[..., list[Item]], problems: list[str]) -> list[Item]:
+    from nmt.cli.options import read_whole
+
+    return run_checks(read_whole(option, path, read), problems)
+
+
+def _contradictions(options: argparse.Namespace) -> list[str]:
+    problems = []
+    if options.alignments is None:
+        problems.append("--alignments FILE is missing: the alignments to score or to combine")
+    if (options.reverse_alignments is None) != (options.symmetrise is None):
+        problems.append("--reverse-alignments FILE and --symmetrise HOW go together: give both, or none")
+    if options.gold_alignments is None and options.output is None:
+        problems.append("nothing to do: give --gold-alignments FILE to score, or --symmetrise HOW with --output FILE")
+    if options.gold_alignments is None and options.json is not None:
+        problems.append("--json needs --gold-alignments FILE: without it there are no scores")
+    if options.gold_alignments is not None and options.output == STANDARD:
+        problems.append("--output -: standard output has the scores; give a file")
+    return problems
+
+
+def _report(scores: AlignmentScores, *, sentences: int, json: str | None) -> None:
+    lines, numbers = ["measure    value   better"], {}
+    for short, name, value, better in (
+        ("precision", "precision", scores.precision, "higher"),
+        ("recall", "recall", scores.recall, "higher"),
+        ("AER", "alignment_error_rate", scores.error_rate, "lower"),
+    ):
+        lines.append(f"{short:<9}  {'–' if value is None else f'{value:.4f}':<6}  {better}")
+        numbers[name] = None if value is None else round(value, 6)
+    table = "\n".join([*lines, counted(sentences, "sentence")])
+    write_report(json, table, {**numbers, "sentences": sentences})
