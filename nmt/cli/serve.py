@@ -29,8 +29,7 @@ from nmt.cli.parsers.serve import COUNTS, PROGRAM, parser
 from nmt.decoding.text.glossary import Glossary, read_glossary
 from nmt.errors import Checking, UserError, caught, checked
 from nmt.ops.memory import enough_memory
-from nmt.serving.languages import Pair
-from nmt.serving.limits import Limits
+from nmt.serving.limits import Limits, Pair
 
 MEMORY = "serve fewer models, or on another machine"
 PORTS = {"http": 80, "https": 443}  # which browsers leave out of an origin
@@ -188,12 +187,11 @@ def _serve(request: Request) -> None:
     from nmt.serving.server import listening, serve
 
     with closing(listening(request.host, request.port)) as opened:  # told before models are loaded, which takes longer
-        loading = loaded(
+        translators = loaded(
             list(zip(request.models.paths, request.pairs, strict=True)),
             device=request.models.device or "cpu",
             precision=request.models.precision,
         )
-        translators = checked(loading)
         rules = {} if request.whole_lines else sentence_rules(translators, _warn)
         glossaries = checked(_glossaries(request, list(translators)))
         served = Served(translators, TranslationOptions(**request.how), rules, glossaries)

@@ -7,18 +7,16 @@ documents are read and written in threads, too, so that others are answered mean
 
 import asyncio
 import json
-import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
-from functools import partial
 from mimetypes import guess_type
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
@@ -30,10 +28,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from nmt.decoding.text.languages import name_of
 from nmt.documents.document import Document, read_document
-from nmt.errors import Checking, UserError, caught, checked, counted, first_of
+from nmt.errors import UserError, collected, counted, first_of, refuse
 from nmt.serving.batching import Batcher, QueueFull
 from nmt.serving.limits import Limits, Rates, is_allowed
-from nmt.serving.metrics import Metrics
 from nmt.serving.requests import MOST_WEIGHTS, Kind, Request, read_fields, read_request
 
 if TYPE_CHECKING:
@@ -55,7 +52,8 @@ RETRY = 5  # seconds after which a client may try again
 TRANSLATED = {200, 499, 500, 503}  # what became of requests in which nothing was wrong
 DIGITS = 4  # of a weight of an alignment
 MOST_REASONS = 20  # that a refusal tells
-_ABSOLUTE = re.compile(r"https?://[^/]*", re.IGNORECASE)  # before the path, as a proxy asks (RFC 9112, 3.2.2)
+SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)  # up to which answers are counted
+LINES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # up to which batches are counted
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'"
@@ -66,6 +64,22 @@ HEADERS = {
     "referrer-policy": "no-referrer",
     "cache-control": "no-cache",
 }
+
+
+class Metrics:
+    """What the server has done, for Prometheus, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.requests = Counter("nmt_requests", "Requests by path and status.", ["path", "status"], registry=registry)
+        self.characters = Counter("nmt_characters", "Characters of the texts that were accepted.", registry=registry)
+        self.seconds = Histogram(
+            "nmt_request_seconds", "From the head of a valid request to its answer.", buckets=SECONDS, registry=registry
+        )
+        self.batches = Histogram(
+            "nmt_batch_lines", "Lines that were translated together.", buckets=LINES, registry=registry
+        )
+        self.waiting = Gauge("nmt_waiting_requests", "Translation requests with lines in the queue.", registry=registry)
 
 
 class Service:
@@ -98,7 +112,7 @@ class Service:
             workers=models.workers,
             observe=self.metrics.batches.observe,
         )
-        self.metrics.waiting = lambda: self.batcher.waiting
+        self.metrics.waiting.set_function(lambda: self.batcher.waiting)
 
     async def translate(self, http: HttpRequest) -> Response:
         if self.stopping:
@@ -111,39 +125,51 @@ class Service:
 
     async def _translate(self, http: HttpRequest) -> Response:
         began = time.monotonic()
+        address = http.client.host if http.client else ""
+        if self.keys is None:
+            self._count_request(address)
         try:
             body = await asyncio.wait_for(self._body(http), self.limits.seconds)
         except asyncio.TimeoutError:
             raise _refusal(408, f"the body did not arrive within {self.limits.seconds:g} seconds") from None
         try:
             fields = read_fields(body, http.headers.get("content-type", ""), http.scope["query_string"])
-            self._admit(http, fields.get("api_key"))
-            request = checked(read_request(fields, self.models, self.limits))
-            documents = await asyncio.to_thread(lambda: checked(_documents(request)))
+            if self.keys is not None:
+                self._count_request(self._key(fields.get("api_key"), address))
+            request = read_request(fields, self.models, self.limits)
+            documents = await asyncio.to_thread(_documents, request)
         except UserError as error:
             raise HTTPException(400, "; ".join(first_of(error.messages, MOST_REASONS))) from None
-        self.metrics.characters += sum(map(len, request.texts))
+        self.metrics.characters.inc(sum(map(len, request.texts)))
         left = began + self.limits.seconds - time.monotonic()
         answers = await self._answers(http, request, documents, left)
         return await asyncio.to_thread(lambda: _answer(_written(request, documents, answers)))
 
     async def _body(self, http: HttpRequest) -> bytes:
+        too_large = HTTPException(413, f"the body has more than {self.limits.body} bytes")
+        announced = http.headers.get("content-length", "0")
+        if announced.isdecimal() and int(announced) > self.limits.body:
+            raise too_large
         body = bytearray()
         async for part in http.stream():
             body += part
             if len(body) > self.limits.body:
-                raise HTTPException(413, f"the body has more than {self.limits.body} bytes")
+                raise too_large
         return bytes(body)
 
-    def _admit(self, http: HttpRequest, key: object) -> None:
-        """Raise HTTPException if the client, a key or else an address, may not translate, or not so soon."""
-        has_key = self.keys is not None and isinstance(key, str) and is_allowed(key, self.keys)
-        client = f"key {key}" if has_key else http.client.host if http.client else ""
+    def _count_request(self, client: str) -> None:
+        """Count a request of the client, an API key or else an address. Raises HTTPException if it comes too soon."""
         if seconds := self.rates.seconds_until_allowed(client):
             most = counted(self.limits.per_minute or 0, "request")
             raise _refusal(429, f"more than {most} a minute; wait a moment", seconds=int(seconds) + 1)
-        if self.keys is not None and not has_key:
-            raise HTTPException(403, "Invalid API key" if key else "this server wants an API key: send it as api_key")
+
+    def _key(self, key: object, address: str) -> str:
+        """The client with this API key. Raises HTTPException for a wrong one, which counts for the address."""
+        assert self.keys is not None
+        if isinstance(key, str) and is_allowed(key, self.keys):
+            return f"key {key}"
+        self._count_request(address)
+        raise HTTPException(403, "Invalid API key" if key else "this server wants an API key: send it as api_key")
 
     async def _answers(
         self, http: HttpRequest, request: Request, documents: Sequence[Document], seconds: float
@@ -223,7 +249,8 @@ class Service:
 
     async def show_metrics(self, http: HttpRequest) -> Response:
         del http
-        return PlainTextResponse(self.metrics.text(), media_type="text/plain; version=0.0.4")
+        text = generate_latest(self.metrics.registry)
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
 
 def application(service: Service, *, origins: Sequence[str] = ()) -> Starlette:
@@ -237,47 +264,53 @@ def application(service: Service, *, origins: Sequence[str] = ()) -> Starlette:
         *(Route(path, _file(file)) for path, file in FILES.items()),
     ]
     paths = {route.path for route in routes}
-    failed: ASGIApp = _answer({"error": "the server failed; its log says more"}, 500)
-    middleware = []
+    middleware = [Middleware(_Watched, service=service, paths=paths)]
     if origins:
-        readable = partial(_Readable, allow_origins=origins, allow_methods=["*"], allow_headers=["*"])
-        failed = readable(failed)
-        middleware.append(Middleware(readable))
+        middleware.append(Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"]))
+    middleware.append(Middleware(_Failures))
     made = Starlette(
         routes=routes,
-        middleware=[Middleware(_Watched, service=service, paths=paths, failed=failed), *middleware],
+        middleware=middleware,
         exception_handlers={HTTPException: _http_error, ClientDisconnect: _gone},
     )
     made.router.redirect_slashes = False
     return made
 
 
-class _Readable(CORSMiddleware):
-    """Lets pages of other origins read the answers, and refuses others in JSON, as everything is refused."""
+class _Failures:
+    """Answers an unexpected error, and says where it happened, without what it says, which may quote a text."""
 
-    def preflight_response(self, request_headers: Headers) -> Response:
-        response = super().preflight_response(request_headers)
-        if response.status_code == 200:
-            return response
-        headers = {name: value for name, value in response.headers.items() if not name.startswith("content-")}
-        return _answer({"error": bytes(response.body).decode()}, response.status_code, headers)
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def sending(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, sending)
+        except Exception as error:
+            print(f"nmt-serve: {_described(error)}", file=sys.stderr, flush=True)
+            if not begun:
+                await _answer({"error": "the server failed; its log says more"}, 500)(scope, receive, send)
 
 
 class _Watched:
-    """Around the application: counts, times, headers of each answer; `failed` answers unexpected errors."""
+    """Around the application: counts, times, and headers of each answer."""
 
-    def __init__(self, app: ASGIApp, *, service: Service, paths: set[str], failed: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, service: Service, paths: set[str]) -> None:
         self._app = app
         self._service = service
         self._paths = paths
-        self._failed = failed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if (absolute := _ABSOLUTE.match(scope["path"])) is not None:
-            scope = {**scope, "path": scope["path"][absolute.end() :] or "/"}
         began, status = time.monotonic(), 0
 
         async def sending(message: Message) -> None:
@@ -294,17 +327,13 @@ class _Watched:
 
         try:
             await self._app(scope, receive, sending)
-        except Exception as error:
-            print(f"nmt-serve: {_described(error)}", file=sys.stderr, flush=True)
-            if not status:
-                await self._failed(scope, receive, sending)
         finally:
             self._count(scope, status, time.monotonic() - began)
 
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
         path = scope["path"] if scope["path"] in self._paths else "other"
         metrics, log = self._service.metrics, self._service.log
-        metrics.requests[path, status] += 1
+        metrics.requests.labels(path, status).inc()
         if path == "/translate" and status in TRANSLATED:
             metrics.seconds.observe(seconds)
         if log is not None:
@@ -341,13 +370,14 @@ async def _unless_gone(
         gone.cancel()
 
 
-def _documents(request: Request) -> Checking[list[Document]]:
-    """The texts of a request, by their format."""
-    documents = []
-    for number, text in enumerate(request.texts, 1):
-        name = f"text {number} of q" if request.is_list else "q"
-        document = yield from caught(partial(read_document, text, format=request.format, name=name), None)
-        documents += [] if document is None else [document]
+def _documents(request: Request) -> list[Document]:
+    """The texts of a request, by their format. Raises UserError with everything that is wrong with them."""
+    documents, problems = [], list[str]()
+    for number, text in enumerate(request.texts):
+        with collected(problems):
+            name = f"q.{number}" if request.is_list else "q"
+            documents.append(read_document(text, format=request.format, name=name))
+    refuse(problems)
     return documents
 
 
@@ -385,8 +415,7 @@ def _alignment(translation: "Translation") -> dict[str, Any]:
 
 def _answer(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    body = text.encode("utf-8", "backslashreplace")  # half of a surrogate pair, quoted in an error, as JSON writes it
-    return Response(body, status, headers=headers, media_type="application/json")
+    return Response(text.encode("utf-8", "backslashreplace"), status, headers=headers, media_type="application/json")
 
 
 def _refusal(status: int, why: str, *, seconds: int = RETRY) -> HTTPException:

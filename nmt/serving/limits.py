@@ -1,12 +1,28 @@
-"""Who may ask, how much, and how often. It knows no HTTP."""
+"""Which languages a server translates, who may ask, how much, and how often. It knows no HTTP."""
 
 import hmac
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 CLIENTS = 10_000  # whose requests are counted; of more, the one that was quiet for longest is forgotten
+
+
+class Pair(NamedTuple):
+    """A source and a target language, by their codes."""
+
+    source: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.source} → {self.target}"
+
+    def among(self, pairs: Iterable["Pair"]) -> "Pair | None":
+        """The first of the pairs with these codes in either case: LibreTranslate's clients write en, DeepL's EN."""
+        mine = (self.source.lower(), self.target.lower())
+        return next((pair for pair in pairs if (pair.source.lower(), pair.target.lower()) == mine), None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,6 @@ It knows translators; it knows no HTTP and no queue. The other files of this fol
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from math import ceil
 from pathlib import Path
 from textwrap import shorten
@@ -19,31 +18,35 @@ from nmt.decoding.text.required import encoded_constraints
 from nmt.decoding.text.sentences import checked_language
 from nmt.decoding.threads import MOST, until
 from nmt.decoding.translator import Translation, TranslationOptions, Translator
-from nmt.errors import Checking, UserError, caught, checked, first_of
+from nmt.errors import UserError, collected, first_of, refuse
 from nmt.ops.memory import out_of_memory
 from nmt.serving.batching import FEWEST
-from nmt.serving.languages import Pair
-from nmt.serving.requests import Kind, shown
+from nmt.serving.limits import Pair
+from nmt.serving.requests import Kind
 
 _MOST_TERMS = 10  # told of, of those of a glossary that no translation can have
 
 
 def loaded(
     models: Sequence[tuple[Path, Pair | None]], *, device: torch.device | str, precision: str
-) -> Checking[dict[Pair, Translator]]:
-    """A translator for each pair of languages, that of the model's configuration where none is given."""
+) -> dict[Pair, Translator]:
+    """A translator for each pair of languages, that of the model's configuration where none is given.
+
+    Raises UserError with everything that is wrong with the models.
+    """
     translators: dict[Pair, Translator] = {}
     paths: dict[Pair, Path] = {}
+    problems: list[str] = []
     for path, named in models:
-        translator = yield from caught(partial(Translator.load, path, device=device, precision=precision), None)
-        if translator is None:
-            continue
-        source, target = translator.languages
-        pair = named or Pair(source or "", target or "")
-        if (same := pair.among(paths)) is not None:
-            instead = f"give one of them, or name the languages of one, as in --model en-de={path}"
-            yield f"{paths[same]} and {path} both translate {same}; {instead}"
-        paths[pair], translators[pair] = path, translator
+        with collected(problems):
+            translator = Translator.load(path, device=device, precision=precision)
+            source, target = translator.languages
+            pair = named or Pair(source or "", target or "")
+            if (same := pair.among(paths)) is not None:
+                instead = f"give one of them, or name the languages of one, as in --model en-de={path}"
+                problems.append(f"{paths[same]} and {path} both translate {same}; {instead}")
+            paths[pair], translators[pair] = path, translator
+    refuse(problems)
     return translators
 
 
@@ -54,7 +57,7 @@ def sentence_rules(pairs: Iterable[Pair], tell: Callable[[str], None]) -> dict[P
         try:
             rules[pair] = checked_language(pair.source)
             if not is_known(rules[pair]):
-                tell(f"{pair}: {shown(pair.source)} is {UNKNOWN_RULES}")
+                tell(f"{pair}: {pair.source} is {UNKNOWN_RULES}")
         except UserError as error:
             tell(f"{pair}: lines are not cut into sentences: {error}")
     return rules
@@ -84,13 +87,13 @@ class Served:
 
     def check(self) -> None:
         """Translate something with each model. Raises UserError for options that one of them cannot follow."""
-        checked(self._checking())
-
-    def _checking(self) -> Checking[None]:
+        problems: list[str] = []
         for pair in self.translators:
-            kind = Kind(pair, n_best=1, alignments=False)
-            problems = caught(partial(self.translate, ["."], kind), None)
-            yield from (f"{pair}: {problem}" for problem in problems)
+            try:
+                self.translate(["."], Kind(pair, n_best=1, alignments=False))
+            except UserError as error:
+                problems += [f"{pair}: {message}" for message in error.messages]
+        refuse(problems)
 
     @property
     def pairs(self) -> list[Pair]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from nmt import signals
 from nmt.errors import UserError
@@ -21,6 +22,7 @@ from nmt.serving.api import Service
 
 BACKLOG = 2048  # connections that wait to be accepted
 GRACE = 5  # seconds that clients have, when all is answered, to read the last answers
+HEAD = 20  # seconds for the head of a request to arrive; without an end, slow clients would take all connections
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -42,7 +44,7 @@ def serve(app: ASGIApp, service: Service, opened: socket.socket, *, program: str
     """Serve until a signal comes and all translation requests are answered; `program` is its name in messages."""
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=_Timed,
         ws="none",
         loop="asyncio",
         lifespan="off",
@@ -72,6 +74,23 @@ def _run(serving: Coroutine[Any, Any, None]) -> None:
         asyncio.run(serving)
     else:
         uvloop.run(serving)
+
+
+class _Timed(H11Protocol):
+    """HTTP that does not wait for the head of a request for more than HEAD seconds."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        super().connection_made(transport)
+        self.loop.call_later(HEAD, self._close_if_last_is, self.cycle)
+
+    def on_response_complete(self) -> None:
+        last = self.cycle
+        super().on_response_complete()  # which may begin the next request
+        self.loop.call_later(HEAD, self._close_if_last_is, last)
+
+    def _close_if_last_is(self, request: object) -> None:
+        if self.cycle is request:
+            self.transport.close()
 
 
 class _Server(uvicorn.Server):

@@ -11,7 +11,7 @@ from nmt.decoding.translator import Translator
 from nmt.documents.document import read_document, translate_document
 from nmt.errors import UserError
 from nmt.models.seq2seq import build_model
-from nmt.serving.languages import Pair
+from nmt.serving.limits import Pair
 from nmt.serving.models import Served
 from nmt.serving.requests import Kind
 from tests.known_model import save_known_model

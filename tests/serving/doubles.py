@@ -8,7 +8,7 @@ from threading import Event
 from typing import NamedTuple
 
 from nmt.errors import UserError
-from nmt.serving.languages import Pair
+from nmt.serving.limits import Pair
 from nmt.serving.requests import Kind
 
 MOST = 3  # translations of a line

@@ -9,8 +9,8 @@ import torch
 from nmt.decoding.text.glossary import Glossary
 from nmt.decoding.threads import MOST
 from nmt.decoding.translator import TranslationOptions, Translator
-from nmt.errors import UserError, checked
-from nmt.serving.languages import Pair
+from nmt.errors import UserError
+from nmt.serving.limits import Pair
 from nmt.serving.models import Served, loaded, sentence_rules, tell_of_impossible_terms
 from nmt.serving.requests import Kind
 from tests.random_model import save_random_model, text
@@ -22,7 +22,7 @@ LINES = ["A dog runs. Two men are reading!", "", *text(20).splitlines()]
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
     path = save_random_model(tmp_path_factory.mktemp("models") / "model.safetensors")
-    (translator,) = checked(loaded([(path, PAIR)], device="cpu", precision="float32")).values()
+    (translator,) = loaded([(path, PAIR)], device="cpu", precision="float32").values()
     return translator
 
 
@@ -83,7 +83,7 @@ def test_rules_of_sentences() -> None:
     assert sentence_rules(pairs, told.append) == {PAIR: "en", pairs[1]: "zh", pairs[3]: "xx", pairs[4]: "hy"}
     assert len(told) == 2
     assert told[1].startswith(
-        'xx → en: "xx" is a language without rules of its own; sentences end by those of English, or'
+        "xx → en: xx is a language without rules of its own; sentences end by those of English, or"
     )
     assert told[0].startswith("english → german: lines are not cut into sentences: 'english' is no code of a language")
 

@@ -101,7 +101,7 @@ def test_a_signal_loses_no_request(model: Path, number: int) -> None:
     server = Server("--model", f"en-de={model}", "--beam-size", "12", "--max-texts", "60")
     with ThreadPoolExecutor(clients) as pool:
         answers = [pool.submit(ask, server.port, LINES) for _ in range(clients)]
-        while f"nmt_characters_total {clients * sum(map(len, LINES))}\n" not in _metrics(server):
+        while f"nmt_characters_total {clients * sum(map(len, LINES))}.0\n" not in _metrics(server):
             time.sleep(0.01)
         code, errors = server.stop(number)
         statuses = [answer.result()[0] for answer in answers]
@@ -128,13 +128,42 @@ def test_a_client_that_does_not_read_is_not_waited_for(monkeypatch: pytest.Monke
     thread.start()
     with socket.create_connection(opened.getsockname()) as client:
         client.sendall(b"GET /script.js HTTP/1.1\r\nhost: test\r\n\r\n" * 1000)
-        answered, before = 0, -1
+        answered, before, sent = 0.0, -1.0, {"path": "/script.js", "status": "200"}
         while not answered or answered > before:  # until no answer goes out any more
             time.sleep(0.5)
-            answered, before = service.metrics.requests["/script.js", 200], answered
+            answered, before = service.metrics.registry.get_sample_value("nmt_requests_total", sent) or 0, answered
         service.stopping = True
         thread.join(60)
         assert not thread.is_alive()
+
+
+def test_a_head_that_is_sent_slowly_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither that of the first request of a connection nor that of the next one; a body may take longer."""
+    monkeypatch.setattr(nmt.serving.server, "HEAD", 1)
+    service = Service(Backwards())  # type: ignore[arg-type]
+    opened = listening("127.0.0.1", 0)
+    options = {"program": "nmt-serve"}
+    thread = Thread(target=nmt.serving.server.serve, args=(application(service), service, opened), kwargs=options)
+    opened.listen()
+    thread.start()
+    body = b"q=one&source=en&target=de"
+    head = b"POST /translate HTTP/1.1\r\nhost: test\r\ncontent-type: application/x-www-form-urlencoded\r\n"
+    with (
+        socket.create_connection(opened.getsockname(), 20) as silent,
+        socket.create_connection(opened.getsockname(), 20) as slow,
+    ):
+        silent.sendall(b"GET / HT")
+        slow.sendall(head + b"content-length: %d\r\n\r\n" % len(body))
+        assert silent.recv(1) == b""
+        time.sleep(0.5)
+        slow.sendall(body)
+        answer = slow.recv(10_000)
+        assert b'{"translatedText":"eno"}' in answer
+        slow.sendall(b"GET / HT")
+        assert slow.recv(1) == b""
+    service.stopping = True
+    thread.join(60)
+    assert not thread.is_alive()
 
 
 def _metrics(server: Server) -> str:
