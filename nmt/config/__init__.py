@@ -11,7 +11,7 @@ from nmt.config.loading import (
     moved_files,
     parse_config,
 )
-from nmt.config.problems import Problem, unknown_names
+from nmt.config.problems import Problem
 from nmt.config.schema import Config, ModelConfig
 
 __all__ = [
@@ -27,5 +27,4 @@ __all__ = [
     "load_config",
     "moved_files",
     "parse_config",
-    "unknown_names",
 ]

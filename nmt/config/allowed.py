@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from nmt.config.schema import Config
 from nmt.config.yaml_text import KeyPath
-from nmt.errors import nearest
 
 Schema = dict[str, Any]  # one node of the JSON schema
 Families = Mapping[str, Iterable[str]]  # the names that layers above give their members, by family, such as the scores
+NO_FAMILIES: Families = {}  # any name is allowed
 _NULL = {"type": "null"}
 
 
@@ -27,13 +27,15 @@ def json_schema(families: Families) -> Schema:
     """The JSON schema (draft 2020-12) of a configuration file, with which editors complete and check it."""
     schema = Config.model_json_schema()
     for section in list(schema["$defs"].values()):
-        for node in section.get("properties", {}).values():
+        for key, node in section.get("properties", {}).items():
             if family := node.pop("x-family", None):
                 del node["$comment"]
                 node["enum"] = list(families[family])
             if name := default_name(node):  # a section without a name then matches the default variant only
                 reference = node["discriminator"]["mapping"][name]
                 schema["$defs"][reference.rpartition("/")[2]]["required"].remove("name")
+            if "$ref" in node.get("items", {}):  # one section may stand for a list of it
+                section["properties"][key] = {"anyOf": [node, node["items"]], "description": node["description"]}
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Configuration of nmt-train"}
     return head | {key: value for key, value in schema.items() if key not in head}
 
@@ -67,24 +69,6 @@ def default_name(schema: Schema) -> str | None:
     return name
 
 
-def child(schema: Schema, part: str | int, value: Any) -> Schema | None:
-    """The node below `schema` at a key or index; `value` is what was given for `schema` itself."""
-    if isinstance(part, int):
-        node: Schema | None = resolved(schema).get("items")
-    else:
-        node = _section(schema, value).get("properties", {}).get(part)
-    return node
-
-
-def _section(schema: Schema, value: Any) -> Schema:
-    """The node with the keys that `value` may have; empty when its name matches no variant."""
-    sections = variants(schema)
-    if not sections:
-        return resolved(schema)
-    name = value.get("name") if isinstance(value, dict) else None
-    return sections.get(name, {}) if isinstance(name, str) else {}
-
-
 class Place(NamedTuple):
     """A key of the schema: its path, the section's `name` where that decides, and its node."""
 
@@ -105,63 +89,37 @@ def places(schema: Schema | None = None, path: KeyPath = (), variant: str = "") 
         yield from places(node, (*path, key))
 
 
-def keys(section: Schema, value: Any) -> list[str]:
-    """The keys that the section may have, given its `value`."""
-    return list(_section(section, value).get("properties", {}))
-
-
-def sections_with(key: str) -> list[str]:
-    """The sections that have a key of this name, in words; none when there are many."""
-    names: dict[KeyPath, list[str]] = {}
-    for place in places():
-        if place.path[-1] == key:
-            names.setdefault(place.path[:-1], []).append(place.variant)
-    return [_section_in_words(path, variants_with) for path, variants_with in names.items()] if len(names) <= 4 else []
-
-
-def _section_in_words(path: KeyPath, names: list[str]) -> str:
-    all_names = [place.variant for place in places() if place.path == (*path, "name")]
-    condition = f" when its name is {' or '.join(names)}" if any(names) and names != all_names else ""
-    return f"{dotted(path) or 'the top level'}{condition}"
-
-
-def similar_elsewhere(key: str) -> KeyPath | None:
-    """The path of the key with the most similar name in the whole configuration, if one is similar enough."""
-    paths = {str(place.path[-1]): place.path for place in reversed(list(places()))}
-    name = nearest(key, list(paths))
-    return paths[name] if name else None
-
-
-def choices(schema: Schema) -> list[str]:
+def choices(schema: Schema, families: Families = NO_FAMILIES) -> list[str]:
     """The texts allowed at a node that allows only certain ones; for a section with variants, their names."""
     schema = resolved(schema)
+    members = list(families.get(schema.get("x-family", ""), ()))
     constant = [schema["const"]] if "const" in schema else []
-    alternatives = [choice for node in schema.get("anyOf", []) for choice in choices(node)]
-    return [*variants(schema), *schema.get("enum", []), *constant, *alternatives]
+    alternatives = [choice for node in schema.get("anyOf", []) for choice in choices(node, families)]
+    return [*variants(schema), *schema.get("enum", []), *members, *constant, *alternatives]
 
 
-def allowed(schema: Schema) -> str:
+def allowed(schema: Schema, families: Families = NO_FAMILIES) -> str:
     """The allowed values in words, such as "a whole number, at least 1, or null"."""
-    return _in_words(resolved(schema)) + (", or null" if allows_null(schema) else "")
+    return _in_words(resolved(schema), families) + (", or null" if allows_null(schema) else "")
 
 
-def _in_words(schema: Schema) -> str:
+def _in_words(schema: Schema, families: Families) -> str:
     kind = schema.get("type")
     if variants(schema):
         return f"a section whose name is one of {', '.join(variants(schema))}"
     if "anyOf" in schema:
-        return ", or ".join(_in_words(resolved(node)) for node in schema["anyOf"] if node != _NULL)
-    if choices(schema):
-        return ", ".join(choices(schema))
+        return ", or ".join(_in_words(resolved(node), families) for node in schema["anyOf"] if node != _NULL)
+    if names := choices(schema, families):
+        return ", ".join(names)
     if kind in ("integer", "number"):
         return str(schema.get("$comment") or _range(schema))
     if kind == "boolean":
         return "true or false"
     if kind == "array":
         size = f" of at least {schema['minItems']}" if "minItems" in schema else ""
-        return f"a list{size}, each item: {allowed(schema['items'])}"
+        return f"a list{size}, each item: {allowed(schema['items'], families)}"
     if kind == "object":
-        return f"a section with the keys {', '.join(schema['properties'])}"
+        return f"a section with keys such as {next(iter(schema['properties']))}"
     if schema.get("format") == "path":
         return "a path"
     return str(schema.get("$comment", "text"))
@@ -177,31 +135,6 @@ def _range(schema: Schema) -> str:
     limits = " and ".join(f"{word} {schema[limit]:,.15g}" for limit, word in words.items() if limit in schema)
     number = "a whole number" if schema["type"] == "integer" else "a number"
     return f"{number}, {limits}" if limits else number
-
-
-def required(schema: Schema, key: str | int, value: Any) -> bool:
-    """Whether the section `value` at `schema` cannot do without the key."""
-    return isinstance(key, int) or key in _section(schema, value).get("required", [])
-
-
-def stand_in(schema: Schema, number: int) -> Any:
-    """A value that the node allows, in place of a missing or wrong one, so that the other checks can still run.
-
-    `number` makes texts and paths differ from each other.
-    """
-    schema = resolved(schema)
-    if variants(schema):
-        return {"name": next(iter(variants(schema)))}
-    if choices(schema):
-        return choices(schema)[0]
-    kind = schema.get("type")
-    if kind == "object":
-        return {key: stand_in(schema["properties"][key], number) for key in schema.get("required", [])}
-    if kind == "array":
-        return [stand_in(schema["items"], number)]
-    if kind in ("integer", "number"):
-        return schema.get("minimum", schema.get("maximum", 1))
-    return f"stand-in-{number}"
 
 
 def dotted(path: KeyPath) -> str:

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nmt.config.allowed import dotted
+from nmt.config.allowed import NO_FAMILIES, Families, dotted
 from nmt.config.contradictions import contradictions
 from nmt.config.key_checks import MOST_PROBLEMS, check_keys
-from nmt.config.overrides import Override, apply_overrides, replacement
-from nmt.config.problems import Problem, in_words, joined
+from nmt.config.overrides import Override, apply_overrides
+from nmt.config.problems import Problem, in_words
 from nmt.config.schema import Config
 from nmt.config.yaml_text import LONGEST_TEXT, Document, KeyPath, YamlError, read_yaml, write_yaml
-from nmt.errors import UserError, nearest
+from nmt.errors import UserError, nearest, refuse
 from nmt.examples import examples
 
 Check = Callable[[Config], Iterable[Problem]]
@@ -26,7 +26,6 @@ class Inheritance(NamedTuple):
 
     config: Config
     problems: Sequence[Problem] = ()  # keys that were given and contradict the other configuration
-    doubtful: Sequence[KeyPath] = ()  # keys with unknown values, about which nothing can be said
     is_begun: bool = False  # whether a run goes on with exactly it, which passed the checks of its time
 
 
@@ -38,15 +37,13 @@ class _Sources(NamedTuple):
     overrides: Sequence[Override] = ()
 
     def messages(self, problems: Iterable[Problem]) -> list[str]:
-        """One message per problem, each message once: those of the file by line, then those of the overrides."""
-        placed = [(*self._origin(problem.path), self._with_way_out(problem)) for problem in problems]
-        placed += [((0, line), f"{self.name}, line {line}", Problem((), text)) for line, text in self.document.repeated]
+        """One message per problem: those of the file by line, then those of the overrides."""
+        placed = [(*self._origin(problem.path), problem) for problem in problems]
         placed.sort(key=lambda entry: entry[0])
-        return list(dict.fromkeys(_message(origin, problem) for _, origin, problem in placed))
+        return [_message(origin, problem) for _, origin, problem in placed]
 
-    def _with_way_out(self, problem: Problem) -> Problem:
-        hint = replacement(problem.path, self.document.value, self.overrides)
-        return problem._replace(message=joined(problem.message, hint))
+    def repeated(self) -> list[str]:
+        return [f"{self.name}, line {line}: {message}" for line, message in self.document.repeated]
 
     def _origin(self, path: KeyPath) -> tuple[tuple[int, int], str | Override]:
         """(order, origin) of whatever set the key at `path`, or left it out."""
@@ -74,45 +71,44 @@ def load_config(
     checks: Sequence[Check] = (),
     inherit: Callable[[Config], Inheritance] = Inheritance,
     *,
+    families: Families = NO_FAMILIES,
     folder: Path | None = None,
 ) -> Config:
     """Read a configuration file; paths in it are relative to `folder`, by default its own, and paths in `overrides` to
     the current one.
 
-    `overrides` are "KEY=VALUE" with VALUE in YAML. `checks` are further checks between keys, or against what only the
-    caller knows, such as the names of the attention scores; they run whatever else is wrong. `inherit` completes the
-    configuration before keys are compared with each other, which they are not where a run goes on with them: a check
-    added later must not end it. Raises UserError with every mistake.
+    `overrides` are "KEY=VALUE" with VALUE in YAML. `families` are the names that only the caller knows, such as those
+    of the attention scores. Where every key is right by itself, `inherit` completes the configuration, and keys are
+    compared with each other, here and by the `checks`; but not where a run goes on with them, which a check added later
+    must not end. Raises UserError with every mistake.
     """
-    name = str(path)
-    document = _document(_text(path), name)
-    tree, applied, refused = apply_overrides(document.value, overrides)
-    config, problems, doubtful = check_keys(tree, path.parent if folder is None else folder)
-    if config is not None:
-        config, differing, unknown, is_begun = inherit(config)
-        contradicting = list(_independent(differing, doubtful))
-        problems += contradicting
-        doubtful += [*(problem.path for problem in contradicting), *unknown]
-        for check in checks if is_begun else (contradictions, *checks):
-            problems += _independent(check(config), doubtful)
-    messages = [*_Sources(name, document, applied).messages(problems), *refused]
-    if messages or config is None:
-        raise UserError(*_first(messages))
+    document = _document(_text(path), str(path))
+    problems: list[str] = []
+    tree, applied = apply_overrides(document.value, overrides, problems)
+    sources = _Sources(str(path), document, applied)
+    config = check_keys(tree, path.parent if folder is None else folder, families)
+    if not isinstance(config, Config):
+        problems = [*sources.messages(config), *sources.repeated(), *problems]
+        raise UserError(*_first(problems))
+    refuse(_first([*sources.repeated(), *problems]))
+    config, differing, is_begun = inherit(config)
+    refuse(sources.messages(differing))
+    found = [problem for check in (checks if is_begun else (contradictions, *checks)) for problem in check(config)]
+    refuse(_first(sources.messages(found)))
     return config
 
 
-def parse_config(text: str) -> Config:
+def parse_config(text: str, families: Families = NO_FAMILIES) -> Config:
     """Read a configuration that `dump_config` wrote. Raises UserError.
 
     Checks between keys are skipped: they passed when the model was trained, and a check added later must not make its
     file unreadable.
     """
-    name = "the saved configuration"
-    document = _document(text, name)
-    result = check_keys(document.value, None)
-    if result.problems or result.config is None:
-        raise UserError(*_first(_Sources(name, document).messages(result.problems)))
-    return result.config
+    sources = _Sources("the saved configuration", _document(text, "the saved configuration"))
+    config = check_keys(sources.document.value, None, families)
+    if not isinstance(config, Config):
+        raise UserError(*_first(sources.messages(config)))
+    return config
 
 
 def _first(messages: list[str]) -> list[str]:
@@ -168,19 +164,6 @@ def _leaves(tree: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
         return
     for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
         yield from _leaves(value, (*path, key))
-
-
-def _independent(problems: Iterable[Problem], doubtful: Sequence[KeyPath]) -> Iterator[Problem]:
-    """The problems that are not merely a consequence of a doubtful value."""
-    for problem in problems:
-        if not any(_is_consequence(problem, path) for path in doubtful):
-            yield problem
-
-
-def _is_consequence(problem: Problem, doubtful: KeyPath) -> bool:
-    """Whether the problem may exist only because of the value at the path `doubtful`."""
-    within = problem.path[: len(doubtful)] == doubtful
-    return within or any(read[: len(doubtful)] == doubtful[: len(read)] for read in problem.reads)
 
 
 def _text(path: Path) -> str:

@@ -1,11 +1,9 @@
-"""One mistake in a configuration, a name that nothing has, and how values read in a message. It knows no files."""
+"""One mistake in a configuration, and how names and values read in a message. It knows no files."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from nmt.config.allowed import Families
-from nmt.config.schema import Section
 from nmt.config.yaml_text import KeyPath
 from nmt.errors import nearest
 from nmt.other_names import our_value
@@ -14,31 +12,20 @@ _KEYS_SHOWN = 10  # of a section where something else was expected
 
 
 class Problem(NamedTuple):
-    """One mistake at the key `path`; the message says what was given and what is allowed.
-
-    `reads` names the other keys that the check looked at. If one of them has a problem of its own, this one may be
-    no more than its consequence, and is left out.
-    """
+    """One mistake at the key `path`; the message says what was given and what is allowed."""
 
     path: KeyPath
     message: str
-    reads: tuple[KeyPath, ...] = ()
+
+
+def problem_at(key: str, message: str) -> Problem:
+    """The problem at a key such as "data.train.0"."""
+    return Problem(tuple(int(part) if part.isdecimal() else part for part in key.split(".")), message)
 
 
 def unknown_choice(value: object, choices: Sequence[str]) -> str:
     """The message about a value that is not among the choices."""
     return joined(f"given {in_words(value)}", nearest_hint(value, choices), f"allowed: {', '.join(choices)}")
-
-
-def unknown_names(section: Section, families: Families, path: KeyPath = ()) -> Iterator[Problem]:
-    """A problem for every name in a section that no member of its family has."""
-    for key, field in type(section).model_fields.items():
-        value, extra = getattr(section, key), field.json_schema_extra
-        names = list(families.get(str(extra.get("x-family")), ())) if isinstance(extra, dict) else []
-        if isinstance(value, Section):
-            yield from unknown_names(value, families, (*path, key))
-        elif names and value not in names:
-            yield Problem((*path, key), unknown_choice(value, names))
 
 
 def nearest_hint(value: object, names: Sequence[str]) -> str:

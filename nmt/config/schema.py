@@ -7,7 +7,7 @@ field constraints here; checks between keys are in `contradictions.py`.
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import (
     AfterValidator,
@@ -22,13 +22,43 @@ from pydantic import (
 from pydantic_core import CoreSchema, core_schema
 
 
-def _name_of(family: str, examples: str) -> Any:
-    """A key whose value names a member of a family; the names are defined with the members, in a layer above."""
-    return Field(json_schema_extra={"x-family": family, "$comment": f"one of the {family}s, such as {examples}"})
+class NameOf(NamedTuple):
+    """A key whose value names a member of a family, such as "score".
+
+    The names are defined with the members, in a layer above: where they are given, as `families` of the validation's
+    context, other names are refused.
+    """
+
+    family: str
+
+    def _checked(self, name: str, info: ValidationInfo) -> str:
+        names = (info.context or {}).get("families", {}).get(self.family)
+        if names is not None and name not in names:
+            raise ValueError(f"must be one of the {self.family}s")
+        return name
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.with_info_after_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {**handler(schema), "x-family": self.family, "$comment": f"one of the {self.family}s"}
 
 
-Metric = Annotated[str, _name_of("metric", "bleu or loss")]
-CellName = Annotated[str, _name_of("cell", "gru or lstm")]
+def default_variant(name: str) -> BeforeValidator:
+    """Give a section with variants, where it has no `name`, this one."""
+
+    def named(section: Any) -> Any:
+        return {"name": name, **section} if isinstance(section, dict) and "name" not in section else section
+
+    return BeforeValidator(named)
+
+
+def _as_list(value: Any) -> Any:
+    return [value] if isinstance(value, dict) else value
+
+
+Metric = Annotated[str, NameOf("metric")]
+CellName = Annotated[str, NameOf("cell")]
 DirectionsName = Literal["concatenate", "sum"]
 SortBy = Literal["source", "target", "longer"]
 Shuffle = Literal["every_epoch", "once", "never"]
@@ -68,22 +98,26 @@ def _odd(number: int) -> int:
     return number
 
 
-def _not_empty(path: Any) -> Any:
-    """Refuse empty text, which would mean the folder of the file."""
+class CommandLineText(str):
+    """A text that was typed on the command line: as a path, it is relative to the current folder."""
+
+
+def _located_path(path: Any, info: ValidationInfo) -> Any:
+    """Resolve a path against the folder of the configuration file, which the loader passes as context.
+
+    Empty text, which would mean that folder itself, is refused.
+    """
+    if not isinstance(path, str | Path):
+        return path
     if isinstance(path, str) and not path.strip():
         raise ValueError("a path must not be empty")
-    return path
-
-
-def _relative_to_file(path: Path, info: ValidationInfo) -> Path:
-    """Resolve a path against the folder of the configuration file, which the loader passes as context."""
-    base = (info.context or {}).get("base")
+    base = Path.cwd() if isinstance(path, CommandLineText) else (info.context or {}).get("base")
     with suppress(RuntimeError):  # ~somebody without a home folder here: an ordinary name
-        path = path.expanduser()
+        path = Path(path).expanduser()
     return (Path(base) / path).resolve() if base is not None else path
 
 
-FilePath = Annotated[Path, Field(strict=False), BeforeValidator(_not_empty), AfterValidator(_relative_to_file)]
+FilePath = Annotated[Path, Field(strict=False), BeforeValidator(_located_path)]
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 # The upper bounds are far beyond any use, and low enough that no library overflows instead of giving a message.
 Size = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -172,11 +206,11 @@ class DataConfig(Section):
     """Name of the source language, such as en."""
     target_language: str = Field(min_length=1)
     """Name of the target language, such as de."""
-    train: list[TrainingFiles] = Field(min_length=1)
-    """Training corpus: one or more pairs of files, which are mixed as their weights say."""
+    train: Annotated[list[TrainingFiles], Field(min_length=1), BeforeValidator(_as_list)]
+    """Training corpus: a pair of files, or a list of pairs, which are mixed as their weights say."""
     valid: ParallelFiles
     """Validation corpus: scored during training, never trained on, never filtered."""
-    watch: list[WatchedFiles] = []
+    watch: Annotated[list[WatchedFiles], BeforeValidator(_as_list)] = []
     """Further validation corpora, such as of the text that a model was trained on before: scored and shown at every
     validation, by their names. They choose nothing; see training.validation.retain."""
     max_length: Count = 100
@@ -287,9 +321,9 @@ class EncoderConfig(Section):
 
 
 class AttentionConfig(Section):
-    score: Annotated[str, _name_of("score", "additive or dot")] = "additive"
+    score: Annotated[str, NameOf("score")] = "additive"
     """The function that scores how well a query matches a source position; see nmt/models/scores.py."""
-    scope: Annotated[str, _name_of("scope", "global or local-p")] = "global"
+    scope: Annotated[str, NameOf("scope")] = "global"
     """Which source positions get attention. global: all; local-m: half_width positions on either side of the target
     position; local-p: the same around a predicted position, weighted by a Gaussian."""
     half_width: Size = 10
@@ -323,7 +357,7 @@ class AttentionConfig(Section):
 
 
 class DecoderConfig(Section):
-    type: Annotated[str, _name_of("decoder", "bahdanau or luong")] = "bahdanau"
+    type: Annotated[str, NameOf("decoder")] = "bahdanau"
     """bahdanau: a cell that reads the context, attention, a maxout layer; see `order`. luong: a cell, attention with
     its new state, the attentional vector. conditional_gru: a cell, attention with its new state, a second cell that
     reads the context, a tanh layer."""
@@ -350,7 +384,7 @@ class DecoderConfig(Section):
     layer; null: hidden_size."""
     layer_normalisation: bool = False
     """Layer normalization inside the cells, of the input's part and of the previous state's part separately."""
-    initial_state: Annotated[str, _name_of("initial state", "final or mean")] = "final"
+    initial_state: Annotated[str, NameOf("initial state")] = "final"
     """final: tanh(W h), h the last state of the encoder's top layer (of its backward direction, if it has two); mean:
     tanh(W mean of the memory); copy: the encoder's last states, layer by layer; forward: the last state of its top
     layer's forward direction, in every layer, as in JoeyNMT; alternate: those of its forward and backward directions in
@@ -425,7 +459,9 @@ class ModelConfig(Section):
     """Files of pretrained vectors that embeddings start from; null: all are drawn as `initialisation` says."""
     tie_embeddings: Literal["none", "target", "all"] = "none"
     """target: output layer and target embeddings are one; all: source embeddings too (needs a joint vocabulary)."""
-    initialisation: Annotated[Initialisation, Field(discriminator="name")] = UniformInitialisation(name="uniform")
+    initialisation: Annotated[Initialisation, Field(discriminator="name"), default_variant("uniform")] = (
+        UniformInitialisation(name="uniform")
+    )
     """How the weights are initialized; uniform if no name is given."""
     encoder: EncoderConfig = EncoderConfig()
     """The network that reads the source."""
@@ -533,6 +569,9 @@ class HalvingSchedule(Section):
     factor: float = Field(default=0.5, gt=0.0, lt=1.0)
     """At a cut, the rate is multiplied by this."""
 
+
+Optimizer = SGDConfig | AdamConfig | AdadeltaConfig
+Schedule = ConstantSchedule | LinearSchedule | WarmupSchedule | PlateauSchedule | HalvingSchedule
 
 RateFactor = Annotated[float, Field(gt=0.0, le=1000.0)]
 
@@ -643,12 +682,11 @@ class ValidationConfig(Section):
 
 
 class TrainingConfig(Section):
-    optimizer: Annotated[SGDConfig | AdamConfig | AdadeltaConfig, Field(discriminator="name")] = AdamConfig(name="adam")
+    optimizer: Annotated[Optimizer, Field(discriminator="name"), default_variant("adam")] = AdamConfig(name="adam")
     """How gradients become steps; adam if no name is given."""
-    schedule: Annotated[
-        ConstantSchedule | LinearSchedule | WarmupSchedule | PlateauSchedule | HalvingSchedule,
-        Field(discriminator="name"),
-    ] = ConstantSchedule(name="constant")
+    schedule: Annotated[Schedule, Field(discriminator="name"), default_variant("constant")] = ConstantSchedule(
+        name="constant"
+    )
     """How the learning rate changes; constant if no name is given."""
     batch_size: Count = 80
     """Sentence pairs or tokens per batch, depending on batch_by."""

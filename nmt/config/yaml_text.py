@@ -170,6 +170,8 @@ class Document(NamedTuple):
 
 def _child(node: Node | None, part: str | int) -> tuple[int, Node] | None:
     if isinstance(node, MappingNode):
+        if part == 0:  # one section stands for a list of it
+            return node.start_mark.line + 1, node
         for key, value in reversed(node.value):  # keys merged in by << come before those of the section itself
             if key.value == part:
                 return key.start_mark.line + 1, value
@@ -177,6 +179,31 @@ def _child(node: Node | None, part: str | int) -> tuple[int, Node] | None:
         item = node.value[part]
         return item.start_mark.line + 1, item
     return None
+
+
+def value_at(tree: Any, path: KeyPath) -> Any:
+    """The value at a path of nested sections and lists, where one section may stand for a list; None without one."""
+    for part in path:
+        if isinstance(part, int):
+            items = [tree] if isinstance(tree, dict) else tree
+            tree = items[part] if isinstance(items, list) and part < len(items) else None
+        else:
+            tree = tree.get(part) if isinstance(tree, dict) else None
+    return tree
+
+
+def replaced(tree: Any, path: KeyPath, value: Any) -> Any:
+    """A copy with `value` at `path`. Missing or null sections are created; a list grows by one item at most."""
+    if not path:
+        return value
+    part, rest = path[0], path[1:]
+    if isinstance(part, int):
+        items = [tree] if isinstance(tree, dict) and tree else list(tree or [])
+        items[part : part + 1] = [replaced(value_at(items, (part,)), rest, value)]
+        return items
+    section = dict(tree or {})
+    section[part] = replaced(section.get(part), rest, value)
+    return section
 
 
 def read_yaml(text: str) -> Document:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.config import Config, dump_config, parse_config, unknown_names
+from nmt.config import Config, dump_config, parse_config
 from nmt.errors import UserError, first_of, nothing_at
 from nmt.models.combinations import FAMILIES
 from nmt.models.seq2seq import Seq2Seq, restore_model, weight_shapes
@@ -110,9 +110,7 @@ def _described(texts: Mapping[str, str]) -> tuple[Config, tuple[int, int], dict[
         raise ValueError("the sizes of its vocabularies are not two whole numbers above 0")
     if not isinstance(training, dict):
         raise ValueError("what it says about its training is not a JSON object")
-    config = parse_config(texts["config"])
-    for problem in unknown_names(config.model, FAMILIES, ("model",)):
-        raise UserError(f"{'.'.join(map(str, problem.path))}: {problem.message} in this version")
+    config = parse_config(texts["config"], FAMILIES)
     return config, (sizes[0], sizes[1]), training
 
 
