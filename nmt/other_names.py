@@ -7,6 +7,9 @@ know no configuration: tests/config/test_other_names.py compares them with the s
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+# A limit by itself, which here is what two keys make together
+LIMITS: Final = ("max_decoding_length", "max_new_tokens", "max_output_length")
+
 KEYS: Final[Mapping[str, Sequence[str]]] = {
     "seed": ("random_seed",),
     "data.source_language": ("src_lang", "source_lang"),
@@ -59,7 +62,7 @@ KEYS: Final[Mapping[str, Sequence[str]]] = {
     "training.precision": ("fp16", "bf16", "amp", "model_dtype"),
     "decoding.beam_size": ("beam", "beams", "num_beams"),
     "decoding.length_penalty": ("beam_alpha", "lenpen"),
-    "decoding.max_length_extra": ("max_len_b",),
+    "decoding.max_length_extra": ("max_len_b", *LIMITS),
     "decoding.minimum_length": ("min_length", "min_len", "min_output_length"),
     "decoding.no_repeat_ngram_size": ("block_ngram_repeat", "no_repeat_ngram"),
 }
@@ -116,8 +119,6 @@ OTHER_OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "--weights": ("w",),
 }
 
-# A limit by itself, which here is what two keys make together
-LIMITS: Final = ("max_decoding_length", "max_new_tokens", "max_output_length")
 THREADS: Final = ("cpu_threads", "inter_threads", "intra_threads", "j", "num_threads", "threads")  # none is an option
 
 

@@ -30,19 +30,16 @@ INTRODUCTION = """\
 
 One YAML file describes one experiment; [`configs/`](../configs) has complete ones. The tables below list every key.
 
-**Mistakes.** Unknown keys, wrong types, values out of range, repeated keys, contradictions between keys and options
-that would have no effect are reported all at once, before any work begins. What JoeyNMT, OpenNMT-py, fairseq, or
-Hugging Face call a key (`lr`, `epochs`, `rnn_size`, `num_beams`, …) is answered with its name here, and an option of
-`nmt-train` (`device`, `output`, …) with that option:
+**Mistakes.** Unknown keys, wrong types, values out of range and repeated keys are reported all at once, before any work
+begins; once these are mended, so are contradictions between keys and options that would have no effect. What JoeyNMT,
+OpenNMT-py, fairseq, or Hugging Face call a key (`lr`, `epochs`, `rnn_size`, `num_beams`, …) is answered with its name
+here, and an option of `nmt-train` (`device`, `output`, …) with that option:
 
 ```text
-nmt-train: 4 problems:
-  - my.yaml, line 9: model.decoder.hiden_size: unknown key; nearest: hidden_size; allowed here: type, cell, \
-hidden_size, layers, residual, input_feeding, attentional_activation, order, output_size, layer_normalisation, \
-initial_state, dropout, output_dropout, fed_dropout, attentional_dropout, word_dropout, locked_dropout
+nmt-train: 3 problems:
+  - my.yaml, line 9: model.decoder.hiden_size: unknown key; nearest: hidden_size
   - my.yaml, line 10: model.decoder.dropout: given 1.2; allowed: a number, at least 0 and less than 1
-  - my.yaml, line 14: training.average_best: 3 checkpoints are to be averaged, but keep_best: 1 keeps fewer
-  - --set training.batch_size=big: given 'big' (text); allowed: a whole number, at least 1 and at most 1,000,000,000
+  - --set training.batch_size=big: given 'big'; allowed: a whole number, at least 1 and at most 1,000,000,000
 ```
 
 An option counts as having no effect only if its value differs from the default and nothing would read it, so a file

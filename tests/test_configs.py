@@ -10,7 +10,7 @@ import pytest
 
 from nmt.cli.train import main
 from nmt.config import dump_config, load_config, parse_config
-from nmt.models.combinations import model_problems
+from nmt.models.combinations import FAMILIES, model_problems
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIGS = sorted((ROOT / "configs").rglob("*.yaml"))
@@ -308,7 +308,7 @@ def header(path: Path) -> str:
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.name)
 def test_config_loads(path: Path) -> None:
     """Typed, without unknown keys, contradictions or options without effect; the corpus need not be there."""
-    config = load_config(path, checks=[model_problems])
+    config = load_config(path, checks=[model_problems], families=FAMILIES)
     assert config.name == path.stem, "the run folder is named after the configuration file"
     assert parse_config(dump_config(config)) == config
 
@@ -346,7 +346,7 @@ OVERRIDES = [(path, values) for path in CONFIGS for values in settings_in(header
 @pytest.mark.parametrize(("path", "values"), OVERRIDES, ids=lambda value: getattr(value, "name", "set"))
 def test_what_a_header_says_to_set_is_accepted(path: Path, values: list[str]) -> None:
     """The other members of a family, and published vocabularies in the place of those from the corpus."""
-    config = load_config(path, values, checks=[model_problems])
+    config = load_config(path, values, checks=[model_problems], families=FAMILIES)
     assert config != load_config(path)
 
 

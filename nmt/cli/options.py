@@ -68,7 +68,7 @@ def read_decoding_value(option: str, text: str | None, *, key: str) -> Checking[
     if text is None:
         return None
     try:
-        return checked_value(("decoding", key), _value(text))
+        return checked_value(DecodingConfig, key, _value(text))
     except UserError as error:
         yield f"{option} {shlex.quote(text)}: {str(error).removesuffix(', or null')}"  # which is to leave it out
 

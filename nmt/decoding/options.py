@@ -111,7 +111,7 @@ def check_kind(options: object) -> None:
 def _not_allowed(changes: Mapping[str, Any]) -> Iterator[str]:
     for name, value in changes.items():
         try:
-            checked_value(("decoding", name), value)
+            checked_value(DecodingConfig, name, value)
         except UserError as error:
             yield f"{name} is {value!r}; {error}"
 

@@ -11,22 +11,14 @@ from textwrap import shorten
 
 import torch
 
-from nmt.config import (
-    Check,
-    Config,
-    Inheritance,
-    Problem,
-    load_config,
-    moved_files,
-    unknown_names,
-)
+from nmt.config import Check, Config, Inheritance, Problem, load_config, moved_files
 from nmt.config.schema import ParallelFiles
 from nmt.config.yaml_text import KeyPath
 from nmt.devices import choose_device
-from nmt.errors import Checking, UserError, caught, checked, nothing_at
+from nmt.errors import Checking, UserError, caught, checked, nothing_at, refuse
 from nmt.evaluation.metrics import check_tokenizer
 from nmt.examples import data, examples
-from nmt.models.combinations import model_problems
+from nmt.models.combinations import FAMILIES, model_problems
 from nmt.processes import PATIENCE
 from nmt.training.finetuning import Origin, inherited, load_origin
 from nmt.training.optim import steering_metrics
@@ -74,9 +66,10 @@ def read_request(
     start = _Start(init_from, resumed=resume, output=output)
     source = _configuration(config)
     try:
-        checks: list[Check] = [model_problems, _metric_problems, source.missing_files, _tokenizer_problem]
+        checks: list[Check] = [model_problems, source.missing_files, _tokenizer_problem]
         checks += [start.missing_model, start.embedding_problems]
-        loaded = load_config(source.path, settings, checks, start.inherit, folder=source.folder)
+        families = {**FAMILIES, "metric": steering_metrics()}
+        loaded = load_config(source.path, settings, checks, start.inherit, families=families, folder=source.folder)
     finally:
         yield from start.problems
     return Request(
@@ -92,11 +85,6 @@ def read_request(
 
 def _run_folder(output: Path | None, config: Config) -> Path:
     return output or Path("runs") / config.name
-
-
-def _metric_problems(config: Config) -> Iterator[Problem]:
-    """Metrics by which no training can be steered."""
-    yield from unknown_names(config.training, {"metric": steering_metrics()}, ("training",))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +161,8 @@ class _Start:
         if self.origin is not None:
             completed = inherited(config, self.origin, is_begun=goes_on)
         else:
-            completed = Inheritance(config, doubtful=[] if self._model is None else [("model",), ("subwords",)])
+            refuse(self.problems)  # nothing is known of what it would be completed with
+            completed = Inheritance(config)
         before = begun_with(folder) if goes_on else None
         if before is None:
             return completed
@@ -202,4 +191,4 @@ class _Start:
         if training.validation.retain is not None:
             messages["validation", "retain"] = f"{needs}; a model that has learned nothing has nothing to retain"
         for key, message in messages.items():
-            yield Problem(("training", *key), message, (("name",),) if self._resumed else ())
+            yield Problem(("training", *key), message)

@@ -47,14 +47,14 @@ def model_problems(config: Config) -> list[Problem]:
 def _options(section: Section, path: str, family: str, members: Members, problems: list[Problem]) -> None:
     """Options of a section that the chosen member of a family does not take, but others do.
 
-    With a member that is named, an option that has its default counts as absent: a resolved configuration spells out
-    every key, and an override may make one of them idle.
+    An option that has its default counts as absent where the member is named: a resolved configuration spells out every
+    key, and an override may make one of them idle. Who writes half_width: 10 alone has forgotten the scope.
     """
     chosen: str = getattr(section, family)
     others = set().union(*(member.options for member in members.values())) - members[chosen].options
     is_named = family in section.model_fields_set
     for key in sorted(others & section.model_fields_set):
-        if not is_named or changed(section, key):
+        if changed(section, key) or (getattr(section, key) and not is_named):
             takers = [name for name, member in members.items() if key in member.options]
             message = f"has no effect with {family}: {chosen}; leave it out, or use {' or '.join(takers)}"
             problems.append(problem_at(f"{path}.{key}", message))
@@ -117,7 +117,7 @@ def _attention(config: Config, problems: list[Problem]) -> None:
     score, scope = SCORES[name], model.attention.scope
     if score.positional and scope != "global":
         others = ", ".join(other for other, kind in SCORES.items() if not kind.positional)
-        message = f"{scope} does not go with score: {name}, which does not look at words; use global, or one of {others}"
+        message = f"{scope} does not go with score: {name}, which looks at no words; use global, or one of {others}"
         problems.append(problem_at("model.attention.scope", message))
     if score.aligns:
         return

@@ -60,14 +60,14 @@ def _tables(config: ModelConfig) -> Iterator[_Table]:
 
 def embedding_problems(config: Config) -> Iterator[Problem]:
     """What is wrong with the files as far as their first lines tell."""
-    embeddings, size = config.model.embeddings, ("model", "embedding_size")
+    embeddings = config.model.embeddings
     for key in ("source", "target"):
         path = getattr(embeddings, key, None)
         if path is not None:
             try:
                 check_size(path, config.model.embedding_size)
             except UserError as error:
-                yield Problem(("model", "embeddings", key), "; ".join(error.messages), (size,))
+                yield Problem(("model", "embeddings", key), "; ".join(error.messages))
 
 
 def read_pretrained(config: ModelConfig, vocabularies: Vocabularies) -> Pretrained:

@@ -10,7 +10,7 @@ from benchmarks.attention_tasks import Task
 from nmt.config import differences, load_config
 from nmt.config.schema import HalvingSchedule
 from nmt.errors import UserError
-from nmt.models.combinations import model_problems
+from nmt.models.combinations import FAMILIES, model_problems
 from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
 from nmt.models.scores import SCORES
@@ -115,7 +115,7 @@ def test_seeds() -> None:
 def test_rows_differ_in_their_attention_alone(task: Task) -> None:
     base = load_config(task.config)
     for row in ROWS.values():
-        config = load_config(task.config, task.sets(row), checks=[model_problems])
+        config = load_config(task.config, task.sets(row), checks=[model_problems], families=FAMILIES)
         assert {line.partition(":")[0] for line in differences(base, config)} <= OWN_KEYS, row.name
         assert config.model.decoder.input_feeding == row.input_feeding
 

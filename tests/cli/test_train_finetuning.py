@@ -152,45 +152,40 @@ def test_what_contradicts_an_inherited_key(tmp_path: Path, tiny: Path, train: Tr
     capsys.readouterr()
     assert train(config, tmp_path / "run", "--init-from", characters) == 2
     (error,) = capsys.readouterr().err.splitlines()
-    assert error.startswith(f"nmt-train: error: {config}, line {line}: subwords.sampling: has no effect for type: char")
+    assert error.startswith(f"nmt-train: error: {config}, line {line}: subwords.sampling: has no effect on ")
     assert not (tmp_path / "run").exists()
 
 
-def test_mistakes_of_all_kinds_are_reported_at_once(
+def test_all_that_contradicts_the_model_is_reported_at_once(
     tmp_path: Path, tiny: Path, trained: Path, train: Train, capsys: Capture
 ) -> None:
-    """Of one key, against the model, and between keys; but nothing that only follows from another mistake."""
-    model = {"embedding_size": 9, "tie_embeddings": "target", "encoder": {"hidden_sise": 6}}
+    """And nothing that only follows from it."""
+    model = {"embedding_size": 9, "tie_embeddings": "target"}
     config = without(tiny, tmp_path / "wrong.yaml", "model", "subwords", model=model)
     lines = config.read_text(encoding="utf-8").splitlines()
-    changes = ("training.average_best=1", "model.decoder.initial_state=copy")
-    assert train(config, tmp_path / "run", *changes, "--init-from", trained) == 2
+    assert train(config, tmp_path / "run", "model.decoder.initial_state=copy", "--init-from", trained) == 2
     ending = f"; --init-from {trained / 'best.safetensors'} cannot change it"
-    embedding, misspelt = lines.index("  embedding_size: 9") + 1, lines.index("    hidden_sise: 6") + 1
-    tie = lines.index("  tie_embeddings: target") + 1
-    headline, *problems = capsys.readouterr().err.splitlines()
-    assert headline == "nmt-train: 5 problems:"
-    expected = [
-        f"{config}, line {embedding}: model.embedding_size: 7 in the model, 9 here{ending}",
-        f"{config}, line {misspelt}: model.encoder.hidden_sise: unknown key; nearest: hidden_size",
-        f"{config}, line {tie}: model.tie_embeddings: 'none' in the model, 'target' here{ending}",
-        "--set training.average_best=1: 1 has no effect",
-        f"--set model.decoder.initial_state=copy: 'final' in the model, 'copy' here{ending}",
+    embedding, tie = lines.index("  embedding_size: 9") + 1, lines.index("  tie_embeddings: target") + 1
+    assert capsys.readouterr().err.splitlines() == [
+        "nmt-train: 3 problems:",
+        f"  - {config}, line {embedding}: model.embedding_size: 7 in the model, 9 here{ending}",
+        f"  - {config}, line {tie}: model.tie_embeddings: 'none' in the model, 'target' here{ending}",
+        f"  - --set model.decoder.initial_state=copy: 'final' in the model, 'copy' here{ending}",
     ]
-    for problem, begin in zip(problems, expected, strict=True):
-        assert problem.startswith(f"  - {begin}")
 
 
 def test_a_model_that_cannot_be_read(tmp_path: Path, tiny: Path, train: Train, capsys: Capture) -> None:
-    """It is reported with the rest; what it would have decided is not held against the configuration."""
+    """It is reported with single keys; what it would have decided is not held against the configuration."""
     config = without(tiny, tmp_path / "tied.yaml", "model", "subwords", model={"tie_embeddings": "target"})
-    options = ("training.average_best=1", "training.freeze=[encoder]", "--init-from", tmp_path / "nowhere")
-    assert train(config, tmp_path / "run", *options) == 2
-    headline, first, second = capsys.readouterr().err.splitlines()
+    nowhere = ["--init-from", tmp_path / "nowhere"]
+    assert train(config, tmp_path / "run", "training.batch_size=0", *nowhere) == 2
+    headline, *problems = capsys.readouterr().err.splitlines()
     assert headline == "nmt-train: 2 problems:"
-    assert first == f"  - {tmp_path / 'nowhere'}: no such model file or run folder"
-    assert second.startswith("  - --set training.average_best=1: 1 has no effect")
-    assert train(tmp_path / "no.yaml", tmp_path / "run", "--init-from", tmp_path / "nowhere") == 2
+    assert f"  - {tmp_path / 'nowhere'}: no such model file or run folder" in problems
+    assert any(problem.startswith("  - --set training.batch_size=0: given 0") for problem in problems)
+    assert train(config, tmp_path / "run", *nowhere) == 2
+    assert "nowhere: no such model file or run folder" in capsys.readouterr().err
+    assert train(tmp_path / "no.yaml", tmp_path / "run", *nowhere) == 2
     assert len(capsys.readouterr().err.splitlines()) == 3
 
 
@@ -270,7 +265,7 @@ def test_frozen_parts_in_a_dry_run(tmp_path: Path, short: Path, trained: Path, t
 def test_a_frozen_part_has_no_rate(tmp_path: Path, short: Path, trained: Path, train: Train, capsys: Capture) -> None:
     rates = "training.rate_factors={encoder: 0.5}"
     assert train(short, tmp_path / "run", "training.freeze=[encoder]", rates, "--init-from", trained) == 2
-    assert "rate_factors.encoder: 0.5 has no effect, because training.freeze names encoder" in capsys.readouterr().err
+    assert "rate_factors.encoder: 0.5 has no effect, because training.freeze" in capsys.readouterr().err
 
 
 def test_nothing_left_to_train(tmp_path: Path, short: Path, trained: Path, train: Train, capsys: Capture) -> None:

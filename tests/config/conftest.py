@@ -22,6 +22,9 @@ REST = {
 }
 
 
+FAMILIES = {"cell": ["gru", "lstm"]}
+
+
 @pytest.fixture
 def load(tmp_path: Path) -> Callable[..., Config]:
     """load(snippet, *overrides, checks=()): the configuration in the completed file."""
@@ -30,7 +33,7 @@ def load(tmp_path: Path) -> Callable[..., Config]:
         rest = [text for key, text in REST.items() if not any(line.startswith(key) for line in snippet.splitlines())]
         path = tmp_path / "my.yaml"
         path.write_text(snippet.rstrip("\n") + "\n" + "".join(rest), encoding="utf-8")
-        return load_config(path, overrides, checks)
+        return load_config(path, overrides, checks, families=FAMILIES)
 
     return load
 

@@ -51,24 +51,14 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         (DATA % ("x", "x"), "data.valid", "source and target are the same file"),
         (WATCHED % "w", "data.watch.0", "source and target are the same file"),
         (DATA % ("s", "t"), "data.train.0", "these are the files of data.valid"),
-        (
-            FILTERED % "max_length: 50, max_length_ratio: 50",
-            "data.max_length_ratio",
-            "50 has no effect, for with data.max_length: 50 no pair has a larger ratio; use less than 50, or remove it",
-        ),
-        (FILTERED % "max_length_ratio: 120.5", "data.max_length_ratio", "120.5 has no effect"),
-        (FILTERED % "max_length: 1, max_length_ratio: 1", "data.max_length_ratio", "has a larger ratio; remove it"),
+        (FILTERED % "max_length: 50, max_length_ratio: 50", "data.max_length_ratio", "50 has no effect"),
         # subword models that are given
         ("subwords: {model: m, source_model: s}", "subwords.source_model", "contradicts subwords.model"),
         ("subwords: {source_model: s, joint: false}", "subwords.source_model", "needs subwords.target_model too"),
         ("subwords: {target_model: t, joint: false}", "subwords.target_model", "needs subwords.source_model too"),
-        (
-            "subwords: {source_model: s, target_model: t}",
-            "subwords.joint",
-            "true contradicts source_model and",
-        ),
-        ("subwords: {model: m, joint: false}", "subwords.joint", "false contradicts subwords.model, one vocabulary"),
-        ("subwords: {model: m, type: unigram}", "subwords.type", "'unigram' has no effect, because subwords.model is"),
+        ("subwords: {source_model: s, target_model: t}", "subwords.joint", "true contradicts source_model and"),
+        ("subwords: {model: m, joint: false}", "subwords.joint", "false contradicts subwords.model"),
+        ("subwords: {model: m, type: unigram}", "subwords.type", "'unigram' has no effect"),
         ("subwords: {model: m, size: 300}", "subwords.size", "300 has no effect"),
         ("subwords: {model: m, lowercase: true}", "subwords.lowercase", "true has no effect"),
         ("subwords: {model: m, normalisation: nfkc}", "subwords.normalisation", "'nfkc' has no effect"),
@@ -76,47 +66,22 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         ("subwords: {model: m, byte_fallback: true}", "subwords.byte_fallback", "true has no effect"),
         # vocabularies
         ("subwords: {vocabulary: v, source_vocabulary: s}", "subwords.source_vocabulary", "contradicts subwords.voc"),
-        (
-            "subwords: {source_vocabulary: s, joint: false}",
-            "subwords.source_vocabulary",
-            "needs subwords.target_vocabulary too",
-        ),
-        (
-            "subwords: {source_vocabulary: s, target_vocabulary: t}",
-            "subwords.joint",
-            "true contradicts source_vocabulary and target_vocabulary, two vocabularies; set false, or give one vocab",
-        ),
-        ("subwords: {vocabulary: v, joint: false}", "subwords.joint", "false contradicts subwords.vocabulary, one voc"),
+        ("subwords: {source_vocabulary: s, joint: false}", "subwords.source_vocabulary", "needs subwords.target_voc"),
+        ("subwords: {source_vocabulary: s, target_vocabulary: t}", "subwords.joint", "true contradicts source_voc"),
+        ("subwords: {vocabulary: v, joint: false}", "subwords.joint", "false contradicts subwords.vocabulary"),
         (
             "subwords: {source_model: s, target_vocabulary: t, joint: false}",
             "subwords.target_vocabulary",
-            "contradicts subwords.source_model; give either sentencepiece models or vocabularies",
+            "contradicts subwords.source_model",
         ),
-        ("subwords: {model: m, vocabulary: v}", "subwords.vocabulary", "contradicts subwords.model; give either"),
-        (
-            "subwords: {vocabulary: v, type: char}",
-            "subwords.type",
-            "'char' has no effect, because subwords.vocabulary has the words themselves; remove it",
-        ),
-        ("subwords: {vocabulary: v, size: 300}", "subwords.size", "300 has no effect"),
-        ("subwords: {vocabulary: v, lowercase: true}", "subwords.lowercase", "true has no effect"),
-        ("subwords: {joiner: '@@'}", "subwords.joiner", "'@@' needs text that was cut beforehand and its vocabulary"),
-        ("subwords: {model: m, joiner: '@@'}", "subwords.joiner", "'@@' needs text that was cut beforehand"),
-        (
-            "subwords: {vocabulary: v, sampling: {alpha: 0.1}}",
-            "subwords.sampling",
-            "has no effect with vocabulary, whose words have only one segmentation",
-        ),
+        ("subwords: {vocabulary: v, type: char}", "subwords.type", "'char' has no effect"),
+        ("subwords: {joiner: '@@'}", "subwords.joiner", "'@@' has no effect without subwords.vocabulary"),
+        ("subwords: {vocabulary: v, sampling: {alpha: 0.1}}", "subwords.sampling", "has no effect on whole words"),
         # subword models that are trained
         ("subwords: {lowercase: true, normalisation: identity}", "subwords.lowercase", "use nfkc or nmt_nfkc"),
         ("subwords: {byte_fallback: true, size: 260}", "subwords.size", "256 bytes and 4 special symbols"),
-        (
-            "subwords: {type: word, byte_fallback: true, size: 260}",
-            "subwords.byte_fallback",
-            "true contradicts type: word, of which sentencepiece makes a model that writes every unknown word with a ▁",
-        ),
-        ("subwords: {type: char, sampling: {alpha: 0.1}}", "subwords.sampling", "no effect for type: char"),
-        ("subwords: {type: word, sampling: {alpha: 0.1}}", "subwords.sampling", "no effect for type: word"),
+        ("subwords: {type: word, byte_fallback: true}", "subwords.byte_fallback", "true contradicts type: word"),
+        ("subwords: {type: char, sampling: {alpha: 0.1}}", "subwords.sampling", "has no effect on"),
         (
             "subwords: {sampling: {alpha: 0.1, nbest_size: 7}}",
             "subwords.sampling.nbest_size",
@@ -128,8 +93,7 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "1 leaves nothing to sample from; allowed: -1 (all segmentations), or 2 and more",
         ),
         # pretrained vectors
-        ("model: {embeddings: {}}", "model.embeddings", "names no file; give source, target or both, or remove it"),
-        ("model: {embeddings: {freeze: true}}", "model.embeddings", "names no file"),
+        ("model: {embeddings: {freeze: true}}", "model.embeddings", "names no file; give source, target or both"),
         (
             "model: {embeddings: {source: s, target: t}, tie_embeddings: all, decoder: {output_size: 256}}",
             "model.embeddings.target",
@@ -138,18 +102,18 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         (
             "model: {embeddings: {source: s, freeze: true}, tie_embeddings: all, decoder: {output_size: 256}}",
             "model.embeddings.freeze",
-            "true would keep the output layer as it is too, which shares its weights (tie_embeddings: all)",
+            "(tie_embeddings: all)",
         ),
         (
             "model: {embeddings: {target: t, freeze: true}, tie_embeddings: target, decoder: {output_size: 256}}",
             "model.embeddings.freeze",
-            "(tie_embeddings: target) and must learn; set false, or tie_embeddings: none",
+            "(tie_embeddings: target)",
         ),
         # the model
         (
             "subwords: {joint: false}\nmodel: {tie_embeddings: all, embedding_size: 512}",
             "model.tie_embeddings",
-            "but subwords.joint is false; set subwords.joint: true, or tie_embeddings: target for a new model",
+            "set subwords.joint: true, or tie_embeddings: target",
         ),
         (
             "model: {tie_embeddings: target, embedding_size: 96}",
@@ -161,9 +125,24 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "model.tie_embeddings",
             "model.decoder.output_size is 64 and model.embedding_size is 96",
         ),
+        ("model: {encoder: {bidirectional: false, directions: sum}}", "model.encoder.directions", "sum has no effect"),
+        ("model: {encoder: {residual: true}}", "model.encoder.residual", "no effect with layers: 1"),
+        ("model: {decoder: {residual: true}}", "model.decoder.residual", "no effect with layers: 1"),
+        ("model: {encoder: {locked_dropout: true}}", "model.encoder.locked_dropout", "no effect without dropout"),
+        ("model: {decoder: {locked_dropout: true}}", "model.decoder.locked_dropout", "set model.decoder.dropout or"),
+        (
+            "model: {decoder: {fed_dropout: 0.1, input_feeding: false}}",
+            "model.decoder.fed_dropout",
+            "0.1 has no effect with input_feeding: false",
+        ),
         # training
         ("training: {batch_size: 3}", "training.max_epochs", "neither this nor max_updates is set"),
         (training("save_every: 2 epochs"), "training.save_every", "every validation saves the state too"),
+        (
+            training("schedule: {name: halving, after: 500}"),
+            "training.schedule.every",
+            "1 epoch does not go with after: 500 updates; give both in epochs, or both in updates",
+        ),
         (training("kernels: plain, precision: auto"), "training.precision", "auto has no effect with training.kernels"),
         (
             training("schedule: {name: plateau, minimum_learning_rate: 0.1}"),
@@ -173,22 +152,12 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         (
             training("schedule: {name: plateau, minimum_learning_rate: 0, stop_below_minimum: true}"),
             "training.schedule.stop_below_minimum",
-            "true has no effect with minimum_learning_rate: 0, for no rate is below 0; set a minimum above 0",
+            "true has no effect with minimum_learning_rate: 0",
         ),
         (
             training("schedule: {name: plateau, patience: 5}, early_stopping: {patience: 6}"),
             "training.schedule.patience",
-            "the rate would be cut after 6 validations; use less than 5, or early_stopping.patience: 7 or more",
-        ),
-        (
-            training("schedule: {name: plateau, metric: loss}, early_stopping: {metric: loss, patience: 3}"),
-            "training.schedule.patience",
-            "2 has no effect: without a better loss, training ends after 3 validations (training.early_stopping.pat",
-        ),
-        (
-            training("schedule: {name: plateau, patience: 0}, early_stopping: {patience: 1}"),
-            "training.schedule.patience",
-            "the rate would be cut after 1 validation; use early_stopping.patience: 2 or more",
+            "training.early_stopping.patience: 6 ends training before the rate would be cut; set that to 7 or more",
         ),
         (
             training("optimizer: {name: sgd, decayed: matrices}"),
@@ -196,7 +165,7 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
             "matrices has no effect with weight_decay: 0",
         ),
         (training("sort_pairs: 1000"), "training.sort_pairs", "1000 is not a multiple of training.batch_size: 80"),
-        (training("sort_pairs: 1000"), "training.sort_pairs", "use 960 or 1040"),
+        (training("sort_pairs: 1000"), "training.sort_pairs", "use 960"),
         (training("sort_pairs: 64"), "training.sort_pairs", "use 80"),
         (
             training("batch_order: shuffled_by_part"),
@@ -205,60 +174,30 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         ),
         (training("average_best: 1"), "training.average_best", "one checkpoint has no average"),
         (training("average_best: 3, keep_best: 2"), "training.average_best", "keep_best: 2 keeps fewer"),
+        (training("r_drop: {weight: 5}"), "training.r_drop", "has no effect without dropout"),
+        (training("word_replacement: {}"), "training.word_replacement", "replaces nothing; set source, target or both"),
         # fine-tuning
-        (training("freeze: [encoder, encoder]"), "training.freeze", "encoder is given more than once"),
-        (
-            training("freeze: [decoder, encoder, embeddings]"),
-            "training.freeze",
-            "names every part, so nothing is left to train; leave out one of them",
-        ),
+        (training("freeze: [encoder, encoder]"), "training.freeze", "names a part more than once"),
+        (training("freeze: [decoder, encoder, embeddings]"), "training.freeze", "names every part, so nothing is left"),
         (
             training("freeze: [encoder], rate_factors: {encoder: 0.1}"),
             "training.rate_factors.encoder",
-            "0.1 has no effect, because training.freeze names encoder; remove one of them",
+            "0.1 has no effect, because training.freeze freezes this part",
         ),
         (
             training("rate_factors: {embeddings: 2}") + "\nmodel: {embeddings: {source: s, target: t, freeze: true}}",
             "training.rate_factors.embeddings",
-            "2 has no effect, because model.embeddings.freeze keeps both tables as they are; remove one of them",
+            "2 has no effect, because model.embeddings.freeze freezes this part",
         ),
-        (
-            training("vocabulary: new, freeze: [decoder]"),
-            "training.vocabulary",
-            "new contradicts training.freeze: decoder, which has the output layer",
-        ),
-        (
-            training("vocabulary: new, freeze: [embeddings, decoder]"),
-            "training.vocabulary",
-            "new contradicts training.freeze: embeddings",
-        ),
-        # layers
-        ("model: {encoder: {residual: true}}", "model.encoder.residual", "no effect with layers: 1"),
-        ("model: {decoder: {residual: true}}", "model.decoder.residual", "no effect with layers: 1"),
-        ("model: {encoder: {locked_dropout: true}}", "model.encoder.locked_dropout", "no effect without dropout"),
-        (
-            "model: {decoder: {locked_dropout: true}}",
-            "model.decoder.locked_dropout",
-            "set model.decoder.dropout or model.decoder.output_dropout",
-        ),
-        (
-            "model: {decoder: {fed_dropout: 0.1, input_feeding: false}}",
-            "model.decoder.fed_dropout",
-            "0.1 has no effect with input_feeding: false",
-        ),
-        (training("r_drop: {weight: 5}"), "training.r_drop", "has no effect without dropout"),
-        (training("word_replacement: {}"), "training.word_replacement", "replaces nothing; set source, target or both"),
+        (training("vocabulary: new, freeze: [decoder]"), "training.vocabulary", "training.freeze: decoder"),
+        (training("vocabulary: new, freeze: [embeddings, decoder]"), "training.vocabulary", "training.freeze: emb"),
         # guided alignment
         (ALIGNED % "", "data.train.0.alignments", "has no effect, because training.guided_alignment is null"),
-        (
-            training("guided_alignment: {weight: 0.5}"),
-            "training.guided_alignment",
-            "has no effect without alignments; give them in data.train",
-        ),
+        (GUIDED, "training.guided_alignment", "has no effect without alignments; give them in data.train"),
         (
             f"{ALIGNED % ''}\n{GUIDED}\nsubwords: {{sampling: {{alpha: 0.1}}}}",
             "training.guided_alignment",
-            "needs one segmentation, whose pieces the alignments are for",
+            "contradicts subwords.sampling",
         ),
         # minimum risk
         (
@@ -269,7 +208,7 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         (
             training("minimum_risk: {size: 5}, label_smoothing: 0.1"),
             "training.label_smoothing",
-            "0.1 has no effect with training.minimum_risk, unless its cross_entropy is above 0",
+            "0.1 has no effect with training.minimum_risk without its cross_entropy",
         ),
         (
             training("minimum_risk: {candidates: n-best, temperature: 0.5}"),
@@ -283,40 +222,16 @@ GUIDED = training("guided_alignment: {weight: 0.5}")
         ),
         # decoding
         (
-            "decoding: {max_length_ratio: 0, max_length_extra: 0}",
-            "decoding.max_length_extra",
-            "0 with max_length_ratio: 0 has no effect: a piece and the end mark always fit; use at least 2",
-        ),
-        (
             "decoding: {max_length_ratio: 0, max_length_extra: 1}",
             "decoding.max_length_extra",
             "1 with max_length_ratio: 0 has no effect: a piece and the end mark always fit",
         ),
-        (
-            "decoding: {beam_size: 1, length_penalty: none}",
-            "decoding.length_penalty",
-            "none has no effect on greedy search",
-        ),
-        (
-            "decoding: {beam_size: 1, coverage_penalty: 0.2}",
-            "decoding.coverage_penalty",
-            "0.2 has no effect on greedy search",
-        ),
-        (
-            training("minimum_risk: {candidates: n-best, size: 1}")
-            + "\ndecoding: {beam_size: 1, length_penalty: none}",
-            "decoding.length_penalty",
-            "none has no effect on greedy search",
-        ),
+        ("decoding: {beam_size: 1, length_penalty: none}", "decoding.length_penalty", "none has no effect on greedy"),
+        ("decoding: {beam_size: 1, coverage_penalty: 0.2}", "decoding.coverage_penalty", "0.2 has no effect on greedy"),
         (
             training("minimum_risk: {size: 7}") + "\ndecoding: {beam_size: 1, length_penalty: none}",
             "decoding.length_penalty",
             "none has no effect on greedy search",
-        ),
-        (
-            training("schedule: {name: halving, after: 500}"),
-            "training.schedule.every",
-            "1 epoch does not go with after: 500 updates; give both in epochs, or both in updates",
         ),
     ],
 )
@@ -382,7 +297,7 @@ def test_one_contradiction(messages: Messages, snippet: str, path: str, expected
 )
 def test_combinations_with_an_effect(load: Load, snippet: str) -> None:
     config = load(snippet)
-    assert list(contradictions(parse_config(dump_config(config)))) == [], "nor once every default is spelt out"
+    assert contradictions(parse_config(dump_config(config))) == [], "nor once every default is spelt out"
 
 
 def test_what_can_hardly_be_meant(load: Load) -> None:
@@ -390,13 +305,13 @@ def test_what_can_hardly_be_meant(load: Load) -> None:
     files = "train: [{source: s, target: t}, {source: u, target: v}], valid: {source: x, target: y}"
     watch = "[{name: old, source: a, target: v}, {name: new, source: x, target: y}, {name: good, source: a, target: b}]"
     config = load(f"data: {{source_language: a, target_language: b, {files}, watch: {watch}}}")
-    told = [warning.replace(f"{config.data.valid.source.parent}/", "") for warning in doubts(config)]
-    assert told[0] == (
+    found = [warning.replace(f"{config.data.valid.source.parent}/", "") for warning in doubts(config)]
+    assert found[0] == (
         "data.watch.0: v is a file of data.train.1, too, which is trained on, so that its scores are no test of "
         "forgetting"
     )
-    assert told[1].endswith(" is a file of data.valid, too, which chooses the checkpoints already")
-    assert len(told) == 2
+    assert found[1].endswith(" is a file of data.valid, too, which chooses the checkpoints already")
+    assert len(found) == 2
 
 
 @pytest.mark.parametrize(
@@ -406,8 +321,8 @@ def test_what_can_hardly_be_meant(load: Load) -> None:
 def test_lowercase_text_scored_with_its_capital_letters(
     load: Load, lowercase: str, validation: str, warnings: int
 ) -> None:
-    told = list(doubts(load(f"subwords: {{lowercase: {lowercase}}}\n{training(validation)}")))
-    assert [warning.partition(":")[0] for warning in told] == [
+    found = doubts(load(f"subwords: {{lowercase: {lowercase}}}\n{training(validation)}"))
+    assert [warning.partition(":")[0] for warning in found] == [
         "training.validation.lowercase is false with subwords.lowercase"
     ] * warnings
 
@@ -416,7 +331,7 @@ def test_lowercase_text_scored_with_its_capital_letters(
 def test_a_limit_that_is_measured_with_a_new_vocabulary(load: Load, vocabulary: str, warnings: int) -> None:
     """It is no longer that of the model to start from, and pieces that have learned nothing make it lower."""
     rest = f"vocabulary: {vocabulary}, validation: {{retain: {{corpus: old, tolerance: 1.0}}}}"
-    told = list(doubts(load(f"{WATCHED % 'v'}\n{training(rest)}")))
-    assert [warning.split(", its limit is ")[0] for warning in told] == [
+    found = doubts(load(f"{WATCHED % 'v'}\n{training(rest)}"))
+    assert [warning.split(", its limit is ")[0] for warning in found] == [
         "training.validation.retain: with training.vocabulary: new"
     ] * warnings

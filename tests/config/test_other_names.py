@@ -1,6 +1,5 @@
 """What other toolkits call our keys: every name leads to something that there is, and none of ours leads elsewhere."""
 
-from collections.abc import Callable
 from types import ModuleType
 
 from nmt.cli import evaluate, score
@@ -10,7 +9,6 @@ from nmt.evaluation.metrics import METRICS
 from nmt.models.scores import SCORES
 from nmt.other_names import KEYS, OPTIONS, OTHER_OPTIONS, PLACED, VALUES, other_option, our_keys, our_option, our_value
 
-Messages = Callable[..., list[str]]
 OURS = {dotted(place.path) for place in places()}
 COMMANDS = [average, evaluate, score, serve, shortlist, translate]
 NAMES = [name for names in (*KEYS.values(), *OPTIONS.values()) for name in names]
@@ -63,14 +61,3 @@ def test_names_may_be_written_as_options_are() -> None:
     assert our_keys("hidden") == ["model.encoder.hidden_size", "model.decoder.hidden_size"]
     assert our_keys("zebra") == []
     assert (our_option("dry_run"), our_option("--gpu"), our_option("zebra")) == ("--dry-run", "--device", None)
-
-
-def test_nothing_is_said_about_the_key_that_was_meant(messages: Messages) -> None:
-    """Without it there is neither max_epochs nor max_updates, but that is not a second mistake."""
-    (message,) = messages("training: {max_epochs: null, epochs: 3}")
-    assert "training.epochs: unknown key; nearest: max_epochs;" in message
-    sides = "source_language: en, target_language: de, train: [{source: a, target: b}]"
-    (message,) = messages(f"data: {{{sides}, dev: {{source: a, target: b}}}}")
-    assert "data.dev: unknown key; nearest: valid; allowed here:" in message  # and not that data.valid is missing
-    (_, message) = messages("training: {max_epochs: null, device: cpu}")
-    assert "neither this nor max_updates is set" in message

@@ -72,63 +72,32 @@ def test_replacing_a_section_drops_its_other_keys(load: Load, messages: Messages
     assert load(file, "training.schedule={name: constant}").training.schedule == ConstantSchedule(name="constant")
     assert load(file, "training.schedule={name: plateau}").training.schedule == PlateauSchedule(name="plateau")
     (message,) = messages(file, "training.schedule.name=constant")
-    assert message.startswith(
-        "my.yaml, line 5: training.schedule.patience: unknown key; it belongs to training.schedule"
-    )
-    assert message.endswith("; --set 'training.schedule={name: constant}' replaces all that the file has there")
-
-
-@pytest.mark.parametrize(
-    ("lines", "overrides"),
-    [
-        (["  schedule: {name: linear, patience: 3}"], ["training.optimizer.name=adam"]),  # wrong without them
-        (["  schedule: {name: plateau, patiense: 3}"], ["training.schedule.name=plateau"]),
-        (["  schedule: {name: plateau, patiense: 3}"], ["training.schedule.name=linear"]),
-        (["  schedule: {name: plateau, patience: x}"], ["training.schedule.name=plateau"]),
-        (["  schedule: {name: plateau, patience: 3}"], ["training.schedule.name=linaer"]),
-        ([], ["training.schedule.name=linear", "training.schedule.patience=3"]),  # of the command line
-        (["  schedule: {name: plateau, patience: 3}"], ["training.schedule.name=linear", "training.schedule.factor=3"]),
-        (["  schedule: {name: plateau, patience: 3}"], ["training.schedule.name=linear", "training.schedule.name=x"]),
-        (["modle: 3"], ["name=other"]),  # the name of no section
-        (["beam_size: 3"], ["name=other"]),
-    ],
-)
-def test_no_section_is_to_be_replaced_for_another_mistake(
-    messages: Messages, lines: list[str], overrides: list[str]
-) -> None:
-    said = messages("\n".join(["training:", "  max_epochs: 9", *lines]), *overrides)
-    assert said
-    assert "replaces" not in " ".join(said)
+    assert message.startswith("my.yaml, line 5: training.schedule.patience: unknown key here; it goes with name: plat")
 
 
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        ("training.batch_size=x", ": given 'x' (text); allowed: a whole number, at least 1"),
-        ("training.batchsize=3", ": unknown key; nearest: batch_size; allowed here: optimizer,"),
-        ("modle.encoder.layers=2", ": modle: unknown key; nearest: model; allowed here: name,"),
-        (
-            "training.optimizer.rho=1",
-            ": unknown key; it belongs to training.optimizer when its name is adadelta;",
-        ),
+        ("training.batch_size=x", ": given 'x'; allowed: a whole number, at least 1"),
+        ("training.batchsize=3", ": unknown key; nearest: batch_size"),
+        ("modle.encoder.layers=2", ": modle: unknown key; nearest: model"),
+        ("training.optimizer.rho=1", ": unknown key here; it goes with name: adadelta"),
         ("training.schedule.name=", ": given null; allowed: "),
-        ("data.train.0.source=''", ": given '' (text); it must not be empty; allowed: a path"),
-        ("subwords.model=' '", ": given ' ' (text); it must not be empty; allowed: a path"),
-        ("data.source_language=''", ": given '' (text); it must not be empty; allowed: text"),
+        ("data.train.0.source=''", ": given ''; allowed: a path"),
+        ("subwords.model=' '", ": given ' '; allowed: a path"),
+        ("data.source_language=''", ": given ''; allowed: text"),
         ("data=&a [*a]", ": the alias *a is inside its own anchor &a"),
-        ("training={freeze: &a {x: [*a]}}", ": the alias *a is inside its own anchor &a"),
-        ("data.train." + "9" * 5000 + "=3", ": data.train is a list, so an index follows: 0 for its item"),
-        ("a." * 5000 + "a=3", ": the key has 5001 names; no key of the configuration has more than 20"),
+        ("data.train." + "9" * 5000 + "=3", ": data.train is a list, so an index from 0 to 1 follows (1 adds an item)"),
+        ("a." * 5000 + "a=3", ": the key has 5001 names; no key has more than 20"),
         ("training.schedule={name: plateu}", ": training.schedule.name: given 'plateu'; nearest: plateau; allowed:"),
         ("training.average_best=2", ": 2 checkpoints are to be averaged, but keep_best: 1 keeps fewer"),
         ("training.max_epochs=", ": neither this nor max_updates is set"),
-        ("seed", ': expected KEY=VALUE, such as training.batch_size=64, but there is no "="'),
-        ("=3", ": expected KEY=VALUE, with the names of the sections before the key"),
-        ("training..batch_size=3", ": expected KEY=VALUE, with the names of the sections before the key"),
-        ("name.x=3", ": name is 'demo' and has no keys below it; allowed: text of letters"),
-        ("data.train.x=3", ": data.train is a list, so an index follows: 0 for its item, 1 to add one; given x"),
-        ("data.train.2={}", ": data.train is a list, so an index follows: 0 for its item, 1 to add one; given 2"),
-        ("training.freeze.1=encoder", ": training.freeze is a list, so an index follows: 0 to add one; given 1"),
+        ("seed", ": expected KEY=VALUE, such as training.batch_size=64"),
+        ("training..batch_size=3", ": expected KEY=VALUE, such as"),
+        ("name.x=3", ": name is 'demo' and has no keys below it"),
+        ("data.train.x=3", ": data.train is a list, so an index from 0 to 1 follows (1 adds an item); given x"),
+        ("data.train.2={}", ": data.train is a list, so an index from 0 to 1 follows (1 adds an item); given 2"),
+        ("training.freeze.1=encoder", ": training.freeze is a list, so an index from 0 to 0 follows"),
         ("seed=[", ": column 2: not valid YAML: a value is missing or incomplete"),
         ("training.schedule={name: a, name: b}", ": the key name is given twice; both times in this line"),
     ],

@@ -10,8 +10,7 @@ from pydantic import ValidationError
 
 from nmt.cli.common import describe
 from nmt.config import Config, json_schema
-from nmt.config.allowed import allowed, choices, default_name, dotted, places, resolved, stand_in, whole_schema
-from nmt.config.key_checks import default_names
+from nmt.config.allowed import allowed, choices, dotted, places, resolved, whole_schema
 from nmt.config.schema import Interval
 from nmt.errors import UserError
 
@@ -39,17 +38,14 @@ def test_every_key_says_in_words_what_it_allows() -> None:
     assert words["training.save_every"] == (
         'a whole number, at least 1, or text such as "1 epoch" or "500 updates", or null'
     )
-    assert words["data.train"] == (
-        "a list of at least 1, each item: a section with the keys source, target, alignments, weight, tag"
-    )
+    assert words["data.train"] == ("a list of at least 1, each item: a section with keys such as source")
     assert words["model.encoder.directions"] == "concatenate, sum"
-    assert words["model.decoder.initial_state"] == "one of the initial states, such as final or mean"
+    assert words["model.decoder.initial_state"] == "one of the initial states"
 
 
-def test_the_smallest_configuration_is_valid_and_immutable() -> None:
-    config = Config.model_validate(stand_in(whole_schema(), 1))
+def test_a_configuration_is_immutable(load: Callable[..., Config]) -> None:
     with pytest.raises(ValidationError, match="frozen"):
-        config.seed = 3  # type: ignore[misc]
+        load("seed: 1").seed = 3
 
 
 @pytest.mark.parametrize(
@@ -96,12 +92,6 @@ def test_json_schema_lets_the_default_name_be_left_out() -> None:
         assert required[name]
 
 
-def test_default_names_are_those_of_the_json_schema() -> None:
-    of_schema = {place.path: name for place in places() if (name := default_name(place.schema))}
-    assert default_names(Config) == of_schema
-    assert of_schema[("training", "schedule")] == "constant"
-
-
 @pytest.mark.parametrize(
     "key",
     ["model.decoder.hidden_size", "training.max_updates", "training.optimizer.learning_rate", "subwords.size"],
@@ -127,5 +117,5 @@ def test_reference_and_json_schema_are_up_to_date() -> None:
 def test_the_report_in_the_documentation_is_real(messages: Callable[..., list[str]]) -> None:
     documentation = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     snippet = "name: my\n\n\n\n\n\nmodel:\n  decoder:\n    hiden_size: 512\n    dropout: 1.2\n\ntraining:\n"
-    problems = messages(snippet + "  max_epochs: 9\n  average_best: 3\n", "training.batch_size=big")
+    problems = messages(snippet + "  max_epochs: 9\n", "training.batch_size=big")
     assert f"\n```text\n{describe('nmt-train', UserError(*problems))}\n```\n" in documentation

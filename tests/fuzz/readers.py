@@ -31,7 +31,7 @@ from nmt.data.word_vectors import WordVectors, read_vectors
 from nmt.decoding.shortlist import load_shortlist
 from nmt.decoding.translator import TranslationOptions, Translator
 from nmt.errors import UserError
-from nmt.models.combinations import model_problems
+from nmt.models.combinations import FAMILIES, model_problems
 from nmt.pharaoh import read_gold, read_links
 from nmt.symbols import PIECES
 from nmt.training.checkpoint import read_state
@@ -84,7 +84,7 @@ def prepare_set(folder: Path) -> OneCase:
 
 
 def _load(path: Path, overrides: Sequence[str]) -> None:
-    config = load_config(path, overrides, [model_problems])
+    config = load_config(path, overrides, [model_problems], families=FAMILIES)
     again = dump_config(config)
     if dump_config(parse_config(again)) != again:
         raise Broken("a configuration that was accepted is not what is read back")

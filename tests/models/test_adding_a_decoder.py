@@ -72,7 +72,7 @@ def configuration(folder: Path, decoder: str, initialisation: str = "xavier") ->
     (folder / "toy.yaml").write_text(
         f"{FILE}  decoder: {{hidden_size: 50, type: {decoder}}}\n  initialisation: {{name: {initialisation}}}\n"
     )
-    return load_config(folder / "toy.yaml", checks=[model_problems])
+    return load_config(folder / "toy.yaml", checks=[model_problems], families=FAMILIES)
 
 
 def built(folder: Path, initialisation: str = "xavier", decoder: str = "mixing") -> tuple[Config, Seq2Seq, Any]:

@@ -13,7 +13,7 @@ from nmt.config import load_config
 from nmt.config.schema import ModelConfig
 from nmt.errors import UserError
 from nmt.models.attention import Attention
-from nmt.models.combinations import model_problems
+from nmt.models.combinations import FAMILIES, model_problems
 from nmt.models.memory import Past
 from nmt.models.scopes import GlobalScope
 from nmt.models.scores import (
@@ -298,9 +298,9 @@ def test_a_new_score_touches_one_source_file(
     model_section = f"{{decoder: {{type: {decoder}}}, attention: {{score: toy, scope: {scope}}}}}"
     path.write_text(FILE + f"model: {model_section}\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"attention.score.*given 'toy'.*allowed: additive"):
-        load_config(path, checks=[model_problems])
+        load_config(path, checks=[model_problems], families=FAMILIES)
     monkeypatch.setitem(SCORES, "toy", ToyScore)
-    assert load_config(path, checks=[model_problems]).model.attention.score == "toy"
+    assert load_config(path, checks=[model_problems], families=FAMILIES).model.attention.score == "toy"
     model = make_model(attention={"score": "toy", "scope": scope}, decoder={"type": decoder})
     outputs = model(*batch)
     outputs.vectors.sum().backward()

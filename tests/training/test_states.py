@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import Config
-from nmt.config.allowed import stand_in, whole_schema
 from nmt.config.schema import MovingAverageConfig, PlateauSchedule
 from nmt.errors import DamagedFile, UserError
 from nmt.processes import ALONE, Processes
@@ -58,7 +57,9 @@ class Model(nn.Linear):
 
 
 RECORDS: Any = SimpleNamespace(saved=lambda: {"recorded": 0})
-CONFIG = Config.model_validate(stand_in(whole_schema(), 1))
+PAIR = {"source": "a", "target": "b"}
+DATA = {"source_language": "a", "target_language": "b", "train": PAIR, "valid": PAIR}
+CONFIG = Config.model_validate({"name": "small", "data": DATA})
 
 
 def states(folder: RunFolder, processes: Processes = ALONE, model: Any = None) -> SavedStates:
