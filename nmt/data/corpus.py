@@ -35,8 +35,7 @@ _FEWEST, _LOOKED_AT = 4, 1000  # characters and bytes at the beginning of a text
 _RETURNS = "carriage returns, the line ends of old Macs, are converted by tr '\\r' '\\n' < FILE > NEW"
 _MOST_MESSAGES = 100  # a file of another kind has a mistake in every line
 _EXCERPT = 40  # characters
-_CHUNK = 1 << 20  # bytes read at once when not reading by lines
-assert _CHUNK <= LONGEST_LINE  # `_count_lines` detects long lines chunk by chunk
+_CHUNK = 1 << 20  # bytes read at once
 
 
 def read_lines(path: Path, *, expected: str | None = None) -> Iterator[str]:
@@ -131,7 +130,8 @@ def check_corpora(pairs: Iterable[tuple[Path, Path]], *, expected: Mapping[Path,
     problems: list[str] = []
     for path in dict.fromkeys(path for pair in files for path in pair):
         with collected(problems):
-            counts[path] = _count_lines(path, expected[path] if expected else None)
+            _check_regular(path)
+            counts[path] = sum(1 for _ in read_lines(path, expected=expected[path] if expected else None))
             if counts[path] == 0:
                 problems.append(f"{path}: the file is empty; a corpus needs at least one line")
     for source, target in files:
@@ -225,28 +225,6 @@ def _opened(path: Path, expected: str | None) -> Iterator[IO[bytes]]:
         raise UserError(f"{path}: damaged gzip file ({error})") from None
     except OSError as error:
         raise UserError(_unreadable(path, error)) from None
-
-
-def _count_lines(path: Path, expected: str | None) -> int:
-    """Count the lines of a file and check that all of it is UTF-8 with no line too long, faster than by lines."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    _check_regular(path)
-    lines = begun = 0  # begun: bytes of the line that has not ended yet
-    try:
-        with _opened(path, expected) as file:
-            while chunk := file.read(_CHUNK):
-                first = chunk.find(b"\n")
-                if not begun and not lines:
-                    _check_utf16(str(path), chunk)
-                decoder.decode(chunk)
-                if begun + (len(chunk) if first < 0 else first) > LONGEST_LINE:
-                    raise UserError(_too_long(str(path), lines + 1))
-                lines += chunk.count(b"\n")
-                begun = begun + len(chunk) if first < 0 else len(chunk) - chunk.rfind(b"\n") - 1
-            decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
-        return sum(1 for _ in read_lines(path))  # raises, with the number of the line
-    return lines + (begun > 0)
 
 
 def _too_long(name: str, number: int) -> str:

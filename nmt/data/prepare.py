@@ -161,21 +161,18 @@ def _checked_corpora(config: Config, cache: Path, log: Log) -> tuple[list[_Corpu
     files: list[ParallelFiles] = [*data.train, data.valid, *data.watch]
     keys = [f"data.train.{index}" for index in range(count)]
     keys += ["data.valid", *(f"data.watch.{index}" for index in range(len(data.watch)))]
+    pairs = [(pair.source, pair.target) for pair in files]
     problems: list[str] = []
     hashes: dict[Path, str] = {}
     with collected(problems):
         hashes = digests(chain.from_iterable(map(_paths, files)))
-    if problems:
-        _check_lines(files, {}, problems)  # raises every problem of every file, not only of those unreadable
-    pairs = [(pair.source, pair.target) for pair in files]
-
+    if problems:  # reported with those of the other files
+        refuse([*problems, *_problems_of_texts(files, {}), *_problems_of_alignments(files, {})])
     made_from = [[hashes[path] for path in _paths(pair)] for pair in files]
     entry = cache / "corpora" / cache_key([_CHECKS, count, made_from])
     counts = reused(entry, lambda _, facts: Counts.of_facts(facts), log)
     if counts is None:
-        _check_lines(files, hashes, problems)
-        texts = (read_pairs(*pair, expected=(hashes[pair[0]], hashes[pair[1]])) for pair in pairs)
-        counts = count_faults(texts, train=count)
+        counts = _counted(files, hashes, train=count)
         with built(entry) as (_, facts):
             facts.update(counts.facts())
 
@@ -209,15 +206,37 @@ def _paths(files: ParallelFiles) -> list[Path]:
     return [files.source, files.target, *([files.alignments] if files.alignments else [])]
 
 
-def _check_lines(files: Sequence[ParallelFiles], hashes: dict[Path, str], problems: list[str]) -> None:
-    """Read every line of all files, which must have these hashes, if any; raises UserError with all problems so far."""
+def _counted(files: Sequence[ParallelFiles], hashes: dict[Path, str], *, train: int) -> Counts:
+    """Read every line of all files, which must have these hashes. Raises UserError with all problems of all files."""
+    problems: list[str] = []
+    counts = Counts(0, [])
+    with collected(problems):
+        texts = (
+            read_pairs(pair.source, pair.target, expected=(hashes[pair.source], hashes[pair.target])) for pair in files
+        )
+        counts = count_faults(texts, train=train)
+    if problems or not all(corpus.lines for corpus in counts.corpora):
+        problems = _problems_of_texts(files, hashes) or problems
+    refuse([*problems, *_problems_of_alignments(files, hashes)])
+    return counts
+
+
+def _problems_of_texts(files: Sequence[ParallelFiles], hashes: dict[Path, str]) -> list[str]:
+    """Everything that is wrong with the files of text, which must have these hashes, if any."""
+    problems: list[str] = []
     with collected(problems):
         check_corpora([(pair.source, pair.target) for pair in files], expected=hashes)
+    return problems
+
+
+def _problems_of_alignments(files: Sequence[ParallelFiles], hashes: dict[Path, str]) -> list[str]:
+    """Likewise with the alignments."""
+    problems: list[str] = []
     for pair in files:
         if pair.alignments is not None:
             with collected(problems):
                 check_alignments((pair.source, pair.target), pair.alignments, expected=hashes)
-    refuse(problems)
+    return problems
 
 
 # ------------------------------------------------------------------------------------------------------ subword models

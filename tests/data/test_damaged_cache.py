@@ -195,7 +195,6 @@ def change_before(pass_: str, path: Path, monkeypatch: pytest.MonkeyPatch, kept:
     """Replace the file as a user does with `mv`, when the files are read for the n-th time in the way of `pass_`."""
     is_valid = path.name.startswith("valid")
     name, number = {
-        "check": ("check_corpora", 1),
         "count": ("read_pairs", 1 + is_valid),  # both corpora, one after the other
         "train": ("read_pairs", 3),
         "encode": ("read_pairs", 4 + is_valid),
@@ -213,7 +212,7 @@ def change_before(pass_: str, path: Path, monkeypatch: pytest.MonkeyPatch, kept:
 
 
 @pytest.mark.parametrize(("name", "more"), [("train.en", 0), ("train.de", 1), ("valid.en", 1), ("valid.de", 0)])
-@pytest.mark.parametrize("pass_", ["check", "count", "train", "encode"])
+@pytest.mark.parametrize("pass_", ["count", "train", "encode"])
 def test_a_file_replaced_while_it_is_prepared_leaves_nothing_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pass_: str, name: str, more: int
 ) -> None:
