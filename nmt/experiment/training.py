@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from nmt.config import Config, dump_config
 from nmt.data.cache import Log
-from nmt.data.mixing import mixture
+from nmt.data.planning import mixture
 from nmt.data.prepare import Prepared, prepare
 from nmt.data.subwords import Vocabularies
 from nmt.errors import UserError, counted

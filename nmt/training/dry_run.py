@@ -11,8 +11,7 @@ from torch import nn
 from nmt.config import Config
 from nmt.data.batch import Indices
 from nmt.data.batching import batches
-from nmt.data.mixing import changes_by_epoch, mixture
-from nmt.data.planning import padding_share, plan_epoch
+from nmt.data.planning import changes_by_epoch, mixture, padding_share, plan_epoch
 from nmt.data.prepare import Prepared
 from nmt.errors import counted
 from nmt.models.seq2seq import Seq2Seq

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from nmt.config.schema import Shuffle, TrainingFiles
-from nmt.data.mixing import changes_by_epoch, mixed_rows, mixture
-from nmt.data.planning import plan_batches
+from nmt.data.planning import changes_by_epoch, mixed_rows, mixture, plan_batches
 from nmt.errors import UserError
 
 

@@ -62,7 +62,7 @@ TARGETS: dict[str, tuple[str, tuple[str, ...]]] = {
     "nmt/data/alignments.py": ("tests/data/test_alignments.py", CACHE),
     "nmt/data/cache.py": ("tests/data/test_damaged_cache.py", CACHE),
     "nmt/data/lint.py": ("tests/data/test_lint.py", CACHE),
-    "nmt/data/mixing.py": ("tests/data/test_mixing.py", ("tests/data/test_mixing.py", *CACHE)),
+    "nmt/data/planning.py": ("tests/data/test_mixing.py", ("tests/data/test_mixing.py", "tests/data/test_batching.py")),
     "nmt/data/prepare.py": ("tests/data/test_prepare.py", CACHE),
     "nmt/data/store.py": ("tests/data/test_store.py", CACHE),
 }
