@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The cost of training as sentences, vocabulary, corpus and processes grow: tables and plots in docs/performance.md.
+"""The cost of training as sentences, vocabulary, corpus and processes grow: tables and plots in research/speed.md.
 
     python benchmarks/scaling.py
     python benchmarks/scaling.py --parts corpus --pairs 1000000,10000000 --work /somewhere/large
@@ -203,8 +203,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--length", type=positive, default=15, help="vocabulary: words per sentence (default: 15)")
     parser.add_argument("--captions", type=Path, metavar="DIR", help="corpus: folder of Multi30k's training text")
     parser.add_argument("--work", type=Path, metavar="DIR", help="where to make corpora (default: the system's /tmp)")
-    parser.add_argument("--document", type=Path, default=ROOT / "docs" / "performance.md", help="default: %(default)s")
-    parser.add_argument("--images", type=Path, default=ROOT / "docs" / "images", help="default: %(default)s")
+    parser.add_argument("--document", type=Path, default=ROOT / "research" / "speed.md", help="default: %(default)s")
+    parser.add_argument("--images", type=Path, default=ROOT / "research" / "images", help="default: %(default)s")
     add_task_options(parser)
     options = parser.parse_args(arguments)
     if options.work is not None and not options.work.is_dir():

@@ -58,7 +58,7 @@ ELSEWHERE = {
 # Our own that do not train, serve, or draw; not those of two documents, each of which needs what came before it.
 SHORT = (
     r"(?!docs/(tutorial|evaluation)).*: ((echo|printf) .* \| )?"
-    r"(printf|nmt-(?!serve|curves|train (?!--list-configs|--print-schema)))"
+    r"(printf|mkdir|cp |nmt-(?!serve|curves|train (?!--list-configs|--print-schema)))"
 )
 
 

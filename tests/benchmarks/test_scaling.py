@@ -18,7 +18,7 @@ from nmt.errors import UserError
 from tests.conftest import ROOT
 
 Measure = Callable[..., list[list[float]]]
-DOCUMENT = ROOT / "docs" / "performance.md"
+DOCUMENT = ROOT / "research" / "speed.md"
 ROWS: dict[str, list[Row]] = {
     "length": [{"length": size, "speed": 9000 / size, "microseconds": 7.25, "resident": 1234.5} for size in (10, 20)],
     "corpus": [
@@ -65,8 +65,8 @@ def test_a_table_has_the_columns_that_every_row_has() -> None:
 
 def document(folder: Path) -> Path:
     """A copy of the product's document, in a folder such as its own."""
-    (folder / "docs").mkdir()
-    return Path(shutil.copy(DOCUMENT, folder / "docs" / "performance.md"))
+    (folder / "research").mkdir()
+    return Path(shutil.copy(DOCUMENT, folder / "research" / "speed.md"))
 
 
 def test_the_report_replaces_its_parts_alone(tmp_path: Path) -> None:
@@ -74,13 +74,13 @@ def test_the_report_replaces_its_parts_alone(tmp_path: Path) -> None:
     check_document(path, list(PARTS))
     before = path.read_text(encoding="utf-8")
     for speed in ("first", "second"):
-        report(path, tmp_path / "docs" / "images", ROWS, origin=f"`{speed} command` on Abacus.")
+        report(path, tmp_path / "research" / "images", ROWS, origin=f"`{speed} command` on Abacus.")
     text = path.read_text(encoding="utf-8")
     assert "`second command` on Abacus." in text
     assert "first command" not in text, "measured anew, not added"
     assert "| 1,000,000 | 12.2 | 81,633 | 700 | 3.8 | 900 | 46 |" in text
     assert "![pairs/s by pairs](images/scaling_corpus.png)" in text
-    assert sorted(image.name for image in (tmp_path / "docs" / "images").iterdir()) == [
+    assert sorted(image.name for image in (tmp_path / "research" / "images").iterdir()) == [
         "scaling_corpus.png",
         "scaling_length.png",
     ]
@@ -131,7 +131,7 @@ def measured(tiny_config: Path, tmp_path: Path) -> Measure:
 
     def measure(part: str, *options: str) -> list[list[float]]:
         files = {"--config": tiny_config, "--captions": tiny_config.parent, "--work": tmp_path / "work"}
-        files |= {"--document": path, "--images": tmp_path / "docs" / "images"}
+        files |= {"--document": path, "--images": tmp_path / "research" / "images"}
         words = [word for option, file in files.items() for word in (option, str(file))]
         arguments = ["--parts", part, "--updates", "2", "--threads", "1", *options, *words]
         assert scaling.main(arguments) == 0
@@ -230,7 +230,7 @@ def test_what_was_measured_is_kept_when_a_later_part_fails(
 
     monkeypatch.setattr(scaling, "MEASURES", {"length": lambda *_: iter(ROWS["length"]), "corpus": failing})
     path = document(tmp_path)
-    files = ["--document", str(path), "--images", str(tmp_path / "docs" / "images"), "--config", str(tiny_config)]
+    files = ["--document", str(path), "--images", str(tmp_path / "research" / "images"), "--config", str(tiny_config)]
     assert scaling.main(["--parts", "length,corpus", *files]) == 2
     text = path.read_text(encoding="utf-8")
     assert "| 20 | 450 |" in scaled(text, "length")
