@@ -150,17 +150,22 @@ def lay_out(folder: Path) -> None:
     _write(folder / "page.en", ["The old dog sleeps . Two men help a girl ."])
     _write(folder / "page.html", ["<p>The old dog <b>sleeps</b> .</p>"])
     _write(folder / "film.en.srt", ["1", "00:00:01,000 --> 00:00:02,500", "<i>The old dog sleeps .</i>", ""])
-    mine = named_files((ROOT / "README.md").read_text(encoding="utf-8"))["my.yaml"]
+    for part in ("train", "valid", "test"):
+        shutil.copyfile(folder / f"{part}.en", folder / f"{part}.source")
+        shutil.copyfile(folder / f"{part}.de", folder / f"{part}.target")
+    shutil.copyfile(folder / "test.en", folder / "new.source")
+    mine = (ROOT / "configs" / "my_files.yaml").read_text(encoding="utf-8").replace("../data/my_files/", "")
+    mine = mine.replace("name: my_files", "name: my_first_model")
     (folder / "my.yaml").write_text(mine, encoding="utf-8")
     new = mine.replace("my_first_model", "new").replace("max_epochs: 15", "max_epochs: 1")
-    new = re.sub(r"^(subwords|model):.*\n(  .*\n)*", "", new, flags=re.MULTILINE)  # for fine-tuning: another model's
+    new = re.sub(r"^(subwords|model):.*\n((  .*)?\n)*", "", new, flags=re.MULTILINE)  # to fine-tune: another model's
     (folder / "new.yaml").write_text(new, encoding="utf-8")
     size = load_config(folder / "my.yaml").model.embedding_size
     for side in ("en", "de"):
         known = sorted(set((folder / f"train.{side}").read_text(encoding="utf-8").split()))[:300]
         _write(folder / f"vectors.{side}.txt", [f"{word} {' '.join(['0.1'] * size)}" for word in known])
     (folder / "MODEL").symlink_to("runs/demo")
-    for name in ("my_first_model", "en-de", "first_try", "a", "b", "new", "seed1", "seed2", "seed3"):
+    for name in ("my_files", "my_first_model", "en-de", "first_try", "a", "b", "new", "seed1", "seed2", "seed3"):
         (folder / "runs" / name).symlink_to("demo")
     model = load_model(folder / "runs" / "demo" / "best.safetensors")
     back = model.config.data.model_copy(update={"source_language": "de", "target_language": "en"})
@@ -217,7 +222,7 @@ def run_document(path: Path, folder: Path, *, included: Sequence[str]) -> int:
     listed = commands(path)
     for name, text in named_files(path.read_text(encoding="utf-8")).items():
         (folder / name).write_text(text, encoding="utf-8")
-    for config, run in (("my.yaml", "my_first_model"), ("new.yaml", "new"), ("demo", "demo")):
+    for config, run in (("my_files", "my_files"), ("my.yaml", "my_first_model"), ("new.yaml", "new"), ("demo", "demo")):
         training = rf"(nmt-train|.* -m nmt\.cli\.train) --config {config}(?!.*(--dry-run|--output|name=))"
         if any(re.match(training, command.text) for command in listed):
             (folder / "runs" / run).rename(folder / f"{run}.before")  # the document makes it
