@@ -12,22 +12,19 @@ does not grow with their number; the same options give the same bytes. A model l
 The package never imports the script.
 """
 
-import argparse
-import gzip
 import random
-import secrets
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import IO
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # to find the package when run as a file
 
 from nmt.cli.parsers.parser import Parser
 from nmt.data.synthetic import make_pairs
 from nmt.errors import counted
+from nmt.files import written_atomically
 
 PROGRAM = "make_large_corpus.py"
 CAPTIONS = Path(__file__).resolve().parent.parent / "data" / "multi30k"
@@ -73,64 +70,26 @@ def _text(words: Sequence[str]) -> str:
     return " ".join(words).replace(" .", ".").replace(" ,", ",")
 
 
-def positive(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
-    return int(text)
-
-
-def whole_number(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, 0 or more")
-    return int(text)
-
-
-def files_of(folder: Path, name: str, *, packed: bool) -> list[Path]:
-    return [folder / f"{name}.{side}{'.gz' if packed else ''}" for side in ("en", "de")]
-
-
-def write_pairs(pairs: Iterator[Pair], count: int, paths: Sequence[Path], *, packed: bool) -> None:
-    """Write the next `count` pairs; the files get their names only when both are complete."""
-    partial = [path.with_name(f"{path.name}.{secrets.token_hex(16)}.partial") for path in paths]
-    try:
-        with ExitStack() as stack:
-            files = [stack.enter_context(_opened(path, packed)) for path in partial]
-            for start in range(0, count, CHUNK):
-                chunk = zip(*islice(pairs, min(CHUNK, count - start)), strict=True)
-                for file, lines in zip(files, chunk, strict=True):
-                    file.write("".join(f"{line}\n" for line in lines).encode("utf-8"))
-        for path, final in zip(partial, paths, strict=True):
-            path.replace(final)
-    finally:
-        for path in partial:
-            path.unlink(missing_ok=True)
-
-
-@contextmanager
-def _opened(path: Path, packed: bool) -> Iterator[IO[bytes] | gzip.GzipFile]:
-    """A file to write to, compressed without a name or a time, so that the same text gives the same bytes."""
-    with open(path, "xb") as file:  # does not follow a link that somebody put there
-        if packed:
-            with gzip.GzipFile("", "wb", compresslevel=1, fileobj=file, mtime=0) as packing:
-                yield packing
-        else:
-            yield file
+def write_pairs(pairs: Iterator[Pair], count: int, paths: Sequence[Path]) -> None:
+    """Write the next `count` pairs, chunk by chunk; the files get their names when they are complete."""
+    with ExitStack() as stack:
+        files = [stack.enter_context(written_atomically(path)) for path in paths]
+        for start in range(0, count, CHUNK):
+            chunk = zip(*islice(pairs, min(CHUNK, count - start)), strict=True)
+            for file, lines in zip(files, chunk, strict=True):
+                file.write("".join(f"{line}\n" for line in lines))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(
         PROGRAM,
         description="Write a large English-German corpus: {train,valid}.{en,de}, one pair per line.",
-        epilog="The same options give the same bytes. Existing files are not replaced unless --overwrite says so.",
+        epilog="The same options give the same bytes. Existing files are not replaced.",
     )
-    parser.add_argument("--pairs", type=positive, metavar="N", help="training pairs; required")
-    parser.add_argument("--output", type=Path, metavar="DIR", help="where to write, created if missing; required")
-    parser.add_argument(
-        "--seed", type=whole_number, default=1, help="another seed gives other pairs (default: %(default)s)"
-    )
-    parser.add_argument("--valid", type=positive, default=1000, metavar="N", help="validation pairs (default: 1000)")
-    parser.add_argument("--gzip", action="store_true", help="compress the files: {train,valid}.{en,de}.gz")
-    parser.add_argument("--overwrite", action="store_true", help="replace files that are there")
+    parser.add_argument("--pairs", type=int, required=True, metavar="N", help="training pairs; required")
+    parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="where to write; required")
+    parser.add_argument("--seed", type=int, default=1, help="another seed gives other pairs (default: %(default)s)")
+    parser.add_argument("--valid", type=int, default=1000, metavar="N", help="validation pairs (default: 1000)")
     parser.add_argument(
         "--captions",
         type=Path,
@@ -139,27 +98,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="folder with Multi30k's train.en and train.de from scripts/get_multi30k.py (default: %(default)s)",
     )
     options = parser.parse_args(arguments)
-    if options.pairs is None or options.output is None:
-        parser.error("--pairs N and --output DIR are needed: how many training pairs to write, and where")
+    files = {name: [options.output / f"{name}.{side}" for side in ("en", "de")] for name in ("valid", "train")}
+    there = [path.name for paths in files.values() for path in paths if path.exists()]
+    if there:
+        parser.error(f"--output {options.output}: has {', '.join(there)}; give another folder")
     try:
-        parts = captions(options.captions)
+        parts = captions(options.captions) + grammar_sentences(SENTENCES)
     except (OSError, ValueError) as problem:
         parser.error(f"no captions in --captions ({problem}); fetch them with scripts/get_multi30k.py")
-    files = {name: files_of(options.output, name, packed=options.gzip) for name in ("valid", "train")}
-    try:
-        there = [path for paths in files.values() for path in paths if path.exists()]
-        if any(path.samefile(options.captions / f"train.{side}") for path in there for side in ("en", "de")):
-            parser.error(f"--output {options.output}: would overwrite the captions; give another folder")
-        if there and not options.overwrite:
-            names = ", ".join(path.name for path in there)
-            parser.error(f"--output {options.output}: has {names}; give another folder, or --overwrite to replace them")
-        parts += grammar_sentences(SENTENCES)
-        pairs = joined(parts, options.seed)
-        options.output.mkdir(parents=True, exist_ok=True)
-        for name, count in (("valid", options.valid), ("train", options.pairs)):
-            write_pairs(pairs, count, files[name], packed=options.gzip)
-    except OSError as problem:
-        parser.error(f"cannot write to --output {options.output}: {problem}")
+    pairs = joined(parts, options.seed)
+    options.output.mkdir(parents=True, exist_ok=True)
+    for name, count in (("valid", options.valid), ("train", options.pairs)):
+        write_pairs(pairs, count, files[name])
     print(f"{options.output}: train {options.pairs}, valid {options.valid} pairs, joined from {len(parts)} sentences")
     return 0
 
