@@ -5,19 +5,15 @@ rows are listed.
 """
 
 import math
-import shlex
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from textwrap import fill
 from typing import NamedTuple
 
 from benchmarks.attention_orders import LIMIT, OUTCOMES, Difference
 from benchmarks.attention_recipes import Recipe
 from benchmarks.attention_rows import CHOICES, ORDERS, PUBLISHED, ROWS, Row, concordance
-from benchmarks.attention_tasks import MULTI30K, SYNTHETIC, Result, Task, Training, shown
+from benchmarks.attention_tasks import MULTI30K, SYNTHETIC, Result, Task, shown
 from benchmarks.length_buckets import Bucket
-from nmt.config import Config
-from nmt.config.schema import InitialisationSection, UniformInitialisation
 
 LENGTH_ROWS = ("none", "global-additive", "local-p-general")
 Table = Sequence[Sequence[str]]
@@ -59,10 +55,8 @@ def report(
     orders: Sequence[Difference | None],
     choices: Sequence[Difference | None],
     recipe: Recipe,
-    example: Training,
 ) -> str:
-    """The whole document. `orders`, `choices`: the differences of ORDERS and CHOICES, None where a row is missing;
-    `example`: the run whose commands to show."""
+    """The whole document. `orders`, `choices`: the differences of ORDERS and CHOICES, None where a row is missing."""
     sections = [
         _introduction(recipe),
         _missing(scored, recipe),
@@ -71,64 +65,32 @@ def report(
         _beside_published(scored),
         _orders(orders),
         _choices(choices),
-        _how(example, recipe),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
 def _introduction(recipe: Recipe) -> str:
-    beam = recipe.multi30k.configuration().decoding.beam_size
+    option = f" --recipe {recipe.name}" if recipe.suffix else ""
     return f"""# {recipe.title}
 
-Luong, Pham & Manning's Table 4 (2015, arXiv 1508.04025) with more rows, on small data. Every row is trained with the
-same recipe, the same sizes, and the same kind of initial state; only `model.attention` and the type, input feeding, and
-order of `model.decoder` differ. `benchmarks/attention_table.py` trains the rows and writes this file.
+Luong, Pham & Manning's Table 4 (2015, arXiv 1508.04025) with more rows, on small data: only `model.attention` and the
+type, input feeding, and order of `model.decoder` differ. `python -m benchmarks.attention_table{option}` trains the rows
+and writes this file.
 
-- **Perplexity** and **BLEU**: Multi30k English-German, tokenized and lowercased. Perplexity per subword piece of the
-  validation corpus, for the best model by that measure; BLEU on test_2016_flickr at beam {beam}.
+- Perplexity (per subword piece of the validation corpus) and BLEU (of test_2016_flickr) are of Multi30k English-German:
   {_recipe(recipe.multi30k)}.
-- **AER** and **synthetic BLEU**: the same row, smaller, on the synthetic corpus, whose gold alignments are known. Each
-  target word of the reference is linked to the source word with the most weight when that target word is forced
-  (`--end-links best`). AER is that of Och & Ney, where 0 is perfect and 1 is worst. Some words have several gold links,
-  which one link per word cannot cover, and a period has one but can be written without looking at it: periods change
-  AER by up to 0.12.
-  {_recipe(recipe.synthetic)}."""
+- AER (Och & Ney; 0 is perfect; forced decoding of the reference, `--end-links best`) and synthetic BLEU are of the
+  synthetic corpus: {_recipe(recipe.synthetic)}."""
 
 
 def _recipe(task: Task) -> str:
     changed = f" with {_quoted(task.overrides)}" if task.overrides else ""
     local_p = f", local-p with {_quoted(task.of_local_p)}" if task.of_local_p else ""
-    described = describe_recipe(task.configuration())
-    return f"Recipe, [{shown(task.config)}](../{shown(task.config)}){changed}: {described}{local_p}"
+    return f"[{shown(task.config)}](../{shown(task.config)}){changed}{local_p}"
 
 
 def _quoted(overrides: Iterable[str]) -> str:
     return ", ".join(f"`{override}`" for override in overrides)
-
-
-def describe_recipe(config: Config) -> str:
-    """The recipe in a sentence."""
-    model, training = config.model, config.training
-    schedule = {key: value for key, value in training.schedule.model_dump(mode="json").items() if key != "name"}
-    parts = [
-        f"{config.subwords.size:,} {config.subwords.type} pieces",
-        f"embeddings of {model.embedding_size}",
-        f"encoder of {model.encoder.hidden_size} {model.encoder.cell.upper()} units per direction",
-        f"decoder of {model.decoder.hidden_size}",
-        f"initial state {model.decoder.initial_state}",
-        f"{model.initialisation.name} initialization{_range(model.initialisation)}",
-        f"dropout {model.decoder.dropout:g}",
-        f"{training.optimizer.name} at {training.optimizer.learning_rate:g}",
-        " ".join([training.schedule.name, "schedule", *(f"{key} {value}" for key, value in schedule.items())]),
-        f"batches of {training.batch_size} {training.batch_by}",
-        f"{training.max_epochs} epochs",
-        f"label smoothing {training.label_smoothing:g}",
-    ]
-    return ", ".join(parts)
-
-
-def _range(start: InitialisationSection) -> str:
-    return f" in ±{start.range:g}" if isinstance(start, UniformInitialisation) else ""
 
 
 def _missing(scored: Mapping[str, Scored], recipe: Recipe) -> str:
@@ -171,15 +133,16 @@ def _main_table(scored: Mapping[str, Scored]) -> str:
             _spread(synthetic, _bleu, ".2f"),
         ]
         lines.append([*line, *([str(len(multi30k))] if several else [])])
-    spread = " With several seeds: mean ± standard deviation." if several else " One seed per row."
+    if not scored:
+        return ""
     signatures = {result.signature for row in scored.values() for result in (*row.multi30k, *row.synthetic)}
-    notes = f"""Minutes (with validation) and target tokens per second are those of training on Multi30k, whatever else
-the machine was doing. For careful measurements of speed, see [performance.md](../docs/performance.md).{spread}
-{_input_feeding(scored)}
-BLEU: {" · ".join(f"`{signature}`" for signature in sorted(signatures))}.
-Multi30k was trained on: {_where(result for row in scored.values() for result in row.multi30k)}.
-The synthetic corpus was trained on: {_where(result for row in scored.values() for result in row.synthetic)}."""
-    return f"{markdown(lines)}\n\n{notes}" if scored else ""
+    notes = [
+        "Minutes (with validation) and target tokens per second: of training on Multi30k. ±: standard deviation.",
+        f"BLEU: {' · '.join(f'`{signature}`' for signature in sorted(signatures))}.",
+        f"Multi30k: {_where(result for row in scored.values() for result in row.multi30k)}.",
+        f"Synthetic corpus: {_where(result for row in scored.values() for result in row.synthetic)}.",
+    ]
+    return "\n".join([markdown(lines), "", *notes])
 
 
 def _feeding_side_by_side(scored: Mapping[str, Scored]) -> list[Scored]:
@@ -191,28 +154,6 @@ def _feeding_side_by_side(scored: Mapping[str, Scored]) -> list[Scored]:
         return order.index(row._replace(input_feeding=True).name), not row.input_feeding
 
     return sorted(scored.values(), key=place)
-
-
-def _input_feeding(scored: Mapping[str, Scored]) -> str:
-    """How many rows it helps, among those that exist with it and without it."""
-    twins = [(scored.get(row.row._replace(input_feeding=True).name), row) for row in scored.values()]
-    pairs = [(fed.multi30k, unfed.multi30k) for fed, unfed in twins if fed and not unfed.row.input_feeding]
-    compared = [(pair, common) for pair in pairs if (common := _common_seeds(*pair))[0]]
-    if not compared:
-        return ""
-    bleu = sum(_mean(fed, _bleu) > _mean(unfed, _bleu) for _, (fed, unfed) in compared)
-    perplexity = sum(_mean(fed, _perplexity) < _mean(unfed, _perplexity) for _, (fed, unfed) in compared)
-    are_left_out = any(len(fed) + len(unfed) > 2 * len(common[0]) for (fed, unfed), common in compared)
-    seeds = ", by the seeds that both have" if are_left_out else ""
-    return f"""
-Of {len(compared)} rows with and without input feeding, {bleu} have higher BLEU with it, and {perplexity} lower
-perplexity{seeds}.
-"""
-
-
-def _common_seeds(fed: Sequence[Result], unfed: Sequence[Result]) -> tuple[list[Result], list[Result]]:
-    seeds = {result.seed for result in fed} & {result.seed for result in unfed}
-    return [result for result in fed if result.seed in seeds], [result for result in unfed if result.seed in seeds]
 
 
 def _where(results: Iterable[Result]) -> str:
@@ -238,14 +179,7 @@ def _by_length(lengths: Lengths | None, scored: Mapping[str, Scored]) -> str:
     for index, part in enumerate(lengths.parts):
         scores = [f"{series[index]:.2f}" for series in lengths.series.values()]
         lines.append([part.label, str(len(part.sentences)), *scores])
-    return f"""{title}
-
-test_2016_flickr in buckets by the number of source words, each scored by itself. This is what attention is for,
-and the main figure of both papers (Bahdanau et al. 2014, figure 2; Luong et al. 2015, figure 6).
-
-![BLEU by source length of three models]({lengths.image})
-
-{markdown(lines)}"""
+    return f"{title}\n\n![BLEU by source length of three models]({lengths.image})\n\n{markdown(lines)}"
 
 
 def _beside_published(scored: Mapping[str, Scored]) -> str:
@@ -265,12 +199,8 @@ def _beside_published(scored: Mapping[str, Scored]) -> str:
     agreement = f" {same} of {total} pairs of rows are in the same order." if total else ""
     return f"""## Next to the published table
 
-Luong et al.'s Table 4, WMT14 English-German, newstest2014: BLEU before → after unknown words are replaced, which
-subwords make unnecessary here. Data (4.5 million pairs) and sizes (four layers of 1,000 LSTM units) are different, so
-only the order can be compared. Ranks are among the rows that both have, by BLEU before replacement.{agreement}
-For our attempts to explain the differences, see results.md on
-[input feeding](results.md#input-feeding-and-the-initialization-of-small-models) and on
-[local-p](results.md#local-p-where-it-looks).
+WMT14 English-German, newstest2014, BLEU before → after unknown words are replaced; only the order can be compared.
+Ranks are among the rows that both have, by BLEU before replacement.{agreement}
 
 {markdown(lines)}"""
 
@@ -293,21 +223,12 @@ def _orders(differences: Sequence[Difference | None]) -> str:
         lines.append([*line, *([str(len(ours.seeds))] if several else []), ours.outcome])
     outcomes = [ours.outcome for _, ours in pairs]
     counts = ", ".join(f"{outcomes.count(one)} {plural}" for one, plural in OUTCOMES.items())
-    seeds = "With several seeds: the mean of the differences ± their standard deviation, and p of each seed."
-    if not several:
-        seeds = "One seed a row: p says what other sentences might change, and nothing of what another seed would."
-    text = f"""What attention (`location`) and input feeding bring in Luong et al.'s Table 1, and the pairs of rows that
-their Table 4 puts in an order, in BLEU. p is that of sacreBLEU's paired bootstrap over the sentences, with 1,000
-resamples (`--compare A,B` has it for other rows). {seeds} An order holds, or is reversed, if every seed says so with
-p < {LIMIT}; otherwise, the difference is within noise. (This p is one-sided: about one of 20 pairs of equal models
-has less than {LIMIT}, by the chance of the sentences alone.)"""
     return f"""{title}
 
-{fill(text, 120, break_on_hyphens=False, break_long_words=False)}
+Of {len(pairs)} orders of Luong et al.'s Tables 1 and 4, {counts}. p: sacreBLEU's paired bootstrap over the sentences,
+1,000 resamples, of each seed; an order holds, or is reversed, if every seed has p < {LIMIT}.
 
-{markdown(lines)}
-
-Of {len(pairs)} orders, {counts}."""
+{markdown(lines)}"""
 
 
 def _choices(differences: Sequence[Difference | None]) -> str:
@@ -320,43 +241,11 @@ def _choices(differences: Sequence[Difference | None]) -> str:
     for choice, ours in pairs:
         line = [choice.option, choice.row, choice.plain, ours.shown, ours.chances, str(len(ours.seeds))]
         lines.append([*line, words[ours.outcome]])
-    single = sum(len(ours.seeds) == 1 for _, ours in pairs)
-    share = f"All {single} pairs" if single == len(pairs) else f"{single} of the {len(pairs)} pairs"
-    text = f"""The same test for all pairs of rows that differ in one option alone, of which the second has dot, global
-attention, no input feeding, Luong's decoder, or the order of Bahdanau's authors' code. {share}
-have one seed: if their rows were equal, about {single / 20:.0f} of them would have p < {LIMIT}, and what another
-seed would change, p does not say."""
     return f"""## What one option brings
 
-{fill(text, 120, break_on_hyphens=False, break_long_words=False)}
+Pairs of rows that differ in one option alone, of which the second has the plain one; p as above.
 
 {markdown(lines)}"""
-
-
-def _how(example: Training, recipe: Recipe) -> str:
-    device = "cpu"
-    table = " ".join(["python -m benchmarks.attention_table", *(["--recipe", recipe.name] if recipe.suffix else [])])
-    other = "" if recipe.suffix else f"\n{table} --recipe long  # 16 epochs from ±0.2, some rows with three seeds"
-    commands = "\n".join(
-        shlex.join(command)
-        for command in (example.train_command(device=device), example.evaluate_command(device=device))
-    )
-    return f"""## How to reproduce
-
-```bash
-make data
-pip install -c constraints.txt -e '.[plots]'
-{table}            # every row; resumes where it stopped
-{table} --rows global-dot,none --seeds 3
-{table} --compare global-dot,global-general,global-cosine
-{table} --report-only{other}
-```
-
-These commands train and score one row, here {example.row.name}, with OMP_NUM_THREADS as in the line about the machine:
-
-```bash
-{commands}
-```"""
 
 
 def markdown(lines: Table) -> str:

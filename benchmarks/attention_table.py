@@ -38,7 +38,6 @@ from nmt.devices import DEVICES, choose_device
 from nmt.errors import UserError
 from nmt.files import written_atomically
 
-EXAMPLE = "global-dot"  # the row whose commands the document shows
 RESULTS = ROOT / "benchmarks" / "results" / "attention_table"
 
 
@@ -143,9 +142,9 @@ def train(training: Training, *, device: str, threads: int) -> int:
 
 
 def kept(recipe: Recipe, runs: Path, results: Path) -> list[Training]:
-    """Every row and seed of which there is a result, be it of another recipe, and the row that the report shows."""
+    """Every row and seed of which there is a result, be it of another recipe."""
     names = [match for path in results.glob("*.json") if (match := re.match(r"(.+)-seed(\d+)-", path.name))]
-    rows = {EXAMPLE, *(match[1] for match in names)}
+    rows = {match[1] for match in names}
     seeds = {1, *(int(match[2]) for match in names)}
     present = [row for name, row in ROWS.items() if name in rows]
     return plan(recipe.tasks, present, seeds=sorted(seeds), runs=runs, results=results)
@@ -180,16 +179,14 @@ def row_difference(task: Task, scored: Mapping[str, Scored], first: str, second:
 
 def write_report(recipe: Recipe, document: Path, runs: Path, results: Path) -> None:
     """Write the document and its plot from whatever has been done by this recipe."""
-    trainings = kept(recipe, runs, results)
-    scored = finished(trainings)
+    scored = finished(kept(recipe, runs, results))
     task = recipe.multi30k
     lengths = draw_lengths(task, document.parent, Path("images", f"bleu_by_source_length{recipe.suffix}.png"), scored)
     orders = [row_difference(task, scored, order.better, order.worse) for order in ORDERS]
     choices = [row_difference(task, scored, choice.row, choice.plain) for choice in CHOICES]
-    example = next(run for run in trainings if run.row.name == EXAMPLE and run.task == task)
     document.parent.mkdir(parents=True, exist_ok=True)
     with written_atomically(document) as file:
-        file.write(report(scored, lengths, orders=orders, choices=choices, recipe=recipe, example=example))
+        file.write(report(scored, lengths, orders=orders, choices=choices, recipe=recipe))
     print(f"{document}: {len(scored)} of {len(ROWS)} rows", flush=True)
 
 

@@ -1,15 +1,12 @@
 """The rows of the attention table: none is missing, each loads, and they differ in nothing but their attention."""
 
-import re
-
 import pytest
 
 from benchmarks.attention_recipes import RECIPES
-from benchmarks.attention_rows import CHOICES, ORDERS, PUBLISHED, REPEATED, ROWS, chosen, concordance
+from benchmarks.attention_rows import CHOICES, ORDERS, ROWS, concordance
 from benchmarks.attention_tasks import Task
 from nmt.config import differences, load_config
 from nmt.config.schema import HalvingSchedule
-from nmt.errors import UserError
 from nmt.models.combinations import FAMILIES, model_problems
 from nmt.models.decoders import DECODERS
 from nmt.models.scopes import SCOPES
@@ -26,30 +23,6 @@ def test_every_score_scope_and_decoder_has_a_row() -> None:
     assert {row.score for row in rows} == set(SCORES) - {"fixed"}  # which needs another encoder
     assert {row.scope for row in rows} == set(SCOPES)
     assert {row.decoder for row in rows} == set(DECODERS)
-
-
-@pytest.mark.parametrize("ending", ["", "-no-feeding"])
-def test_the_rows_of_the_published_table_and_more(ending: str) -> None:
-    scores = ["additive", "dot", "scaled_dot", "general", "scaled_general", "concat", "cosine"]
-    scores += ["location", "location_sensitive"]
-    names = ["none", *(f"global-{score}" for score in scores)]
-    names += ["local-m-dot", "local-m-general", "local-p-dot", "local-p-general", "local-p-scaled_general"]
-    assert {f"{name}{ending}" for name in names} <= set(ROWS)
-    others = {"bahdanau-global-additive", "bahdanau-paper-global-additive", "conditional_gru-global-additive"}
-    assert others <= set(ROWS)
-    assert {published.row for published in PUBLISHED} <= set(ROWS)
-
-
-def test_names_are_folders() -> None:
-    for name, row in ROWS.items():
-        assert row.name == name
-        assert re.fullmatch(r"[a-z][a-z_-]*[a-z]", name)
-
-
-def test_titles() -> None:
-    names = ["none", "global-dot", "local-p-general-no-feeding", "bahdanau-paper-global-additive"]
-    titles = ["no attention", "global, dot", "local-p, general, no feeding", "global, additive, bahdanau-paper"]
-    assert [ROWS[name].title for name in names] == titles
 
 
 def test_the_published_orders() -> None:
@@ -94,23 +67,6 @@ def test_the_long_recipe_is_the_short_one_for_longer_and_from_larger_weights() -
     assert first.schedule.factor**4 == pytest.approx(second.schedule.factor**8, rel=0.01), "to the same rate at the end"
 
 
-@pytest.mark.parametrize(("recipe", "logit"), [("short", "unscaled"), ("long", "scaled")])
-def test_the_logit_of_local_p_s_positions(recipe: str, logit: str) -> None:
-    for task in RECIPES[recipe].tasks:
-        assert f"model.attention.position_logit={logit}" in task.sets(ROWS["local-p-dot"])
-        assert task.configuration(ROWS["local-p-dot"]).model.attention.position_logit == logit
-        assert not any("position_logit" in override for override in task.sets(ROWS["local-m-dot"]))
-
-
-def test_seeds() -> None:
-    """The long recipe repeats the seven rows of Table 4, the other two that have a published order, and three more."""
-    assert len(REPEATED) == len(set(REPEATED)) == 12
-    assert {row for order in ORDERS for row in (order.better, order.worse)} <= set(REPEATED)
-    assert {len(RECIPES["short"].seeds(row)) for row in ROWS.values()} == {1}
-    assert {name for name, row in ROWS.items() if [*RECIPES["long"].seeds(row)] == [1, 2, 3]} == set(REPEATED)
-    assert [*RECIPES["long"].seeds(ROWS["global-cosine"])] == [1]
-
-
 @pytest.mark.parametrize("task", RECIPES["short"].tasks, ids=lambda task: task.name)
 def test_rows_differ_in_their_attention_alone(task: Task) -> None:
     base = load_config(task.config)
@@ -118,13 +74,6 @@ def test_rows_differ_in_their_attention_alone(task: Task) -> None:
         config = load_config(task.config, task.sets(row), checks=[model_problems], families=FAMILIES)
         assert {line.partition(":")[0] for line in differences(base, config)} <= OWN_KEYS, row.name
         assert config.model.decoder.input_feeding == row.input_feeding
-
-
-def test_chosen_rows() -> None:
-    assert [row.name for row in chosen("none, global-dot,none")] == ["none", "global-dot"]
-    assert [row.name for row in chosen(None)] == list(ROWS)
-    with pytest.raises(UserError, match="no row is called 'dot'; rows: none, global-additive"):
-        chosen("none,dot")
 
 
 def test_concordance_counts_pairs_and_leaves_ties_out() -> None:

@@ -16,9 +16,8 @@ import yaml
 from benchmarks import attention_table
 from benchmarks.attention_recipes import RECIPES, Recipe
 from benchmarks.attention_rows import ROWS
-from benchmarks.attention_tasks import Result, Task, Training, alignment_error, configuration, plan
+from benchmarks.attention_tasks import Result, Task, Training, alignment_error, plan
 from nmt.decoding.translator import Translator
-from nmt.errors import UserError
 from tests.conftest import data_section, make_synthetic_corpus
 
 SIZES = {"train": 40, "valid": 5, "test": 6}
@@ -53,15 +52,6 @@ def one(task: Task, name: str, runs: Path, seed: int = 1) -> Training:
     return training
 
 
-def test_every_row_comes_before_the_second_seed(task: Task, tmp_path: Path) -> None:
-    rows = [ROWS["none"], ROWS["global-dot"]]
-    order = [
-        (training.seed, training.row.name)
-        for training in plan([task], rows, seeds=[1, 2], runs=tmp_path, results=tmp_path)
-    ]
-    assert order == [(1, "none"), (1, "global-dot"), (2, "none"), (2, "global-dot")]
-
-
 def test_another_recipe_has_another_folder(task: Task, tmp_path: Path) -> None:
     before = one(task, "global-dot", tmp_path).folder
     assert before == one(task, "global-dot", tmp_path).folder
@@ -76,17 +66,6 @@ def test_another_recipe_has_another_folder(task: Task, tmp_path: Path) -> None:
     with open(task.reference, "a", encoding="utf-8") as file:
         file.write("Ein Satz mehr .\n")
     assert one(task, "global-dot", tmp_path).folder != before
-
-
-def test_missing_corpora_are_named(task: Task, tmp_path: Path) -> None:
-    task.source.unlink()
-    task.reference.unlink()
-    with pytest.raises(UserError) as error:
-        one(task, "none", tmp_path)
-    assert error.value.messages == (
-        f"{task.source}: no such file; nearest: {task.gold}",
-        f"{task.reference}: no such file",
-    )
 
 
 @pytest.fixture
@@ -123,38 +102,6 @@ def finish(training: Training) -> Result:
     return result
 
 
-def test_what_is_done_is_not_done_again(task: Task, tmp_path: Path, runner: Callable[..., list[str]]) -> None:
-    trained = runner(finish)
-    for name in ("none", "global-dot", "none"):
-        assert attention_table.train(one(task, name, tmp_path), device="cpu", threads=1) == 0
-    assert trained == ["none", "global-dot"]
-    assert one(task, "none", tmp_path).result() is not None
-    assert one(task, "none", tmp_path, seed=2).result() is None
-
-
-def test_a_result_of_another_version_is_refused(task: Task, tmp_path: Path) -> None:
-    training = one(task, "none", tmp_path)
-    training.results.mkdir()
-    training.kept.write_text(json.dumps({"row": "none", "blue": 3}), encoding="utf-8")
-    with pytest.raises(UserError, match=r"none-seed1-tiny-\w+.json: of another version .*; remove it"):
-        training.result()
-
-
-def test_no_default_is_part_of_a_recipe(task: Task, tmp_path: Path) -> None:
-    """Only what the file and the row set is, be it to its default: a default that changes leaves what is done."""
-    recipe = configuration(task, ROWS["global-additive"])
-    assert recipe["model"] == {
-        "embedding_size": 5,
-        "encoder": {"hidden_size": 3},
-        "attention": {"score": "additive", "scope": "global"},
-        "decoder": {"hidden_size": 6, "type": "luong"},
-    }
-    assert "decoding" not in recipe
-    before = one(task, "none", tmp_path).recipe
-    task.config.write_text(task.config.read_text(encoding="utf-8") + "decoding: {beam_size: 4}\n", encoding="utf-8")
-    assert one(task, "none", tmp_path).recipe != before
-
-
 def test_what_is_kept_is_of_the_recipe(shared_data: Path, tmp_path: Path) -> None:
     """Every result under version control would be found by its row, so that none is trained again."""
     script = attention_table.ROOT / "scripts" / "get_multi30k.py"
@@ -177,19 +124,6 @@ def test_what_is_kept_is_of_the_recipe(shared_data: Path, tmp_path: Path) -> Non
     kept = set(results.glob("*.json"))
     assert len(kept) >= 58
     assert kept <= known
-
-
-@pytest.mark.parametrize(("code", "expected"), [(2, 2), (130, 130), (-9, 137)])
-def test_a_command_that_fails_ends_the_table_with_its_code(
-    task: Task, tmp_path: Path, runner: Callable[..., list[str]], code: int, expected: int
-) -> None:
-    def fail(training: Training) -> Result:
-        raise subprocess.CalledProcessError(code, training.train_command(device="cpu"))
-
-    trained = runner(fail)
-    for _ in range(2):
-        assert attention_table.train(one(task, "none", tmp_path), device="cpu", threads=1) == expected
-    assert trained == ["none", "none"], "what has no result is trained again, or resumed"
 
 
 def test_the_commands_resume(task: Task, tmp_path: Path) -> None:
@@ -221,43 +155,6 @@ def tiny_table(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("tiny_table")
-def test_list(tmp_path: Path, capsys: pytest.CaptureFixture[str], runner: Callable[..., list[str]]) -> None:
-    runner(finish)
-    multi30k = RECIPES["short"].multi30k
-    attention_table.train(one(multi30k, "none", tmp_path / "runs"), device="cpu", threads=1)
-    capsys.readouterr()
-    arguments = ["--list", "--rows", "none,global-dot", "--runs", str(tmp_path / "runs")]
-    arguments += ["--results", str(tmp_path / "runs" / "results")]
-    assert attention_table.main(arguments) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "none  seed 1  multi30k  done",
-        "none  seed 1  synthetic  not started",
-        "global-dot  seed 1  multi30k  not started",
-        "global-dot  seed 1  synthetic  not started",
-    ]
-
-
-@pytest.mark.usefixtures("tiny_table")
-def test_some_rows_of_the_long_recipe_have_three_seeds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--recipe", "long", "--list", "--rows", "global-cosine,global-dot", "--runs", str(tmp_path)]
-    assert attention_table.main(arguments) == 0
-    shown = [line.split("  ")[:2] for line in capsys.readouterr().out.splitlines()[::2]]
-    one, several = "global-cosine", "global-dot"
-    assert shown == [[one, "seed 1"], [several, "seed 1"], [several, "seed 2"], [several, "seed 3"]]
-    assert attention_table.main([*arguments, "--seeds", "2"]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 8, "of both rows, on both tasks"
-
-
-@pytest.mark.usefixtures("tiny_table")
-def test_mistakes_of_options(capsys: pytest.CaptureFixture[str]) -> None:
-    assert attention_table.main(["--seeds", "0", "--threads", "-1", "--compare", "a,b", "--rows", "a"]) == 2
-    said = capsys.readouterr().err
-    assert "--seeds 0: must be 1 or more" in said
-    assert "--threads -1: must be 1 or more" in said
-    assert "--rows: has no effect with --compare" in said
-
-
-@pytest.mark.usefixtures("tiny_table")
 def test_a_table_that_was_stopped_goes_on(
     tmp_path: Path, runner: Callable[..., list[str]], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -282,7 +179,6 @@ def test_a_table_that_was_stopped_goes_on(
     assert text.startswith("# Long\n")
     assert "43.00 ± 0.00" in text
     assert "fewer seeds" not in text
-    assert "--set training.max_updates=3 --set model.attention.score=dot" in text
     capsys.readouterr()
     assert attention_table.main(["--report-only", *folders]) == 0
     assert f"{document}: 0 of {len(ROWS)} rows" in capsys.readouterr().out
@@ -299,13 +195,6 @@ def test_rows_are_compared(
     capsys.readouterr()
     assert attention_table.main(["--compare", "global-dot,none", *folders]) == 0
     assert capsys.readouterr().out == "global-dot - none: +6.00 BLEU, p 0.001\n"
-
-    assert attention_table.main(["--compare", "global-dot", *folders]) == 2
-    assert "--compare global-dot: one row; allowed: two or more" in capsys.readouterr().err
-    assert attention_table.main(["--compare", "global-dot,local-m-dot", *folders]) == 2
-    assert "local-m-dot is not complete yet" in capsys.readouterr().err
-    assert attention_table.main(["--compare", "global-dot,dot", *folders]) == 2
-    assert "--compare global-dot,dot: no row is called 'dot'" in capsys.readouterr().err
 
 
 @pytest.mark.slow

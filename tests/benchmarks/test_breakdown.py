@@ -45,8 +45,3 @@ def test_the_table_and_the_line(
     assert 0.01 < figures["shares"][PRODUCTS] < 0.9
     assert figures["mflop_per_target_token"] > 0.01
     assert "bfloat16" in figures["computing"]
-
-
-def test_another_device_is_refused(tiny_config: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert breakdown.main(["--config", str(tiny_config), "--device", "cuda"]) == 2
-    assert "on the CPU" in capsys.readouterr().err

@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,7 +33,3 @@ def test_the_line(
     }
     assert ("start_cold_seconds" in figures) == hasattr(os, "posix_fadvise")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_is_not_there(tmp_path: Path, refused: Callable[..., str]) -> None:
-    assert "no such folder" in refused(cache_start.main, ["--work", str(tmp_path / "no")])

@@ -3,7 +3,7 @@
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -14,7 +14,6 @@ import torch
 import yaml
 from torch import Tensor
 
-from benchmarks import plain_luong
 from benchmarks.plain_luong import (
     BATCH,
     DROPOUT,
@@ -32,8 +31,6 @@ from benchmarks.plain_luong import (
     batched,
     loss_of,
     rate,
-    shuffled,
-    validate,
 )
 from nmt.config import load_config
 from nmt.data.batch import make_batch
@@ -133,55 +130,6 @@ def test_the_program(tmp_path: Path) -> None:
     perplexities = [float(match.group(1)) for match in matches if match]
     assert len(perplexities) == len(lines) == 3
     assert PIECES > perplexities[0] > perplexities[2] > 1
-
-
-def test_an_epoch_has_every_pair_once() -> None:
-    """67 pairs, 40 of them sorted at a time: batches of 32 and 8, and of 27, the shorter targets in the first."""
-    pairs = [(torch.full((1,), UNKNOWN + number), torch.full((1 + number % 7,), END)) for number in range(67)]
-    batches = list(shuffled(pairs, 40))
-    assert sorted(len(batch.source) for batch in batches) == [8, 27, 32]
-    assert sorted(number for batch in batches for number in batch.source[:, 0].tolist()) == list(range(1, 68))
-    large, small = ({len(batch.source): batch.target.size(1) for batch in batches}[size] for size in (32, 8))
-    assert large <= small == 7
-
-
-def test_validation_by_hand() -> None:
-    """A model whose logits are all equal gives each piece the same chance, and none of END, which is not the first."""
-    model = PlainLuong("dot", input_feeding=True, start=0.1)
-    torch.nn.init.zeros_(model.output.weight)
-    lengths = torch.arange(1, 40)
-    pairs = [(torch.full((int(n),), UNKNOWN), torch.full((int(n),), END)) for n in lengths]
-    perplexity, right = validate(model, pairs)
-    assert perplexity == pytest.approx(PIECES, rel=1e-5)
-    assert right == 0
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--threads", "0"], "argument --threads: 0 is not positive"),
-        (["--range", "-1"], "--range: -1.0 is not positive"),
-        (["--corpus", "nosuch"], "nosuch/train.en"),
-        (["--corpus", "small"], "800"),
-        (["--corpus", "unequal"], "valid.en has 2 lines, valid.de 1"),
-        (["--corpus", "empty"], "train.en has 0 lines, train.de 0"),
-    ],
-)
-def test_mistakes(
-    options: list[str],
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    refused: Callable[..., str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name, train, valid in (("small", "a b\n", "a\n"), ("unequal", "a b\n", "a\n"), ("empty", "", "a\n")):
-        (tmp_path / name).mkdir()
-        for part, text in (("train", train), ("valid", valid)):
-            for language in ("en", "de"):
-                (tmp_path / name / f"{part}.{language}").write_text(text, encoding="utf-8")
-    (tmp_path / "unequal" / "valid.en").write_text("a\nb\n", encoding="utf-8")
-    assert message in refused(plain_luong.main, options)
 
 
 def test_it_uses_nothing_of_the_toolkit() -> None:

@@ -54,15 +54,6 @@ def test_distances_are_from_the_nearest_linked_word(translator: Translator) -> N
     assert measured.from_gold == pytest.approx((4 + 1 + 0 + 0) / 4, abs=0.01)
 
 
-def test_without_gold_and_without_positions(translator: Translator, tmp_path: Path) -> None:
-    measured = measure(translator, [PAIR], None, update=0)
-    assert measured.mean is not None
-    assert measured.from_gold is measured.largest_from_gold is None
-    measured = measure(known(tmp_path / "global", "global"), [PAIR], gold(LINKS), update=0)
-    assert measured.mean is measured.from_gold is None
-    assert measured.largest_from_gold == 0
-
-
 def test_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "run" / "checkpoints"
     folder.mkdir(parents=True)
@@ -78,12 +69,3 @@ def test_the_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     figures = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
     assert [row["update"] for row in figures["known"]] == [3, 11]
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
-    without = ["--plot", str(tmp_path / "without_gold.png")]
-    assert predicted_positions.main([f"known={tmp_path / 'run'}", *options[:4], *without]) == 0
-    assert (tmp_path / "without_gold.png").read_bytes() != (tmp_path / "plot.png").read_bytes()
-
-    assert predicted_positions.main(["nosuch", *options]) == 2
-    assert "nosuch: is not NAME=RUN" in capsys.readouterr().err
-    (tmp_path / "gold").write_text("0-0\n0-0\n", encoding="utf-8")
-    assert predicted_positions.main([f"known={tmp_path / 'run'}", *options]) == 2
-    assert "gold: 2 lines, but the corpus has 1" in capsys.readouterr().err

@@ -2,19 +2,15 @@
 
 import json
 import shutil
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from benchmarks import scaling, train_speed
-from benchmarks.in_turn import Ran, run_command
+from benchmarks import scaling
 from benchmarks.scaling import words_corpus
 from benchmarks.scaling_report import PARTS, Row, check_document, report, table
-from nmt.errors import UserError
 from tests.conftest import ROOT
 
 Measure = Callable[..., list[list[float]]]
@@ -45,11 +41,6 @@ def test_random_words(tmp_path: Path, pieces: int, length: int) -> None:
     assert len({word for line in lines for word in line.split()}) == pieces - 4
     assert f"subwords.size={pieces}" in sets
     assert f"data.max_length={length}" in sets
-
-
-def test_a_vocabulary_without_words(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="give 5 or more"):
-        words_corpus(tmp_path / "words", pieces=4, length=3)
 
 
 def test_a_table_has_the_columns_that_every_row_has() -> None:
@@ -103,26 +94,6 @@ def outside(text: str) -> list[str]:
     return kept
 
 
-def test_the_same_numbers_give_the_same_picture(tmp_path: Path) -> None:
-    pictures = []
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        report(document(tmp_path / folder), tmp_path / folder / "images", ROWS, origin="")
-        pictures.append((tmp_path / folder / "images" / "scaling_length.png").read_bytes())
-    assert pictures[0].startswith(b"\x89PNG\r\n")
-    assert pictures[0] == pictures[1]
-
-
-def test_a_document_without_the_marks(tmp_path: Path) -> None:
-    path = tmp_path / "document.md"
-    with pytest.raises(UserError, match="no such file"):
-        check_document(path, ["length"])
-    path.write_text("<!-- scaling: length --><!-- end of scaling: length -->", encoding="utf-8")
-    check_document(path, ["length"])
-    with pytest.raises(UserError, match="has no lines <!-- scaling: corpus -->"):
-        check_document(path, ["length", "corpus"])
-
-
 @pytest.fixture
 def measured(tiny_config: Path, tmp_path: Path) -> Measure:
     """measured("length", …) measures a part with the tiny configuration and returns the numbers of its table."""
@@ -148,51 +119,13 @@ def numbers(block: str) -> list[list[float]]:
     return [[float(cell.replace(",", "")) for cell in row.strip("| ").split("|")] for row in rows]
 
 
-@pytest.fixture
-def _in_this_process(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], _threads: None) -> None:
-    """Run the scripts that import PyTorch in this process instead of starting them, as if begun long ago."""
-    mains = {"train_speed.py": train_speed.main}
-
-    def run_script(command: Sequence[str]) -> Ran:
-        if (main := mains.get(Path(command[1]).name)) is None:
-            return run_command(command)
-        capsys.readouterr()
-        assert main(command[2:]) == 0
-        return Ran(json.loads(capsys.readouterr().out.splitlines()[-1]), 0.0, time.time() - 1000)
-
-    monkeypatch.setattr(scaling, "run_command", run_script)
-
-
 @pytest.mark.slow
 def test_length(measured: Measure) -> None:
-    """In a separate process, as the benchmark measures every part; the tests below do without."""
+    """In a separate process, as the benchmark measures every part."""
     ((length, speed, microseconds, resident),) = measured("length", "--lengths", "3", "--vocabulary", "40")
     assert length == 3
     assert speed * microseconds == pytest.approx(1e6, rel=0.1)
     assert resident > 50
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("_in_this_process")
-def test_vocabulary(measured: Measure) -> None:
-    """Parameters, the hidden size being 6, embeddings 5 and the output layer 6: 16 a piece, 40 of which are added."""
-    rows = measured("vocabulary", "--vocabularies", "60,100", "--length", "2")
-    assert [row[0] for row in rows] == [60, 100]
-    assert rows[1][1] - rows[0][1] == 40 * (5 + 5 + 6)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("_in_this_process")
-def test_corpus(measured: Measure) -> None:
-    ((pairs, seconds, rate, preparing, start, resident, model),) = measured(
-        "corpus", "--pairs", "150", "--set", "subwords.size=200"
-    )
-    assert pairs == 150
-    assert rate > 0
-    assert seconds >= 0
-    assert start == pytest.approx(1000, abs=100)
-    assert min(preparing, resident) > 50
-    assert 0 <= model < 2
 
 
 def test_processes(measured: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,39 +145,3 @@ def test_processes(measured: Measure, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scaling, "run_command", write_log)
     rows = measured("processes", "--updates", "3", "--processes", "1,2")
     assert rows == [[1, 1, 110, 1], [2, 1, 200, pytest.approx(1.82)]]
-
-
-@pytest.mark.slow
-def test_processes_of_torchrun(measured: Measure) -> None:
-    ((processes, threads, speed, _),) = measured("processes", "--processes", "1")
-    assert (processes, threads) == (1, 1)
-    assert speed > 0
-
-
-@pytest.mark.usefixtures("_in_this_process")
-def test_what_was_measured_is_kept_when_a_later_part_fails(
-    tiny_config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def failing(*_: Any) -> Any:
-        raise UserError("no")
-
-    monkeypatch.setattr(scaling, "MEASURES", {"length": lambda *_: iter(ROWS["length"]), "corpus": failing})
-    path = document(tmp_path)
-    files = ["--document", str(path), "--images", str(tmp_path / "research" / "images"), "--config", str(tiny_config)]
-    assert scaling.main(["--parts", "length,corpus", *files]) == 2
-    text = path.read_text(encoding="utf-8")
-    assert "| 20 | 450 |" in scaled(text, "length")
-    assert scaled(text, "corpus") == scaled(DOCUMENT.read_text(encoding="utf-8"), "corpus")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--parts", "length,size"], "'size': choose from length, vocabulary, corpus, processes"),
-        (["--parts", "length,length"], "without repetitions"),
-        (["--lengths", "3,0"], "'0' is not a whole number"),
-        (["--work", "absent"], "--work absent: no such folder"),
-    ],
-)
-def test_mistakes_of_options(arguments: list[str], message: str, refused: Callable[..., str]) -> None:
-    assert message in refused(scaling.main, arguments)

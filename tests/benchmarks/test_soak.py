@@ -1,13 +1,11 @@
 """The soak: what counts as flat, and a moment of each program."""
 
-import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from benchmarks import soak
-from benchmarks.soak import MEBIBYTE, Sample, rows, table
+from benchmarks.soak import MEBIBYTE, Sample, rows
 
 MINUTE = 60
 
@@ -49,78 +47,6 @@ def test_the_figures() -> None:
 def test_memory_is_flat_within_two_percent(leak: float) -> None:
     """Of the leak, 60% show: 1.8% or 3 %."""
     assert verdicts(samples(leak=leak))["resident memory"] == (abs(leak) < 0.04)
-
-
-@pytest.mark.parametrize("slower", [0.07, -0.07, 0.1, -0.1])
-def test_speed_is_flat_within_five_percent(slower: float) -> None:
-    assert verdicts(samples(slower=slower))["speed, processor"] == (abs(slower) < 0.09)
-
-
-def test_a_busy_machine_is_no_drift_but_by_the_clock() -> None:
-    starved = samples(starved=0.5)
-    assert all(verdicts(starved).values())
-    assert verdicts(starved, wall=True) == {**verdicts(starved), "speed, clock": False}
-
-
-def test_the_warm_up_does_not_count() -> None:
-    assert all(verdicts(samples(warm_up=0.1), wall=True).values())
-
-
-def test_a_program_that_stands_still_is_told() -> None:
-    looks = samples()
-    stopped = [*looks[:400], *(sample._replace(done=looks[400].done) for sample in looks[400:])]
-    with pytest.raises(soak.UserError, match="nothing was done for a third of the time"):
-        rows("lines", stopped, wall=False)
-
-
-def test_the_table() -> None:
-    memory, *_ = rows("lines", samples(leak=0.1), wall=False)
-    assert table([("a pipe", memory)]).splitlines()[2] == (
-        "| a pipe | resident memory, MiB | 512.5 | 542.5 | +5.85% | 2% | NOT FLAT |"
-    )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(["trian"], "trian: not among train, pipe, file"), (["--minutes", "0"], "must be more than 0")],
-)
-def test_mistakes_of_options(arguments: list[str], message: str, refused: Callable[..., str]) -> None:
-    assert message in refused(soak.main, arguments)
-
-
-class Starting:
-    """A program, and its process, that works from the third look on, and notes what becomes of it."""
-
-    def __init__(self, name: str, notes: list[str]) -> None:
-        self.samples: list[Sample] = []
-        self.process = self
-        self._name, self._notes = name, notes
-        notes.append(f"{name} begins")
-
-    def send_signal(self, number: signal.Signals) -> None:
-        self._notes.append(f"{self._name}: {number.name}")
-
-    def look(self, clock: float) -> None:
-        self.samples.append(Sample(clock, 0.0, 0, 0, int(len(self.samples) >= 2)))
-        if len(self.samples) == 3:
-            self._notes.append(f"{self._name} works")
-
-    def end(self) -> None:
-        self._notes.append(f"{self._name} ends")
-
-
-def test_each_begins_when_those_before_it_work_and_all_go_on_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In whatever order they are named: on a busy machine, the file would end while the others are still starting."""
-    notes: list[str] = []
-    for function, name in (("start_training", "train"), ("start_pipe", "pipe"), ("start_file", "file")):
-        monkeypatch.setattr(soak, function, lambda *arguments, name=name: Starting(name, notes))
-    monkeypatch.setattr("time.sleep", lambda seconds: None)
-    soak.soak(tmp_path, ["file", "train", "pipe"], seconds=0)
-    starts = [f"{name}{what}" for name in soak.PROGRAMS for what in (" begins", " works", ": SIGSTOP")]
-    ends = [f"{name}{what}" for what in (": SIGCONT", " ends") for name in soak.PROGRAMS]
-    assert notes == [*starts, *ends]
 
 
 @pytest.mark.slow

@@ -1,8 +1,6 @@
 """The benchmark of translation: batches of so many sentences, the same results, and what its line says."""
 
 import json
-import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -58,39 +56,3 @@ def test_the_line(model: Path, files: list[str], capsys: pytest.CaptureFixture[s
     assert 0 <= figures["bleu"] <= 100
     assert figures["signature"].startswith("nrefs:1|")
     assert figures["peak_resident_mib"] > 50
-
-
-def test_a_copy_scores_100(model: Path, tiny_corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What the model writes, given as reference, in the order of the lines."""
-    lines = list(read_lines(tiny_corpus / "train.en"))
-    written = translate_in_batches(Translator.load(model), lines, beam=2, batch=7)
-    (tmp_path / "reference").write_text("".join(f"{line}\n" for line in written), encoding="utf-8")
-    files = ["--source", str(tiny_corpus / "train.en"), "--reference", str(tmp_path / "reference")]
-    assert len(set(written)) > 1, "in another order the score would have to fall"
-    assert translate_speed.main(["--model", str(model), "--beam", "2", "--batch", "7", *files]) == 0
-    assert json.loads(capsys.readouterr().out)["bleu"] == 100
-
-
-@pytest.mark.slow
-def test_in_turn_with_a_rival(
-    model: Path, files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "rival.py").write_text('print(\'{"sentences_per_second": 0.25, "bleu": 7.5}\')\n')
-    rival = shlex.join([sys.executable, str(tmp_path / "rival.py")])
-    arguments = ["--model", str(model), "--batch", "4", "--beam", "1", *files, "--against", rival, "--runs", "1"]
-    assert translate_speed.main(arguments) == 0
-    figures = json.loads(capsys.readouterr().out)
-    assert (figures["rival_sentences_per_second"], figures["rival_bleu"]) == (0.25, 7.5)
-    assert figures["runs"]["ours"] == [figures["sentences_per_second"]]
-    assert figures["ratio"] == pytest.approx(figures["sentences_per_second"] / 0.25, abs=1e-3)
-    assert 0 <= figures["bleu"] <= 100
-
-
-def test_mistakes(model: Path, tiny_corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = ["--source", str(tiny_corpus / "test.en"), "--reference", str(tiny_corpus / "valid.de")]
-    assert translate_speed.main(["--model", str(model), *files]) == 2
-    assert "has 6 lines" in capsys.readouterr().err
-    assert translate_speed.main(["--model", str(model), "--source", "absent.en", "--reference", "absent.de"]) == 2
-    assert capsys.readouterr().err.count("absent.") == 2
-    assert translate_speed.main(["--model", "absent", *files[:2], "--reference", str(tiny_corpus / "test.de")]) == 2
-    assert "absent: no such model file" in capsys.readouterr().err
