@@ -25,7 +25,7 @@ KEYS: Final[Mapping[str, Sequence[str]]] = {
     "model.encoder.hidden_size": ("hidden", "hidden_dim", "rnn_size", "enc_rnn_size", "encoder_hidden_size"),
     "model.encoder.layers": ("num_layers", "n_layers", "enc_layers", "encoder_layers"),
     "model.encoder.dropout": ("dropout_rate", "encoder_dropout"),
-    "model.attention.score": ("attention_type", "global_attention"),
+    "model.attention.score": ("attention_type", "global_attention", "model.attention.name", "model.attention.type"),
     "model.attention.coverage": ("coverage_attn",),
     "model.decoder.cell": ("rnn_type", "dec_rnn_type"),
     "model.decoder.hidden_size": ("hidden", "hidden_dim", "rnn_size", "dec_rnn_size", "decoder_hidden_size"),
@@ -61,17 +61,10 @@ KEYS: Final[Mapping[str, Sequence[str]]] = {
     "training.log_every": ("logging_freq", "logging_steps", "log_interval", "report_every"),
     "training.precision": ("fp16", "bf16", "amp", "model_dtype"),
     "decoding.beam_size": ("beam", "beams", "num_beams"),
-    "decoding.length_penalty": ("beam_alpha", "lenpen"),
+    "decoding.length_penalty": ("beam_alpha", "lenpen", "decoding.alpha"),
     "decoding.max_length_extra": ("max_len_b", *LIMITS),
     "decoding.minimum_length": ("min_length", "min_len", "min_output_length"),
     "decoding.no_repeat_ngram_size": ("block_ngram_repeat", "no_repeat_ngram"),
-}
-
-# Names of other toolkits that are those of other keys here: what they mean where they were written
-PLACED: Final[Mapping[str, str]] = {
-    "decoding.alpha": "decoding.length_penalty",
-    "model.attention.name": "model.attention.score",
-    "model.attention.type": "model.attention.score",
 }
 
 VALUES: Final[Mapping[str, Sequence[str]]] = {
@@ -128,11 +121,10 @@ def our_keys(name: str, *, section: str = "") -> list[str]:
     In a `section` where the name means one key, that one.
     """
     plain = _plain(name)
-    if placed := PLACED.get(f"{section}.{plain}"):
-        return [placed]
+    here = [key for key, names in KEYS.items() if f"{section}.{plain}" in names]
     if plain == "name":  # of the run, not of an optimizer or a schedule
-        return [plain]
-    return [key for key, names in KEYS.items() if plain in (*names, key.rpartition(".")[2])]
+        return here or [plain]
+    return here or [key for key, names in KEYS.items() if plain in (*names, key.rpartition(".")[2])]
 
 
 def our_option(name: str) -> str | None:

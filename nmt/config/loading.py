@@ -4,7 +4,7 @@ Every mistake is reported at once, with its file and line or its --set option, t
 nearest name. It does not know what the keys mean; see `schema.py` and `contradictions.py`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from nmt.config.overrides import Override, apply_overrides
 from nmt.config.problems import Problem, in_words
 from nmt.config.schema import Config
 from nmt.config.yaml_text import LONGEST_TEXT, Document, KeyPath, YamlError, read_yaml, write_yaml
-from nmt.errors import UserError, nearest, refuse
+from nmt.errors import UserError, nearest, nothing_at, refuse
 from nmt.examples import examples
 
 Check = Callable[[Config], Iterable[Problem]]
@@ -125,11 +125,9 @@ def dump_config(config: Config) -> str:
 
 def differences(old: Config, new: Config) -> list[str]:
     """What differs, one line per key: "training.batch_size: 80 there, 64 here"."""
-    before, after = (dict(_leaves(config.model_dump(mode="json"))) for config in (old, new))
-    return [
-        f"{dotted(path)}: {_shown(before, path)} there, {_shown(after, path)} here"
-        for path in _differing(before, after)
-    ]
+    before, after = (_leaves(config.model_dump(mode="json")) for config in (old, new))
+    differing = _differing(before, after)
+    return [f"{dotted(path)}: {_value_in(before, path)} there, {_value_in(after, path)} here" for path in differing]
 
 
 def moved_files(old: Config, new: Config) -> list[str] | None:
@@ -137,52 +135,42 @@ def moved_files(old: Config, new: Config) -> list[str] | None:
 
     A cache may be anywhere, for what it lacks is made again.
     """
-    before, after = (dict(_leaves(config.model_dump())) for config in (old, new))
+    before, after = (_leaves(config.model_dump()) for config in (old, new))
     paths = [path for path in _differing(before, after) if path != ("data", "cache_folder")]
     if not all(isinstance(leaves.get(path), Path) for path in paths for leaves in (before, after)):
         return None
     return [dotted(path) for path in paths]
 
 
+def _leaves(tree: Any, path: KeyPath = ()) -> dict[KeyPath, Any]:
+    """Every value that is no section or list, or an empty one, by its path."""
+    if not isinstance(tree, dict | list) or not tree:
+        return {path: tree}
+    leaves: dict[KeyPath, Any] = {}
+    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+        leaves |= _leaves(value, (*path, key))
+    return leaves
+
+
 def _differing(before: dict[KeyPath, Any], after: dict[KeyPath, Any]) -> list[KeyPath]:
-    return [
-        path
-        for path in dict.fromkeys([*before, *after])
-        if path not in before or path not in after or before[path] != after[path]
-    ]
+    absent = object()
+    return [path for path in {**before, **after} if before.get(path, absent) != after.get(path, absent)]
 
 
-def _shown(leaves: dict[KeyPath, Any], path: KeyPath) -> str:
+def _value_in(leaves: dict[KeyPath, Any], path: KeyPath) -> str:
     if path in leaves:
         return in_words(leaves[path])
     return "given" if any(other[: len(path)] == path for other in leaves) else "absent"
-
-
-def _leaves(tree: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
-    if not isinstance(tree, dict | list) or not tree:
-        yield path, tree
-        return
-    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
-        yield from _leaves(value, (*path, key))
 
 
 def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:
             content = file.read(LONGEST_TEXT + 1)  # bounded, for a file may have no end
-    except FileNotFoundError as error:
-        names = [sibling.name for sibling in path.parent.glob("*.y*ml")] if path.parent.is_dir() else []
-        if path.stem in examples():
-            hint = f"nearest of the examples: {path.stem}"
-        elif sibling := nearest(path.name, names):
-            hint = f"nearest: {path.parent / sibling}"
-        elif example := nearest(path.stem, list(examples())):
-            hint = f"nearest of the examples: {example}"
-        else:
-            hint = "nmt-train --list-configs lists examples"
-        raise UserError(f"{path}: no such configuration file; {hint}") from error
-    except IsADirectoryError as error:
-        raise UserError(f"{path}: this is a folder; expected a YAML configuration file") from error
+    except FileNotFoundError:
+        example = nearest(path.stem, list(examples()))
+        hint = f"nearest of the examples: {example}" if example else "nmt-train --list-configs lists examples"
+        raise UserError(f"{nothing_at(path, 'no such configuration file')}; {hint}") from None
     except (OSError, ValueError) as error:  # ValueError: a null byte in the name
         raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     if len(content) > LONGEST_TEXT:
@@ -190,8 +178,7 @@ def _text(path: Path) -> str:
     try:
         return content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        byte = content[error.start]
+        line, byte = content.count(b"\n", 0, error.start) + 1, content[error.start]
         raise UserError(f"{path}, line {line}: not valid UTF-8 (byte 0x{byte:02X}); save the file as UTF-8") from error
 
 

@@ -8,7 +8,6 @@ configuration's keys.
 """
 
 import re
-from contextlib import suppress
 from copy import deepcopy
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -41,11 +40,7 @@ _HINTS = {
     "mapping values are not allowed": 'a misplaced ":"; check the indentation, or put the text in quotes',
     "could not find expected ':'": 'a key without ":"',
     "expected <block end>": "the indentation does not match the lines before it",
-    "another document": '"---" begins a second document; one file holds one configuration',
-    "undefined alias": "an alias (*name) without its anchor (&name)",
     "unexpected end of stream": "a quotation mark is missing",
-    "expected the node content": "a value is missing or incomplete",
-    "got '<stream end>'": "a closing bracket is missing",
 }
 # What PyYAML was reading when it noticed, perhaps lines later, that something is missing
 _BEGUN_BEFORE = ("while scanning a simple key", "while scanning a quoted scalar")
@@ -59,13 +54,6 @@ class YamlError(Exception):
         self.message, self.line = message, line
 
 
-class _Open:
-    """A value that is being read: its anchor, and how many levels of sections and lists it has so far."""
-
-    def __init__(self, anchor: str | None) -> None:
-        self.anchor, self.depth = anchor, 1
-
-
 class _Reader(yaml.SafeLoader):
     """SafeLoader with the rules of this module."""
 
@@ -74,34 +62,38 @@ class _Reader(yaml.SafeLoader):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.repeated: list[tuple[int, str]] = []
-        self._open: list[_Open] = []  # the sections and lists around the present value, and the value itself
-        self._count = 0  # values so far
-        self._extents: dict[str, tuple[int, int]] = {}  # anchor → how many values it stands for, and how deep
+        self._count = 0  # values so far, and those that aliases repeat
+        self._levels: list[int] = []  # of sections and lists below each of those around the present value
+        self._extents: dict[Node, tuple[int, int]] = {}  # how many values a node stands for, and how deep it is
 
-    def compose_node(self, parent: Node | None, index: Any) -> Node | None:
+    def compose_node(self, parent: Node | None, index: Any) -> Any:
         event = self.peek_event()
         line = event.start_mark.line + 1
         if getattr(event, "tag", None) is not None:
             raise YamlError(f"tags such as {_shortened(event.tag)} are not allowed here", line)
-        anchor: str | None = getattr(event, "anchor", None)
-        is_alias = isinstance(event, yaml.AliasEvent)
-        if is_alias and any(anchor == value.anchor for value in self._open):
-            raise YamlError(f"the alias *{anchor} is inside its own anchor &{anchor}", line)
-        values, depth = self._extents.get(anchor or "", (1, 1)) if is_alias else (1, 1)
-        before = self._count
+        if isinstance(event, yaml.AliasEvent):
+            node: Any = super().compose_node(parent, index)
+            if node not in self._extents:
+                raise YamlError(f"the alias *{event.anchor} is inside its own anchor &{event.anchor}", line)
+            values, levels = self._extents[node]
+            self._check_limits(values, levels, line)
+        else:
+            self._check_limits(1, 1, line)
+            before = self._count
+            self._levels.append(1)
+            node = super().compose_node(parent, index)
+            levels = self._levels.pop()
+            self._extents[node] = self._count - before + 1, levels
+        if self._levels:
+            self._levels[-1] = max(self._levels[-1], levels + 1)
+        return node
+
+    def _check_limits(self, values: int, levels: int, line: int) -> None:
         self._count += values
         if self._count > MOST_VALUES:
             raise YamlError(f"more than {MOST_VALUES:,} values, counting what aliases and merge keys repeat", line)
-        if len(self._open) + depth > DEEPEST:
+        if len(self._levels) + levels > DEEPEST:
             raise YamlError(f"nested too deeply, more than {DEEPEST} levels", line)
-        self._open.append(_Open(anchor))
-        node: Node | None = super().compose_node(parent, index)
-        depth = max(depth, self._open.pop().depth)
-        if self._open:
-            self._open[-1].depth = max(self._open[-1].depth, depth + 1)
-        if anchor is not None and not is_alias:
-            self._extents[anchor] = self._count - before, depth
-        return node
 
     def compose_mapping_node(self, anchor: Any) -> MappingNode:
         node: MappingNode = super().compose_mapping_node(anchor)
@@ -130,8 +122,7 @@ class _Writer(yaml.SafeDumper):
 
 
 class _QuickWriter(yaml.CSafeDumper if yaml.__with_libyaml__ else yaml.SafeDumper):  # type: ignore[misc]
-    """The same in C, four times as fast. It refuses lone surrogates, makes escapes, such as \\U0001F600, of characters
-    beyond U+FFFF, and writes some keys otherwise; what it writes reads back the same."""
+    """The same in C, four times as fast. It refuses lone surrogates."""
 
 
 def _represent_text(writer: Any, data: str) -> ScalarNode:
@@ -259,8 +250,7 @@ def write_yaml(value: Any, *, on_one_line: bool = False) -> str:
     """
     options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 1_000_000}
     options["default_flow_style"] = on_one_line
-    with suppress(UnicodeEncodeError):  # by a lone surrogate, which stands for a byte of a path that is not UTF-8
-        text: str = yaml.dump(value, Dumper=_QuickWriter, **options)
-        if "\\U" not in text:
-            return text
-    return str(yaml.dump(value, Dumper=_Writer, **options))
+    try:
+        return str(yaml.dump(value, Dumper=_QuickWriter, **options))
+    except UnicodeEncodeError:  # by a lone surrogate, which stands for a byte of a path that is not UTF-8
+        return str(yaml.dump(value, Dumper=_Writer, **options))

@@ -149,10 +149,7 @@ def test_corpora(tmp_path: Path, own_config: Path, train: Train, capsys: Capture
         ("subwords.size=10", "subwords.size is 10, but this corpus needs at least "),
         ("subwords.model=missing.model", "subwords.model: "),
         ("data.cache_folder=/dev/null/cache", "the data cache cannot be used"),
-        ("training.batch_sise=3", "nearest: batch_size"),
-        ("model.attention.score=addditive", "nearest: additive"),
         ("training.freeze=[encoder]", "training.freeze=[encoder]: needs --init-from"),
-        ("training=3", "training"),
     ],
 )
 def test_configurations(

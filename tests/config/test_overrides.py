@@ -98,7 +98,7 @@ def test_replacing_a_section_drops_its_other_keys(load: Load, messages: Messages
         ("data.train.x=3", ": data.train is a list, so an index from 0 to 1 follows (1 adds an item); given x"),
         ("data.train.2={}", ": data.train is a list, so an index from 0 to 1 follows (1 adds an item); given 2"),
         ("training.freeze.1=encoder", ": training.freeze is a list, so an index from 0 to 0 follows"),
-        ("seed=[", ": column 2: not valid YAML: a value is missing or incomplete"),
+        ("seed=[", ": column 2: not valid YAML: expected the node content"),
         ("training.schedule={name: a, name: b}", ": the key name is given twice; both times in this line"),
     ],
 )
